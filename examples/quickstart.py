@@ -1,0 +1,1 @@
+"""The smallest use: ask, and see who answered."""

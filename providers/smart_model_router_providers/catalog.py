@@ -1,0 +1,172 @@
+"""The catalog: one row a provider kind, pure data: what is known of a kind before it is ever asked."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+from smart_model_router.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from smart_model_router.ports import Provider
+    from smart_model_router.request import Dialect, Need
+
+AuthStyle = Literal["bearer", "x-api-key", "api-key", "none"]
+HeaderFamily = Literal["openai", "groq", "none"]
+
+_HTTP = "smart_model_router_providers.http:HttpProvider"
+_OPENAI_WIRES: tuple[Dialect, ...] = ("chat", "embeddings")
+_ALL_NEEDS: tuple[Need, ...] = ("tools", "images", "schema")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """One provider kind.
+
+    `path` names the provider class as `module:Class`. `wires` are the dialects spoken natively. `base_url` is
+    None where every owner has their own. `key_variables` are tried in order. `rpm` and `tpm` (a minute) are
+    None where the account decides. `counts_max_tokens`: the token bucket is charged with max_tokens already
+    at admission. `capabilities` are what the kind can do in general; a model may do less. `remote` is False
+    on this machine. `failure_domain` is what fails together with it; "" means the kind alone.
+    """
+
+    path: str = _HTTP
+    wires: tuple[Dialect, ...] = _OPENAI_WIRES
+    base_url: str | None = None
+    auth: AuthStyle = "bearer"
+    key_variables: tuple[str, ...] = ()
+    rpm: int | None = None
+    tpm: int | None = None
+    bulkhead: int = 20
+    failure_domain: str = ""
+    header_family: HeaderFamily = "none"
+    counts_max_tokens: bool = False
+    capabilities: tuple[Need, ...] = _ALL_NEEDS
+    remote: bool = True
+
+
+KINDS: Mapping[str, Kind] = MappingProxyType(
+    {
+        "openai": Kind(
+            base_url="https://api.openai.com/v1",
+            key_variables=("OPENAI_API_KEY",),
+            bulkhead=50,
+            header_family="openai",
+            counts_max_tokens=True,
+        ),
+        "anthropic": Kind(
+            wires=("messages",),
+            base_url="https://api.anthropic.com/v1",
+            auth="x-api-key",
+            key_variables=("ANTHROPIC_API_KEY",),
+            bulkhead=50,
+        ),
+        "gemini": Kind(
+            base_url="https://generativelanguage.googleapis.com/v1beta/openai",
+            key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+            bulkhead=50,
+        ),
+        "azure": Kind(  # base_url: https://RESOURCE.openai.azure.com; the model is the deployment
+            auth="api-key",
+            key_variables=("AZURE_OPENAI_API_KEY",),
+            bulkhead=50,
+            failure_domain="azure",
+            header_family="openai",
+            counts_max_tokens=True,
+        ),
+        "groq": Kind(
+            wires=("chat",),
+            base_url="https://api.groq.com/openai/v1",
+            key_variables=("GROQ_API_KEY",),
+            header_family="groq",
+            counts_max_tokens=True,
+        ),
+        "mistral": Kind(base_url="https://api.mistral.ai/v1", key_variables=("MISTRAL_API_KEY",)),
+        "deepseek": Kind(
+            wires=("chat",),
+            base_url="https://api.deepseek.com/v1",
+            key_variables=("DEEPSEEK_API_KEY",),
+            capabilities=("tools",),
+        ),
+        "xai": Kind(wires=("chat",), base_url="https://api.x.ai/v1", key_variables=("XAI_API_KEY",)),
+        "cerebras": Kind(
+            wires=("chat",),
+            base_url="https://api.cerebras.ai/v1",
+            key_variables=("CEREBRAS_API_KEY",),
+            capabilities=("tools", "schema"),
+        ),
+        "together": Kind(base_url="https://api.together.xyz/v1", key_variables=("TOGETHER_API_KEY",)),
+        "openrouter": Kind(base_url="https://openrouter.ai/api/v1", key_variables=("OPENROUTER_API_KEY",)),
+        "github": Kind(  # GitHub Models runs on Azure
+            base_url="https://models.github.ai/inference",
+            key_variables=("GITHUB_MODELS_TOKEN",),
+            bulkhead=30,
+            failure_domain="azure",
+            header_family="openai",
+        ),
+        "ollama": Kind(
+            wires=("chat", "messages", "embeddings"),
+            base_url="http://127.0.0.1:11434/v1",
+            bulkhead=10,
+            remote=False,
+        ),
+        "vllm": Kind(wires=("chat", "messages", "embeddings"), base_url="http://127.0.0.1:8000/v1", remote=False),
+        "llamacpp": Kind(wires=("chat", "messages", "embeddings"), base_url="http://127.0.0.1:8080/v1", remote=False),
+        "foundry_local": Kind(
+            wires=("chat",), base_url="http://127.0.0.1:5273/v1", capabilities=("tools",), remote=False
+        ),
+        "openai_compatible": Kind(wires=("chat", "messages", "embeddings"), header_family="openai"),
+        "local": Kind(
+            path="smart_model_router_providers.local:LocalProvider",
+            wires=("chat", "messages"),
+            auth="none",
+            bulkhead=1,
+            capabilities=(),
+            remote=False,
+        ),
+        "scripted": Kind(
+            path="smart_model_router_providers.fault:ScriptedProvider",
+            wires=("chat", "messages", "embeddings"),
+            auth="none",
+            remote=False,
+        ),
+    }
+)
+"""Kind -> row, in the order in which keys found in the environment become providers (see `found_in`)."""
+
+
+def kind_of(name: str) -> Kind:
+    """The row of a kind. Raises ConfigurationError that lists the kinds."""
+    if name not in KINDS:
+        raise ConfigurationError("kind", name, f"one of {', '.join(KINDS)}")
+    return KINDS[name]
+
+
+def failure_domain(name: str) -> str:
+    """What fails together with this kind; the kind itself unless its row says otherwise."""
+    return kind_of(name).failure_domain or name
+
+
+def found_in(environment: Mapping[str, str]) -> list[tuple[str, str]]:
+    """(kind, key variable) of every remote provider whose key is set, in the catalog's order.
+
+    The order: first parties by what they offer, then aggregators, then the free tier. Azure needs an endpoint
+    as well, so a key alone does not make it available.
+    """
+    found: list[tuple[str, str]] = []
+    for name, kind in KINDS.items():
+        variable = next((v for v in kind.key_variables if environment.get(v, "").strip()), None)
+        if variable is not None and kind.base_url is not None:
+            found.append((name, variable))
+    return found
+
+
+def resolve(name: str) -> type[Provider]:
+    """The provider class of a kind, imported now. Raises ConfigurationError for an unknown kind."""
+    module, _, attribute = kind_of(name).path.partition(":")
+    found: Any = getattr(importlib.import_module(module), attribute)
+    return cast("type[Provider]", found)

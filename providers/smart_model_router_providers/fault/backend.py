@@ -1,0 +1,154 @@
+"""A provider without a wire: takes requests, asks the script, and hands out the steps of each answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from smart_model_router_providers.fault.ledger import Ending, Ledger, RecordedRequest, masked
+from smart_model_router_providers.fault.replies import (
+    BadQuestion,
+    Dialect,
+    Question,
+    error_body,
+    models,
+    read_question,
+)
+from smart_model_router_providers.fault.script import Decision, RunningScript, Script
+from smart_model_router_providers.fault.steps import Step, play, whole
+
+DIALECTS: Mapping[str, Dialect] = MappingProxyType(
+    {
+        "/chat/completions": "chat",
+        "/messages": "messages",
+        "/responses": "responses",
+        "/embeddings": "embeddings",
+    }
+)
+"""How a path ends -> what is spoken there, so that any base URL works."""
+
+
+KEPT_REQUESTS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One request being answered. `steps` is to be played once; `end` must be called however it ends."""
+
+    steps: Iterator[Step]
+    recorded: RecordedRequest | None = None
+    _ledger: Ledger | None = None
+
+    def head_sent(self, status: int) -> None:
+        """Note the status that went out."""
+        if self.recorded is not None:
+            self.recorded.status = status
+
+    def end(self, ending: Ending, now: float) -> None:
+        """Note the end; the first one counts."""
+        if self.recorded is not None and self._ledger is not None:
+            self._ledger.end(self.recorded, ending, now)
+
+
+class Backend:
+    """What the fault server and the scripted provider have in common. Instants are monotonic seconds.
+
+    `text` is every answer; None echoes the last user message. `wall` gives epoch seconds for headers with
+    dates.
+    """
+
+    def __init__(
+        self,
+        script: Script,
+        *,
+        seed: int,
+        name: str,
+        text: str | None,
+        models: Sequence[str],
+        keep_requests: int,
+        now: float | None,
+        wall: Callable[[], float],
+    ) -> None:
+        self._seed = seed
+        self._name = name
+        self._text = text
+        self._models = models
+        self._keep = keep_requests
+        self.wall = wall
+        self.ledger = Ledger(keep_requests)
+        self.set(script, now)
+
+    def set(self, script: Script, now: float | None) -> None:
+        """Follow another script from now on; its seconds begin at `now` (None: at its first call)."""
+        self.running = RunningScript(script, seed=self._seed, now=now, wall=self.wall)
+        self.script = script
+
+    def forget(self) -> None:
+        """Forget who called; calls under way end in the book they began in."""
+        self.ledger = Ledger(self._keep)
+
+    def begin(self, method: str, target: str, headers: Mapping[str, str], body: bytes, now: float) -> Exchange:
+        """Take a request (`headers` lower-cased) that has arrived whole."""
+        path = target.partition("?")[0].rstrip("/")
+        dialect = _spoken(path)
+        if dialect is None or method != "POST":
+            return Exchange(self._aside(method, path, headers))
+        try:
+            parsed = json.loads(body)
+        except ValueError:
+            parsed = None
+        known: dict[str, Any] = parsed if isinstance(parsed, dict) else {}
+        model = known.get("model")
+        recorded = RecordedRequest(
+            at=now,
+            dialect=dialect,
+            path=path,
+            model=model if isinstance(model, str) else "",
+            headers=masked(headers),
+            body=known,
+            key=_key(headers),
+            stream=known.get("stream") is True,
+        )
+        self.ledger.begin(recorded)
+        return Exchange(self._steps(dialect, parsed, recorded, now), recorded, self.ledger)
+
+    def _steps(self, dialect: Dialect, body: object, recorded: RecordedRequest, now: float) -> Iterator[Step]:
+        if not isinstance(body, dict):
+            return whole(400, error_body(dialect, 400, "the body is not a JSON object"))
+        try:
+            question = read_question(dialect, body, number=self.ledger.calls(), say=self._say)
+        except BadQuestion as error:
+            return whole(400, error_body(dialect, 400, str(error)))
+        return play(question, self._decide(question, recorded, now))
+
+    def _decide(self, question: Question, recorded: RecordedRequest, now: float) -> Decision:
+        return self.running.decide(recorded.key, question.model, question.total_tokens, self.ledger.in_flight, now)
+
+    def _say(self, asked: str) -> str:
+        if self._text is not None:
+            return self._text
+        return f"{self._name}: echo of the last user message: {asked}"
+
+    def _aside(self, method: str, path: str, headers: Mapping[str, str]) -> Iterator[Step]:
+        """What is no call of a model: neither counted nor subject to the script."""
+        if method == "GET" and path.endswith("/models"):
+            return whole(200, models(self._models, anthropic="anthropic-version" in headers))
+        if method in ("GET", "HEAD") and path in ("", "/v1", "/health"):
+            return whole(200, b"" if method == "HEAD" else b'{"status":"ok"}')
+        return whole(404, error_body("chat", 404, f"{method} {path}: no such endpoint"))
+
+
+def _spoken(path: str) -> Dialect | None:
+    for ending, dialect in DIALECTS.items():
+        if path.endswith(ending):
+            return dialect
+    return None
+
+
+def _key(headers: Mapping[str, str]) -> str:
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    bearer = token.strip() if scheme.lower() == "bearer" else ""
+    return bearer or headers.get("x-api-key", "") or headers.get("api-key", "")

@@ -1,0 +1,197 @@
+"""The fault server: a provider on a loopback port that fails as its script says."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from threading import Thread, current_thread
+from types import TracebackType
+from typing import Self
+
+from smart_model_router_providers.fault.backend import KEPT_REQUESTS, Backend
+from smart_model_router_providers.fault.door import Door
+from smart_model_router_providers.fault.ledger import RecordedRequest
+from smart_model_router_providers.fault.script import Script, check
+
+# A provider's Date is a wall clock's; nothing of ours decides by it.
+WALL: Callable[[], float] = time.time  # noqa: TID251
+
+
+class FaultServer:
+    """A provider that speaks Chat Completions, Messages, Responses and Embeddings over real sockets.
+
+    `async with` runs it on the caller's event loop; a plain `with` runs it in a thread of its own, and then
+    every method may be called from any thread. `seed` repeats its luck. `text` is what it answers; by
+    default it echoes the last user message after its `name`. The newest `keep_requests` requests are kept
+    in full. Raises ConfigurationError for a script that makes no sense, OSError when the port is taken.
+    """
+
+    def __init__(
+        self,
+        script: Script = None,
+        seed: int = 0,
+        *,
+        name: str = "fault-server",
+        text: str | None = None,
+        models: Sequence[str] = ("fault",),
+        host: str = "127.0.0.1",
+        port: int = 0,
+        keep_requests: int = KEPT_REQUESTS,
+    ) -> None:
+        self._backend = Backend(
+            script,
+            seed=seed,
+            name=name,
+            text=text,
+            models=models,
+            keep_requests=keep_requests,
+            now=time.monotonic(),
+            wall=WALL,
+        )
+        self._host = host
+        self._port = port
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._door: Door | None = None
+        self._thread: Thread | None = None
+        self._leave: asyncio.Event | None = None
+
+    @property
+    def base_url(self) -> str:
+        """What a client is given, `http://127.0.0.1:PORT/v1`. It serves OpenAI's SDK and Anthropic's."""
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        return f"http://{host}:{self._port}/v1"
+
+    @property
+    def port(self) -> int:
+        """The port it has, also while it is down. 0 before it first started, unless one was asked for."""
+        return self._port
+
+    @property
+    def requests(self) -> list[RecordedRequest]:
+        """The newest calls, oldest first."""
+        return list(self._backend.ledger.requests)
+
+    @property
+    def in_flight(self) -> int:
+        """How many calls are being answered."""
+        return self._backend.ledger.in_flight()
+
+    def calls(self, key: str | None = None) -> int:
+        """How many calls arrived: for an API key, for a model, or in all."""
+        return self._backend.ledger.calls(key)
+
+    def max_in_flight(self, key: str | None = None) -> int:
+        """The most calls that were ever open at once: for an API key, for a model, or in all."""
+        return self._backend.ledger.max_in_flight(key)
+
+    @property
+    def script(self) -> Script:
+        """What it follows. To assign is to `set`."""
+        return self._backend.script
+
+    @script.setter
+    def script(self, script: Script) -> None:
+        self.set(script)
+
+    def set(self, script: Script) -> None:
+        """Follow another script from now on; its seconds begin now. Calls under way keep their fate."""
+        check(script)
+        self._on_loop(lambda: self._begin_script(script))
+
+    def reset(self) -> None:
+        """Forget every call and begin the script anew. Calls under way keep their fate."""
+        self._backend.forget()
+        self.set(self.script)
+
+    async def start(self) -> None:
+        """Listen; the script's seconds begin now."""
+        if self._loop is not None:
+            raise RuntimeError("the fault server is running already")
+        self._loop = asyncio.get_running_loop()
+        try:
+            self._door = Door(self._host, self._port, self._backend)
+        except OSError:
+            self._loop = None
+            raise
+        self._port = self._door.port
+        self._begin_script(self.script)
+        await self._door.opened()
+
+    async def aclose(self) -> None:
+        """Reset every connection and stop listening; safe to call twice."""
+        door, self._door, self._loop = self._door, None, None
+        if door is not None:
+            await door.aclose()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def __enter__(self) -> Self:
+        started: Future[None] = Future()
+        self._thread = Thread(target=lambda: asyncio.run(self._live(started)), name="fault-server", daemon=True)
+        self._thread.start()
+        started.result()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        loop, leave, thread = self._loop, self._leave, self._thread
+        if loop is not None and leave is not None and thread is not None:
+            loop.call_soon_threadsafe(leave.set)
+            thread.join()
+
+    async def _live(self, started: Future[None]) -> None:
+        """Run in the thread of a plain `with`."""
+        try:
+            await self.start()
+        except BaseException as error:  # noqa: BLE001  the caller's thread raises it
+            started.set_exception(error)
+            return
+        self._leave = asyncio.Event()
+        started.set_result(None)
+        await self._leave.wait()
+        await self.aclose()
+
+    def _begin_script(self, script: Script) -> None:
+        now = time.monotonic() if self._loop is None else self._loop.time()
+        self._backend.set(script, now)
+        if self._door is not None:
+            outages = self._backend.running.outages()
+            self._door.watch([(now + start, None if stop is None else now + stop) for start, stop in outages])
+
+    def _on_loop(self, act: Callable[[], None]) -> None:
+        """Act on the server's own loop, from whichever thread, and return when it is done."""
+        if self._loop is None or self._thread is None or current_thread() is self._thread:
+            act()
+            return
+        done: Future[None] = Future()
+
+        def acted() -> None:
+            act()
+            done.set_result(None)
+
+        self._loop.call_soon_threadsafe(acted)
+        done.result()
+
+
+async def serve(
+    script: Script = None,
+    *,
+    seed: int = 0,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    on_ready: Callable[[FaultServer], None],
+) -> None:
+    """Run a fault server until cancelled; `on_ready` is called once it listens."""
+    async with FaultServer(script, seed, host=host, port=port) as server:
+        on_ready(server)
+        await asyncio.get_running_loop().create_future()

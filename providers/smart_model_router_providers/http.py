@@ -1,0 +1,197 @@
+"""Any OpenAI- or Anthropic-compatible endpoint over one httpx2 transport; bodies go out as they came."""
+
+from __future__ import annotations
+
+import json
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import httpx2
+
+from smart_model_router.errors import ConfigurationError
+from smart_model_router_providers.catalog import kind_of
+from smart_model_router_providers.pool import TransportPool
+from smart_model_router_providers.replies import known_failure, read_stream, read_whole, refuse_stream
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from smart_model_router.outcome import Failure, Outcome
+    from smart_model_router.ports import ProviderCall, ProviderStream
+    from smart_model_router.request import Dialect
+    from smart_model_router_providers.catalog import AuthStyle
+
+PATHS: Mapping[Dialect, str] = MappingProxyType(
+    {"chat": "/chat/completions", "messages": "/messages", "embeddings": "/embeddings"}
+)
+"""Below the base URL, which ends in /v1 where the provider has one."""
+
+ANTHROPIC_VERSIONS: Mapping[str, tuple[AuthStyle, frozenset[str]]] = MappingProxyType(
+    {
+        "2023-06-01": ("x-api-key", frozenset()),
+        "2026-10-21": ("bearer", frozenset({"temperature", "top_p", "top_k"})),
+    }
+)
+"""anthropic-version -> (auth style, parameters it rejects). Another date is like the newest one before it."""
+
+_AZURE_VERSION = "2024-10-21"
+_FIXED_HEADERS = {
+    "content-type": "application/json",
+    "accept-encoding": "gzip, deflate",
+    "user-agent": "smart-model-router",
+}
+
+
+class HttpProvider:
+    """A provider reached over HTTP (ports.Provider).
+
+    `base_url` defaults to the kind's own. `api_keys` are the credentials by number; none means an endpoint
+    without authentication. `api_version` is Anthropic's or Azure's. `headers` go out with every call and win
+    over ours. `drop_params` are top-level fields removed from every body; `dropped_params` are those and the
+    ones the API version rejects. `transport` replaces the default pool and is closed with the provider.
+
+    Raises ConfigurationError, never showing a key.
+    """
+
+    def __init__(
+        self,
+        *,
+        kind: str = "openai_compatible",
+        base_url: str | None = None,
+        api_keys: Sequence[str] = (),
+        api_version: str | None = None,
+        headers: Mapping[str, str] = MappingProxyType({}),
+        drop_params: Sequence[str] = (),
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
+        row = kind_of(kind)
+        self.kind = kind
+        self._base_url = _checked_url(kind, base_url if base_url is not None else row.base_url)
+        auth, rejected, version = row.auth, frozenset[str](), min(ANTHROPIC_VERSIONS)
+        if kind == "anthropic":
+            version = api_version or version
+            auth, rejected = _anthropic_rules(version)
+        self.dropped_params = frozenset(drop_params) | rejected
+        has_deployments = _has_deployments(kind, self._base_url)
+        self._azure_version = (api_version or _AZURE_VERSION) if has_deployments else None
+        keys = _checked_keys(api_keys) or [""]
+        own = {name.lower(): value for name, value in headers.items()}
+        fixed: dict[Dialect, dict[str, str]] = {
+            "chat": _FIXED_HEADERS,
+            "messages": {**_FIXED_HEADERS, "anthropic-version": version},
+            "embeddings": _FIXED_HEADERS,
+        }
+        self._headers = {
+            dialect: [_encoded({**ours, **_auth_header(auth, key), **own}) for key in keys]
+            for dialect, ours in fixed.items()
+        }
+        self._urls: dict[tuple[Dialect, str], httpx2.URL] = {}
+        self._pool = TransportPool(self._base_url, transport)
+
+    async def call(self, call: ProviderCall) -> Outcome:
+        """Make the call and read the whole answer."""
+        try:
+            response = await self._send(call)
+        except Exception as exc:  # noqa: BLE001 - known_failure raises what is not a transport's
+            return known_failure(exc, self.kind)
+        return await read_whole(response, call.dialect, self.kind)
+
+    async def open_stream(self, call: ProviderCall) -> ProviderStream | Failure:
+        """Make the call and return once the response head is there."""
+        if (refused := refuse_stream(call.dialect)) is not None:
+            return refused
+        try:
+            response = await self._send(call)
+        except Exception as exc:  # noqa: BLE001 - known_failure raises what is not a transport's
+            return known_failure(exc, self.kind)
+        return await read_stream(response, call.dialect, self.kind)
+
+    async def aclose(self) -> None:
+        """Close every connection; safe to call twice."""
+        await self._pool.aclose()
+
+    async def _send(self, call: ProviderCall) -> httpx2.Response:
+        headers = self._headers[call.dialect][call.credential]
+        if call.headers:
+            extra = {name.lower(): value for name, value in call.headers.items()}
+            headers = {**headers, **_encoded(extra)}
+        # `pool` bounds all of getting a connection: DNS, connect and TLS. Every other timeout is the router's.
+        timeout = {"connect": call.connect_timeout, "pool": call.connect_timeout}
+        request = httpx2.Request(
+            "POST",
+            self._url(call.dialect, call.model),
+            headers=headers,
+            content=self._payload(call),
+            extensions={"timeout": timeout},
+        )
+        return await self._pool.current().handle_async_request(request)
+
+    def _payload(self, call: ProviderCall) -> bytes:
+        if not self.dropped_params or self.dropped_params.isdisjoint(call.body):
+            return call.payload
+        body: dict[str, Any] = json.loads(call.payload)
+        kept = {key: value for key, value in body.items() if key not in self.dropped_params}
+        return json.dumps(kept, separators=(",", ":")).encode()
+
+    def _url(self, dialect: Dialect, model: str) -> httpx2.URL:
+        key = (dialect, model if self._azure_version else "")
+        found = self._urls.get(key)
+        if found is None:
+            path = self._base_url.path.rstrip("/")
+            query = None
+            if self._azure_version:
+                path += f"/openai/deployments/{quote(model, safe='')}"
+                query = f"api-version={quote(self._azure_version)}".encode()
+            found = self._base_url.copy_with(path=path + PATHS[dialect], query=query)
+            self._urls[key] = found
+        return found
+
+
+def _checked_url(kind: str, base_url: str | None) -> httpx2.URL:
+    expected = "an http:// or https:// URL with a host"
+    if not base_url:
+        raise ConfigurationError("base_url", base_url, f"{expected}; kind {kind} has no default")
+    try:
+        url = httpx2.URL(base_url)
+    except httpx2.InvalidURL:
+        raise ConfigurationError("base_url", base_url, expected) from None
+    if url.scheme not in ("http", "https") or not url.host:
+        raise ConfigurationError("base_url", base_url, expected)
+    # The Anthropic SDK's base URL has no /v1; ours, as everyone else's, does.
+    return url.copy_with(path="/v1") if kind == "anthropic" and url.path in ("", "/") else url
+
+
+def _checked_keys(api_keys: Sequence[str]) -> list[str]:
+    if isinstance(api_keys, str):
+        raise ConfigurationError("api_keys", "(hidden)", "a list of keys, not a single string")
+    for number, key in enumerate(api_keys):
+        if not key or not key.isascii() or not key.isprintable() or " " in key:
+            raise ConfigurationError(f"api_keys[{number}]", "(hidden)", "printable ASCII without spaces")
+    return list(api_keys)
+
+
+def _anthropic_rules(version: str) -> tuple[AuthStyle, frozenset[str]]:
+    known = [date for date in sorted(ANTHROPIC_VERSIONS) if date <= version]
+    if not known or len(version) != len("2023-06-01"):
+        dates = ", ".join(ANTHROPIC_VERSIONS)
+        raise ConfigurationError("api_version", version, f"a date of Anthropic's API, such as {dates}")
+    return ANTHROPIC_VERSIONS[known[-1]]
+
+
+def _has_deployments(kind: str, url: httpx2.URL) -> bool:
+    """Azure's own URLs name the deployment; its newer /openai/v1 is like everyone's."""
+    return kind == "azure" and not url.path.rstrip("/").endswith("/v1")
+
+
+def _auth_header(style: AuthStyle, key: str) -> dict[str, str]:
+    if not key or style == "none":
+        return {}
+    return {"authorization": f"Bearer {key}"} if style == "bearer" else {style: key}
+
+
+def _encoded(headers: Mapping[str, str]) -> dict[bytes, bytes]:
+    try:
+        return {name.encode("ascii"): value.encode("latin-1") for name, value in headers.items()}
+    except UnicodeEncodeError:
+        raise ConfigurationError("headers", sorted(headers), "names and values of Latin characters") from None

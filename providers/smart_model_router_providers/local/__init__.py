@@ -1,0 +1,12 @@
+"""The embedded last-resort model: a small language model in a child process, for when nobody else answers."""
+
+from smart_model_router_providers.local.model_file import (
+    LocalInstallError,
+    Readiness,
+    install,
+    is_ready,
+    model_path,
+)
+from smart_model_router_providers.local.provider import LocalProvider
+
+__all__ = ["LocalInstallError", "LocalProvider", "Readiness", "install", "is_ready", "model_path"]

@@ -1,0 +1,71 @@
+"""Any ready openai / anthropic SDK client as a provider: its auth and its URLs, without its models and retries."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from smart_model_router.outcome import Failure, FailureClass, Outcome
+from smart_model_router_providers.replies import known_failure, read_stream, read_whole, refuse_stream
+from smart_model_router_providers.shim import httpx_of, sdk_of
+
+if TYPE_CHECKING:
+    from smart_model_router.ports import ProviderCall, ProviderStream
+
+
+class SdkProvider:
+    """A provider reached through an SDK client (ports.Provider): AsyncAzureOpenAI with AD tokens, Bedrock, Vertex.
+
+    The client is closed with the provider, as SDKs do with a transport they are given. `kind` is the catalog's row
+    whose rate-limit headers the endpoint sends. Raises ConfigurationError for a synchronous client.
+    """
+
+    def __init__(self, client: Any, *, kind: str | None = None) -> None:
+        self._sdk = sdk_of(client)
+        self._httpx = httpx_of(self._sdk)
+        self._client: Any = client
+        self.kind = kind or ("azure" if "Azure" in type(client).__name__ else self._sdk.package)
+        if hasattr(self._client, "open_telemetry"):  # the router's own telemetry tells the whole story, once
+            self._client = self._client.with_options(open_telemetry=False)
+
+    async def call(self, call: ProviderCall) -> Outcome:
+        """Make the call and read the whole answer."""
+        response = await self._post(call)
+        if isinstance(response, Failure):
+            return response
+        return await read_whole(response, call.dialect, self.kind)
+
+    async def open_stream(self, call: ProviderCall) -> ProviderStream | Failure:
+        """Make the call and return once the response head is there."""
+        if (refused := refuse_stream(call.dialect)) is not None:
+            return refused
+        response = await self._post(call)
+        if isinstance(response, Failure):
+            return response
+        return await read_stream(response, call.dialect, self.kind)
+
+    async def aclose(self) -> None:
+        """Close the client; safe to call twice."""
+        await self._client.close()
+
+    async def _post(self, call: ProviderCall) -> Any | Failure:  # a Response of either httpx
+        path = self._sdk.paths.get(call.dialect)
+        if path is None:
+            name = type(self._client).__name__
+            return Failure(FailureClass.MISCONFIGURED, f"{name} does not speak {call.dialect}")
+        try:
+            return await self._client.post(
+                path,
+                cast_to=self._httpx.Response,
+                # Decoded, not bytes: Azure, Bedrock and Vertex take the model out of it to make their URLs.
+                body=json.loads(call.payload),
+                options={
+                    "max_retries": 0,  # the router owns retries
+                    "timeout": self._httpx.Timeout(None, connect=call.connect_timeout),
+                    "follow_redirects": False,
+                    "headers": dict(call.headers),
+                },
+                stream=True,  # a raw response is then handed over before its body is read
+            )
+        except Exception as exc:  # noqa: BLE001 - known_failure raises what is not an SDK's
+            return known_failure(exc, self.kind)

@@ -1,0 +1,246 @@
+"""The composition root: a configuration becomes the parts of a router. The adapters are named here and in the CLI."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from smart_model_router import pricing
+from smart_model_router.config import ModelConfig, ProviderConfig, RouterConfig, TargetConfig
+from smart_model_router.config.suggest import did_you_mean
+from smart_model_router.core.budget import RetryBudget
+from smart_model_router.core.fleet import Fleet
+from smart_model_router.core.gate import Gate, ProviderState
+from smart_model_router.core.offline import Connectivity
+from smart_model_router.core.ratelimit import DEFAULT_OUTPUT_TOKENS, RateLimitTracker
+from smart_model_router.core.selection import Candidate
+from smart_model_router.core.shedding import Shedding
+from smart_model_router.core.tiers import Ladder, TargetFacts, Tier
+from smart_model_router.discovery import default_config, with_last_resort
+from smart_model_router.errors import ConfigurationError
+from smart_model_router.request import Need, Target
+from smart_model_router.runtime.clock import SystemClock, SystemDice, WallClock
+from smart_model_router.runtime.state import RouterState
+from smart_model_router_providers.catalog import KINDS, Kind, failure_domain, kind_of, resolve
+from smart_model_router_providers.classify import classify_exception
+from smart_model_router_stats.book import StatsBook
+
+if TYPE_CHECKING:
+    from smart_model_router.ports import Clock, EventSink, Provider, StatsStore
+
+LOCAL_QUEUE = 8
+"""How many requests may wait for the embedded model; each answer takes it seconds."""
+_PROMPT_SHARE = 3
+"""Tokens of prompt to one of answer, for the one figure targets are compared by."""
+_ALL_NEEDS: frozenset[Need] = frozenset({"tools", "images", "schema"})
+
+
+def assemble(
+    config: RouterConfig,
+    *,
+    clock: Clock | None = None,
+    seed: int | None = None,
+    providers: Mapping[str, Provider] | None = None,
+    store: StatsStore | None = None,
+    sinks: Sequence[EventSink] = (),
+) -> dict[str, Any]:
+    """The arguments of SmartModelRouter for `config`. Raises ConfigurationError."""
+    given = dict(providers or {})
+    measures = config.resilience.measures
+    for name, provider in config.providers.items():
+        if provider.kind not in KINDS:
+            raise ConfigurationError(f"providers.{name}.kind", provider.kind, did_you_mean(provider.kind, KINDS))
+    parts = _Parts(config)
+    book = StatsBook(parts.targets.values(), wall=time.time)
+    kinds = {name: provider.kind for name, provider in config.providers.items()}
+    state = RouterState(
+        clock=clock or (SystemClock() if measures.monotonic_clock else WallClock()),
+        dice=SystemDice(seed),
+        fleet=parts.fleet,
+        providers={name: given.get(name) or make_provider(config, name) for name in parts.used},
+        ladder=lambda model: parts.ladders[config.resolve(model).name],
+        book=book,
+        budget=RetryBudget(config.resilience.retry_budget),
+        shedding=Shedding(config.resilience.shedding),
+        routing=config.routing,
+        timeouts=config.resilience.timeouts,
+        patience=config.resilience.patience,
+        backoff=config.resilience.backoff,
+        price=lambda facts, usage: pricing.cost_usd(kinds[facts.target.provider], facts.target.model, usage),
+        estimate_usd=lambda facts, request: pricing.estimate(
+            kinds[facts.target.provider],
+            facts.target.model,
+            request.prompt_bytes // 4,
+            request.max_tokens or DEFAULT_OUTPUT_TOKENS,
+        ),
+        classify=classify_exception,
+        sinks=tuple(sinks),
+        store=store,
+        degrade=measures.tiered_degradation,
+    )
+    return {"config": config, "state": state, "book": book, "ladders": parts.ladders}
+
+
+def load(
+    config: RouterConfig | Mapping[str, Any] | str | os.PathLike[str] | None, *, given: frozenset[str]
+) -> RouterConfig:
+    """The configuration from wherever it is; see SmartModelRouter.from_config.
+
+    Providers that are `given` as objects need no entry under `providers`.
+    """
+    if config is None:
+        return default_config(os.environ)
+    if isinstance(config, RouterConfig):
+        return with_last_resort(config)
+    if isinstance(config, Mapping):
+        named = config.get("providers")
+        if isinstance(named, Mapping):
+            own = {name: {"kind": "openai_compatible"} for name in sorted(given) if name not in named}
+            config = {**config, "providers": {**named, **own}}
+        return with_last_resort(RouterConfig.from_mapping(config))
+    return with_last_resort(RouterConfig.load(config))
+
+
+def make_provider(config: RouterConfig, name: str) -> Provider:
+    """The adapter of one configured provider, made from its catalog row."""
+    provider = config.providers[name]
+    made: Any = resolve(provider.kind)  # each class has its own arguments
+    if provider.kind == "local":
+        local = config.local
+        local_provider: Provider = made(
+            context_tokens=local.context_tokens,
+            prompt_cap_tokens=local.prompt_cap_tokens,
+            default_max_tokens=local.default_max_tokens,
+            max_tokens=local.max_tokens,
+            threads=local.threads,
+            start_timeout=local.start_timeout,
+        )
+        return local_provider
+    if provider.kind == "scripted":
+        scripted: Provider = made()
+        return scripted
+    http: Provider = made(
+        kind=provider.kind,
+        base_url=provider.base_url,
+        api_keys=keys_of(provider),
+        api_version=provider.api_version,
+        headers={key: value.reveal() for key, value in provider.headers.items()},
+        drop_params=provider.drop_params,
+    )
+    return http
+
+
+def keys_of(provider: ProviderConfig) -> tuple[str, ...]:
+    """The provider's credentials: those configured, else the first of its kind's key variables that is set."""
+    if provider.api_key:
+        return tuple(secret.reveal() for secret in provider.api_key)
+    found = (os.environ.get(variable) for variable in kind_of(provider.kind).key_variables)
+    return tuple(key for key in found if key)[:1]
+
+
+class _Parts:
+    """Targets, gates and ladders of a configuration; each target once, however often it is named."""
+
+    def __init__(self, config: RouterConfig) -> None:
+        self._config = config
+        self._gate_config = config.resilience.gate
+        in_tiers = [m for model in config.models.values() for tier in model.tiers for m in tier.targets]
+        resorts = [m for model in config.models.values() for m in model.last_resort or ()]
+        mentions = [*in_tiers, *resorts]
+        self.used = tuple(dict.fromkeys(mention.provider for mention in mentions))
+        remotes = sum(self._kind(name).remote for name in self.used)
+        self._connectivity = Connectivity(remotes)
+        self._states = {name: self._provider_state(name) for name in self.used}
+        self.targets: dict[str, Target] = {t.id: t for m in mentions for t in config.targets_of(m)}
+        self.fleet = Fleet(
+            self._gates(mentions), self._connectivity, uncounted=self._ids(resorts) - self._ids(in_tiers)
+        )
+        self.ladders = {name: self._ladder(model) for name, model in config.models.items()}
+
+    def _kind(self, provider: str) -> Kind:
+        return kind_of(self._config.providers[provider].kind)
+
+    def _ids(self, mentions: Iterable[TargetConfig]) -> set[str]:
+        return {target.id for mention in mentions for target in self._config.targets_of(mention)}
+
+    def _provider_state(self, name: str) -> ProviderState:
+        provider, kind = self._config.providers[name], self._kind(name)
+        return ProviderState(
+            name,
+            slots=provider.bulkhead or kind.bulkhead,
+            remote=kind.remote,
+            connectivity=self._connectivity,
+            config=self._gate_config,
+            queue=LOCAL_QUEUE if provider.kind == "local" else None,
+        )
+
+    def _gates(self, mentions: Iterable[TargetConfig]) -> list[Gate]:
+        gates: dict[str, Gate] = {}
+        for mention in mentions:
+            for target in self._config.targets_of(mention):
+                if target.id not in gates:
+                    gates[target.id] = Gate(
+                        target.id,
+                        self._states[target.provider],
+                        limits=self._limits(mention),
+                        credential=target.credential,
+                    )
+        return list(gates.values())
+
+    def _limits(self, mention: TargetConfig) -> RateLimitTracker:
+        if not self._gate_config.measures.rate_limit_awareness:
+            return RateLimitTracker()
+        provider, kind = self._config.providers[mention.provider], self._kind(mention.provider)
+        return RateLimitTracker(mention.rpm or provider.rpm or kind.rpm, mention.tpm or provider.tpm or kind.tpm)
+
+    def _ladder(self, model: ModelConfig) -> Ladder:
+        return Ladder(
+            model.name,
+            tuple(Tier(tier.name, self._facts(tier.targets)) for tier in model.tiers),
+            self._facts(model.last_resort or ()),
+            model.strategy or self._config.routing.strategy,
+        )
+
+    def _facts(self, mentions: Iterable[TargetConfig]) -> tuple[TargetFacts, ...]:
+        pairs = [(mention, target) for mention in mentions for target in self._config.targets_of(mention)]
+        return tuple(self._facts_of(mention, target, place) for place, (mention, target) in enumerate(pairs))
+
+    def _facts_of(self, mention: TargetConfig, target: Target, place: int) -> TargetFacts:
+        provider, kind = self._config.providers[target.provider], self._kind(target.provider)
+        domain = provider.failure_domain or failure_domain(provider.kind)
+        is_local = provider.kind == "local"
+        return TargetFacts(
+            target,
+            Candidate(
+                target.id,
+                target.provider,
+                place,
+                domain=f"{domain}/{provider.region}" if provider.region else domain,
+                weight=mention.weight,
+                price=self._price(provider.kind, target.model),
+            ),
+            frozenset(kind.wires),
+            lacks=frozenset(need for need in _ALL_NEEDS if not self._can(mention, kind.capabilities, need)),
+            context_tokens=mention.context_tokens or (self._config.local.prompt_cap_tokens if is_local else None),
+            embedding_space=mention.embedding_space or target.model,
+            reasoning=bool(mention.reasoning),
+            timeout=mention.timeout,
+            only=frozenset(mention.only),
+            unless=frozenset(mention.unless),
+            counts_max_tokens=kind.counts_max_tokens,
+        )
+
+    def _price(self, kind: str, model: str) -> float | None:
+        """USD per million tokens, looked up only where a strategy orders by it."""
+        strategies = {model.strategy or self._config.routing.strategy for model in self._config.models.values()}
+        price = pricing.price_of(kind, model) if "cheapest" in strategies else None
+        if price is None or price.input is None or price.output is None:
+            return None
+        return (_PROMPT_SHARE * price.input + price.output) / (_PROMPT_SHARE + 1)
+
+    @staticmethod
+    def _can(mention: TargetConfig, capabilities: Iterable[Need], need: Need) -> bool:
+        said: bool | None = getattr(mention, need)
+        return need in capabilities if said is None else said

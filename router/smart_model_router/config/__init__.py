@@ -1,0 +1,27 @@
+"""Configuration: a frozen tree, read once from a mapping or a YAML file, that refuses nonsense by name."""
+
+from __future__ import annotations
+
+from smart_model_router.config.rules import DEFAULT_LADDER
+from smart_model_router.config.secret import Secret
+from smart_model_router.config.tree import (
+    LocalConfig,
+    ModelConfig,
+    ProviderConfig,
+    ResilienceConfig,
+    RouterConfig,
+    TargetConfig,
+    TierConfig,
+)
+
+__all__ = [
+    "DEFAULT_LADDER",
+    "LocalConfig",
+    "ModelConfig",
+    "ProviderConfig",
+    "ResilienceConfig",
+    "RouterConfig",
+    "Secret",
+    "TargetConfig",
+    "TierConfig",
+]

@@ -1,0 +1,84 @@
+"""Where the configuration file is found, and how a fault in it is reported with file and line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from smart_model_router.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from smart_model_router.config.tree import RouterConfig
+
+VARIABLE = "SMART_ROUTER_CONFIG"
+FILE_NAME = "smart-router.yaml"
+_FOLDER = "smart-model-router"
+
+
+def default_file(environ: Mapping[str, str]) -> Path | None:
+    """The file used when none is named: $SMART_ROUTER_CONFIG, ./smart-router.yaml, the user's; None without one.
+
+    What $SMART_ROUTER_CONFIG names is returned even when it is not there: it was asked for.
+    """
+    if named := environ.get(VARIABLE):
+        return Path(named)
+    candidates = [Path(FILE_NAME)]
+    if (folder := _user_folder(environ)) is not None:
+        candidates.append(folder / _FOLDER / FILE_NAME)
+    return next((path for path in candidates if _is_file(path)), None)
+
+
+def read_file(path: str | Path | None, environ: Mapping[str, str]) -> RouterConfig:
+    """Read a YAML file, or that in the default places. Raises ConfigurationError."""
+    from smart_model_router.config.document import parse  # noqa: PLC0415 - brings yaml
+    from smart_model_router.config.reading import read_mapping  # noqa: PLC0415 - brings pydantic
+
+    found = default_file(environ) if path is None else path
+    if found is None:
+        wanted = f"a file named by ${VARIABLE}, ./{FILE_NAME}, or one in the user's configuration folder is needed"
+        raise ConfigurationError("configuration", None, wanted)
+    if not isinstance(found, (str, Path)):
+        raise ConfigurationError("configuration", type(found).__name__, "the path of a file is needed")
+    name = str(found)
+    document = parse(_content(Path(found), name), name)
+    try:
+        return read_mapping(document.data, environ)
+    except ConfigurationError as error:
+        line = document.line_of(error.key)
+        place = f"{name}:{line}" if line else name
+        raise ConfigurationError(error.key, error.value, f"{error.expected} ({place})") from None
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a folder on the way that we may not enter
+        return False
+
+
+def _content(path: Path, name: str) -> bytes:
+    try:
+        if path.is_dir():
+            raise ConfigurationError("configuration", name, "a file, not a directory, is needed")
+        if not path.exists():
+            raise ConfigurationError("configuration", name, "an existing file is needed")
+        if not path.is_file():  # a pipe could keep us waiting for ever
+            raise ConfigurationError("configuration", name, "a regular file is needed")
+        return path.read_bytes()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "not a path"
+        raise ConfigurationError("configuration", name, f"a readable file is needed ({reason})") from None
+
+
+def _user_folder(environ: Mapping[str, str]) -> Path | None:
+    """The user's configuration folder as the platform has it; None when there is no home."""
+    home = environ.get("HOME") or environ.get("USERPROFILE")
+    if sys.platform == "win32":
+        return Path(environ["APPDATA"]) if environ.get("APPDATA") else None
+    if sys.platform == "darwin":
+        return Path(home) / "Library" / "Application Support" if home else None
+    if named := environ.get("XDG_CONFIG_HOME"):
+        return Path(named)
+    return Path(home) / ".config" if home else None

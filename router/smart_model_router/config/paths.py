@@ -1,0 +1,24 @@
+"""Where a value stands in the tree: `models.smart.tiers[0].targets[1]`."""
+
+from __future__ import annotations
+
+import re
+
+from smart_model_router.config.secret import masked
+
+Path = tuple[str | int, ...]
+
+_BARE = re.compile(r"[\w-]+")
+
+
+def spelled(path: Path) -> str:
+    """The path as people write it; a key that is no plain word stands in quotes."""
+    text = ""
+    for step in path:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        elif _BARE.fullmatch(step) and step == masked(step):
+            text += f".{step}" if text else step
+        else:
+            text += f"[{masked(step[:100])!r}]"
+    return text or "configuration"

@@ -1,0 +1,185 @@
+"""From plain data to the tree: references are followed, units read, and pydantic checks the result by its types.
+
+Every fault is a ConfigurationError that names the key, the value as it was written, and what would be right.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from smart_model_router.config import hints, values
+from smart_model_router.config.hints import Hint
+from smart_model_router.config.paths import Path, spelled
+from smart_model_router.config.secret import MASK, Secret, masked
+from smart_model_router.config.suggest import did_you_mean
+from smart_model_router.config.tree import RouterConfig, TargetConfig
+from smart_model_router.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+_LARGEST = 10**18
+
+
+def read_mapping(mapping: object, environ: Mapping[str, str]) -> RouterConfig:
+    """The configuration that `mapping` describes. Raises ConfigurationError."""
+    plain = _Reader(environ).value(mapping, Hint(RouterConfig), ())
+    try:
+        # As JSON, strict mode takes lists for tuples and objects for dataclasses, and still no text for numbers.
+        return _adapter().validate_json(json.dumps(plain), strict=True)
+    except ValidationError as error:
+        raise _translated(error.errors(include_url=False, include_context=False)) from None
+
+
+@cache
+def _adapter() -> TypeAdapter[RouterConfig]:
+    return TypeAdapter(RouterConfig)
+
+
+class _Reader:
+    """One pass over the data, led by the annotations of the tree. What it leaves as it is, pydantic judges."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+
+    def value(self, given: object, hint: Hint, path: Path) -> Any:
+        """`given` as JSON data of the hinted type, as far as it can be."""
+        if hint.is_section:
+            return self._section(given, hint, path)
+        if hint.base is dict:
+            members = {} if given is None else self._mapping(given, "a mapping of keys to values", path)
+            inner = hint.member
+            return {key: self._named(key, member, inner, (*path, key)) for key, member in members.items()}
+        if hint.base is tuple and not (given is None and hint.optional):
+            inner = hint.member
+            return [self.value(member, inner, (*path, n)) for n, member in enumerate(self._list(given, inner, path))]
+        return self._leaf(given, hint, path)
+
+    def _section(self, given: object, hint: Hint, path: Path) -> Any:
+        if isinstance(given, str) and hint.base is TargetConfig:
+            given = {"target": given}  # the short form of a target
+        known = hints.fields_of(hint.base)
+        read: dict[str, Any] = {}
+        for key, member in ({} if given is None else self._mapping(given, "a mapping", path)).items():
+            # What stands under an unknown key may be anything, a secret too: only the key is told.
+            takes = known.get(key)
+            read[key] = self.value(member, takes, (*path, key)) if takes else None
+        return read
+
+    def _named(self, key: str, given: object, hint: Hint, path: Path) -> Any:
+        """A member of a mapping; it is told its own key when it wants to know."""
+        read = self.value(given, hint, path)
+        own = hints.key_field(hint.base) if hint.is_section else None
+        if own is None:
+            return read
+        if own in read:
+            raise ConfigurationError(spelled((*path, own)), own, f"no such key: its name is {key!r}, where it stands")
+        return {**read, own: key}
+
+    def _mapping(self, given: object, wanted: str, path: Path) -> Mapping[str, object]:
+        if not isinstance(given, Mapping):
+            raise ConfigurationError(spelled(path), _kind(given), f"{wanted} is needed")
+        for key in given:
+            if not isinstance(key, str) or not _is_unicode(key):
+                raise ConfigurationError(spelled(path), _shown(key), "keys that are text are needed")
+        return given
+
+    def _list(self, given: object, inner: Hint, path: Path) -> list[object] | tuple[object, ...]:
+        if given is None:
+            return ()
+        if isinstance(given, (list, tuple)):
+            return given
+        if isinstance(given, str) and not inner.is_section:
+            return [given] if self._expanded(given, inner, path) else []
+        raise ConfigurationError(spelled(path), _kind(given), "a list is needed")
+
+    def _leaf(self, given: object, hint: Hint, path: Path) -> Any:
+        if given is None or isinstance(given, bool):
+            # To Python True is 1, also to a Literal[1]; to the owner of a number it is a mistake.
+            if given is not None and hint.base in (int, float):
+                raise ConfigurationError(spelled(path), given, f"{hint.describe()} is needed")
+            return given
+        if isinstance(given, (int, float)):
+            if not abs(given) <= _LARGEST:  # nor is NaN
+                raise ConfigurationError(spelled(path), _shown(given), f"{hint.describe()} is needed")
+            return given
+        if not isinstance(given, str):
+            raise ConfigurationError(spelled(path), _kind(given), f"{hint.describe()} is needed")
+        text = self._expanded(given, hint, path)
+        read: object = text
+        if hint.base is bool:
+            read = values.switch(text)
+        elif hint.base in (int, float):
+            read = values.number(text, hint.unit)
+        if read is None:
+            raise ConfigurationError(spelled(path), _written(given, hint), f"{hint.describe()} is needed")
+        return read
+
+    def _expanded(self, given: str, hint: Hint, path: Path) -> str:
+        try:
+            text = values.expand(given, self._environ)
+        except values.UnknownReferenceError as error:
+            raise ConfigurationError(spelled(path), _written(given, hint), str(error)) from None
+        if not _is_unicode(text):
+            raise ConfigurationError(spelled(path), _written(given, hint), "text without lone surrogates is needed")
+        return text
+
+
+def _translated(errors: list[ErrorDetails]) -> ConfigurationError:
+    """The first error in our words; an unknown key first, since it is often why another one is missing."""
+    error = min(errors, key=lambda found: found["type"] != "unexpected_keyword_argument")
+    path = tuple(error["loc"])
+    where = spelled(path)
+    if error["type"] == "unexpected_keyword_argument":
+        known = hints.fields_of(hints.at(RouterConfig, path[:-1]).base)
+        name = hints.key_field(hints.at(RouterConfig, path[:-1]).base)
+        word = str(path[-1])
+        return ConfigurationError(
+            where, masked(word), f"no such key; {did_you_mean(word, [k for k in known if k != name])}"
+        )
+    hint = hints.at(RouterConfig, path)
+    if error["type"] == "missing":
+        return ConfigurationError(where, None, f"{hint.describe()} is needed")
+    value = MASK if hint.base is Secret else _shown(error["input"])
+    return ConfigurationError(where, value, f"{hint.describe()} is needed")
+
+
+def _written(given: str, hint: Hint) -> str:
+    """A value for an error: as it was written, so that what a reference stands for stays out of it."""
+    return MASK if hint.base is Secret else _shown(given)
+
+
+def _shown(value: object) -> Any:
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int) and abs(value) > _LARGEST:
+        return f"a number of {value.bit_length()} bits"
+    if isinstance(value, (int, float)):
+        return value
+    return masked(value[:200]) if isinstance(value, str) else _kind(value)
+
+
+def _kind(value: object) -> str:
+    """What a value is, for errors about what it should not be: its content may be a secret."""
+    if value is None:
+        return "nothing"
+    named = {str: "text", bool: "true or false", int: "a number", float: "a number"}
+    for kind, word in named.items():
+        if isinstance(value, kind):
+            return word
+    if isinstance(value, Mapping):
+        return "a mapping"
+    return "a list" if isinstance(value, (list, tuple)) else f"a {type(value).__name__}"
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

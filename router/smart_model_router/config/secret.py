@@ -1,0 +1,60 @@
+"""A secret in the configuration: nobody sees it by accident."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NoReturn
+
+MASK = "***"
+# Prefixes by which providers and clouds mark their keys; model names and URLs carry none of them.
+_KEY_LIKE = re.compile(r"\b(?:sk|pk|rk|gsk|xai|csk|hf|gh[oprsu]|github_pat|tgp|nvapi|AKIA|AIza|xox[abp])[-_]?[\w-]{8,}")
+
+
+class Secret:
+    """Text that shows itself as `***` everywhere but in `reveal`.
+
+    It is neither JSON nor can it be pickled, so a configuration that is dumped, logged or sent away leaves it out
+    or fails.
+    """
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def reveal(self) -> str:
+        """The secret itself, for the one place that needs it."""
+        return self._value
+
+    def __repr__(self) -> str:
+        return f"Secret({MASK!r})"
+
+    def __str__(self) -> str:
+        return MASK
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._value == self._value
+
+    def __hash__(self) -> int:
+        return hash(self._value)
+
+    def __copy__(self) -> Secret:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Secret:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a secret is not pickled: read the configuration anew on the other side")
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: object, handler: object) -> Any:
+        """How pydantic makes one out of text."""
+        from pydantic_core import core_schema  # noqa: PLC0415 - only whoever validates pays for pydantic
+
+        return core_schema.no_info_after_validator_function(cls, core_schema.str_schema())
+
+
+def masked(text: str) -> str:
+    """The text without anything that looks like a provider's key."""
+    return _KEY_LIKE.sub(MASK, text)

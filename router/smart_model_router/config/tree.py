@@ -1,0 +1,226 @@
+"""The configuration tree: frozen, keyword-only, and complete: what contradicts itself cannot be made."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from annotated_types import Interval
+
+from smart_model_router.config import aliases as patterns
+from smart_model_router.config import rules
+from smart_model_router.config.secret import Secret
+from smart_model_router.config.suggest import did_you_mean
+from smart_model_router.core.backoff import BackoffConfig
+from smart_model_router.core.breaker import BreakerConfig
+from smart_model_router.core.budget import RetryBudgetConfig
+from smart_model_router.core.cooldown import CooldownConfig
+from smart_model_router.core.gate import GateConfig, Measures
+from smart_model_router.core.limits import PatienceConfig, RoutingConfig, TimeoutConfig
+from smart_model_router.core.options import Count, Options, Seconds, Unit
+from smart_model_router.core.shedding import SheddingConfig
+from smart_model_router.core.throttle import ThrottleConfig
+from smart_model_router.errors import InvalidRequest
+from smart_model_router.request import Need, Target
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FROM_KEY = "from_key"
+"""Metadata of a field that is filled with the key of the mapping its owner stands in, and cannot be written."""
+# No slots here: there is one tree a process, and making a class with slots doubles what importing it costs.
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProviderConfig(Options):
+    """How one provider is reached. None means: as the catalog says of its kind.
+
+    Each key in `api_key` is a credential, and each credential makes a target of its own. `drop_params` are fields
+    of the body that this provider does not take. `bulkhead` is how many calls may be in flight, `rpm` and `tpm`
+    are requests and tokens a minute of each target, `connect` is in seconds.
+    """
+
+    kind: str
+    base_url: str | None = None
+    api_key: tuple[Secret, ...] = ()
+    api_version: str | None = None
+    headers: Mapping[str, Secret] = field(default_factory=dict)
+    drop_params: tuple[str, ...] = ()
+    bulkhead: Annotated[int, Unit("count"), Interval(ge=1, le=100_000)] | None = None
+    failure_domain: str | None = None
+    region: str | None = None
+    rpm: Count | None = None
+    tpm: Count | None = None
+    connect: Seconds | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetConfig(Options):
+    """One target of a tier, `provider/model`, with what is known of it. None means: as the catalog says.
+
+    Facts (`rpm`, `tpm`, `reasoning`, `context_tokens`, `tools`, `images`, `schema`, `embedding_space`) belong to the
+    target: said in one place, they hold wherever it is named. The rest belongs to the tier: `timeout` (seconds)
+    replaces the attempt's; `weight` is a share; `only` keeps it for requests with all of these needs, `unless`
+    from requests with any of them.
+    """
+
+    target: str
+    timeout: Seconds | None = None
+    weight: Annotated[float, Interval(ge=0, le=1_000_000)] = 1.0
+    only: tuple[Need, ...] = ()
+    unless: tuple[Need, ...] = ()
+    rpm: Count | None = None
+    tpm: Count | None = None
+    reasoning: bool | None = None
+    context_tokens: Count | None = None
+    tools: bool | None = None
+    images: bool | None = None
+    schema: bool | None = None
+    embedding_space: str | None = None
+
+    @property
+    def provider(self) -> str:
+        """The name of the provider."""
+        return self.target.partition("/")[0]
+
+    @property
+    def model(self) -> str:
+        """What the provider calls the model; it may contain slashes."""
+        return self.target.partition("/")[2]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TierConfig:
+    """Targets of one capability. Tiers without a name take those of `DEFAULT_LADDER` in order."""
+
+    name: str = ""
+    targets: tuple[TargetConfig, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """What a public model name stands for: tiers, best first. `name` is the key it stands under.
+
+    `last_resort` None is the embedded model when it is installed; `()` is none. `strategy` None is that of
+    `routing`.
+    """
+
+    name: str = field(metadata={FROM_KEY: True})
+    tiers: tuple[TierConfig, ...]
+    last_resort: tuple[TargetConfig, ...] | None = None
+    strategy: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResilienceConfig(Options):
+    """Every number of the resilience rules (routing.md). `slow_start` is in seconds."""
+
+    breaker: BreakerConfig = field(default_factory=BreakerConfig)
+    cooldown: CooldownConfig = field(default_factory=CooldownConfig)
+    throttle: ThrottleConfig = field(default_factory=ThrottleConfig)
+    retry_budget: RetryBudgetConfig = field(default_factory=RetryBudgetConfig)
+    backoff: BackoffConfig = field(default_factory=BackoffConfig)
+    shedding: SheddingConfig = field(default_factory=SheddingConfig)
+    slow_start: Seconds = 10.0
+    timeouts: TimeoutConfig = field(default_factory=TimeoutConfig)
+    patience: PatienceConfig = field(default_factory=PatienceConfig)
+    measures: Measures = field(default_factory=Measures)
+
+    @property
+    def gate(self) -> GateConfig:
+        """The part that the gates decide by."""
+        serialized = self.breaker.serialized_probes and self.measures.serialized_probes
+        return GateConfig(
+            breaker=replace(self.breaker, serialized_probes=serialized),
+            cooldown=self.cooldown,
+            throttle=self.throttle,
+            slow_start=self.slow_start,
+            measures=self.measures,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalConfig(Options):
+    """The embedded model. `prompt_cap_tokens` is the longest prompt it takes; `start_timeout` is in seconds.
+
+    `default_max_tokens` is the length of an answer when the caller names none, `max_tokens` the most one gets.
+    """
+
+    context_tokens: Annotated[int, Unit("count"), Interval(ge=256, le=8192)] = 4096
+    prompt_cap_tokens: Annotated[int, Unit("count"), Interval(ge=1, le=8191)] = 1500
+    default_max_tokens: Annotated[int, Unit("count"), Interval(ge=1, le=8192)] = 256
+    max_tokens: Annotated[int, Unit("count"), Interval(ge=1, le=8192)] = 1024
+    threads: Annotated[int, Unit("count"), Interval(ge=1, le=256)] = 2
+    start_timeout: Annotated[float, Unit("seconds"), Interval(ge=0.1, le=600)] = 30.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class RouterConfig:
+    """Everything a router is made from. Raises ConfigurationError that names key, value and what would be right.
+
+    `models` are the names callers use; `aliases` are further names for them, `*` standing for any text.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}  # holds for every section below
+
+    version: Literal[1]
+    providers: Mapping[str, ProviderConfig]
+    models: Mapping[str, ModelConfig]
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    routing: RoutingConfig = field(default_factory=RoutingConfig)
+    resilience: ResilienceConfig = field(default_factory=ResilienceConfig)
+    local: LocalConfig = field(default_factory=LocalConfig)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "models", rules.settled_models(self.models))
+        rules.check(self)
+
+    @classmethod
+    def from_mapping(cls, mapping: object, *, environ: Mapping[str, str] | None = None) -> RouterConfig:
+        """Read plain data (what YAML or JSON hold). `environ` answers `${VAR}`; None is the process's own.
+
+        Raises ConfigurationError, and nothing else.
+        """
+        from smart_model_router.config.reading import read_mapping  # noqa: PLC0415 - brings pydantic
+
+        return read_mapping(mapping, os.environ if environ is None else environ)
+
+    @classmethod
+    def load(cls, path: str | Path | None = None, *, environ: Mapping[str, str] | None = None) -> RouterConfig:
+        """Read a YAML file; None looks in the default places (`default_file`). Errors name file and line.
+
+        Raises ConfigurationError, and nothing else; so, too, when there is no file in the default places.
+        """
+        from smart_model_router.config.files import read_file  # noqa: PLC0415 - brings yaml and pydantic
+
+        return read_file(path, os.environ if environ is None else environ)
+
+    def resolve(self, model: str) -> ModelConfig:
+        """What `model` stands for: a model, an alias, the longest pattern that fits, else `routing.default_model`.
+
+        Raises InvalidRequest that lists the known names.
+        """
+        name = patterns.resolve(model, self.models, self.aliases) or self.routing.default_model
+        if name is None:
+            raise InvalidRequest(f"model: {model[:100]!r} is unknown; {did_you_mean(model, self.names)}")
+        return self.models[name]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every model name a caller may use: models, then aliases (patterns as they are written)."""
+        return (*self.models, *self.aliases)
+
+    def targets_of(self, mention: TargetConfig) -> tuple[Target, ...]:
+        """The targets a mention in a tier stands for, one for each credential; the first keeps the bare id."""
+        credentials = max(1, len(self.providers[mention.provider].api_key))
+        return tuple(
+            Target(
+                mention.target if number == 0 else f"{mention.target}#{number + 1}",
+                mention.provider,
+                mention.model,
+                number,
+            )
+            for number in range(credentials)
+        )

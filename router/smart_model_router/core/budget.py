@@ -1,0 +1,43 @@
+"""The retry budget: what the whole router may spend on asking the same target again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_types import Interval
+
+from smart_model_router.core.options import CountOrZero, Options, Ratio
+
+_EPSILON = 1e-9
+"""Ten tenths are a retry, although as floats they add up to a little less."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryBudgetConfig(Options):
+    """Each request adds `ratio` of a retry; `start` retries are there at first, `maximum` at most."""
+
+    ratio: Ratio = 0.1
+    start: CountOrZero = 10
+    maximum: Annotated[int, Interval(ge=0, le=1_000_000)] = 100
+
+
+class RetryBudget:
+    """Same-target retries stay below `ratio` of the requests plus `start` (I9)."""
+
+    __slots__ = ("_config", "balance")
+
+    def __init__(self, config: RetryBudgetConfig | None = None) -> None:
+        self._config = config or RetryBudgetConfig()
+        self.balance = float(min(self._config.start, self._config.maximum))
+
+    def deposit(self) -> None:
+        """A request began."""
+        self.balance = min(float(self._config.maximum), self.balance + self._config.ratio)
+
+    def try_spend(self) -> bool:
+        """Pay for one retry, or say no."""
+        if self.balance < 1.0 - _EPSILON:
+            return False
+        self.balance = max(0.0, self.balance - 1.0)
+        return True

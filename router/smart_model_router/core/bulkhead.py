@@ -1,0 +1,54 @@
+"""The bulkhead: how many calls may be in flight at one provider."""
+
+from __future__ import annotations
+
+
+class Bulkhead:
+    """Slots of one provider. The limit may be learned from 429s about concurrency and grows back with success."""
+
+    __slots__ = ("_changed_at", "_learned", "_regrow_seconds", "in_flight", "slots")
+
+    def __init__(self, slots: int, *, regrow_seconds: float = 10.0) -> None:
+        self.slots = slots
+        self.in_flight = 0
+        self._learned: int | None = None
+        self._changed_at = 0.0
+        self._regrow_seconds = regrow_seconds
+
+    @property
+    def limit(self) -> int:
+        """How many calls may be in flight now; what is already in flight is never cut off."""
+        return self.slots if self._learned is None else min(self._learned, self.slots)
+
+    @property
+    def free(self) -> int:
+        """Slots left, at least 0."""
+        return max(0, self.limit - self.in_flight)
+
+    def enter(self) -> None:
+        """Take a slot. The gate asked `free` first, in the same breath."""
+        self.in_flight += 1
+
+    def leave(self) -> None:
+        """Give a slot back."""
+        self.in_flight -= 1
+
+    def resize(self, slots: int) -> None:
+        """Change the configured number of slots; never blocks and cuts nothing off."""
+        self.slots = slots
+
+    def shrink(self, now: float) -> None:
+        """The provider said 'too many at once': one less than are in flight, at least 1."""
+        self._learned = max(1, self.in_flight - 1)
+        self._changed_at = now
+
+    def succeeded(self, now: float) -> None:
+        """A success: a learned limit grows by one for every `regrow_seconds` without a new complaint."""
+        if self._learned is None:
+            return
+        grown = int((now - self._changed_at) / self._regrow_seconds)
+        if grown:
+            self._changed_at += grown * self._regrow_seconds
+            self._learned += grown
+            if self._learned >= self.slots:
+                self._learned = None

@@ -1,0 +1,316 @@
+"""Cooldowns: how long a target (or a credential) rests after failures, hints, walls - and how it comes back.
+
+Advice (our own guess that a pause helps) and law (what the provider said, walls, switched off) are kept apart.
+Pure: `now` is an argument in monotonic seconds. Not thread-safe.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from annotated_types import Interval
+
+from smart_model_router.core.options import DAY, Count, Options, Seconds
+from smart_model_router.outcome import Category, CooldownRule, Failure, FailureClass, Refusal, Wait
+
+LawReason = Literal["wait", "wall", "off"]
+RestReason = Literal["cooldown", "wait", "wall", "off"]
+_Return = Literal["on_probation", "on_probation_unless_alive", "paced"]
+
+_WALL_SCOPES = frozenset({"day", "credit"})
+_HINT_FLOOR = 0.05
+"""Seconds. A millisecond hint below it would only be a busy loop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CooldownConfig(Options):
+    """Durations in seconds (routing.md section 4).
+
+    Advice: `failure` and `timeout` are the first cooldown of their kind, the k-th lasts base x `multiplier`^(k-1),
+    at most `cap`; `success_count_to_clear` successes in a row reset k; `brief` is the pause after an un-hinted
+    overload or warm-up. Law: `rate_limit` is what an un-hinted 429 costs once the ladder 1, 2, 30, 60 is used up;
+    hints are capped at `hint_cap` (walls at a day).
+    """
+
+    failure: Seconds = 30.0
+    timeout: Seconds = 60.0
+    rate_limit: Seconds = 120.0
+    brief: Seconds = 1.0
+    multiplier: Annotated[float, Interval(ge=1, le=10)] = 1.5
+    cap: Seconds = 600.0
+    hint_cap: Seconds = 3600.0
+    success_count_to_clear: Count = 3
+    auth: Seconds = 900.0
+    auth_after_success: Seconds = 10.0
+    model_gone: Seconds = 3600.0
+    misconfigured: Seconds = 900.0
+    quota: Seconds = 3600.0
+
+
+LADDER = (1.0, 2.0, 30.0, 60.0)
+"""Seconds an un-hinted 429 waits, the n-th in a row taking the n-th rung, plus up to a fifth by dice."""
+_LADDER_SPREAD = 0.2
+_RECENT_SUCCESS = 10.0
+"""Seconds. Who answered that shortly before a wait ended needs no probation."""
+_AUTH_MEMORY = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """A rest that began or moved: refused with `reason` until the monotonic instant `until`."""
+
+    reason: RestReason
+    until: float
+    hinted: bool
+
+
+@dataclass(slots=True)
+class _Law:
+    until: float
+    began: float
+    sent_seq: int
+    hinted: bool
+
+
+class Cooldown:
+    """The rests of one target or one credential."""
+
+    __slots__ = (
+        "_advice_began",
+        "_advice_until",
+        "_auth_failures",
+        "_config",
+        "_cooldowns",
+        "_guesses",
+        "_last_success",
+        "_laws",
+        "_must_prove",
+        "_must_prove_unless_alive",
+        "_overloads",
+        "_rests_until",
+        "_returning",
+        "_streak",
+        "_successes",
+        "on_trial",
+    )
+
+    def __init__(self, config: CooldownConfig | None = None) -> None:
+        self._config = config or CooldownConfig()
+        self._laws: dict[LawReason, _Law] = {}
+        self._advice_until = 0.0
+        self._advice_began = 0.0
+        self._rests_until = 0.0
+        self._streak = 0
+        self._cooldowns = 0
+        self._successes = 0
+        self._guesses = 0
+        self._overloads = 0
+        self._auth_failures = 0
+        self._last_success: float | None = None
+        self._returning = self._must_prove = self._must_prove_unless_alive = False
+        self.on_trial = 0
+        """Calls in flight that were let through on probation: at most one (the gate counts)."""
+
+    def law(self, now: float) -> Refusal | None:
+        """The law in force at `now`: off before wall before wait."""
+        if now >= self._rests_until:
+            return None
+        for reason in ("off", "wall", "wait"):
+            law = self._laws.get(reason)
+            if law is not None and now < law.until:
+                return Refusal(reason, law.until)
+        return None
+
+    def advice(self, now: float) -> Refusal | None:
+        """The cooldown in force at `now`."""
+        return Refusal("cooldown", self._advice_until) if now < self._advice_until else None
+
+    @property
+    def returning(self) -> bool:
+        """Whether a rest began and no later call has succeeded since: the first success is a recovery."""
+        return self._returning
+
+    def on_probation(self, now: float) -> bool:
+        """Whether it came back by expiry and has still to prove itself, one call at a time."""
+        if now < self._rests_until:
+            return False
+        return self._must_prove or (self._must_prove_unless_alive and not self._was_alive())
+
+    def due_since(self, now: float) -> float | None:
+        """The instant since which a call on probation is due; None when none is."""
+        return self._rests_until if self.on_probation(now) else None
+
+    def failed(
+        self,
+        failure: Failure,
+        *,
+        admitted_at: float,
+        sent_seq: int,
+        now: float,
+        roll: float,
+        paced: bool,
+        advise: bool,
+        honour_hints: bool = True,
+    ) -> Rest | None:
+        """A call ended with `failure`; what rest follows, None when none begins or moves.
+
+        `sent_seq` orders calls by the time they were sent. `paced` says that a known bucket paces the return from
+        a wait. `advise` is False while a breaker that is not CLOSED decides among advice.
+        """
+        policy = failure.failure_class.policy
+        if policy.category is Category.CALLER:
+            return None
+        self._successes = 0
+        hint = failure.wait if honour_hints else None
+        advice = self._note_failure(failure, hint is not None, admitted_at, now, advise)
+        law: Rest | None = None
+        if policy.cooldown is CooldownRule.OFF or policy.cooldown is CooldownRule.WALL:
+            law = self._switch_off(failure, admitted_at, sent_seq, now)
+        elif hint is not None:
+            law = self._take_hint(hint, sent_seq, now, paced)
+        elif policy.cooldown is CooldownRule.LAW:
+            law = self._guess(admitted_at, sent_seq, now, roll, paced, honour_hints)
+        return law or advice
+
+    def succeeded(self, admitted_at: float, now: float) -> bool:
+        """A call succeeded; True when it ended the spell a rest began (statistics start afresh)."""
+        self._last_success = now
+        self._streak = self._guesses = self._overloads = self._auth_failures = 0
+        self._successes += 1
+        if self._successes >= self._config.success_count_to_clear:
+            self._cooldowns = 0
+        if self._advice_until and admitted_at >= self._advice_began:
+            self._advice_until = 0.0
+        for reason, law in list(self._laws.items()):
+            if admitted_at > law.began:
+                del self._laws[reason]
+        self._settle_rests()
+        if not self._returning or self._laws or self._advice_until:
+            return False
+        self._forget_return()
+        return True
+
+    def breaker_tripped(self) -> None:
+        """The breaker decides among advice from here on; law stays."""
+        self._advice_until = 0.0
+        self._cooldowns = self._streak = 0
+        self._settle_rests()
+        if not self._laws:
+            self._forget_return()
+
+    def clear(self) -> None:
+        """The operator's word: no rest, no probation."""
+        self._laws.clear()
+        self._advice_until = self._rests_until = 0.0
+        self._streak = self._cooldowns = self._guesses = self._overloads = self._auth_failures = 0
+        self._forget_return()
+
+    def _note_failure(
+        self, failure: Failure, hinted: bool, admitted_at: float, now: float, advise: bool
+    ) -> Rest | None:
+        rule = failure.failure_class.policy.cooldown
+        config = self._config
+        if rule is CooldownRule.HINT_OR_BRIEF:
+            self._overloads += 1
+            patient = failure.failure_class is FailureClass.OVERLOADED and self._overloads < 2
+            return None if patient or hinted or not advise else self._advise(config.brief, now)
+        if rule is not CooldownRule.FAILURE and rule is not CooldownRule.TIMEOUT:
+            return None
+        same_wave = bool(self._cooldowns) and admitted_at <= self._advice_began
+        self._streak += 1
+        if self._streak < 2 or same_wave or not advise:
+            return None
+        self._cooldowns += 1
+        base = config.failure if rule is CooldownRule.FAILURE else config.timeout
+        return self._advise(_grown(base, config.multiplier, self._cooldowns - 1, config.cap), now)
+
+    def _advise(self, seconds: float, now: float) -> Rest:
+        self._advice_began = now
+        self._advice_until = max(self._advice_until, now + seconds)
+        self._begin("on_probation")
+        return Rest("cooldown", self._advice_until, hinted=False)
+
+    def _switch_off(self, failure: Failure, admitted_at: float, sent_seq: int, now: float) -> Rest | None:
+        config = self._config
+        match failure.failure_class:
+            case FailureClass.AUTH:
+                if (known := self._laws.get("off")) is not None and admitted_at <= known.began:
+                    return None  # one wave of refusals is one failure in a row
+                self._auth_failures += 1
+                fresh = self._last_success is not None and now - self._last_success <= _AUTH_MEMORY
+                brief = fresh and self._auth_failures < 2
+                seconds = config.auth_after_success if brief else config.auth
+            case FailureClass.MODEL_GONE:
+                seconds = config.model_gone
+            case FailureClass.MISCONFIGURED:
+                seconds = config.misconfigured
+            case _:  # QUOTA
+                stated = max(failure.wait.seconds, _HINT_FLOOR) if failure.wait else config.quota
+                hinted = failure.wait is not None
+                return self._bind("wall", now + min(stated, DAY), sent_seq, now, hinted, "on_probation")
+        return self._bind("off", now + seconds, sent_seq, now, False, "on_probation")
+
+    def _take_hint(self, hint: Wait, sent_seq: int, now: float, paced: bool) -> Rest | None:
+        if hint.scope == "concurrency" and hint.seconds <= 0:
+            return None  # fewer at once, not later: the bulkhead learns it
+        if hint.scope in _WALL_SCOPES:
+            wall = now + min(max(hint.seconds, _HINT_FLOOR), DAY)
+            return self._bind("wall", wall, sent_seq, now, True, "on_probation")
+        until = now + min(max(hint.seconds, _HINT_FLOOR), self._config.hint_cap)
+        return self._bind("wait", until, sent_seq, now, True, "paced" if paced else "on_probation_unless_alive")
+
+    def _guess(
+        self, admitted_at: float, sent_seq: int, now: float, roll: float, paced: bool, ladder: bool
+    ) -> Rest | None:
+        known = self._laws.get("wait")
+        if known is not None and admitted_at <= known.began:
+            return None  # one wave of refusals is one rung
+        self._guesses += 1
+        rung = self._guesses - 1 if ladder else self._guesses - 1 + len(LADDER)
+        if rung < len(LADDER):
+            seconds = LADDER[rung] * (1 + _LADDER_SPREAD * roll)
+        else:
+            config = self._config
+            seconds = _grown(config.rate_limit, config.multiplier, rung - len(LADDER), config.cap)
+        returns: _Return = "paced" if paced else "on_probation_unless_alive"
+        return self._bind("wait", now + seconds, sent_seq, now, False, returns)
+
+    def _was_alive(self) -> bool:
+        """Whether something succeeded here in the 10 s before the rests ended (or after)."""
+        return self._last_success is not None and self._rests_until - self._last_success <= _RECENT_SUCCESS
+
+    def _bind(
+        self, reason: LawReason, until: float, sent_seq: int, now: float, hinted: bool, returns: _Return
+    ) -> Rest | None:
+        known = self._laws.get(reason)
+        if known is not None and now < known.until and not self._replaces(known, until, sent_seq, hinted):
+            return None
+        self._laws[reason] = _Law(until, now, sent_seq, hinted)
+        self._begin(returns)
+        return Rest(reason, until, hinted)
+
+    @staticmethod
+    def _replaces(known: _Law, until: float, sent_seq: int, hinted: bool) -> bool:
+        """A guess gives way to any hint; a hint only to that of a later-sent call, or to a longer one."""
+        if hinted:
+            return not known.hinted or sent_seq > known.sent_seq or until > known.until
+        return not known.hinted and until > known.until
+
+    def _begin(self, returns: _Return) -> None:
+        self._returning = True
+        self._must_prove |= returns == "on_probation"
+        self._must_prove_unless_alive |= returns == "on_probation_unless_alive"
+        self._settle_rests()
+
+    def _forget_return(self) -> None:
+        self._returning = self._must_prove = self._must_prove_unless_alive = False
+
+    def _settle_rests(self) -> None:
+        self._rests_until = max((law.until for law in self._laws.values()), default=0.0)
+        self._rests_until = max(self._rests_until, self._advice_until)
+
+
+def _grown(base: float, multiplier: float, times: int, cap: float) -> float:
+    """base x multiplier^times, at most cap; large exponents never overflow."""
+    return cap if times > 200 else min(cap, base * multiplier**times)

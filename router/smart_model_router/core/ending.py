@@ -1,0 +1,65 @@
+"""How a request ends badly: which exception says whose fault it was, and why nobody served it."""
+
+from __future__ import annotations
+
+from smart_model_router.core.fallback import Progress
+from smart_model_router.core.tiers import Plan
+from smart_model_router.errors import (
+    AllTargetsFailed,
+    ContentBlocked,
+    ContextTooLong,
+    DeadlineExceeded,
+    InvalidRequest,
+    RequestRejected,
+    SmartRouterError,
+    UnsupportedFeature,
+)
+from smart_model_router.outcome import Failure, FailureClass
+from smart_model_router.request import RouteReport
+
+_REJECTIONS: tuple[tuple[frozenset[FailureClass], type[RequestRejected]], ...] = (
+    (frozenset({FailureClass.CONTEXT_LENGTH, FailureClass.TOO_LARGE}), ContextTooLong),
+    (frozenset({FailureClass.REJECTED_BY_FALLBACK}), InvalidRequest),
+    (frozenset({FailureClass.CONTENT_FILTERED}), ContentBlocked),
+)
+"""When only such failures came, the request itself is to blame."""
+
+
+def final_rejection(target: str, failure: Failure, *, content_filter_fallback: bool) -> RequestRejected | None:
+    """The exception for a failure that no other target may answer for; None when the next one may be asked."""
+    kind: type[RequestRejected] | None = None
+    if failure.failure_class is FailureClass.INVALID_REQUEST:
+        kind = InvalidRequest
+    elif failure.failure_class is FailureClass.CONTENT_FILTERED and not content_filter_fallback:
+        kind = ContentBlocked
+    return None if kind is None else _rejection(kind, target, failure)
+
+
+def final_error(
+    plan: Plan, progress: Progress, report: RouteReport, *, expired: bool, retry_after: float | None
+) -> SmartRouterError:
+    """Why nobody served the request: naming every attempt and refusal."""
+    if plan.empty:
+        return _unable(plan, report.model)
+    classes = {failure.failure_class for _, failure in progress.failures}
+    for blamed, kind in _REJECTIONS:
+        if classes and classes <= blamed:
+            facts, failure = progress.failures[0]
+            return _rejection(kind, facts.id, failure)
+    tried = ", ".join(f"{a.target} {a.failure_class}" for a in report.attempts) or "nobody asked"
+    refused = ", ".join(f"{r.target} {r.reason}" for r in report.refusals)
+    account = f"{tried}; refused: {refused}" if refused else tried
+    if expired:
+        return DeadlineExceeded(f"the deadline passed: {account}", retry_after=retry_after)
+    return AllTargetsFailed(f"no target could serve the request: {account}", retry_after=retry_after)
+
+
+def _rejection(kind: type[RequestRejected], target: str, failure: Failure) -> RequestRejected:
+    return kind(f"{target}: {failure.message}", status=failure.status, body=failure.raw)
+
+
+def _unable(plan: Plan, model: str) -> RequestRejected:
+    told = ", ".join(f"{target} {refusal.reason}" for target, refusal in plan.left_out)
+    too_long = {refusal.reason for _, refusal in plan.left_out} == {"filtered:context"}
+    kind = ContextTooLong if too_long else UnsupportedFeature
+    return kind(f"no target of {model!r} can serve this request: {told}")

@@ -1,0 +1,151 @@
+"""What one request has tried, and what it may still try (routing.md section 8, "Attempts"). Pure bookkeeping."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from smart_model_router.core.limits import RoutingConfig
+from smart_model_router.core.tiers import Plan, TargetFacts
+from smart_model_router.outcome import EVENT_REASONS, Failure, FailureClass, NextTarget, Refusal
+
+_UNCOUNTED = frozenset({FailureClass.RATE_LIMITED, FailureClass.OVERLOADED, FailureClass.WARMING})
+"""Answers that say 'later', not 'no': they count only toward the total."""
+_PAUSE = 1.0
+"""Seconds before a target that said 'later', and named no time, is asked again by the same request."""
+_UNWAITABLE = frozenset({"wall", "off", "isolated", "too_large", "shed"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    failure: Failure
+    facts: TargetFacts
+    at: float
+
+
+class Progress:
+    """The tries of one request. `used` counts toward the total, per target and per tier as the table says."""
+
+    __slots__ = (
+        "_by_target",
+        "_by_tier",
+        "_config",
+        "_failed",
+        "_first",
+        "_larger_than",
+        "_paid_back",
+        "_plan",
+        "_retried",
+        "failures",
+        "last_resort_tried",
+        "rejected",
+        "used",
+    )
+
+    def __init__(self, config: RoutingConfig, plan: Plan) -> None:
+        self._config = config
+        self._plan = plan
+        self._first = plan.first
+        self.used = 0
+        self.rejected = 0
+        self.failures: list[tuple[TargetFacts, Failure]] = []
+        self.last_resort_tried: set[str] = set()
+        self._by_target: dict[str, int] = {}
+        self._by_tier: dict[str, int] = {}
+        self._failed: dict[str, _Failed] = {}
+        self._retried: set[str] = set()
+        self._larger_than: int | None = None
+        self._paid_back = 0
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the request has used its attempts (the last resort has one of its own)."""
+        return self.used >= self._config.attempts or self.rejected >= self._config.rejected_by_fallback
+
+    @property
+    def larger_only(self) -> bool:
+        """Whether only targets with a larger context are left to ask."""
+        return self._larger_than is not None
+
+    def tried(self, target: str) -> bool:
+        """Whether a call to this target has ended."""
+        return target in self._failed
+
+    def untried(self) -> int:
+        """Targets of the plan not asked yet."""
+        return sum(f.id not in self._failed for tier in self._plan.tiers for f in tier.targets)
+
+    def tier_is_spent(self, tier: str) -> bool:
+        """Whether the tier has had its share, when a lower one could take over."""
+        return self._by_tier.get(tier, 0) >= self._config.attempts_per_tier
+
+    def refusal(self, facts: TargetFacts, now: float) -> Refusal | None:
+        """Why this request does not ask a target again; None when it may. `retry_at` None: not in its lifetime."""
+        if self._larger_than is not None and (facts.context_tokens or 0) <= self._larger_than:
+            return Refusal("filtered:context")
+        last = self._failed.get(facts.id)
+        if last is None:
+            return None
+        failed_class = last.failure.failure_class
+        if failed_class not in _UNCOUNTED:
+            return Refusal("filtered:failed")
+        if self._by_target.get(facts.id, 0) >= self._config.attempts_per_target:
+            return Refusal("filtered:failed")
+        again = last.at + (0.0 if failed_class is FailureClass.RATE_LIMITED else _PAUSE)
+        return Refusal("cooldown", again) if now < again else None
+
+    def native_rejection(self, facts: TargetFacts, failure: Failure) -> bool:
+        """Whether a 400 is the caller's own: from the plan's first target, before anything else was tried."""
+        return failure.failure_class is FailureClass.INVALID_REQUEST and facts.id == self._first and not self.failures
+
+    def note(self, facts: TargetFacts, tier: str, failure: Failure, now: float, *, last_resort: bool = False) -> None:
+        """A call failed."""
+        self.failures.append((facts, failure))
+        if last_resort:
+            self.last_resort_tried.add(facts.id)
+            return
+        self.used += 1
+        self._failed[facts.id] = _Failed(failure, facts, now)
+        if failure.failure_class in _UNCOUNTED:
+            self._paid_back += 1
+        else:
+            self._by_target[facts.id] = self._by_target.get(facts.id, 0) + 1
+            self._by_tier[tier] = self._by_tier.get(tier, 0) + 1
+        if failure.failure_class is FailureClass.REJECTED_BY_FALLBACK:
+            self.rejected += 1
+        if failure.failure_class.policy.next is NextTarget.LARGER_ONLY:
+            self._larger_than = max(self._larger_than or 0, facts.context_tokens or 0)
+
+    def waited(self) -> None:
+        """The request waited: answers that only said 'later' no longer count toward its total."""
+        self.used -= self._paid_back
+        self._paid_back = 0
+
+    def may_retry_same(self, facts: TargetFacts, failure: Failure) -> bool:
+        """Whether one quick retry of the same target is in order; its breaker and the budget have a say too."""
+        single = failure.failure_class.policy.retry_same and facts.id not in self._retried
+        left = self._config.attempts - self.used
+        room = self._by_target.get(facts.id, 0) < self._config.attempts_per_target
+        return single and room and left > self.untried() and not self.exhausted
+
+    def retrying(self, facts: TargetFacts) -> None:
+        """The quick retry is being made."""
+        self._retried.add(facts.id)
+
+    def last_resort_allowed(self) -> bool:
+        """After a fallback's 400 the last resort would only say the same, worse."""
+        return self.rejected == 0
+
+
+def comes_due(refusal: Refusal, now: float, within: float) -> bool:
+    """Whether waiting `within` seconds may help: it ends by an event, or at an instant not later than that."""
+    if refusal.reason in _UNWAITABLE or refusal.reason.startswith("filtered:"):
+        return False
+    if refusal.retry_at is None:
+        return refusal.reason in EVENT_REASONS
+    return refusal.retry_at <= now + within
+
+
+def least_retry_after(refusals: list[Refusal], now: float) -> float | None:
+    """Seconds until the first of them is worth asking again; None when no instant is known."""
+    instants = [r.retry_at for r in refusals if r.retry_at is not None]
+    return max(0.0, min(instants) - now) if instants else None

@@ -1,0 +1,582 @@
+"""The gate of one target: breaker, cooldown, probation, slow start, bulkhead, buckets and throttle - all or none.
+
+`Gate.try_admit` answers with a `Lease` that holds everything the call needs, or with the one `Refusal` that comes
+first. The lease is settled once and gives everything back on every path. Pure: `now` and chance are arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from smart_model_router.core.breaker import BreakerConfig, BreakerState, CircuitBreaker, Permit, Transition, Verdict
+from smart_model_router.core.bulkhead import Bulkhead
+from smart_model_router.core.cooldown import Cooldown, CooldownConfig, Rest
+from smart_model_router.core.offline import Connectivity
+from smart_model_router.core.options import Options, Seconds
+from smart_model_router.core.ratelimit import Cost, RateLimitTracker, Reservation
+from smart_model_router.core.throttle import AdaptiveThrottle, ThrottleConfig
+from smart_model_router.outcome import BreakerCount, Failure, FailureClass, Refusal, Usage
+
+Kind = Literal["whole", "stream", "transport"]
+_EMPTIES = 3
+_EPSILON = 1e-6
+"""A millionth of a call: the instant computed from a number of calls must admit that number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measures:
+    """The five founding measures; each can be switched off alone (what is left is documented in departures.md)."""
+
+    monotonic_clock: bool = True
+    rate_limit_awareness: bool = True
+    serialized_probes: bool = True
+    cascade_prevention: bool = True
+    tiered_degradation: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateConfig(Options):
+    """Everything a gate decides by. `slow_start` is how many seconds a returned target needs to take full load."""
+
+    breaker: BreakerConfig = field(default_factory=BreakerConfig)
+    cooldown: CooldownConfig = field(default_factory=CooldownConfig)
+    throttle: ThrottleConfig = field(default_factory=ThrottleConfig)
+    slow_start: Seconds = 10.0
+    measures: Measures = field(default_factory=Measures)
+
+
+class ProviderState:
+    """What the targets of one provider share."""
+
+    __slots__ = (
+        "bulkhead",
+        "config",
+        "connectivity",
+        "credentials",
+        "name",
+        "probe_in_flight",
+        "queue",
+        "remote",
+        "sequence",
+        "throttle",
+        "transport",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        slots: int,
+        remote: bool,
+        connectivity: Connectivity,
+        config: GateConfig | None = None,
+        queue: int | None = None,
+    ) -> None:
+        self.name = name
+        self.remote = remote
+        self.config = config or GateConfig()
+        self.bulkhead = Bulkhead(slots)
+        self.throttle = AdaptiveThrottle(self.config.throttle)
+        self.transport = CircuitBreaker(self.config.breaker)
+        self.connectivity = connectivity
+        self.credentials: dict[int, Cooldown] = {}
+        self.probe_in_flight = False
+        self.queue = queue
+        """How many may wait for it as a last resort; None is limited by the waiting room alone."""
+        self.sequence = 0
+        """Numbers the calls in the order they were admitted: targets that share a credential compare them."""
+
+    def credential(self, number: int) -> Cooldown:
+        """The rests of one credential, shared by its targets."""
+        return self.credentials.setdefault(number, Cooldown(self.config.cooldown))
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A breaker's transition and which breaker it was."""
+
+    kind: Kind
+    transition: Transition
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """What a settled call changed. `recovered` asks for fresh statistics; `offline` is set when that changed."""
+
+    moved: tuple[Moved, ...] = ()
+    rest: Rest | None = None
+    recovered: bool = False
+    offline: bool | None = None
+
+
+_NOTHING = Settlement()
+
+
+class Gate:
+    """Admission to one target. Not thread-safe: one event loop, no awaits inside."""
+
+    __slots__ = (
+        "_empties",
+        "_slow_start_at",
+        "breakers",
+        "config",
+        "cooldown",
+        "credential",
+        "id",
+        "in_flight",
+        "limits",
+        "provider",
+    )
+
+    def __init__(
+        self,
+        target_id: str,
+        provider: ProviderState,
+        *,
+        limits: RateLimitTracker | None = None,
+        credential: int = 0,
+    ) -> None:
+        self.id = target_id
+        self.provider = provider
+        self.config = provider.config
+        self.limits = limits or RateLimitTracker()
+        self.breakers: Mapping[Literal["whole", "stream"], CircuitBreaker] = {
+            "whole": CircuitBreaker(self.config.breaker),
+            "stream": CircuitBreaker(self.config.breaker),
+        }
+        self.cooldown = Cooldown(self.config.cooldown)
+        self.credential = provider.credential(credential)
+        self.in_flight = 0
+        self._empties = 0
+        self._slow_start_at: float | None = None
+
+    def try_admit(
+        self,
+        cost: Cost,
+        now: float,
+        roll: float,
+        *,
+        stream: bool = False,
+        ignore_advice: bool = False,
+        last_resort: bool = False,
+    ) -> Lease | Refusal:
+        """Everything the call needs, or the first refusal. `roll` in [0, 1) is the throttle's toss.
+
+        `ignore_advice` asks a cooling target on probation, one call at a time. A probe passes untossed, and so does
+        a call on probation: there is one of them at a time anyway. As a `last_resort` a target is refused for want
+        of a slot alone.
+        """
+        provider, breaker = self.provider, self.breakers["stream" if stream else "whole"]
+        if last_resort:
+            if provider.bulkhead.free == 0:
+                return Refusal("bulkhead")
+            return self._lease(breaker, None, None, cost, now, stream, last_resort=True)
+        refusal = self.refusal(cost, now, stream=stream, ignore_advice=ignore_advice)
+        if refusal is not None:
+            return refusal
+        probing = not (breaker.is_closed and provider.transport.is_closed)
+        trials = self._trials(now, ignore_advice)
+        tossed = self.config.measures.cascade_prevention and not (probing or trials)
+        if tossed and not provider.throttle.try_pass(now, roll):
+            return Refusal("throttle", now + 1.0)
+        permit, transport = breaker.try_acquire(now), provider.transport.try_acquire(now)
+        assert isinstance(permit, Permit) and isinstance(transport, Permit)  # `refusal` said so
+        provider.probe_in_flight = provider.probe_in_flight or probing
+        if provider.remote:
+            provider.connectivity.take_pass(now)
+        return self._lease(breaker, permit, transport, cost, now, stream, probing=probing, trials=trials)
+
+    def refusal(self, cost: Cost, now: float, *, stream: bool = False, ignore_advice: bool = False) -> Refusal | None:
+        """What would refuse a call at `now`, but for the throttle's toss. Changes nothing."""
+        provider, cooldown = self.provider, self.cooldown
+        breaker = self.breakers["stream" if stream else "whole"]
+        own = breaker.refusal(now)
+        if own is not None and own.reason == "isolated":
+            return own
+        law = self._law(now)
+        told = _later(provider.transport.refusal(now), own)
+        if law is not None:
+            return _later(law, told) if law.reason == "wait" else law
+        if provider.remote and (pass_at := provider.connectivity.pass_at(now)) > now:
+            return Refusal("offline", pass_at)
+        if told is not None:
+            return told
+        if not (breaker.is_closed and provider.transport.is_closed):
+            if provider.probe_in_flight and self.config.measures.serialized_probes:
+                return Refusal("half_open")
+        elif not ignore_advice and (advice := cooldown.advice(now)) is not None:
+            return advice
+        if any(trial.on_trial for trial in self._trials(now, ignore_advice)):
+            return Refusal("probation")
+        if self.in_flight + 1 > self._allowed(now) + _EPSILON:
+            return Refusal("slow_start")
+        if self.config.measures.cascade_prevention and provider.bulkhead.free == 0:
+            return Refusal("bulkhead")
+        return self.limits.refusal(cost, now)
+
+    def ready_at(self, now: float, refusal: Refusal) -> float | None:
+        """When a waiter refused for this reason should look again by itself; None: an event will tell."""
+        if refusal.reason == "slow_start" and self._slow_start_at is not None:
+            slots = self.provider.bulkhead.slots
+            if slots > 1:
+                return self._slow_start_at + self.config.slow_start * self.in_flight / (slots - 1)
+        return refusal.retry_at
+
+    def due_since(self, now: float, *, stream: bool) -> float | None:
+        """Since when a probe (of a breaker or on probation) is due here; None when none is."""
+        breaker, transport = self.breakers["stream" if stream else "whole"], self.provider.transport
+        resting = self.cooldown.returning or self.credential.returning
+        if breaker.is_closed and transport.is_closed and not resting:
+            return None
+        if self.refusal(_NO_COST, now, stream=stream) is not None:
+            return None
+        dues = [due for one in (breaker, transport) if (due := one.open_until) is not None]
+        dues += [due for rest in (self.cooldown, self.credential) if (due := rest.due_since(now)) is not None]
+        return min(dues, default=None)
+
+    def is_open(self, now: float) -> bool:
+        """OPEN for system health: both breakers are, or the only kind in use is."""
+        used = [breaker for breaker in self.breakers.values() if breaker.used]
+        return bool(used) and all(breaker.state(now) is BreakerState.OPEN for breaker in used)
+
+    def enabled(self, now: float) -> bool:
+        """Whether it counts in system health: neither walled nor off nor isolated."""
+        law = self._law(now)
+        isolated = any(breaker.state(now) is BreakerState.ISOLATED for breaker in self.breakers.values())
+        return not isolated and (law is None or law.reason == "wait")
+
+    def isolate(self, now: float) -> tuple[Moved, ...]:
+        """The operator's no."""
+        return self._operate(now, "isolate")
+
+    def close(self, now: float) -> tuple[Moved, ...]:
+        """The operator's yes: breakers closed, every rest forgotten."""
+        self.cooldown.clear()
+        self.credential.clear()
+        self.limits.release(now)
+        self._slow_start_at = None
+        self.provider.throttle.reset()
+        return self._operate(now, "close")
+
+    def free_share(self, now: float) -> float:
+        """Free capacity in [0, 1]: the least of free slots, requests and tokens, as shares."""
+        bulkhead = self.provider.bulkhead
+        return min(bulkhead.free / bulkhead.slots, self.limits.free_share(now))
+
+    def _law(self, now: float) -> Refusal | None:
+        """The law in force for the target or its credential: what nobody waits for first, else the longer wait."""
+        own, shared = self.cooldown.law(now), self.credential.law(now)
+        if shared is not None and shared.reason != "wait":
+            return shared
+        return own if own is not None and own.reason != "wait" else _later(own, shared)
+
+    def _operate(self, now: float, verb: Literal["isolate", "close"]) -> tuple[Moved, ...]:
+        moved = []
+        for kind, breaker in self.breakers.items():
+            transition = breaker.isolate(now) if verb == "isolate" else breaker.close(now)
+            if transition is not None:
+                moved.append(Moved(kind, transition))
+        return tuple(moved)
+
+    def _trials(self, now: float, ignore_advice: bool) -> tuple[Cooldown, ...]:
+        """Whose probation a call admitted at `now` would serve."""
+        if not (self.cooldown.returning or self.credential.returning):
+            return ()
+        trials = [rest for rest in (self.cooldown, self.credential) if rest.on_probation(now)]
+        if ignore_advice and self.cooldown.advice(now) is not None:
+            trials.append(self.cooldown)
+        return tuple(trials)
+
+    def _lease(
+        self,
+        breaker: CircuitBreaker,
+        permit: Permit | None,
+        transport: Permit | None,
+        cost: Cost,
+        now: float,
+        stream: bool,
+        *,
+        probing: bool = False,
+        trials: tuple[Cooldown, ...] = (),
+        last_resort: bool = False,
+    ) -> Lease:
+        self.provider.bulkhead.enter()
+        self.in_flight += 1
+        self.provider.sequence += 1
+        for trial in trials:
+            trial.on_trial += 1
+        return Lease(
+            self,
+            breaker,
+            permit,
+            transport,
+            self.limits.reserve(cost, now),
+            now,
+            self.provider.sequence,
+            stream,
+            probing,
+            trials,
+            last_resort,
+        )
+
+    def _allowed(self, now: float) -> float:
+        """Slow start: 1 + (slots - 1) x (t / slow_start) calls in flight."""
+        if self._slow_start_at is None:
+            return self.provider.bulkhead.slots
+        elapsed = now - self._slow_start_at
+        if elapsed >= self.config.slow_start:
+            self._slow_start_at = None
+            return self.provider.bulkhead.slots
+        return 1 + (self.provider.bulkhead.slots - 1) * elapsed / self.config.slow_start
+
+    # What follows is the lease's half.
+
+    def _verdict(self, failure: Failure | None, probe: bool, slow: bool) -> Verdict:
+        """The breaker's column of routing.md section 9."""
+        if failure is None:
+            self._empties = 0
+            return "failure" if slow else "success"
+        match failure.failure_class.policy.breaker:
+            case BreakerCount.YES:
+                self._empties = 0
+                return "failure"
+            case BreakerCount.PROVIDER:
+                return "failure" if probe else "ignored"
+            case BreakerCount.THIRD_IN_A_ROW:
+                self._empties += 1
+                if self._empties < _EMPTIES:
+                    return "ignored"
+                self._empties = 0
+                return "failure"
+            case BreakerCount.NO:
+                return "ignored"
+
+    def _begin_slow_start(self, now: float) -> None:
+        self._slow_start_at = now
+
+
+_NO_COST = Cost(0, 0)
+
+
+def _later(one: Refusal | None, other: Refusal | None) -> Refusal | None:
+    """Of two refusals the one that ends last; what ends by an event gives way to an instant."""
+    if one is None or other is None:
+        return one or other
+    return other if (other.retry_at or 0.0) > (one.retry_at or 0.0) else one
+
+
+class Lease:
+    """What one admitted call holds: permits, a slot, tokens. Settled once; `release` is a no-op after that."""
+
+    __slots__ = (
+        "_breaker",
+        "_gate",
+        "_last_resort",
+        "_permit",
+        "_probing",
+        "_proven",
+        "_reservation",
+        "_settled",
+        "_transport",
+        "_trials",
+        "admitted_at",
+        "probe",
+        "sent",
+        "sequence",
+        "stream",
+    )
+
+    def __init__(
+        self,
+        gate: Gate,
+        breaker: CircuitBreaker,
+        permit: Permit | None,
+        transport: Permit | None,
+        reservation: Reservation,
+        now: float,
+        sequence: int,
+        stream: bool,
+        probing: bool,
+        trials: tuple[Cooldown, ...],
+        last_resort: bool,
+    ) -> None:
+        self._gate = gate
+        self._breaker = breaker
+        self._permit = permit
+        self._transport = transport
+        self._reservation = reservation
+        self._probing = probing
+        self._trials = trials
+        self._last_resort = last_resort
+        self._proven = False
+        self._settled = False
+        self.admitted_at = now
+        self.sequence = sequence
+        self.stream = stream
+        self.probe = probing or bool(trials)
+        """Whether this call decides over a return: a breaker's probe, or on probation."""
+        self.sent = True
+        """Set to False when the call never left: it then costs no request and no token."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether everything was given back."""
+        return self._settled
+
+    def prove(self, now: float) -> Settlement:
+        """A streaming call has delivered enough to count as a success; a later cut is the closed breaker's."""
+        if self._settled or self._proven or not self.probe:
+            return _NOTHING
+        self._proven = True
+        moved = self._record("success", "success", now, 0.0) if self._probing else ()
+        reconnected = self._reached(now)
+        recovered = self._succeeded(now)
+        settlement = self._follow(moved, None, recovered, now, False if reconnected else None)
+        if self._probing:
+            self._permit = _exchanged(self._breaker, now)
+            self._transport = _exchanged(self._gate.provider.transport, now)
+        self._leave_trials()
+        return settlement
+
+    def settle(
+        self,
+        failure: Failure | None,
+        now: float,
+        *,
+        usage: Usage | None = None,
+        roll: float = 0.0,
+        slow: bool = False,
+    ) -> Settlement:
+        """Give everything back with a verdict: `failure` is None for a success. A second call changes nothing.
+
+        `slow` marks a success that took longer than `slow_call` allows. `roll` in [0, 1) spreads waits.
+        """
+        if self._settled:
+            return _NOTHING
+        self._settled = True
+        gate, provider = self._gate, self._gate.provider
+        gate.limits.settle(self._reservation, usage, now, sent=self.sent)
+        self._count(failure, now)
+        provider.bulkhead.leave()
+        gate.in_flight -= 1
+        if self._last_resort:
+            return _NOTHING
+        transport = _transport_verdict(failure)
+        is_probe = self._permit is not None and self._permit.probe
+        moved = self._record(gate._verdict(failure, is_probe, slow), transport, now, roll)
+        offline: bool | None = False if transport == "success" and self._reached(now) else None
+        if any(m.transition.reason == "withheld" for m in moved):
+            moved = tuple(m for m in moved if m.transition.reason != "withheld")
+            offline = True if provider.connectivity.went_offline(now) else None
+        recovered = failure is None and not self._proven and self._succeeded(now)
+        rest = None if failure is None else self._rest(failure, now, roll)
+        settlement = self._follow(moved, rest, recovered, now, offline)
+        self._leave_trials()
+        return settlement
+
+    def release(self, now: float) -> Settlement:
+        """Give everything back without a verdict; no-op once settled."""
+        return self.settle(_GIVEN_UP, now)
+
+    def _record(self, verdict: Verdict, transport: Verdict, now: float, roll: float) -> tuple[Moved, ...]:
+        gate, provider = self._gate, self._gate.provider
+        moved: list[Moved] = []
+        if self._permit is not None and (t := self._breaker.record(self._permit, verdict, now, roll=roll)):
+            moved.append(Moved("stream" if self.stream else "whole", t))
+        if self._transport is not None:
+            hold = transport == "failure" and provider.remote
+            hold = hold and provider.connectivity.withholds(provider.name, now)
+            if t := provider.transport.record(self._transport, transport, now, roll=roll, hold=hold):
+                moved.append(Moved("transport", t))
+        if any(m.transition.to_state is BreakerState.OPEN for m in moved):
+            gate.cooldown.breaker_tripped()
+        return tuple(moved)
+
+    def _count(self, failure: Failure | None, now: float) -> None:
+        provider = self._gate.provider
+        accepted = True if failure is None else failure.failure_class.policy.accepted
+        if accepted is not None and not self._last_resort:
+            provider.throttle.record(accepted, now)
+        if failure is None:
+            provider.bulkhead.succeeded(now)
+        elif failure.wait is not None and failure.wait.scope == "concurrency":
+            provider.bulkhead.shrink(now)
+
+    def _succeeded(self, now: float) -> bool:
+        own = self._gate.cooldown.succeeded(self.admitted_at, now)
+        return self._gate.credential.succeeded(self.admitted_at, now) or own
+
+    def _rest(self, failure: Failure, now: float, roll: float) -> Rest | None:
+        if failure.failure_class is FailureClass.CANCELLED:
+            return None
+        gate = self._gate
+        offline = gate.provider.remote and gate.provider.connectivity.offline  # it is us, not them
+        owner = gate.credential if failure.credential_wide else gate.cooldown
+        # Fewer at once, not later: no bucket is about that, and none paces the return from it.
+        paced = gate.limits.known and not (failure.wait and failure.wait.scope == "concurrency")
+        rest = owner.failed(
+            failure,
+            admitted_at=self.admitted_at,
+            sent_seq=self.sequence,
+            now=now,
+            roll=roll,
+            paced=paced,
+            advise=self._breaker.is_closed and gate.provider.transport.is_closed and not offline,
+            honour_hints=gate.config.measures.rate_limit_awareness,
+        )
+        if paced and rest is not None and rest.reason == "wait":
+            gate.limits.hold_until(rest.until, now)
+        return rest
+
+    def _reached(self, now: float) -> bool:
+        provider = self._gate.provider
+        return provider.remote and provider.connectivity.reached(now)
+
+    def _follow(
+        self, moved: tuple[Moved, ...], rest: Rest | None, recovered: bool, now: float, offline: bool | None
+    ) -> Settlement:
+        gate, provider = self._gate, self._gate.provider
+        slow_start = recovered and bool(self._trials)
+        for m in moved:
+            if m.kind == "transport":
+                provider.connectivity.moved(provider.name, m.transition.to_state is BreakerState.OPEN, now)
+            if m.transition.to_state is BreakerState.CLOSED:
+                provider.throttle.reset()
+                recovered = slow_start = True
+        if slow_start:
+            gate._begin_slow_start(now)
+        if not (moved or rest or recovered or offline is not None):
+            return _NOTHING
+        return Settlement(moved, rest, recovered, offline)
+
+    def _leave_trials(self) -> None:
+        if self._probing:
+            self._probing = False
+            self._gate.provider.probe_in_flight = False
+        for trial in self._trials:
+            trial.on_trial -= 1
+        self._trials = ()
+
+
+_GIVEN_UP = Failure(FailureClass.CANCELLED)
+
+
+def _exchanged(breaker: CircuitBreaker, now: float) -> Permit | None:
+    """A permit of the closed breaker for the rest of a call that has proved itself; never a second probe's."""
+    got = breaker.try_acquire(now) if breaker.is_closed else None
+    return got if isinstance(got, Permit) else None
+
+
+def _transport_verdict(failure: Failure | None) -> Verdict:
+    """An answer of any kind proves the transport; a timeout or a caller who left proves nothing."""
+    if failure is None:
+        return "success"
+    match failure.failure_class:
+        case FailureClass.TRANSPORT:
+            return "failure"
+        case FailureClass.TIMEOUT | FailureClass.CANCELLED:
+            return "ignored"
+        case _:
+            return "success"

@@ -1,0 +1,61 @@
+"""The numbers the flow of one request goes by: attempts, waits, timeouts, patience."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from smart_model_router.core.options import Count, CountOrZero, Options, Ratio, Seconds, SecondsOrZero
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoutingConfig(Options):
+    """How far one request goes (routing.md section 8). Durations are seconds.
+
+    `degrade_after` bounds the wait in the asked tier before a lower one is taken, `last_resort_after` the wait
+    before the last resort, `max_wait` the sum of a request's waits; `max_waiting` is the size of the waiting room.
+    `default_model` answers for names nobody knows; None refuses them.
+    """
+
+    strategy: str = "health"
+    default_model: str | None = None
+    allow_escalation: bool = False
+    degrade_after: SecondsOrZero = 2.0
+    last_resort_after: SecondsOrZero = 20.0
+    max_wait: SecondsOrZero = 60.0
+    max_waiting: CountOrZero = 1000
+    attempts_per_target: Count = 2
+    attempts_per_tier: Count = 3
+    attempts: Count = 6
+    rejected_by_fallback: Count = 2
+    content_filter_fallback: bool = False
+    shed_to_last_resort: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeoutConfig(Options):
+    """Timeouts of a call in seconds.
+
+    `total` bounds the time to the first delivered content and whole answers; a committed stream has only `idle`
+    and `stream_max`. `finish_grace` is how long a stream may linger between its finish reason and its terminator.
+    `margin` of what remains is left for another candidate while there is one.
+    """
+
+    total: Seconds = 600.0
+    first_content: Seconds = 30.0
+    first_content_reasoning: Seconds = 120.0
+    attempt: Seconds = 180.0
+    attempt_reasoning: Seconds = 480.0
+    idle: Seconds = 60.0
+    stream_max: Seconds = 3600.0
+    connect: Seconds = 5.0
+    finish_grace: Seconds = 8.0
+    margin: Ratio = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatienceConfig(Options):
+    """After how many silent seconds a call that its caller gave up counts as the target's timeout."""
+
+    minimum: Seconds = 5.0
+    stream: Seconds = 5.0
+    whole: Seconds = 30.0

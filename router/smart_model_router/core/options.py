@@ -1,0 +1,88 @@
+"""Frozen options that refuse nonsense at construction: key, value and range from one annotation."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from types import NoneType
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+from annotated_types import Interval
+
+from smart_model_router.errors import ConfigurationError
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """How a number may be written in a file: `15s` (seconds), `50%` (ratio), `400k` (count)."""
+
+    name: Literal["seconds", "ratio", "count"]
+
+
+DAY = 86_400.0
+
+Seconds = Annotated[float, Unit("seconds"), Interval(gt=0, le=DAY)]
+"""A duration above 0, at most a day."""
+SecondsOrZero = Annotated[float, Unit("seconds"), Interval(ge=0, le=DAY)]
+Ratio = Annotated[float, Unit("ratio"), Interval(gt=0, le=1)]
+Count = Annotated[int, Unit("count"), Interval(ge=1, le=1_000_000_000)]
+CountOrZero = Annotated[int, Unit("count"), Interval(ge=0, le=1_000_000_000)]
+
+
+class Options:
+    """Base of the frozen option classes: every annotated range is checked when one is made."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        for name, interval, whole, optional in _intervals(type(self)):
+            value = getattr(self, name)
+            if value is not None or not optional:
+                _check(f"{type(self).__name__}.{name}", value, interval, whole)
+
+
+def _check(key: str, value: Any, interval: Interval, whole: bool) -> None:
+    wanted = f"{'a whole number' if whole else 'a number'} {spell(interval)} is needed"
+    kinds = int if whole else (int, float)
+    if isinstance(value, bool) or not isinstance(value, kinds) or not within(value, interval):
+        raise ConfigurationError(key, value, wanted)
+
+
+def within(value: float, interval: Interval) -> bool:
+    """Whether `value` lies in the interval; what is not finite lies in none."""
+    if not -math.inf < value < math.inf:  # isfinite() refuses to look at a very large int
+        return False
+    low: Any = interval.gt if interval.gt is not None else interval.ge
+    low_ok = low is None or value > low or (interval.gt is None and value == low)
+    high: Any = interval.le
+    return bool(low_ok and (high is None or value <= high))
+
+
+def spell(interval: Interval) -> str:
+    """The interval in words: `above 0, at most 1`."""
+    parts = []
+    if interval.gt is not None:
+        parts.append(f"above {interval.gt:g}")
+    if interval.ge is not None:
+        parts.append(f"at least {interval.ge:g}")
+    if interval.le is not None:
+        parts.append(f"at most {interval.le:g}")
+    return ", ".join(parts)
+
+
+_KNOWN: dict[type, tuple[tuple[str, Interval, bool, bool], ...]] = {}
+
+
+def _intervals(kind: type) -> tuple[tuple[str, Interval, bool, bool], ...]:
+    """Each annotated option: its name, its range, whether it is a whole number, whether None is allowed."""
+    if kind in _KNOWN:
+        return _KNOWN[kind]
+    found = []
+    for name, hint in get_type_hints(kind, include_extras=True).items():
+        for part in (hint, *get_args(hint)):
+            if get_origin(part) is Annotated:
+                base, *metadata = get_args(part)
+                optional = NoneType in get_args(hint)
+                found += [(name, mark, base is int, optional) for mark in metadata if isinstance(mark, Interval)]
+    _KNOWN[kind] = tuple(found)
+    return _KNOWN[kind]

@@ -1,0 +1,66 @@
+"""Health of a target: 0.6 x success rate + 0.2 x speed + 0.2 x recency (routing.md section 2)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from statistics import median
+
+from smart_model_router.core.selection.base import Candidate, View
+from smart_model_router.outcome import Snapshot
+
+LATENCY_SCALE = 10.0
+"""Seconds (to first content, or per 100 output tokens) at which speed scores 0."""
+RECENCY_SCALE = 3600.0
+TIE = 0.05
+NEWCOMER_OUTCOMES = 10
+
+
+def latency_of(snapshot: Snapshot, stream: bool) -> float | None:
+    """The figure speed is judged by, None when unknown."""
+    return snapshot.ttft_ema if stream else snapshot.seconds_per_100_tokens
+
+
+def health(snapshot: Snapshot, latency: float | None, now: float) -> float:
+    """The score in [0, 1]; `latency` None (nobody in the tier is known) scores as an average one."""
+    speed = 0.5 if latency is None else max(0.0, 1 - latency / LATENCY_SCALE)
+    recency = 0.0
+    if snapshot.last_success_at is not None:
+        recency = max(0.0, 1 - max(0.0, now - snapshot.last_success_at) / RECENCY_SCALE)
+    return 0.6 * snapshot.success_rate + 0.2 * speed + 0.2 * recency
+
+
+def scores(candidates: Sequence[Candidate], view: View, now: float) -> dict[str, float]:
+    """The health of every candidate; an unknown latency counts as the median of the known ones."""
+    latencies = {c.id: latency_of(view.of(c.id), view.stream) for c in candidates}
+    known = [latency for latency in latencies.values() if latency is not None]
+    usual = median(known) if known else None
+    return {c.id: health(view.of(c.id), usual if (own := latencies[c.id]) is None else own, now) for c in candidates}
+
+
+def ranked(candidates: Sequence[Candidate], view: View, now: float) -> list[Candidate]:
+    """Best first; near equals keep the configured order, or that of the session's hash.
+
+    A target that ever succeeded and has few outcomes in its window is judged by where it stands in the
+    configuration, not by a handful of samples: that is how a recovered primary gets its share back.
+    """
+    score = scores(candidates, view, now)
+    best = max(score.values())
+    tied = [c for c in candidates if score[c.id] >= best - TIE or _is_newcomer(view.of(c.id))]
+    if view.session is None:
+        tied.sort(key=lambda c: c.position)
+    else:
+        session = view.session
+        tied.sort(key=lambda c: rendezvous(session, c.id), reverse=True)
+    among = {c.id for c in tied}
+    rest = sorted((c for c in candidates if c.id not in among), key=lambda c: (-score[c.id], c.position))
+    return tied + rest
+
+
+def rendezvous(session: str, target: str) -> bytes:
+    """The weight of a target for a session (highest random weight hashing): no table, minimal movement."""
+    return hashlib.blake2b(f"{session}\x00{target}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
+
+
+def _is_newcomer(snapshot: Snapshot) -> bool:
+    return snapshot.last_success_at is not None and snapshot.outcomes < NEWCOMER_OUTCOMES

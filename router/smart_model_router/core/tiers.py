@@ -1,0 +1,162 @@
+"""What to try, in which order of tiers, and why each target that is left out is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from smart_model_router.core.selection.base import Candidate
+from smart_model_router.errors import InvalidRequest
+from smart_model_router.outcome import Refusal
+from smart_model_router.request import Dialect, Need, RouteRequest, Target
+
+
+@dataclass(frozen=True, slots=True)
+class TargetFacts:
+    """A target as configured in one tier. `timeout` (seconds) replaces the default attempt timeout.
+
+    `lacks` is what it cannot do; `context_tokens` the prompt it can take, None when unknown. `only` keeps it for
+    requests that need all of these, `unless` from requests that need any of them.
+    """
+
+    target: Target
+    candidate: Candidate
+    dialects: frozenset[Dialect]
+    lacks: frozenset[Need] = frozenset()
+    context_tokens: int | None = None
+    embedding_space: str = ""
+    reasoning: bool = False
+    timeout: float | None = None
+    only: frozenset[Need] = frozenset()
+    unless: frozenset[Need] = frozenset()
+    counts_max_tokens: bool = False
+
+    @property
+    def id(self) -> str:
+        """The target's id."""
+        return self.target.id
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """Targets of one capability. Tiers are ordered best first."""
+
+    name: str
+    targets: tuple[TargetFacts, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """What one public model name stands for."""
+
+    model: str
+    tiers: tuple[Tier, ...]
+    last_resort: tuple[TargetFacts, ...] = ()
+    strategy: str = "health"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The tiers to try: the asked one, then lower ones (then higher ones, when escalation is allowed).
+
+    `left_out` names each target that cannot serve this request, with the reason.
+    """
+
+    asked: str
+    tiers: tuple[Tier, ...]
+    last_resort: tuple[TargetFacts, ...]
+    left_out: tuple[tuple[str, Refusal], ...] = ()
+    first: str | None = None
+    escalations: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def empty(self) -> bool:
+        """Whether nobody at all can serve the request."""
+        return not self.last_resort and not any(tier.targets for tier in self.tiers)
+
+
+EstimateUsd = Callable[[TargetFacts, RouteRequest], float | None]
+"""What a request would cost at a target in USD; None when nobody knows its price."""
+
+
+def plan(
+    request: RouteRequest,
+    ladder: Ladder,
+    *,
+    estimate_usd: EstimateUsd,
+    allow_escalation: bool = False,
+    degrade: bool = True,
+) -> Plan:
+    """Who may serve `request`. Raises InvalidRequest for a tier the ladder does not have."""
+    names = [tier.name for tier in ladder.tiers]
+    asked = request.tier if request.tier is not None else names[0]
+    if asked not in names:
+        raise InvalidRequest(f"tier: {asked!r} is none of {', '.join(names)}")
+    at = names.index(asked)
+    higher = tuple(reversed(ladder.tiers[:at])) if allow_escalation else ()
+    tiers = (ladder.tiers[at], *ladder.tiers[at + 1 :], *higher) if degrade else (ladder.tiers[at],)
+    left_out: list[tuple[str, Refusal]] = []
+    space = ladder.tiers[at].targets[0].embedding_space
+    kept = []
+    for tier in tiers:
+        able, out = _able(request, tier.targets, space, estimate_usd)
+        left_out += out
+        kept.append(tier if not out else Tier(tier.name, able))
+    resort, out = _able(request, ladder.last_resort, space, estimate_usd) if degrade else ((), [])
+    left_out += out
+    first = next((facts.id for tier in kept for facts in tier.targets), None)
+    return Plan(asked, tuple(kept), resort, tuple(left_out), first, frozenset(tier.name for tier in higher))
+
+
+def _able(
+    request: RouteRequest, targets: tuple[TargetFacts, ...], space: str, estimate_usd: EstimateUsd
+) -> tuple[tuple[TargetFacts, ...], list[tuple[str, Refusal]]]:
+    out = [
+        (f.id, Refusal(f"filtered:{need}"))
+        for f in targets
+        if (need := unmet(request, f, space, estimate_usd)) is not None
+    ]
+    if not out:
+        return targets, out
+    refused = {target for target, _ in out}
+    return tuple(f for f in targets if f.id not in refused), out
+
+
+def unmet(request: RouteRequest, facts: TargetFacts, space: str, estimate_usd: EstimateUsd) -> str | None:
+    """The first need of `request` that the target does not meet; None when it can serve."""
+    if request.dialect not in facts.dialects:
+        return "wire"
+    if request.avoid and (facts.id in request.avoid or facts.target.provider in request.avoid):
+        return "avoid"
+    for need in ("tools", "images", "schema"):
+        if need in facts.lacks and need in request.needs:
+            return need
+    if not facts.only <= request.needs:
+        return "only"
+    if facts.unless & request.needs:
+        return "unless"
+    if request.dialect == "embeddings" and facts.embedding_space != space:
+        return "embedding_space"
+    if facts.context_tokens is not None and request.prompt_bytes > 4 * facts.context_tokens:
+        return "context"
+    if request.max_cost is not None:
+        cost = estimate_usd(facts, request)
+        if cost is None or cost > request.max_cost:
+            return "max_cost"  # a price nobody knows is not known to be low enough
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSelection:
+    """Which target would serve now. `degraded` is True below the requested tier."""
+
+    target: str
+    requested_tier: str
+    actual_tier: str
+    degraded: bool
+    reasons: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def degraded_mode(self) -> bool:
+        """The founding documents' name of `degraded`."""
+        return self.degraded

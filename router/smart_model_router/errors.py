@@ -1,0 +1,117 @@
+"""The exceptions a user meets. Each says whose fault it was and carries its facts as attributes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from smart_model_router.request import RouteReport
+
+
+class SmartRouterError(Exception):
+    """Base of everything the router raises on purpose. `report` says what was tried, when anything was."""
+
+    def __init__(self, message: str, *, report: RouteReport | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.report = report
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.args, dict(self.__dict__))
+
+
+def _rebuild(kind: type[SmartRouterError], args: tuple[Any, ...], state: dict[str, Any]) -> SmartRouterError:
+    error = kind.__new__(kind, *args)
+    Exception.__init__(error, *args)
+    error.__dict__.update(state)
+    return error
+
+
+class ConfigurationError(SmartRouterError):
+    """The owner's mistake, found at construction: which key, which value, what would be right."""
+
+    def __init__(self, key: str, value: object, expected: str) -> None:
+        shown = repr(value)
+        if len(shown) > 120:
+            shown = shown[:117] + "..."
+        super().__init__(f"{key}: {shown} - {expected}")
+        self.key = key
+        self.value = value
+        self.expected = expected
+
+
+class RequestRejected(SmartRouterError):
+    """The request's own fault: never retried, never held against a target.
+
+    `status` and `body` are the provider's own answer when the fault was found there.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        report: RouteReport | None = None,
+        status: int | None = None,
+        body: bytes = b"",
+    ) -> None:
+        super().__init__(message, report=report)
+        self.status = status
+        self.body = body
+
+
+class InvalidRequest(RequestRejected):
+    """The body is not a request of its dialect, or the provider said so."""
+
+
+class ContextTooLong(RequestRejected):
+    """The prompt fits no target that could have served it."""
+
+
+class ContentBlocked(RequestRejected):
+    """A provider's content filter refused the prompt or the answer."""
+
+
+class UnsupportedFeature(RequestRejected):
+    """No configured target can do what the request needs (tools, images, a schema)."""
+
+
+class TranslationRefused(RequestRejected):
+    """Translating to another dialect would have changed the meaning."""
+
+
+class RouterUnavailable(SmartRouterError):
+    """Nobody could serve the request. `retry_after` is in seconds, None when nothing is known to come due."""
+
+    def __init__(self, message: str, *, report: RouteReport | None = None, retry_after: float | None = None) -> None:
+        super().__init__(message, report=report)
+        self.retry_after = retry_after
+
+    @property
+    def attempts(self) -> tuple[Any, ...]:
+        """Every attempt (target, class, seconds) of the request."""
+        return tuple(self.report.attempts) if self.report is not None else ()
+
+    @property
+    def refusals(self) -> tuple[Any, ...]:
+        """Every refusal (target, reason, retry_after) of the request."""
+        return tuple(self.report.refusals) if self.report is not None else ()
+
+
+class DeadlineExceeded(RouterUnavailable):
+    """The request's time ran out first."""
+
+
+class Overloaded(RouterUnavailable):
+    """Shed: the fleet is in trouble and this request said it could wait for another day."""
+
+
+class AllTargetsFailed(RouterUnavailable):
+    """Every target that could have served was asked or refused, and none did."""
+
+
+class StreamInterrupted(SmartRouterError):
+    """The stream ended after content was delivered. `text` is what had arrived (text parts only)."""
+
+    def __init__(self, message: str, *, report: RouteReport | None = None, text: str = "") -> None:
+        super().__init__(message, report=report)
+        self.text = text

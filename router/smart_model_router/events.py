@@ -1,0 +1,154 @@
+"""What the router tells the world: one frozen dataclass an event. No decision ever reads one back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from smart_model_router.outcome import FailureClass, LimitReading, Usage
+from smart_model_router.request import Criticality, Dialect
+
+RequestOutcome = Literal["ok", "fallback", "degraded", "failed", "cancelled", "rejected_local"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestFinished:
+    """A request ended. `at` is monotonic, `seconds` and `waited_seconds` are durations."""
+
+    at: float
+    request_id: str
+    dialect: Dialect
+    model: str
+    outcome: RequestOutcome
+    target: str | None
+    requested_tier: str
+    actual_tier: str | None
+    degraded: bool
+    last_resort: bool
+    attempts: int
+    refusals: int
+    seconds: float
+    waited_seconds: float
+    ttft_seconds: float | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptFinished:
+    """One call at a provider ended. This is also what statistics are made of.
+
+    `admitted_at` and `at` are monotonic. `seconds` is the whole call, `ttft_seconds` (streams) the time to the
+    first content. `failure_class` is None for a success.
+    """
+
+    at: float
+    admitted_at: float
+    target: str
+    provider: str
+    model: str
+    stream: bool
+    seconds: float
+    failure_class: FailureClass | None = None
+    ttft_seconds: float | None = None
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    status: int | None = None
+    probe: bool = False
+    request_id: str = ""
+    reading: LimitReading | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BreakerChanged:
+    """A circuit breaker moved. `owner` is a target id, or a provider name for a transport breaker."""
+
+    at: float
+    owner: str
+    kind: Literal["whole", "stream", "transport"]
+    from_state: str
+    to_state: str
+    reason: str
+    open_until: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeStarted:
+    """A due target got its one probe."""
+
+    at: float
+    target: str
+    kind: Literal["whole", "stream", "transport"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestStarted:
+    """A cooldown, a wait, a wall or an off period began or moved. `seconds` is its length from `at`."""
+
+    at: float
+    target: str
+    reason: Literal["cooldown", "wait", "wall", "off"]
+    seconds: float
+    failure_class: FailureClass
+    hinted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetRefused:
+    """Our own gate said no to a request. `retry_after` is seconds, None when it ends by an event."""
+
+    at: float
+    request_id: str
+    target: str
+    reason: str
+    retry_after: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitFinished:
+    """A request left the waiting room after `seconds`."""
+
+    at: float
+    request_id: str
+    seconds: float
+    woken_by: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfflineChanged:
+    """All remote providers became unreachable at once, or the first one answered again."""
+
+    at: float
+    offline: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SheddingChanged:
+    """Load shedding began or ended; `open_ratio` is the share of providers that are OPEN."""
+
+    at: float
+    shedding: bool
+    open_ratio: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestShed:
+    """A sheddable request was turned away."""
+
+    at: float
+    request_id: str
+    criticality: Criticality
+    retry_after: float | None
+
+
+Event = (
+    RequestFinished
+    | AttemptFinished
+    | BreakerChanged
+    | ProbeStarted
+    | RestStarted
+    | TargetRefused
+    | WaitFinished
+    | OfflineChanged
+    | SheddingChanged
+    | RequestShed
+)

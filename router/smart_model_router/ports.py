@@ -1,0 +1,117 @@
+"""The seams: what the router asks of the world. Protocols only; testing.py ships a fake of each."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from smart_model_router.events import AttemptFinished, Event
+from smart_model_router.outcome import NO_READING, Failure, LimitReading, Outcome, StreamEvent
+from smart_model_router.request import Dialect
+
+
+class TimerHandle(Protocol):
+    """A timer that can be called off."""
+
+    def cancel(self) -> None:
+        """Call it off; no-op once it fired."""
+        ...
+
+
+class Clock(Protocol):
+    """Monotonic time and the only way to wait for it."""
+
+    def now(self) -> float:
+        """Monotonic seconds. Never the wall clock."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Return after `seconds` (>= 0)."""
+        ...
+
+    def call_at(self, when: float, callback: Callable[[], object]) -> TimerHandle:
+        """Call `callback` once at the monotonic instant `when`, on the running loop."""
+        ...
+
+
+class Dice(Protocol):
+    """The only source of chance."""
+
+    def roll(self) -> float:
+        """A number in [0, 1)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderCall:
+    """One call to make. `payload` is what goes out (JSON bytes, `model` already the provider's own name).
+
+    `body` is the caller's object, not to be changed. `credential` numbers the provider's credentials from 0.
+    `connect_timeout` is in seconds; every other timeout is the router's affair.
+    """
+
+    dialect: Dialect
+    model: str
+    payload: bytes
+    body: Mapping[str, Any]
+    stream: bool = False
+    credential: int = 0
+    connect_timeout: float = 5.0
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class ProviderStream(Protocol):
+    """An open stream: the provider answered 200 and events follow.
+
+    Iteration ends at the end of the transport, however it came; a cut is a last event of kind ERROR. It raises
+    only on a bug.
+    """
+
+    @property
+    def reading(self) -> LimitReading:
+        """What the response headers said."""
+        return NO_READING
+
+    def __aiter__(self) -> AsyncIterator[StreamEvent]: ...
+
+    async def aclose(self) -> None:
+        """Give the connection back or drop it; safe to call twice and after cancellation."""
+        ...
+
+
+@runtime_checkable
+class Provider(Protocol):
+    """How one provider is reached. Calls return failures as values and raise only on a bug (or cancellation)."""
+
+    async def call(self, call: ProviderCall) -> Outcome:
+        """Make the call and read the whole answer."""
+        ...
+
+    async def open_stream(self, call: ProviderCall) -> ProviderStream | Failure:
+        """Make the call and return once the response head is there."""
+        ...
+
+    async def aclose(self) -> None:
+        """Release every connection and process; safe to call twice."""
+        ...
+
+
+class StatsStore(Protocol):
+    """Where observations outlive the process. Never asked on the request path."""
+
+    def observe(self, observation: AttemptFinished) -> None:
+        """Take one observation; returns at once."""
+        ...
+
+    async def aclose(self) -> None:
+        """Write what is left."""
+        ...
+
+
+class EventSink(Protocol):
+    """Somebody who wants to know. A sink that raises is isolated and counted."""
+
+    def emit(self, event: Event) -> None:
+        """Take one event; returns at once."""
+        ...

@@ -1,0 +1,330 @@
+"""One request as routing sees it (`RouteRequest`), and the account of what happened to it (`RouteReport`)."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, TypedDict, get_args
+
+from smart_model_router.errors import InvalidRequest
+from smart_model_router.outcome import FailureClass, Usage
+
+Dialect = Literal["chat", "messages", "embeddings"]
+Criticality = Literal["critical_plus", "critical", "sheddable_plus", "sheddable"]
+Need = Literal["tools", "images", "schema"]
+
+CRITICALITIES: tuple[Criticality, ...] = get_args(Criticality)
+WAITING_CRITICALITIES: frozenset[Criticality] = frozenset({"critical_plus", "critical"})
+
+
+class RequestOptions(TypedDict, total=False):
+    """What a caller may ask of the router beside the body.
+
+    `tier` is a tier other than the first; `avoid` names targets or providers not to use; `session` keeps a
+    conversation on one target among equals; `timeout` is seconds in all; `max_cost` is USD; `criticality` is
+    critical_plus, critical (the default), sheddable_plus or sheddable: the last two never wait and may be shed.
+    """
+
+    tier: str | None
+    avoid: Iterable[str]
+    session: str | None
+    timeout: float | None
+    max_cost: float | None
+    criticality: Criticality
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Provider + model + credential: the unit of health.
+
+    `id` is how people and configuration name it (`openai/gpt-x`; `openai/gpt-x#2` for the second credential).
+    `credential` is a number within its provider, never the key itself.
+    """
+
+    id: str
+    provider: str
+    model: str
+    credential: int = 0
+
+
+@dataclass(frozen=True)
+class RouteRequest:
+    """The caller's body and the few facts routing needs; the body is neither validated further nor rebuilt.
+
+    `model` is the public name asked for. `payload_rest` is the body as JSON bytes without `model`.
+    """
+
+    dialect: Dialect
+    body: Mapping[str, Any]
+    model: str
+    payload_rest: bytes
+    stream: bool = False
+    tier: str | None = None
+    avoid: frozenset[str] = frozenset()
+    session: str | None = None
+    timeout: float | None = None
+    max_cost: float | None = None
+    criticality: Criticality = "critical"
+
+    @cached_property
+    def needs(self) -> frozenset[Need]:
+        """What a target must be able to do to serve this body."""
+        found: set[Need] = set()
+        if self.body.get("tools") or self.body.get("functions"):
+            found.add("tools")
+        form = self.body.get("response_format")
+        if isinstance(form, Mapping) and form.get("type") == "json_schema":
+            found.add("schema")
+        output = self.body.get("output_config")
+        if isinstance(output, Mapping) and output.get("format"):
+            found.add("schema")
+        if self.dialect != "embeddings" and _has_images(self.body.get("messages")):
+            found.add("images")
+        return frozenset(found)
+
+    @property
+    def prompt_bytes(self) -> int:
+        """The size of the body, the measure tokens are estimated from (bytes / 4)."""
+        return len(self.payload_rest)
+
+    @cached_property
+    def max_tokens(self) -> int | None:
+        """The caller's own cap on the answer, when it named one."""
+        for key in ("max_completion_tokens", "max_tokens"):
+            value = self.body.get(key)
+            if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+                return value
+        return None
+
+    @cached_property
+    def session_key(self) -> str | None:
+        """What sticky routing hashes: the session given, else the body's own prompt_cache_key."""
+        key = self.session if self.session is not None else self.body.get("prompt_cache_key")
+        return key if isinstance(key, str) and key else None
+
+    def payload(self, model: str) -> bytes:
+        """The body as it is sent to a target that calls the model `model`."""
+        head = b'{"model":' + json.dumps(model).encode()
+        return head + b"}" if self.payload_rest == b"{}" else head + b"," + self.payload_rest[1:]
+
+
+def peek(
+    dialect: Dialect,
+    body: object,
+    *,
+    stream: bool = False,
+    tier: str | None = None,
+    avoid: Iterable[str] = (),
+    session: str | None = None,
+    timeout: float | None = None,
+    max_cost: float | None = None,
+    criticality: Criticality = "critical",
+) -> RouteRequest:
+    """Read the facts routing needs from `body`. Raises InvalidRequest that names what is wrong and where."""
+    if not isinstance(body, Mapping):
+        raise InvalidRequest(f"the body must be a JSON object, not {type(body).__name__}")
+    model = body.get("model")
+    if not isinstance(model, str) or not model.strip():
+        raise InvalidRequest(f"model: a non-empty string is needed, not {_shown(model)}")
+    _check_prompt(dialect, body)
+    _check_option("timeout", timeout)
+    _check_option("max_cost", max_cost)
+    if criticality not in CRITICALITIES:
+        raise InvalidRequest(f"criticality: {_shown(criticality)} is none of {', '.join(CRITICALITIES)}")
+    if isinstance(avoid, str):
+        avoid = (avoid,)
+    if not isinstance(avoid, (tuple, list, set, frozenset)) or not all(isinstance(a, str) for a in avoid):
+        raise InvalidRequest(f"avoid: target ids or provider names are needed, not {_shown(avoid)}")
+    rest = {key: value for key, value in body.items() if key != "model"}
+    if stream:
+        rest["stream"] = True
+        if dialect == "chat":
+            options = rest.get("stream_options")
+            rest["stream_options"] = {**(options if isinstance(options, Mapping) else {}), "include_usage": True}
+    else:
+        rest.pop("stream", None)
+    return RouteRequest(
+        dialect=dialect,
+        body=body,
+        model=model,
+        payload_rest=_encode(rest),
+        stream=stream,
+        tier=tier,
+        avoid=frozenset(avoid),
+        session=session,
+        timeout=timeout,
+        max_cost=max_cost,
+        criticality=criticality,
+    )
+
+
+def _check_prompt(dialect: Dialect, body: Mapping[str, Any]) -> None:
+    if dialect == "embeddings":
+        if not body.get("input"):
+            raise InvalidRequest(f"input: a non-empty string or list is needed, not {_shown(body.get('input'))}")
+        return
+    messages = body.get("messages")
+    if not isinstance(messages, (list, tuple)) or not messages:
+        raise InvalidRequest(f"messages: a non-empty list is needed, not {_shown(messages)}")
+    for index, message in enumerate(messages):
+        if not isinstance(message, Mapping):
+            raise InvalidRequest(f"messages[{index}]: an object is needed, not {_shown(message)}")
+
+
+def _check_option(name: str, value: object) -> None:
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value <= 0:
+        raise InvalidRequest(f"{name}: a number above 0 is needed, not {_shown(value)}")
+
+
+def _encode(rest: dict[str, Any]) -> bytes:
+    try:
+        try:
+            return json.dumps(rest, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
+        except UnicodeEncodeError:  # a lone surrogate: legal in JSON only as an escape
+            return json.dumps(rest, allow_nan=False, separators=(",", ":")).encode()
+    except RecursionError:
+        raise InvalidRequest("the body is nested too deeply to be JSON") from None
+    except (TypeError, ValueError) as error:
+        where = _unencodable(rest, "body")
+        raise InvalidRequest(f"{where or 'body'}: not JSON ({error})") from None
+
+
+def _unencodable(value: object, path: str) -> str | None:
+    """The path of the first value JSON has no word for."""
+    if isinstance(value, Mapping):
+        pairs = [(f"{path}.{key}", inner) for key, inner in value.items()]
+    elif isinstance(value, (list, tuple)):
+        pairs = [(f"{path}[{index}]", inner) for index, inner in enumerate(value)]
+    elif isinstance(value, float):
+        return None if math.isfinite(value) else path
+    else:
+        return None if value is None or isinstance(value, (str, int)) else path
+    try:
+        return next((found for p, inner in pairs if (found := _unencodable(inner, p))), None)
+    except RecursionError:
+        return path
+
+
+def _has_images(messages: object) -> bool:
+    if not isinstance(messages, (list, tuple)):
+        return False
+    for message in messages:
+        content = message.get("content") if isinstance(message, Mapping) else None
+        if isinstance(content, (list, tuple)):
+            for part in content:
+                if isinstance(part, Mapping) and part.get("type") in ("image_url", "image", "input_image"):
+                    return True
+    return False
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One call that reached a provider (or tried to). `failure_class` is None for a success; seconds are durations."""
+
+    target: str
+    seconds: float
+    failure_class: FailureClass | None = None
+    message: str = ""
+    status: int | None = None
+    ttft_seconds: float | None = None
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    probe: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReportedRefusal:
+    """A target that was not asked, and why. `retry_after` is seconds from the refusal, None when unknown."""
+
+    target: str
+    reason: str
+    retry_after: float | None = None
+
+
+@dataclass(slots=True)
+class RouteReport:
+    """What happened to one request and why. Live while a stream runs, final when it ends.
+
+    `ruled_out` maps each better target that did not serve to what ruled it out.
+    """
+
+    request_id: str
+    model: str
+    requested_tier: str
+    actual_tier: str | None = None
+    target: str | None = None
+    degraded: bool = False
+    escalated: bool = False
+    last_resort: bool = False
+    complete: bool = False
+    attempts: list[Attempt] = field(default_factory=list)
+    refusals: list[ReportedRefusal] = field(default_factory=list)
+    waited_seconds: float = 0.0
+    seconds: float = 0.0
+    ttft_seconds: float | None = None
+    usage: Usage | None = None
+    cost_usd: float | None = None
+    malformed_events: int = 0
+    ruled_out: dict[str, str] = field(default_factory=dict)
+    losses: list[str] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain JSON values."""
+        return {
+            "request_id": self.request_id,
+            "model": self.model,
+            "target": self.target,
+            "requested_tier": self.requested_tier,
+            "actual_tier": self.actual_tier,
+            "degraded": self.degraded,
+            "escalated": self.escalated,
+            "last_resort": self.last_resort,
+            "complete": self.complete,
+            "attempts": [
+                {
+                    "target": a.target,
+                    "failure_class": a.failure_class.value if a.failure_class else None,
+                    "message": a.message,
+                    "status": a.status,
+                    "seconds": round(a.seconds, 6),
+                    "ttft_seconds": a.ttft_seconds,
+                    "usage": _usage_dict(a.usage),
+                    "cost_usd": a.cost_usd,
+                    "probe": a.probe,
+                }
+                for a in self.attempts
+            ],
+            "refusals": [{"target": r.target, "reason": r.reason, "retry_after": r.retry_after} for r in self.refusals],
+            "waited_seconds": round(self.waited_seconds, 6),
+            "seconds": round(self.seconds, 6),
+            "ttft_seconds": self.ttft_seconds,
+            "usage": _usage_dict(self.usage),
+            "cost_usd": self.cost_usd,
+            "malformed_events": self.malformed_events,
+            "ruled_out": dict(self.ruled_out),
+            "losses": list(self.losses),
+        }
+
+    def to_json(self) -> str:
+        """The report as one line of JSON."""
+        return json.dumps(self.to_dict(), separators=(",", ":"))
+
+
+def _usage_dict(usage: Usage | None) -> dict[str, int] | None:
+    if usage is None:
+        return None
+    return {
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "cached_prompt_tokens": usage.cached_prompt_tokens,
+    }

@@ -1,0 +1,178 @@
+"""SmartModelRouter: one request, top to bottom. What a step decides is in core/, how it waits is in runtime/."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Unpack
+
+from smart_model_router.config import RouterConfig
+from smart_model_router.core.gate import Gate, Moved, Settlement
+from smart_model_router.core.tiers import Ladder, ModelSelection
+from smart_model_router.errors import InvalidRequest
+from smart_model_router.events import Event
+from smart_model_router.request import Dialect, RequestOptions, RouteReport, peek
+from smart_model_router.runtime.course import Course
+from smart_model_router.runtime.guarding import GuardLease, GuardLimits, guard
+from smart_model_router.runtime.inspection import Explanation, SystemHealth, TargetStatus, explain, select, statuses
+from smart_model_router.runtime.state import RouterState
+from smart_model_router.runtime.streaming import RouterStream
+
+if TYPE_CHECKING:
+    from smart_model_router.ports import Clock, EventSink, Provider, StatsStore
+    from smart_model_router_stats.book import StatsBook
+    from smart_model_router_stats.figures import StatsView
+
+
+@dataclass(frozen=True, slots=True)
+class RouterReply:
+    """A whole answer: `body` in the dialect asked, `raw` as it came, `report` how it came about."""
+
+    body: Mapping[str, Any]
+    raw: bytes
+    report: RouteReport
+
+
+class SmartModelRouter:
+    """Routes requests over the targets of a configuration. Make one with `from_config`.
+
+    Belongs to one event loop. Every method that sends raises SmartRouterError only (errors.py says whose fault),
+    and its exceptions carry the `report`.
+    """
+
+    def __init__(
+        self, *, config: RouterConfig, state: RouterState, book: StatsBook, ladders: Mapping[str, Ladder]
+    ) -> None:
+        self._config = config
+        self._state = state
+        self._book = book
+        self._ladders = ladders
+
+    @classmethod
+    def from_config(
+        cls,
+        config: RouterConfig | Mapping[str, Any] | str | os.PathLike[str] | None = None,
+        *,
+        clock: Clock | None = None,
+        seed: int | None = None,
+        providers: Mapping[str, Provider] | None = None,
+        store: StatsStore | None = None,
+        sinks: Sequence[EventSink] = (),
+    ) -> SmartModelRouter:
+        """A router from a configuration: a path, a mapping, or a RouterConfig.
+
+        Without one: $SMART_ROUTER_CONFIG, ./smart-router.yaml, the user's configuration directory, keys found in the
+        environment, else the embedded model. `providers` (name -> Provider) replace the catalog's. `seed` makes
+        chance repeatable. Raises ConfigurationError.
+        """
+        from smart_model_router.assembly import assemble, load  # noqa: PLC0415 - adapters only when one is made
+
+        tree = load(config, given=frozenset(providers or ()))
+        return cls(**assemble(tree, clock=clock, seed=seed, providers=providers, store=store, sinks=sinks))
+
+    async def chat(self, body: Mapping[str, Any], **options: Unpack[RequestOptions]) -> RouterReply:
+        """A Chat Completions request, answered whole. `options`: see RequestOptions."""
+        return await self._answer("chat", body, options)
+
+    async def messages(self, body: Mapping[str, Any], **options: Unpack[RequestOptions]) -> RouterReply:
+        """An Anthropic Messages request, answered whole."""
+        return await self._answer("messages", body, options)
+
+    async def embeddings(self, body: Mapping[str, Any], **options: Unpack[RequestOptions]) -> RouterReply:
+        """An Embeddings request; only targets of the same embedding space serve it."""
+        return await self._answer("embeddings", body, options)
+
+    def stream_chat(self, body: Mapping[str, Any], **options: Unpack[RequestOptions]) -> RouterStream:
+        """A Chat Completions stream; iterating yields its chunks. Nothing is sent before the first one is asked for."""
+        return self._stream("chat", body, options)
+
+    def stream_messages(self, body: Mapping[str, Any], **options: Unpack[RequestOptions]) -> RouterStream:
+        """An Anthropic Messages stream; iterating yields its events."""
+        return self._stream("messages", body, options)
+
+    def guard(self, name: str, limits: GuardLimits | None = None) -> AbstractAsyncContextManager[GuardLease]:
+        """The same breaker, cooldown, buckets and bulkhead for any awaitable: `async with router.guard("tavily")`.
+
+        `limits` of the first use count (later ones resize the slots). An exception inside is a failure of the
+        resource; RouterUnavailable is raised when it is not admitted within `max_wait`.
+        """
+        return guard(self._state, name, limits, self._config.resilience.gate)
+
+    def get_model_for_tier(self, tier: str, model: str | None = None) -> ModelSelection:
+        """Which target would serve `tier` of `model` (default: the first model) now; lower tiers are degraded.
+
+        Raises AllTargetsFailed with every reason when nobody would; InvalidRequest for a tier that does not exist.
+        """
+        return select(self._state, self._ladder(model), tier)
+
+    def explain(self, body: Mapping[str, Any], **options: Unpack[RequestOptions]) -> Explanation:
+        """The plan for a Chat Completions request, without sending anything."""
+        return explain(self._state, peek("chat", body, **options))
+
+    def stats(self) -> StatsView:
+        """Figures per target, model and provider, of this process."""
+        return self._book.figures(self._state.clock.now())
+
+    def system_health(self) -> SystemHealth:
+        """The share of OPEN providers, and whether the router is offline or shedding."""
+        now = self._state.clock.now()
+        self._state.update_shedding(now)
+        return SystemHealth(
+            self._state.fleet.open_ratio(now), self._state.fleet.connectivity.offline, self._state.shedding.active
+        )
+
+    def targets(self) -> tuple[TargetStatus, ...]:
+        """Every target: its state, why it would refuse a call now, and when it comes due."""
+        return statuses(self._state)
+
+    def events(self) -> tuple[Event, ...]:
+        """The newest events, oldest first (at most 1,000)."""
+        return tuple(self._state.recent)
+
+    def isolate(self, target: str) -> None:
+        """The operator's no: nothing is sent to `target` until `close`."""
+        self._operated(target, self._gate(target).isolate(self._state.clock.now()))
+
+    def close(self, target: str) -> None:
+        """The operator's yes: breakers closed, cooldowns and walls forgotten."""
+        self._operated(target, self._gate(target).close(self._state.clock.now()))
+
+    async def aclose(self) -> None:
+        """Close every provider and store. Safe to call twice."""
+        self._state.room.close()
+        for provider in self._state.providers.values():
+            await provider.aclose()
+        if self._state.store is not None:
+            await self._state.store.aclose()
+
+    async def __aenter__(self) -> SmartModelRouter:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def _answer(self, dialect: Dialect, body: Mapping[str, Any], options: RequestOptions) -> RouterReply:
+        course = Course(self._state, peek(dialect, body, **options))
+        success = await course.answer()
+        return RouterReply(success.body, success.raw, course.report)
+
+    def _stream(self, dialect: Dialect, body: Mapping[str, Any], options: RequestOptions) -> RouterStream:
+        return RouterStream(Course(self._state, peek(dialect, body, stream=True, **options)))
+
+    def _ladder(self, model: str | None) -> Ladder:
+        return next(iter(self._ladders.values())) if model is None else self._state.ladder(model)
+
+    def _gate(self, target: str) -> Gate:
+        gates = self._state.fleet.gates
+        if target not in gates:
+            raise InvalidRequest(f"target: {target!r} is none of {', '.join(gates)}")
+        return gates[target]
+
+    def _operated(self, target: str, moved: tuple[Moved, ...]) -> None:
+        now = self._state.clock.now()
+        self._state.apply(self._gate(target), Settlement(moved, recovered=True), now, None)

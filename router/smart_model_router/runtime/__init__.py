@@ -1,0 +1,1 @@
+"""Where asyncio lives beside router.py."""

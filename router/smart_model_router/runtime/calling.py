@@ -1,0 +1,213 @@
+"""One call to one admitted target: how long it may last, whose fault its end is, and what is written down about it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field, replace
+
+from smart_model_router.core.fallback import Progress
+from smart_model_router.core.gate import Gate, Lease
+from smart_model_router.core.ratelimit import Cost, estimate
+from smart_model_router.core.tiers import Plan, TargetFacts
+from smart_model_router.events import AttemptFinished
+from smart_model_router.outcome import Failure, FailureClass, Success, Usage
+from smart_model_router.ports import Provider, ProviderCall
+from smart_model_router.request import Attempt, RouteReport, RouteRequest
+from smart_model_router.runtime.state import RouterState
+from smart_model_router.runtime.watchdog import Expired, Watchdog
+
+_FREE = Cost(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """A target that said yes, and what it holds for us."""
+
+    facts: TargetFacts
+    tier: str
+    gate: Gate
+    lease: Lease
+    last_resort: bool = False
+
+
+@dataclass(kw_only=True)
+class Caller:
+    """Makes the calls of one request. `deadline` is the request's, monotonic."""
+
+    state: RouterState
+    request: RouteRequest
+    plan: Plan
+    progress: Progress
+    report: RouteReport
+    deadline: float
+    watchdog: Watchdog = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.watchdog = Watchdog(self.state.clock)
+
+    async def whole(self, step: Admission) -> Success | Failure:
+        """One whole-answer call: everything the lease holds is given back here, whatever happens."""
+        lease = step.lease
+        limit, own = self.limit(step)
+        outcome: Success | Failure
+        try:
+            outcome = await self.watchdog.within(self.provider(step).call(self.provider_call(step)), limit)
+        except Expired:
+            outcome = self.timed_out(step, own)
+        except asyncio.CancelledError:
+            self.settle(step, self.given_up(step, silent_since=lease.admitted_at))
+            raise
+        except Exception as bug:
+            outcome = provider_bug(bug)
+        if isinstance(outcome, Failure):
+            return self.settle(step, outcome)
+        self.settled(step, None, usage=outcome.usage)
+        return outcome
+
+    def limit(self, step: Admission) -> tuple[float, bool]:
+        """Until when the call may last (streams: to first content), and whether that is the target's own limit."""
+        timeouts, facts, now = self.state.timeouts, step.facts, step.lease.admitted_at
+        remaining = self.deadline - now
+        another = self._another_left(facts)
+        own = self._own_timeout(facts)
+        if not self.request.stream:
+            p99 = self.state.book.snapshot(facts.id, now).latency_p99
+            own = max(own, 2 * p99) if p99 is not None else own
+            own = own if another else max(own, remaining)
+        if step.lease.probe and self._someone_free(facts, now):
+            own = min(own, self.patience(step))
+        allowed = remaining * (1 - timeouts.margin) if another else remaining
+        return now + min(own, allowed), own <= allowed
+
+    def patience(self, step: Admission) -> float:
+        """After how many silent seconds giving up is the target's fault."""
+        config, facts = self.state.patience, step.facts
+        snapshot = self.state.book.snapshot(facts.id, step.lease.admitted_at)
+        usual = snapshot.ttft_p99 if self.request.stream else snapshot.latency_p99
+        if usual is None:
+            usual = config.stream if self.request.stream else config.whole
+        return min(max(config.minimum, usual), self._own_timeout(facts))
+
+    def timed_out(self, step: Admission, own: bool) -> Failure:
+        """The limit came first: the target's fault, unless our caller was in more of a hurry than is fair."""
+        seconds = self.state.clock.now() - step.lease.admitted_at
+        if own or seconds >= self.patience(step):
+            return Failure(FailureClass.TIMEOUT, f"nothing for {seconds:.1f} s")
+        return Failure(FailureClass.CANCELLED, f"the caller's deadline left it only {seconds:.1f} s")
+
+    def given_up(self, step: Admission, silent_since: float) -> Failure:
+        """The caller left: TIMEOUT when the target had been silent beyond patience, else nobody's fault."""
+        silent = self.state.clock.now() - silent_since
+        if silent >= self.patience(step):
+            return Failure(FailureClass.TIMEOUT, f"the caller left after {silent:.1f} silent seconds")
+        return Failure(FailureClass.CANCELLED, "the caller left")
+
+    def provider(self, step: Admission) -> Provider:
+        """Who is called."""
+        return self.state.providers[step.facts.target.provider]
+
+    def provider_call(self, step: Admission) -> ProviderCall:
+        """What is sent."""
+        request, target = self.request, step.facts.target
+        return ProviderCall(
+            dialect=request.dialect,
+            model=target.model,
+            payload=request.payload(target.model),
+            body=request.body,
+            stream=request.stream,
+            credential=target.credential,
+            connect_timeout=self.state.timeouts.connect,
+        )
+
+    def settle(self, step: Admission, failure: Failure, *, ttft: float | None = None) -> Failure:
+        """The call failed: give everything back, keep the books; the failure as this request sees it."""
+        rejected = failure.failure_class is FailureClass.INVALID_REQUEST
+        if rejected and not self.progress.native_rejection(step.facts, failure):
+            failure = replace(failure, failure_class=FailureClass.REJECTED_BY_FALLBACK)
+        self.settled(step, failure, ttft=ttft)
+        return failure
+
+    def settled(
+        self, step: Admission, failure: Failure | None, *, usage: Usage | None = None, ttft: float | None = None
+    ) -> None:
+        """The call ended: the lease is settled, then statistics, events and the report hear of it."""
+        state, lease, facts = self.state, step.lease, step.facts
+        now = state.clock.now()
+        seconds = now - lease.admitted_at
+        slow_after = step.gate.config.breaker.slow_call
+        slow = slow_after is not None and (seconds if ttft is None else ttft) > slow_after
+        settlement = lease.settle(failure, now, usage=usage, roll=state.dice.roll(), slow=slow)
+        cost = None if usage is None else state.price(facts, usage)
+        failure_class = None if failure is None else failure.failure_class
+        status = None if failure is None else failure.status
+        self.report.attempts.append(
+            Attempt(
+                target=facts.id,
+                seconds=seconds,
+                failure_class=failure_class,
+                message="" if failure is None else failure.message,
+                status=status,
+                ttft_seconds=ttft,
+                usage=usage,
+                cost_usd=cost,
+                probe=lease.probe,
+            )
+        )
+        state.apply(step.gate, settlement, now, failure)  # first: a recovery empties the window this call then enters
+        state.observe(
+            AttemptFinished(
+                at=now,
+                admitted_at=lease.admitted_at,
+                target=facts.id,
+                provider=facts.target.provider,
+                model=facts.target.model,
+                stream=self.request.stream,
+                seconds=seconds,
+                failure_class=failure_class,
+                ttft_seconds=ttft,
+                usage=usage,
+                cost_usd=cost,
+                status=status,
+                probe=lease.probe,
+                request_id=self.report.request_id,
+            )
+        )
+        if failure is None:
+            self.report.usage, self.report.cost_usd = usage, cost
+
+    def cost(self, facts: TargetFacts, now: float) -> Cost:
+        """What the call will probably cost the target's buckets."""
+        if not self.state.fleet.gates[facts.id].limits.known:
+            return _FREE
+        usual = self.state.book.snapshot(facts.id, now).completion_tokens_p95
+        request = self.request
+        return estimate(request.prompt_bytes, request.max_tokens, usual, counts_max_tokens=facts.counts_max_tokens)
+
+    def is_free(self, facts: TargetFacts, now: float) -> bool:
+        """Whether this request could be admitted there now."""
+        if self.progress.refusal(facts, now) is not None:
+            return False
+        gate = self.state.fleet.gates[facts.id]
+        return gate.refusal(self.cost(facts, now), now, stream=self.request.stream) is None
+
+    def _own_timeout(self, facts: TargetFacts) -> float:
+        if facts.timeout is not None:
+            return facts.timeout
+        timeouts = self.state.timeouts
+        if self.request.stream:
+            return timeouts.first_content_reasoning if facts.reasoning else timeouts.first_content
+        return timeouts.attempt_reasoning if facts.reasoning else timeouts.attempt
+
+    def _another_left(self, facts: TargetFacts) -> bool:
+        others = (f.id for tier in self.plan.tiers for f in tier.targets if f.id != facts.id)
+        if any(not self.progress.tried(other) for other in others):
+            return True
+        return any(f.id != facts.id and f.id not in self.progress.last_resort_tried for f in self.plan.last_resort)
+
+    def _someone_free(self, facts: TargetFacts, now: float) -> bool:
+        return any(self.is_free(f, now) for tier in self.plan.tiers for f in tier.targets if f.id != facts.id)
+
+
+def provider_bug(bug: Exception) -> Failure:
+    """A provider that raised instead of returning: its call failed, our books stay right."""
+    return Failure(FailureClass.SERVER_ERROR, f"the provider raised {type(bug).__name__}: {bug}"[:300])

@@ -1,0 +1,509 @@
+"""One request on its way: plan, admit, call, settle, retry, fall back, wait - until somebody answered.
+
+`Course.answer` serves whole answers, `Course.open` streams; both walk the same steps. Each step is decided in one
+breath (no await between asking a gate and holding its lease).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from smart_model_router.core.backoff import full_jitter
+from smart_model_router.core.ending import final_error, final_rejection
+from smart_model_router.core.fallback import Progress, comes_due, least_retry_after
+from smart_model_router.core.gate import Gate, Kind, Lease
+from smart_model_router.core.ratelimit import Cost
+from smart_model_router.core.selection import STRATEGIES, Candidate, View
+from smart_model_router.core.selection.correlated import elsewhere_first
+from smart_model_router.core.selection.draw import redistribute
+from smart_model_router.core.selection.scoring import scores
+from smart_model_router.core.tiers import TargetFacts, Tier, plan
+from smart_model_router.errors import Overloaded, SmartRouterError
+from smart_model_router.events import (
+    ProbeStarted,
+    RequestFinished,
+    RequestOutcome,
+    RequestShed,
+    TargetRefused,
+    WaitFinished,
+)
+from smart_model_router.outcome import Failure, Refusal, Success
+from smart_model_router.request import (
+    CRITICALITIES,
+    WAITING_CRITICALITIES,
+    ReportedRefusal,
+    RouteReport,
+    RouteRequest,
+)
+from smart_model_router.runtime.calling import Admission, Caller
+from smart_model_router.runtime.state import RouterState
+from smart_model_router.runtime.waiting import Ticket
+
+T = TypeVar("T")
+_FREE = Cost(0, 0)
+_WAIT_IN_TIER = 2.0
+"""Seconds at most before a lower tier is taken, however long `degrade_after` is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Nobody can be asked now: wait for one of `gates` (none: only for time), at most until `until`."""
+
+    gates: tuple[str, ...]
+    place: str | None
+    until: float
+    in_asked_tier: bool = False
+    for_last_resort: bool = False
+
+
+class Course:
+    """One request's walk. `report` is live all the way."""
+
+    def __init__(self, state: RouterState, request: RouteRequest) -> None:
+        self.state = state
+        self.request = request
+        self.started = state.clock.now()
+        total = state.timeouts.total
+        self.deadline = self.started + (min(request.timeout, total) if request.timeout is not None else total)
+        self.ladder = state.ladder(request.model)
+        self.plan = plan(
+            request,
+            self.ladder,
+            estimate_usd=state.estimate_usd,
+            allow_escalation=state.routing.allow_escalation,
+            degrade=state.degrade,
+        )
+        self.selector = STRATEGIES[self.ladder.strategy]
+        self.progress = Progress(state.routing, self.plan)
+        self.report = RouteReport(state.next_request_id(), request.model, self.plan.asked)
+        self.caller = Caller(
+            state=state,
+            request=request,
+            plan=self.plan,
+            progress=self.progress,
+            report=self.report,
+            deadline=self.deadline,
+        )
+        self._waits = request.criticality in WAITING_CRITICALITIES
+        self._ticket: Ticket | None = None
+        self._refused: dict[str, Refusal] = {}
+        self._told: set[tuple[str, str]] = set()
+        self._waited_in_asked = 0.0
+        self._last_resort_from: float | None = None
+        self._probe_taken = False
+        self._finished = False
+        for target, refusal in self.plan.left_out:
+            self._tell(target, refusal, self.started)
+
+    # The walk ---------------------------------------------------------------------------------------------
+
+    async def serve(self, perform: Callable[[Admission], Awaitable[T | Failure]]) -> T:
+        """Walk until `perform` brings something that is not a Failure. Raises SmartRouterError when nobody can."""
+        self.state.budget.deposit()
+        try:
+            self._shed()
+            while True:
+                step = self._next_step()
+                if isinstance(step, Pause):
+                    await self._pause(step)
+                    continue
+                self._leave_room()
+                served = await self._try(step, perform)
+                if not isinstance(served, Failure):
+                    self._served_by(step)
+                    return served
+        except SmartRouterError as error:
+            error.report = self.report
+            self.finish("rejected_local" if isinstance(error, Overloaded) else "failed", str(error))
+            raise
+        except asyncio.CancelledError:
+            self.finish("cancelled")
+            raise
+        finally:
+            self._leave_room()
+
+    async def answer(self) -> Success:
+        """The whole answer."""
+        try:
+            success = await self.serve(self.caller.whole)
+        finally:
+            self.caller.watchdog.close()
+        self.report.complete = True
+        self.finish(self.outcome())
+        return success
+
+    def finish(self, outcome: RequestOutcome, error: str = "") -> None:
+        """Close the account; once."""
+        if self._finished:
+            return
+        self._finished = True
+        now, report = self.state.clock.now(), self.report
+        report.seconds = now - self.started
+        self.state.emit(
+            RequestFinished(
+                at=now,
+                request_id=report.request_id,
+                dialect=self.request.dialect,
+                model=report.model,
+                outcome=outcome,
+                target=report.target,
+                requested_tier=report.requested_tier,
+                actual_tier=report.actual_tier,
+                degraded=report.degraded,
+                last_resort=report.last_resort,
+                attempts=len(report.attempts),
+                refusals=len(report.refusals),
+                seconds=report.seconds,
+                waited_seconds=report.waited_seconds,
+                ttft_seconds=report.ttft_seconds,
+                error=error,
+            )
+        )
+
+    def outcome(self) -> RequestOutcome:
+        """How a served request was served."""
+        if self.report.degraded:
+            return "degraded"
+        return "fallback" if len(self.report.attempts) > 1 or self.report.target != self.plan.first else "ok"
+
+    # Deciding ---------------------------------------------------------------------------------------------
+
+    def _next_step(self) -> Admission | Pause:
+        """Routing.md section 8, "Order": each line is one of its steps."""
+        now = self.state.clock.now()
+        self._refused.clear()
+        if now >= self.deadline:
+            raise self._final_error(now)
+        if not self.progress.exhausted and not self._only_last_resort():
+            for number, tier in enumerate(self.plan.tiers):
+                if (admission := self._admit_in(tier, now)) is not None:
+                    return admission
+                if number == 0 and (pause := self._pause_in_asked(now)) is not None:
+                    return pause
+            if (admission := self._admit_cooling(now)) is not None:
+                return admission
+            if (pause := self._pause_before_last_resort(now)) is not None:
+                return pause
+        if (step := self._last_resort(now)) is not None:
+            return step
+        if not self.progress.exhausted and (pause := self._pause_to_the_end(now)) is not None:
+            return pause
+        raise self._final_error(now)
+
+    def _admit_in(self, tier: Tier, now: float) -> Admission | None:
+        order = self._order(tier, now)
+        if order and self.progress.tier_is_spent(tier.name) and self._free_below(tier, now):
+            return None
+        for index, facts in enumerate(order):
+            if (admission := self._ask(facts, tier.name, now)) is not None:
+                return admission
+            if index == 0 and self.selector.redistributes and len(order) > 2:
+                order[1:] = self._redistributed(order[1:], now)
+        return None
+
+    def _order(self, tier: Tier, now: float) -> list[TargetFacts]:
+        """The targets of a tier this request may still ask, best first; one that is due for its probe before all."""
+        state = self.state
+        able = {}
+        for facts in tier.targets:
+            refusal = self.progress.refusal(facts, now)
+            if refusal is None:
+                able[facts.id] = facts
+            elif not refusal.reason.startswith("filtered:"):
+                self._refused[facts.id] = refusal
+        if len(able) < 2:
+            return list(able.values())
+        view = View(
+            {target: state.book.snapshot(target, now) for target in able}, self.request.stream, self.request.session_key
+        )
+        candidates = [facts.candidate for facts in able.values()]
+        order = self.selector.order(candidates, view, now, state.dice.roll())
+        if self.progress.failures:
+            failed_facts, failure = self.progress.failures[-1]
+            order = elsewhere_first(order, failed_facts.candidate, failure.failure_class, scores(order, view, now))
+        due = self._due_for_probe(candidates, now)
+        if due is not None:
+            order.sort(key=lambda c: c.id != due)
+        return [able[c.id] for c in order]
+
+    def _due_for_probe(self, candidates: list[Candidate], now: float) -> str | None:
+        """The target due the longest; at most one probe a request, none when little time is left to fall back."""
+        if self._probe_taken or self.deadline - now < 2 * self.state.patience.minimum:
+            return None
+        gates, stream = self.state.fleet.gates, self.request.stream
+        dues = [
+            (since, c.position, c.id)
+            for c in candidates
+            if (since := gates[c.id].due_since(now, stream=stream)) is not None
+        ]
+        return min(dues)[2] if dues else None
+
+    def _redistributed(self, rest: list[TargetFacts], now: float) -> list[TargetFacts]:
+        state, by_id = self.state, {facts.id: facts for facts in rest}
+        view = View({target: state.book.snapshot(target, now) for target in by_id}, self.request.stream)
+        candidates = [facts.candidate for facts in rest]
+        free = {target: state.fleet.gates[target].free_share(now) for target in by_id}
+        drawn = redistribute(candidates, scores(candidates, view, now), free, state.dice.roll())
+        return [by_id[c.id] for c in drawn]
+
+    def _ask(self, facts: TargetFacts, tier: str, now: float, *, ignore_advice: bool = False) -> Admission | None:
+        state, gate = self.state, self.state.fleet.gates[facts.id]
+        cost = self.caller.cost(facts, now)
+        if state.room.waiting and state.room.is_behind(self._ticket, facts.id):
+            ahead = state.room.ahead(self._ticket, facts.id)
+            got: Lease | Refusal = (
+                gate.refusal(cost, now, stream=self.request.stream)
+                or gate.limits.refusal(cost, now, ahead)
+                or Refusal("bulkhead")
+            )
+        else:
+            got = gate.try_admit(cost, now, state.dice.roll(), stream=self.request.stream, ignore_advice=ignore_advice)
+        if isinstance(got, Refusal):
+            self._refused[facts.id] = got
+            self._tell(facts.id, got, now)
+            return None
+        return self._admitted(facts, tier, gate, got)
+
+    def _admitted(self, facts: TargetFacts, tier: str, gate: Gate, lease: Lease) -> Admission:
+        if lease.probe:
+            self._probe_taken = True
+            kind: Kind = "stream" if self.request.stream else "whole"
+            self.state.emit(ProbeStarted(at=lease.admitted_at, target=facts.id, kind=kind))
+        return Admission(facts, tier, gate, lease)
+
+    def _free_below(self, tier: Tier, now: float) -> bool:
+        """Whether a tier after this one has a candidate that would be admitted."""
+        below = self.plan.tiers[self.plan.tiers.index(tier) + 1 :]
+        return any(self.caller.is_free(facts, now) for lower in below for facts in lower.targets)
+
+    def _admit_cooling(self, now: float) -> Admission | None:
+        """Better a target that may have recovered than none: each cooling one is asked once, alone."""
+        for tier in self.plan.tiers:
+            for facts in tier.targets:
+                refusal = self._refused.get(facts.id)
+                if refusal is None or refusal.reason != "cooldown" or self.progress.tried(facts.id):
+                    continue
+                if (admission := self._ask(facts, tier.name, now, ignore_advice=True)) is not None:
+                    return admission
+        return None
+
+    def _last_resort(self, now: float) -> Admission | Pause | None:
+        if not self.progress.last_resort_allowed() or self._shed_without_last_resort():
+            return None
+        full = []
+        for facts in self.plan.last_resort:
+            if facts.id in self.progress.last_resort_tried or self.progress.refusal(facts, now) is not None:
+                continue
+            gate = self.state.fleet.gates[facts.id]
+            behind = self.state.room.is_behind(self._ticket, facts.id)
+            got = Refusal("bulkhead") if behind else gate.try_admit(_FREE, now, 0.0, last_resort=True)
+            if isinstance(got, Lease):
+                return Admission(facts, self.last_resort_tier(facts), gate, got, last_resort=True)
+            self._tell(facts.id, got, now)
+            if self._may_queue(facts.id, gate):
+                full.append(facts.id)
+        if full and self._waits:
+            return Pause(tuple(full), None, self.deadline, for_last_resort=True)
+        return None
+
+    def _may_queue(self, target: str, gate: Gate) -> bool:
+        room, limit = self.state.room, gate.provider.queue
+        mine = self._ticket is not None and target in self._ticket.gates
+        return mine or (not room.full and (limit is None or room.queued(target) < limit))
+
+    def last_resort_tier(self, facts: TargetFacts) -> str:
+        """The tier a last-resort target is reported under: its own when it has one."""
+        for tier in self.ladder.tiers:
+            if any(f.id == facts.id for f in tier.targets):
+                return tier.name
+        return "last_resort"
+
+    # Waiting ----------------------------------------------------------------------------------------------
+
+    def _pause_in_asked(self, now: float) -> Pause | None:
+        within = min(self.state.routing.degrade_after, _WAIT_IN_TIER) - self._waited_in_asked
+        asked = {facts.id for facts in self.plan.tiers[0].targets}
+        refused = {target: r for target, r in self._refused.items() if target in asked}
+        return self._pause_for(refused, now, within, in_asked_tier=True)
+
+    def _pause_before_last_resort(self, now: float) -> Pause | None:
+        if not any(f.id not in self.progress.last_resort_tried for f in self.plan.last_resort):
+            return None
+        if self._last_resort_from is None:
+            reserve = (self.deadline - now) * self.state.timeouts.margin
+            self._last_resort_from = min(now + self.state.routing.last_resort_after, self.deadline - reserve)
+        return self._pause_for(self._refused, now, self._last_resort_from - now)
+
+    def _pause_to_the_end(self, now: float) -> Pause | None:
+        left = self.state.routing.max_wait - self.report.waited_seconds
+        return self._pause_for(self._refused, now, left)
+
+    def _pause_for(
+        self, refused: dict[str, Refusal], now: float, within: float, *, in_asked_tier: bool = False
+    ) -> Pause | None:
+        """A wait for those of `refused` that may come due within so many seconds; None when waiting cannot help."""
+        within = min(within, self.state.routing.max_wait - self.report.waited_seconds, self.deadline - now)
+        if within <= 0 or not self._waits or (self.state.room.full and self._ticket is None):
+            return None
+        due = {target: r for target, r in refused.items() if comes_due(r, now, within)}
+        if not due:
+            return None
+        instants = [(r.retry_at, target) for target, r in due.items() if r.retry_at is not None]
+        until = now + within
+        gates = []
+        for target, refusal in due.items():
+            if self.progress.tried(target) and self.progress.refusal(facts_of(self, target), now) is not None:
+                until = min(until, refusal.retry_at or until)  # our own pause: the gate itself would say yes
+            else:
+                gates.append(target)
+        place = min(instants)[1] if instants else None
+        return Pause(tuple(gates), place if place in gates else None, until, in_asked_tier=in_asked_tier)
+
+    async def _pause(self, pause: Pause) -> None:
+        state, began = self.state, self.state.clock.now()
+        self.progress.waited()
+        woken: str | None = None
+        if pause.gates:
+            if self._ticket is None:
+                cost = self.caller.cost(facts_of(self, pause.place or pause.gates[0]), began)
+                self._ticket = state.room.ticket(cost, self.request.stream)
+            self._ticket.last_resort = pause.for_last_resort
+            self._ticket.rank = CRITICALITIES.index(self.request.criticality) if pause.for_last_resort else 0
+            woken = await state.room.wait(self._ticket, pause.gates, pause.place, pause.until)
+        else:
+            await state.clock.sleep(pause.until - began)
+        waited = state.clock.now() - began
+        self.report.waited_seconds += waited
+        if pause.in_asked_tier:
+            self._waited_in_asked += waited
+        state.emit(WaitFinished(at=began + waited, request_id=self.report.request_id, seconds=waited, woken_by=woken))
+
+    def _leave_room(self) -> None:
+        if self._ticket is not None:
+            self.state.room.done(self._ticket)
+
+    # Calling ----------------------------------------------------------------------------------------------
+
+    async def _try(self, step: Admission, perform: Callable[[Admission], Awaitable[T | Failure]]) -> T | Failure:
+        """Call one target, and once more quickly where that is worth it."""
+        served = await perform(step)
+        while isinstance(served, Failure):
+            now = self.state.clock.now()
+            self.progress.note(step.facts, step.tier, served, now, last_resort=step.last_resort)
+            final = final_rejection(
+                step.facts.id, served, content_filter_fallback=self.state.routing.content_filter_fallback
+            )
+            if final is not None:
+                raise final
+            again = None if step.last_resort else await self._quick_retry(step, served, now)
+            if again is None:
+                break
+            step = again
+            served = await perform(step)
+        return served
+
+    async def _quick_retry(self, step: Admission, failure: Failure, now: float) -> Admission | None:
+        state, gate = self.state, step.gate
+        if not self.progress.may_retry_same(step.facts, failure) or gate.refusal(_FREE, now, stream=step.lease.stream):
+            return None
+        pause = full_jitter(state.backoff, 0, state.dice.roll())
+        if now + pause >= self.deadline or not state.budget.try_spend():
+            return None
+        self.progress.retrying(step.facts)
+        await state.clock.sleep(pause)
+        return self._ask(step.facts, step.tier, state.clock.now())
+
+    # Telling ----------------------------------------------------------------------------------------------
+
+    def _tell(self, target: str, refusal: Refusal, now: float) -> None:
+        """Report a refusal once per target and reason: waiting asks again and again."""
+        if (target, refusal.reason) in self._told:
+            return
+        self._told.add((target, refusal.reason))
+        retry_after = None if refusal.retry_at is None else max(0.0, refusal.retry_at - now)
+        self.report.refusals.append(ReportedRefusal(target, refusal.reason, retry_after))
+        self.state.emit(
+            TargetRefused(
+                at=now,
+                request_id=self.report.request_id,
+                target=target,
+                reason=refusal.reason,
+                retry_after=retry_after,
+            )
+        )
+
+    def _served_by(self, step: Admission) -> None:
+        report = self.report
+        report.target, report.actual_tier = step.facts.id, step.tier
+        report.last_resort = step.last_resort
+        report.escalated = step.tier in self.plan.escalations
+        report.degraded = step.last_resort or (step.tier != self.plan.asked and not report.escalated)
+        if step.facts.id == self.plan.first:
+            return
+        for tier in self.plan.tiers:
+            for facts in tier.targets:
+                if facts.id == step.facts.id:
+                    return
+                if (reason := self._why_not(facts.id)) is not None:
+                    report.ruled_out[facts.id] = reason
+
+    def _why_not(self, target: str) -> str | None:
+        failed = [a.failure_class for a in self.report.attempts if a.target == target and a.failure_class is not None]
+        if failed:
+            return failed[-1].value
+        refused = [r.reason for r in self.report.refusals if r.target == target]
+        return refused[-1] if refused else None
+
+    # Ending badly -----------------------------------------------------------------------------------------
+
+    def _shed(self) -> None:
+        state, request = self.state, self.request
+        if self._waits or not state.shedding.active:
+            return
+        now = state.clock.now()
+        state.update_shedding(now)
+        if not self._sheds() or state.routing.shed_to_last_resort:
+            return
+        retry_after = state.fleet.least_remaining(now)
+        state.emit(
+            RequestShed(
+                at=now,
+                request_id=self.report.request_id,
+                criticality=request.criticality,
+                retry_after=retry_after,
+            )
+        )
+        for tier in self.plan.tiers:
+            for facts in tier.targets:
+                self._tell(facts.id, Refusal("shed"), now)
+        raise Overloaded(
+            f"shedding: more than half of the providers are open and the request is {request.criticality}",
+            retry_after=retry_after,
+        )
+
+    def _sheds(self) -> bool:
+        return self.state.shedding.sheds(self.request.criticality)
+
+    def _only_last_resort(self) -> bool:
+        return self._sheds() and self.state.routing.shed_to_last_resort
+
+    def _shed_without_last_resort(self) -> bool:
+        return self._sheds() and not self.state.routing.shed_to_last_resort
+
+    def _final_error(self, now: float) -> SmartRouterError:
+        return final_error(
+            self.plan,
+            self.progress,
+            self.report,
+            expired=now >= self.deadline,
+            retry_after=least_retry_after(list(self._refused.values()), now),
+        )
+
+
+def facts_of(course: Course, target: str) -> TargetFacts:
+    """The facts of a target of the plan."""
+    everywhere = [facts for tier in course.plan.tiers for facts in tier.targets] + list(course.plan.last_resort)
+    return next(facts for facts in everywhere if facts.id == target)

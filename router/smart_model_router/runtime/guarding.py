@@ -1,0 +1,118 @@
+"""router.guard: the same breaker, cooldown, buckets and bulkhead for any awaitable (a search API, a database)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Annotated
+
+from annotated_types import Interval
+
+from smart_model_router.core.fallback import comes_due
+from smart_model_router.core.gate import Gate, GateConfig, Lease, ProviderState
+from smart_model_router.core.options import Count, Options, Unit
+from smart_model_router.core.ratelimit import Cost, RateLimitTracker
+from smart_model_router.errors import AllTargetsFailed, ConfigurationError
+from smart_model_router.events import AttemptFinished
+from smart_model_router.outcome import Failure, FailureClass, Refusal
+from smart_model_router.runtime.state import RouterState
+
+_ONE = Cost(0, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardLimits(Options):
+    """What a guarded resource can bear: `slots` calls in flight, `rpm` calls a minute (None is not limited)."""
+
+    slots: Annotated[int, Unit("count"), Interval(ge=1, le=100_000)] = 20
+    rpm: Count | None = None
+
+
+class GuardLease:
+    """What a guarded block holds. Tell it of a failure that is no exception with `fail`."""
+
+    def __init__(self) -> None:
+        self.failure: Failure | None = None
+
+    def fail(self, failure_class: FailureClass, message: str = "") -> None:
+        """The block came to nothing although it raised nothing."""
+        self.failure = Failure(failure_class, message)
+
+
+@asynccontextmanager
+async def guard(
+    state: RouterState, name: str, limits: GuardLimits | None, config: GateConfig
+) -> AsyncIterator[GuardLease]:
+    """Admit one block; see SmartModelRouter.guard."""
+    gate = _gate(state, name, limits, config)
+    lease = await _admitted(state, gate)
+    held, failure = GuardLease(), None
+    try:
+        yield held
+        failure = held.failure
+    except asyncio.CancelledError:
+        failure = held.failure or Failure(FailureClass.CANCELLED, "the caller left")
+        raise
+    except Exception as error:
+        failure = held.failure or state.classify(error)
+        raise
+    finally:
+        _settle(state, gate, lease, failure)
+
+
+def _gate(state: RouterState, name: str, limits: GuardLimits | None, config: GateConfig) -> Gate:
+    gates = state.fleet.gates
+    gate = gates.get(name)
+    if gate is None:
+        wanted = limits or GuardLimits()
+        provider = ProviderState(
+            name, slots=wanted.slots, remote=False, connectivity=state.fleet.connectivity, config=config
+        )
+        gate = gates[name] = Gate(name, provider, limits=RateLimitTracker(wanted.rpm))
+    elif gate.provider.name != name:
+        raise ConfigurationError("guard", name, "a name that is not that of a target is needed")
+    elif limits is not None:
+        gate.provider.bulkhead.resize(limits.slots)
+    return gate
+
+
+async def _admitted(state: RouterState, gate: Gate) -> Lease:
+    began = state.clock.now()
+    until = began + state.routing.max_wait
+    ticket = None
+    try:
+        while True:
+            now = state.clock.now()
+            behind = state.room.is_behind(ticket, gate.id)
+            got: Lease | Refusal = Refusal("bulkhead") if behind else gate.try_admit(_ONE, now, state.dice.roll())
+            if isinstance(got, Lease):
+                return got
+            if not comes_due(got, now, until - now) or now >= until or (ticket is None and state.room.full):
+                retry_after = None if got.retry_at is None else max(0.0, got.retry_at - now)
+                raise AllTargetsFailed(f"{gate.id}: refused, {got.reason}", retry_after=retry_after)
+            ticket = ticket or state.room.ticket(_ONE, stream=False)
+            await state.room.wait(ticket, (gate.id,), gate.id, until)
+    finally:
+        if ticket is not None:
+            state.room.done(ticket)
+
+
+def _settle(state: RouterState, gate: Gate, lease: Lease, failure: Failure | None) -> None:
+    now = state.clock.now()
+    settlement = lease.settle(failure, now, roll=state.dice.roll())
+    state.apply(gate, settlement, now, failure)
+    state.observe(
+        AttemptFinished(
+            at=now,
+            admitted_at=lease.admitted_at,
+            target=gate.id,
+            provider=gate.id,
+            model=gate.id,
+            stream=False,
+            seconds=now - lease.admitted_at,
+            failure_class=None if failure is None else failure.failure_class,
+            probe=lease.probe,
+        )
+    )

@@ -1,0 +1,215 @@
+"""Looking without sending: what a target would say now, which one would serve, and why."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from smart_model_router.core.breaker import BreakerState
+from smart_model_router.core.fallback import least_retry_after
+from smart_model_router.core.gate import Gate
+from smart_model_router.core.ratelimit import Cost
+from smart_model_router.core.selection import STRATEGIES, View
+from smart_model_router.core.selection.scoring import scores
+from smart_model_router.core.tiers import Ladder, ModelSelection, TargetFacts, plan
+from smart_model_router.errors import AllTargetsFailed, InvalidRequest
+from smart_model_router.outcome import Refusal
+from smart_model_router.request import RouteRequest
+from smart_model_router.runtime.state import RouterState
+
+_FREE = Cost(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class SystemHealth:
+    """`open_ratio` is OPEN providers / enabled providers, in [0, 1]."""
+
+    open_ratio: float
+    offline: bool
+    shedding: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Availability:
+    """Whether the gate would admit a call now, how much that is worth (0..1), and what would refuse it.
+
+    `confidence` is n / (n + 5) x (1 - age / 5 min): n outcomes, the newest `age` old.
+    """
+
+    available: bool
+    confidence: float
+    reason: str | None
+    retry_after: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class TargetStatus:
+    """A target as it stands. `state` is the worse of its breakers'; `refusal` what a call would meet now.
+
+    `retry_after` is in seconds; `success_rate` in [0, 1] is smoothed (see Snapshot); latencies are seconds.
+    """
+
+    id: str
+    provider: str
+    state: str
+    refusal: str | None
+    retry_after: float | None
+    in_flight: int
+    slots: int
+    success_rate: float
+    latency_seconds: float | None
+    ttft_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTarget:
+    """One line of an explanation. `rank` is the order within its tier; `refusal` is None when it would be admitted."""
+
+    target: str
+    tier: str
+    rank: int | None
+    health: float | None
+    refusal: str | None
+    retry_after: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What would happen to a request now: `serves` is the target that would get it, None when nobody would."""
+
+    model: str
+    requested_tier: str
+    strategy: str
+    serves: str | None
+    degraded: bool
+    targets: tuple[PlannedTarget, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return asdict(self)
+
+
+def predict_availability(state: RouterState, target: str) -> Availability:
+    """What the gate would say to a call now, and how much recent outcomes support it."""
+    now = state.clock.now()
+    refusal = state.fleet.gates[target].refusal(_FREE, now)
+    snapshot = state.book.snapshot(target, now)
+    age = 0.0 if snapshot.newest_outcome_at is None else now - snapshot.newest_outcome_at
+    confidence = snapshot.outcomes / (snapshot.outcomes + 5) * max(0.0, 1 - age / 300)
+    return Availability(refusal is None, confidence, None if refusal is None else refusal.reason, _after(refusal, now))
+
+
+def statuses(state: RouterState) -> tuple[TargetStatus, ...]:
+    """Every target, in configured order."""
+    now = state.clock.now()
+    return tuple(_status(state, gate, now) for gate in state.fleet.gates.values())
+
+
+def select(state: RouterState, ladder: Ladder, tier: str) -> ModelSelection:
+    """The target that would serve `tier` now; lower tiers and the last resort are degraded."""
+    names = [t.name for t in ladder.tiers]
+    if tier not in names:
+        raise InvalidRequest(f"tier: {tier!r} is none of {', '.join(names)}")
+    now = state.clock.now()
+    reasons: dict[str, str] = {}
+    refusals: list[Refusal] = []
+    for lower in ladder.tiers[names.index(tier) :] if state.degrade else ladder.tiers[names.index(tier) :][:1]:
+        for facts in _ordered(state, ladder, lower.targets, now):
+            refusal = state.fleet.gates[facts.id].refusal(_FREE, now)
+            if refusal is None:
+                return ModelSelection(facts.id, tier, lower.name, lower.name != tier, reasons)
+            refusals.append(refusal)
+            reasons[facts.id] = refusal.reason
+    for facts in ladder.last_resort if state.degrade else ():
+        if state.fleet.gates[facts.id].provider.bulkhead.free:
+            return ModelSelection(facts.id, tier, "last_resort", degraded=True, reasons=reasons)
+        reasons[facts.id] = "bulkhead"
+    told = ", ".join(f"{target} {reason}" for target, reason in reasons.items())
+    raise AllTargetsFailed(f"no target can serve {tier}: {told}", retry_after=least_retry_after(refusals, now))
+
+
+def explain(state: RouterState, request: RouteRequest) -> Explanation:
+    """The plan of a request, what each gate would say to it, and who would serve it."""
+    now = state.clock.now()
+    ladder = state.ladder(request.model)
+    drawn = plan(
+        request,
+        ladder,
+        estimate_usd=state.estimate_usd,
+        allow_escalation=state.routing.allow_escalation,
+        degrade=state.degrade,
+    )
+    lines: list[PlannedTarget] = []
+    for tier in drawn.tiers:
+        view = _view(state, tier.targets, now, request)
+        health = scores([f.candidate for f in tier.targets], view, now) if tier.targets else {}
+        for rank, facts in enumerate(_ordered(state, ladder, tier.targets, now, request), 1):
+            refusal = state.fleet.gates[facts.id].refusal(_FREE, now, stream=request.stream)
+            lines.append(_line(facts.id, tier.name, refusal, now, rank, health[facts.id]))
+    for facts in drawn.last_resort:
+        full = state.fleet.gates[facts.id].provider.bulkhead.free == 0
+        lines.append(_line(facts.id, "last_resort", Refusal("bulkhead") if full else None, now))
+    serves = next((line for line in lines if line.refusal is None), None)
+    lines += [_line(target, "-", refusal, now) for target, refusal in drawn.left_out]
+    degraded = serves is not None and serves.tier != drawn.asked
+    strategy, target = ladder.strategy, None if serves is None else serves.target
+    return Explanation(request.model, drawn.asked, strategy, target, degraded, tuple(lines))
+
+
+def _line(
+    target: str, tier: str, refusal: Refusal | None, now: float, rank: int | None = None, health: float | None = None
+) -> PlannedTarget:
+    reason = None if refusal is None else refusal.reason
+    return PlannedTarget(target, tier, rank, health, reason, _after(refusal, now))
+
+
+def _ordered(
+    state: RouterState,
+    ladder: Ladder,
+    targets: tuple[TargetFacts, ...],
+    now: float,
+    request: RouteRequest | None = None,
+) -> list[TargetFacts]:
+    if not targets:
+        return []
+    by_id = {facts.id: facts for facts in targets}
+    order = STRATEGIES[ladder.strategy].order(
+        [facts.candidate for facts in targets], _view(state, targets, now, request), now, 0.0
+    )
+    return [by_id[c.id] for c in order]
+
+
+def _view(state: RouterState, targets: tuple[TargetFacts, ...], now: float, request: RouteRequest | None) -> View:
+    snapshots = {facts.id: state.book.snapshot(facts.id, now) for facts in targets}
+    if request is None:
+        return View(snapshots)
+    return View(snapshots, request.stream, request.session_key)
+
+
+def _status(state: RouterState, gate: Gate, now: float) -> TargetStatus:
+    snapshot = state.book.snapshot(gate.id, now)
+    refusal = gate.refusal(_FREE, now)
+    return TargetStatus(
+        id=gate.id,
+        provider=gate.provider.name,
+        state=_worst(gate, now),
+        refusal=None if refusal is None else refusal.reason,
+        retry_after=_after(refusal, now),
+        in_flight=gate.in_flight,
+        slots=gate.provider.bulkhead.limit,
+        success_rate=snapshot.success_rate,
+        latency_seconds=snapshot.latency_ema,
+        ttft_seconds=snapshot.ttft_ema,
+    )
+
+
+def _worst(gate: Gate, now: float) -> str:
+    states = [breaker.state(now) for breaker in (*gate.breakers.values(), gate.provider.transport)]
+    order = (BreakerState.ISOLATED, BreakerState.OPEN, BreakerState.HALF_OPEN, BreakerState.CLOSED)
+    return next(state.value for state in order if state in states)
+
+
+def _after(refusal: Refusal | None, now: float) -> float | None:
+    if refusal is None or refusal.retry_at is None:
+        return None
+    return max(0.0, refusal.retry_at - now)

@@ -1,0 +1,169 @@
+"""What all requests of one router share, and what follows when a call is settled."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from smart_model_router.core.backoff import BackoffConfig
+from smart_model_router.core.breaker import BreakerState
+from smart_model_router.core.budget import RetryBudget
+from smart_model_router.core.fleet import Fleet
+from smart_model_router.core.gate import Gate, Settlement
+from smart_model_router.core.limits import PatienceConfig, RoutingConfig, TimeoutConfig
+from smart_model_router.core.shedding import Shedding
+from smart_model_router.core.tiers import EstimateUsd, Ladder, TargetFacts
+from smart_model_router.events import (
+    AttemptFinished,
+    BreakerChanged,
+    Event,
+    OfflineChanged,
+    RestStarted,
+    SheddingChanged,
+)
+from smart_model_router.outcome import Failure, FailureClass, Snapshot, Usage
+from smart_model_router.ports import Clock, Dice, EventSink, Provider, StatsStore
+from smart_model_router.runtime.waiting import Ticket, WaitingRoom
+
+RECENT_EVENTS = 1000
+
+
+class Book(Protocol):
+    """The in-memory statistics (smart_model_router_stats.StatsBook)."""
+
+    def observe(self, event: AttemptFinished) -> None:
+        """Take in one ended call."""
+        ...
+
+    def snapshot(self, target: str, now: float) -> Snapshot:
+        """What decisions see of a target."""
+        ...
+
+    def reset_window(self, target: str, now: float) -> None:
+        """Forget recent outcomes and latencies: the target came back."""
+        ...
+
+
+@dataclass(kw_only=True)
+class RouterState:
+    """The parts of one router. Belongs to one event loop; nothing here is thread-safe."""
+
+    clock: Clock
+    dice: Dice
+    fleet: Fleet
+    providers: Mapping[str, Provider]
+    ladder: Callable[[str], Ladder]
+    book: Book
+    budget: RetryBudget
+    shedding: Shedding
+    routing: RoutingConfig
+    timeouts: TimeoutConfig
+    patience: PatienceConfig
+    backoff: BackoffConfig
+    price: Callable[[TargetFacts, Usage], float | None]
+    estimate_usd: EstimateUsd
+    classify: Callable[[BaseException], Failure]
+    sinks: Sequence[EventSink] = ()
+    store: StatsStore | None = None
+    degrade: bool = True
+    sink_errors: int = 0
+    recent: deque[Event] = field(default_factory=lambda: deque(maxlen=RECENT_EVENTS))
+    room: WaitingRoom = field(init=False)
+    _requests: int = 0
+
+    def __post_init__(self) -> None:
+        self._instance = f"{int(self.dice.roll() * 16**6):06x}"
+        self.room = WaitingRoom(self.clock, self.routing.max_waiting, self._look)
+
+    def next_request_id(self) -> str:
+        """Unique within the process, short enough for a log line."""
+        self._requests += 1
+        return f"req-{self._instance}-{self._requests}"
+
+    def emit(self, event: Event) -> None:
+        """Tell the sinks; one that raises is isolated and counted."""
+        self.recent.append(event)
+        for sink in self.sinks:
+            try:
+                sink.emit(event)
+            except Exception:
+                self.sink_errors += 1
+
+    def observe(self, event: AttemptFinished) -> None:
+        """An attempt ended: statistics first, then the world."""
+        self.book.observe(event)
+        if self.store is not None:
+            try:
+                self.store.observe(event)
+            except Exception:
+                self.sink_errors += 1
+        self.emit(event)
+
+    def apply(self, gate: Gate, settlement: Settlement, now: float, cause: Failure | None) -> None:
+        """Everything that follows from a settled (or proven) call: events, fresh statistics, who is next."""
+        for moved in settlement.moved:
+            transition = moved.transition
+            owner = gate.provider.name if moved.kind == "transport" else gate.id
+            self.emit(
+                BreakerChanged(
+                    at=now,
+                    owner=owner,
+                    kind=moved.kind,
+                    from_state=transition.from_state,
+                    to_state=transition.to_state,
+                    reason=transition.reason,
+                    open_until=transition.open_until,
+                )
+            )
+            if moved.kind == "transport" and transition.to_state is BreakerState.CLOSED:
+                self._reset_windows(gate.provider.name, now)
+        if settlement.recovered:
+            self.book.reset_window(gate.id, now)
+        rest = settlement.rest
+        if rest is not None:
+            failure_class = cause.failure_class if cause is not None else FailureClass.CANCELLED
+            self.emit(
+                RestStarted(
+                    at=now,
+                    target=gate.id,
+                    reason=rest.reason,
+                    seconds=rest.until - now,
+                    failure_class=failure_class,
+                    hinted=rest.hinted,
+                )
+            )
+        if settlement.offline is not None:
+            if not settlement.offline:
+                self.fleet.make_transports_due(now)
+            self.emit(OfflineChanged(at=now, offline=settlement.offline))
+        if settlement.moved or settlement.rest or settlement.offline is not None:
+            self.update_shedding(now)
+        if self.room.waiting:
+            everyone = bool(settlement.moved) or settlement.offline is not None
+            self._pump(None if everyone else gate.provider.name)
+
+    def update_shedding(self, now: float) -> None:
+        """Look at system health; say so when shedding begins or ends."""
+        ratio = self.fleet.open_ratio(now)
+        if self.shedding.update(ratio, now):
+            self.emit(SheddingChanged(at=now, shedding=self.shedding.active, open_ratio=ratio))
+
+    def _reset_windows(self, provider: str, now: float) -> None:
+        for gate in self.fleet.gates.values():
+            if gate.provider.name == provider:
+                self.book.reset_window(gate.id, now)
+
+    def _pump(self, provider: str | None) -> None:
+        """Let the waiters of a provider's gates look (of all gates when more than one provider may have changed)."""
+        for gate in list(self.fleet.gates.values()):
+            if provider is None or gate.provider.name == provider:
+                self.room.pump(gate.id)
+
+    def _look(self, gate_id: str, ticket: Ticket, now: float) -> float | None:
+        gate = self.fleet.gates[gate_id]
+        if ticket.last_resort:
+            return now if gate.provider.bulkhead.free else None
+        refusal = gate.refusal(ticket.cost, now, stream=ticket.stream, ignore_advice=ticket.ignore_advice)
+        return now if refusal is None else gate.ready_at(now, refusal)

@@ -1,0 +1,298 @@
+"""Streams: open one, hold it until its first content, pass it on, and never let it end silently.
+
+`StreamOpener` is what a course performs instead of a whole call; `RouterStream` is what the caller iterates.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Mapping
+from types import TracebackType
+from typing import Any
+
+from smart_model_router.core.stream import StreamGuard, StreamState
+from smart_model_router.errors import SmartRouterError, StreamInterrupted
+from smart_model_router.outcome import EventKind, Failure, FailureClass, StreamEvent
+from smart_model_router.ports import ProviderStream
+from smart_model_router.request import Dialect, RouteReport
+from smart_model_router.runtime.calling import Admission, Caller, provider_bug
+from smart_model_router.runtime.course import Course
+from smart_model_router.runtime.watchdog import Expired
+from smart_model_router.wires import text_of
+
+PROOF_SECONDS = 10.0
+"""A streaming probe has succeeded after so many seconds of content, complete or not."""
+_FINISH_PROVES_COMPLETENESS: frozenset[Dialect] = frozenset({"chat"})
+
+
+class LiveStream:
+    """One provider stream and the lease it runs under. Settled exactly once, on every path."""
+
+    def __init__(self, caller: Caller, step: Admission, source: ProviderStream) -> None:
+        self._caller = caller
+        self._state = caller.state
+        self._step = step
+        self._source = source
+        self._events: AsyncIterator[StreamEvent] = aiter(source)
+        self._guard = StreamGuard(finish_required=caller.request.dialect in _FINISH_PROVES_COMPLETENESS)
+        self._admitted_at = step.lease.admitted_at
+        self._heard_at = self._admitted_at
+        self._first_content_at: float | None = None
+        self._finished_at: float | None = None
+
+    async def hold(self, limit: float, own: bool) -> tuple[StreamEvent, ...] | Failure:
+        """Read up to the first content: the events to deliver, or the failure that nobody has to see."""
+        while self._guard.state is StreamState.HELD:
+            ready = await self._read(limit, own)
+            if ready:
+                return ready
+        return await self._end(self._guard.failure or Failure(FailureClass.EMPTY))
+
+    async def next(self) -> tuple[StreamEvent, ...] | Failure | None:
+        """Events to deliver, None when the stream is complete, or the failure that cut it."""
+        while not self._guard.ended:
+            limit = min(self._heard_at + self._state.timeouts.idle, self._admitted_at + self._state.timeouts.stream_max)
+            if self._finished_at is not None:
+                limit = min(limit, self._finished_at + self._state.timeouts.finish_grace)
+            ready = await self._read(limit, own=True)
+            if ready:
+                return ready
+        if self._guard.failure is not None:
+            return await self._end(self._guard.failure)
+        await self._complete()
+        return None
+
+    @property
+    def ttft(self) -> float | None:
+        """Seconds from admission to the first content."""
+        return None if self._first_content_at is None else self._first_content_at - self._admitted_at
+
+    @property
+    def malformed(self) -> int:
+        """Events skipped because they made no sense."""
+        return self._guard.malformed
+
+    def abandon(self) -> None:
+        """The caller left: give everything back now; closing the connection follows on the loop."""
+        if not self._step.lease.settled:
+            self._caller.settle(self._step, self._caller.given_up(self._step, self._heard_at), ttft=self.ttft)
+        self._caller.watchdog.close()
+
+    async def close(self) -> None:
+        """Give everything back and wait until the connection is closed."""
+        self.abandon()
+        await self._source.aclose()
+
+    async def _read(self, limit: float, own: bool) -> tuple[StreamEvent, ...]:
+        try:
+            event = await self._caller.watchdog.within(anext(self._events), limit)
+        except StopAsyncIteration:
+            return self._guard.end()
+        except Expired:
+            if self._finished_at is not None:
+                return self._guard.end()
+            self._guard.fail(self._caller.timed_out(self._step, own))
+            return ()
+        except asyncio.CancelledError:
+            self.abandon()
+            await asyncio.shield(self._source.aclose())
+            raise
+        except Exception as bug:
+            self._guard.fail(provider_bug(bug))
+            return ()
+        return self._take(event)
+
+    def _take(self, event: StreamEvent) -> tuple[StreamEvent, ...]:
+        if event.kind is not EventKind.PING and event.kind is not EventKind.MALFORMED:
+            now = self._state.clock.now()
+            self._heard_at = now if event.kind is not EventKind.META else self._heard_at
+            if event.kind is EventKind.CONTENT:
+                if self._first_content_at is None:
+                    self._first_content_at = now
+                elif self._step.lease.probe and now - self._first_content_at >= PROOF_SECONDS:
+                    self._state.apply(self._step.gate, self._step.lease.prove(now), now, None)
+            if event.finish is not None:
+                self._finished_at = now
+        return self._guard.feed(event)
+
+    async def _complete(self) -> None:
+        self._caller.settled(self._step, None, usage=self._guard.usage, ttft=self.ttft)
+        self._caller.watchdog.close()
+        await self._source.aclose()
+
+    async def _end(self, failure: Failure) -> Failure:
+        failure = self._caller.settle(self._step, failure, ttft=self.ttft)
+        await self._source.aclose()
+        return failure
+
+
+class StreamOpener:
+    """Opens the stream of a course: what `Course.serve` performs for each admitted target."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def __call__(self, step: Admission) -> tuple[LiveStream, tuple[StreamEvent, ...]] | Failure:
+        """An open stream and its first events, or the failure of a head nobody saw."""
+        caller, limit_own = self._caller, self._caller.limit(step)
+        try:
+            source = await caller.watchdog.within(
+                caller.provider(step).open_stream(caller.provider_call(step)), limit_own[0]
+            )
+        except Expired:
+            return caller.settle(step, caller.timed_out(step, limit_own[1]))
+        except asyncio.CancelledError:
+            caller.settle(step, caller.given_up(step, silent_since=step.lease.admitted_at))
+            raise
+        except Exception as bug:
+            return caller.settle(step, provider_bug(bug))
+        if isinstance(source, Failure):
+            return caller.settle(step, source)
+        live = LiveStream(caller, step, source)
+        head = await live.hold(*limit_own)
+        return head if isinstance(head, Failure) else (live, head)
+
+
+class RouterStream:
+    """A stream as the caller sees it: an async iterator and an async context manager.
+
+    Iterating yields the dialect's own event objects (dicts). `report` is live and final at the end. Leaving the
+    loop early gives everything back at once. After content was delivered a failure is a `StreamInterrupted` that
+    carries what arrived; before, another target answers and nobody notices.
+    """
+
+    def __init__(self, course: Course) -> None:
+        self._course = course
+        self._dialect = course.request.dialect
+        self._live: LiveStream | None = None
+        self._ready: deque[StreamEvent] = deque()
+        self._text: list[str] = []
+        self._opened = False
+        self._ended = False
+        self._closing: asyncio.Task[None] | None = None
+        self._usage_wanted = _wants_usage(course.request.body)
+
+    @property
+    def report(self) -> RouteReport:
+        """What happened so far and why."""
+        return self._course.report
+
+    @property
+    def text(self) -> str:
+        """The visible text delivered so far."""
+        return "".join(self._text)
+
+    def __aiter__(self) -> AsyncIterator[Mapping[str, Any]]:
+        return _Iteration(self)
+
+    async def __anext__(self) -> Mapping[str, Any]:
+        while True:
+            event = await self.next_event()
+            if event.data is not None and not self._is_our_usage(event):
+                return event.data
+
+    async def next_event(self) -> StreamEvent:
+        """The next event as it came, pings included. Raises StopAsyncIteration at the end."""
+        while not self._ready:
+            if self._ended:
+                raise StopAsyncIteration
+            await self._refill()
+        event = self._ready.popleft()
+        if event.kind is EventKind.CONTENT and event.data is not None:
+            self._text.append(text_of(self._dialect, event.data))
+        return event
+
+    async def __aenter__(self) -> RouterStream:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Stop: the provider's connection is closed when this returns."""
+        self.abandon()
+        if self._closing is not None:
+            await self._closing
+
+    def abandon(self) -> None:
+        """Stop at once without waiting for the connection to close."""
+        if self._ended:
+            return
+        self._ended = True
+        self._ready.clear()
+        if self._live is not None:
+            self._live.abandon()
+            self._closing = asyncio.get_running_loop().create_task(self._live.close())
+        if self._opened:
+            self._course.finish("cancelled")
+
+    async def _refill(self) -> None:
+        if not self._opened:
+            self._opened = True
+            await self._open()
+            return
+        live = self._live
+        assert live is not None  # opened and not ended
+        try:
+            got = await live.next()
+        except asyncio.CancelledError:
+            self._ended = True
+            self._course.finish("cancelled")
+            raise
+        self.report.malformed_events = live.malformed
+        if isinstance(got, tuple):
+            self._ready.extend(got)
+        elif got is None:
+            self._ended = True
+            self.report.complete = True
+            self._course.finish(self._course.outcome())
+        else:
+            self._ended = True
+            text = self.text
+            message = f"the stream was cut after {len(text)} characters: {got.failure_class} {got.message}"
+            self._course.finish("failed", message)
+            raise StreamInterrupted(message, report=self.report, text=text)
+
+    async def _open(self) -> None:
+        try:
+            live, head = await self._course.serve(StreamOpener(self._course.caller))
+        except (SmartRouterError, asyncio.CancelledError):
+            self._ended = True
+            self._course.caller.watchdog.close()
+            raise
+        self._live = live
+        self.report.ttft_seconds = live.ttft
+        self._ready.extend(head)
+
+    def _is_our_usage(self, event: StreamEvent) -> bool:
+        """The usage chunk that only we asked for."""
+        if self._usage_wanted or self._dialect != "chat" or event.usage is None or event.data is None:
+            return False
+        return not event.data.get("choices")
+
+
+class _Iteration:
+    """One `async for` over a stream. When the loop is left early this goes, and the stream with it."""
+
+    def __init__(self, stream: RouterStream) -> None:
+        self._stream = stream
+
+    def __aiter__(self) -> _Iteration:
+        return self
+
+    async def __anext__(self) -> Mapping[str, Any]:
+        return await self._stream.__anext__()
+
+    def __del__(self) -> None:
+        try:
+            self._stream.abandon()
+        except RuntimeError:  # no running loop any more: the process is ending, nothing is left to give back
+            pass
+
+
+def _wants_usage(body: Mapping[str, Any]) -> bool:
+    options = body.get("stream_options")
+    return isinstance(options, Mapping) and bool(options.get("include_usage"))

@@ -1,0 +1,73 @@
+"""One re-armed timer that ends an await at an instant: the timeout of a call and of every event of a stream."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Any, TypeVar
+
+from smart_model_router.ports import Clock, TimerHandle
+
+T = TypeVar("T")
+
+
+class Expired(Exception):
+    """The instant came before the awaited thing did."""
+
+
+class Watchdog:
+    """`within` awaits something until an instant. Between two awaits the timer keeps ticking and is only moved.
+
+    Arming a loop timer for each event of a stream would cost more than reading the event.
+    """
+
+    __slots__ = ("_cancelling", "_clock", "_fired", "_task", "_timer", "_timer_at", "deadline")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._task: asyncio.Task[Any] | None = None
+        self._timer: TimerHandle | None = None
+        self._timer_at = 0.0
+        self._fired = False
+        self._cancelling = 0
+        self.deadline = 0.0
+
+    async def within(self, awaitable: Awaitable[T], deadline: float) -> T:
+        """The awaited result. Raises Expired once `deadline` (monotonic) has passed; cancellation passes through."""
+        task = asyncio.current_task()
+        assert task is not None  # only a task can await
+        self.deadline = deadline
+        if self._timer is None or self._timer_at > deadline:
+            self._arm(deadline)
+        self._fired = False
+        self._cancelling = task.cancelling()
+        self._task = task
+        try:
+            return await awaitable
+        except asyncio.CancelledError:
+            if self._fired and task.uncancel() <= self._cancelling:
+                raise Expired from None
+            raise
+        finally:
+            self._task = None
+
+    def close(self) -> None:
+        """Stop the timer."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _arm(self, when: float) -> None:
+        self.close()
+        self._timer_at = when
+        self._timer = self._clock.call_at(when, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        if self._task is None:
+            return
+        if self._clock.now() < self.deadline:
+            self._arm(self.deadline)
+        elif not self._fired:
+            self._fired = True
+            self._task.cancel()

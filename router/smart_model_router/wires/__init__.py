@@ -1,0 +1,13 @@
+"""Pure: the dialects and server-sent events, as bytes and dicts.
+
+A dialect is one module (chat.py, messages.py, embeddings.py) and one row in each table of dialects.py.
+"""
+
+from __future__ import annotations
+
+from smart_model_router.wires.answer import Answer
+from smart_model_router.wires.dialects import STREAMING, read_answer, read_event, text_of
+from smart_model_router.wires.reader import StreamReader
+from smart_model_router.wires.sse import SseParser
+
+__all__ = ["STREAMING", "Answer", "SseParser", "StreamReader", "read_answer", "read_event", "text_of"]

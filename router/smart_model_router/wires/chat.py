@@ -1,0 +1,109 @@
+"""Chat Completions: its stream chunks and its answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from smart_model_router.outcome import EventKind, StreamEvent, Usage
+from smart_model_router.wires.answer import UNFINISHED_REASONS, Answer
+from smart_model_router.wires.failures import failure_of
+from smart_model_router.wires.values import count, is_list, is_object, items, mapping, text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# What a caller would miss besides `content`: `reasoning` and `reasoning_details` are OpenRouter's and vLLM's,
+# `reasoning_content` is DeepSeek's, llama.cpp's and xAI's, `function_call` the first form of `tool_calls`.
+_OTHER_CONTENT = (
+    "tool_calls",
+    "reasoning_content",
+    "reasoning",
+    "refusal",
+    "function_call",
+    "reasoning_details",
+    "audio",
+)
+
+
+def read_event(event: bytes, data: dict[str, Any], raw: bytes) -> StreamEvent:
+    """One chunk. A chunk with both content and a finish reason is CONTENT with `finish` set.
+
+    With several choices, `finish` is the one this chunk carries.
+    """
+    choices = data.get("choices")
+    if event == b"error" or data.get("error") or data.get("object") == "error":
+        error = data.get("error") or data
+        return StreamEvent(EventKind.ERROR, raw, data, failure=failure_of(error))
+    usage = read_usage(data.get("usage"))
+    if not is_list(choices):
+        kind = EventKind.MALFORMED if usage is None else EventKind.META
+        return StreamEvent(kind, raw, data, usage=usage)
+    has_content = False
+    finish: str | None = None
+    for item in choices:
+        choice = mapping(item)
+        if not has_content and _has_content(mapping(choice.get("delta"))):
+            has_content = True
+        finish = text(choice.get("finish_reason")) or finish
+        if finish == "error":  # OpenRouter: the error went wrong after the head was sent
+            return StreamEvent(EventKind.ERROR, raw, data, finish, usage, failure_of(choice.get("error")))
+    kind_without = EventKind.META if finish is None else EventKind.FINISH
+    return StreamEvent(EventKind.CONTENT if has_content else kind_without, raw, data, finish, usage)
+
+
+def text_of(data: Mapping[str, Any]) -> str:
+    """The visible text that a chunk adds to the first choice."""
+    for item in items(data.get("choices")):
+        choice = mapping(item)
+        if choice.get("index", 0) == 0:
+            return _visible(mapping(choice.get("delta")).get("content"))
+    return ""
+
+
+def read_answer(body: Mapping[str, Any]) -> Answer:
+    """A whole answer. `choices: []` is well-formed and empty."""
+    if body.get("error"):
+        return Answer(error=body["error"])
+    choices = body.get("choices")
+    if not is_list(choices):
+        return Answer(malformed="no list of choices")
+    usage = read_usage(body.get("usage"))
+    finish: str | None = None
+    has_content = False
+    for item in choices:
+        choice = mapping(item)
+        message = choice.get("message")
+        if not is_object(message):
+            return Answer(malformed="a choice without a message")
+        reason = text(choice.get("finish_reason")) or None
+        if reason == "error":  # OpenRouter
+            return Answer(error=choice.get("error") or {})
+        finish = finish or reason
+        has_content = has_content or _has_content(message) or reason in UNFINISHED_REASONS
+    return Answer(usage, finish, empty=not has_content)
+
+
+def read_usage(value: object) -> Usage | None:
+    """Token counts as Chat and Embeddings write them; None when they make no sense."""
+    if value is None:
+        return None
+    usage = mapping(value)
+    prompt = count(usage.get("prompt_tokens"))
+    if prompt is None:
+        return None
+    cached = count(mapping(usage.get("prompt_tokens_details")).get("cached_tokens"))
+    if cached is None:
+        cached = count(usage.get("prompt_cache_hit_tokens"))  # DeepSeek
+    return Usage(prompt, count(usage.get("completion_tokens")) or 0, min(cached or 0, prompt))
+
+
+def _has_content(message: Mapping[str, Any]) -> bool:
+    return bool(message.get("content")) or any(message.get(key) for key in _OTHER_CONTENT)
+
+
+def _visible(content: object) -> str:
+    if isinstance(content, str):
+        return content
+    # Mistral's reasoning models stream lists of parts.
+    parts = map(mapping, items(content))
+    return "".join(text(part.get("text")) for part in parts if part.get("type") == "text")

@@ -1,0 +1,59 @@
+"""The tables of dialects: which module reads what."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from smart_model_router.outcome import EventKind, StreamEvent
+from smart_model_router.wires import chat, embeddings, messages
+from smart_model_router.wires.sse import fields
+from smart_model_router.wires.values import decode_object
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from smart_model_router.request import Dialect
+    from smart_model_router.wires.answer import Answer
+
+EVENT_READERS: Mapping[Dialect, Callable[[bytes, dict[str, Any], bytes], StreamEvent]] = MappingProxyType(
+    {"chat": chat.read_event, "messages": messages.read_event}
+)
+"""Streaming dialects: (event type, decoded data, raw frame) -> StreamEvent."""
+
+STREAMING = frozenset(EVENT_READERS)
+"""The dialects that have streams."""
+
+ANSWER_READERS: Mapping[Dialect, Callable[[Mapping[str, Any]], Answer]] = MappingProxyType(
+    {"chat": chat.read_answer, "messages": messages.read_answer, "embeddings": embeddings.read_answer}
+)
+
+TEXT_READERS: Mapping[Dialect, Callable[[Mapping[str, Any]], str]] = MappingProxyType(
+    {"chat": chat.text_of, "messages": messages.text_of}
+)
+
+TERMINATORS: Mapping[Dialect, bytes] = MappingProxyType({"chat": b"[DONE]"})
+"""Data that ends a stream and is not JSON."""
+
+
+def read_event(dialect: Dialect, frame: bytes) -> StreamEvent:
+    """What one frame, as SseParser cut it, means in a streaming dialect. Never raises on what was sent."""
+    event, data = fields(frame)
+    if data is None or event == b"ping":
+        return StreamEvent(EventKind.PING, frame)
+    if data == TERMINATORS.get(dialect):
+        return StreamEvent(EventKind.END, frame)
+    decoded = decode_object(data)
+    if decoded is None:
+        return StreamEvent(EventKind.MALFORMED, frame)
+    return EVENT_READERS[dialect](event, decoded, frame)
+
+
+def text_of(dialect: Dialect, data: Mapping[str, Any]) -> str:
+    """The visible text an event's `data` adds to the answer ("" for tool calls, reasoning and all else)."""
+    return TEXT_READERS[dialect](data)
+
+
+def read_answer(dialect: Dialect, body: Mapping[str, Any]) -> Answer:
+    """What a whole answer amounts to. Never raises on what was sent."""
+    return ANSWER_READERS[dialect](body)

@@ -1,0 +1,61 @@
+"""A provider's byte stream, read as events: frames, their meaning, and one running count of tokens."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from smart_model_router.outcome import EventKind, Failure, FailureClass, StreamEvent, Usage
+from smart_model_router.wires.dialects import read_event
+from smart_model_router.wires.sse import SseParser
+
+if TYPE_CHECKING:
+    from smart_model_router.request import Dialect
+
+
+class StreamReader:
+    """Reads one stream of one dialect. `usage` of an event is the count of the whole stream up to it.
+
+    Messages sends the prompt's count at the head and the answer's at the end: the newest wins field by field.
+    """
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect: Dialect = dialect
+        self._frames = SseParser()
+        self._usage: Usage | None = None
+        self._arrived = False
+
+    def feed(self, chunk: bytes) -> list[StreamEvent]:
+        """Every event that `chunk` completes, in order."""
+        self._arrived = self._arrived or bool(chunk)
+        return [self._read(frame) for frame in self._frames.feed(chunk)]
+
+    def end(self) -> list[StreamEvent]:
+        """The transport ended cleanly: an event that only lacks its blank line counts, half of one is cut."""
+        rest = self._frames.flush()
+        if not rest:
+            return []
+        event = self._read(rest)
+        if event.kind is EventKind.MALFORMED:
+            return [self.cut("the stream ended inside an event")]
+        return [event]
+
+    def cut(self, message: str) -> StreamEvent:
+        """The ERROR event of a transport that broke: TRUNCATED, or TRANSPORT when nothing had arrived."""
+        found = FailureClass.TRUNCATED if self._arrived else FailureClass.TRANSPORT
+        return StreamEvent(EventKind.ERROR, b"", failure=Failure(found, message))
+
+    def _read(self, frame: bytes) -> StreamEvent:
+        event = read_event(self._dialect, frame)
+        if event.usage is None:
+            return event
+        if self._usage is None or self._usage == event.usage:
+            self._usage = event.usage
+            return event
+        old, new = self._usage, event.usage
+        self._usage = Usage(
+            new.prompt_tokens or old.prompt_tokens,
+            new.completion_tokens or old.completion_tokens,
+            new.cached_prompt_tokens or old.cached_prompt_tokens,
+        )
+        return replace(event, usage=self._usage)

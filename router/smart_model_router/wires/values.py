@@ -1,0 +1,63 @@
+"""JSON values from outside, narrowed without trust."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
+
+
+# One decoder for all: json.loads with any option builds a new one each time. NaN and Infinity are refused
+# here because nothing downstream could write them out again.
+_decode = json.JSONDecoder(parse_constant=_refuse).decode
+
+
+def is_object(value: object) -> TypeGuard[dict[str, Any]]:
+    """Whether a decoded JSON value is an object."""
+    return isinstance(value, dict)
+
+
+def is_list(value: object) -> TypeGuard[list[Any]]:
+    """Whether a decoded JSON value is a list."""
+    return isinstance(value, list)
+
+
+def decode(data: bytes) -> object:
+    """The JSON value in `data`, whatever its shape; None when it is not JSON, however it is broken."""
+    try:
+        value: object = _decode(data.decode())
+    except (ValueError, RecursionError):  # wrong UTF-8 and over-long integers are ValueErrors too
+        return None
+    return value
+
+
+def decode_object(data: bytes) -> dict[str, Any] | None:
+    """The JSON object in `data`; None when it is anything else."""
+    value = decode(data)
+    return value if is_object(value) else None
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    """`value` when it is an object, else an empty one."""
+    return value if is_object(value) else {}
+
+
+def items(value: object) -> list[Any]:
+    """`value` when it is a list, else an empty one."""
+    return value if is_list(value) else []
+
+
+def text(value: object) -> str:
+    """`value` when it is a string, else an empty one."""
+    return value if isinstance(value, str) else ""
+
+
+def count(value: object) -> int | None:
+    """`value` when it is a whole number >= 0, else None."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

@@ -1,0 +1,19 @@
+"""What every test gets: no sockets, except to this machine where sockets are the claim."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+SOCKETS_ARE_THE_CLAIM = {"e2e", "conformance", "chaos"}
+LOOPBACK = ["127.0.0.0/8", "::1"]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Open loopback, and nothing else, to tests marked `loopback` and to folders that are about sockets."""
+    for item in items:
+        folder = item.path.relative_to(TESTS).parts[0] if item.path.is_relative_to(TESTS) else ""
+        if folder in SOCKETS_ARE_THE_CLAIM or item.get_closest_marker("loopback"):
+            item.add_marker(pytest.mark.allow_hosts(LOOPBACK))

@@ -1,0 +1,117 @@
+"""The Python in our documents runs, as written, against a fault server.
+
+In a document the server is always `http://127.0.0.1:9001`; the port is replaced by that of a real one.
+A block such as ```` ```yaml title="router.yaml" ```` is written to a file of that name first. A block that
+cannot run is marked ```` ```python no-run: the reason ````.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from smart_model_router_providers.fault import FaultServer
+from tests.meta.repository import documents, relative
+
+FENCE = re.compile(r"^```(?P<language>\w+) *(?P<info>[^\n]*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+PLACEHOLDER = "127.0.0.1:9001"
+SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Block:
+    """One Python block: where it stands, how it is marked, and the files its document gave before it."""
+
+    place: str
+    info: str
+    code: str
+    files: tuple[tuple[str, str], ...]
+
+    @property
+    def runs(self) -> bool:
+        """Whether the block is meant to be executed."""
+        return not self.info
+
+
+def blocks_in(text: str, name: str) -> list[Block]:
+    """Return the Python blocks of a document, in order."""
+    found: list[Block] = []
+    files: list[tuple[str, str]] = []
+    for match in FENCE.finditer(text):
+        title = re.search(r'title="([\w.-]+)"', match["info"])
+        if title:
+            files.append((title[1], match["code"]))
+        elif match["language"] == "python":
+            line = text.count("\n", 0, match.start()) + 1
+            found.append(Block(f"{name}:{line}", match["info"].strip(), match["code"], tuple(files)))
+    return found
+
+
+BLOCKS = [block for path in documents() for block in blocks_in(path.read_text("utf-8"), relative(path))]
+
+
+async def run(block: Block, folder: Path) -> tuple[int | None, str]:
+    """Run a block in `folder` as a program without any provider's key; return its exit code and output."""
+    async with FaultServer(seed=1) as server:
+        real = urlsplit(server.base_url).netloc
+        for name, text in (*block.files, ("snippet.py", block.code)):
+            (folder / name).write_text(text.replace(PLACEHOLDER, real), encoding="utf-8")
+        program = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-W",
+            "error",
+            "snippet.py",
+            cwd=folder,
+            env={key: value for key, value in os.environ.items() if not key.endswith("_API_KEY")},
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        try:
+            output, _ = await asyncio.wait_for(program.communicate(), SECONDS)
+        finally:
+            if program.returncode is None:
+                program.kill()
+                await program.wait()
+        return program.returncode, output.decode()
+
+
+@pytest.mark.loopback
+@pytest.mark.asyncio
+@pytest.mark.parametrize("block", [block for block in BLOCKS if block.runs], ids=lambda block: block.place)
+async def test_a_python_block_runs_as_written(block: Block, tmp_path: Path) -> None:
+    """A reader who copies a block gets a program that ends well, without a warning."""
+    code, output = await run(block, tmp_path)
+    assert code == 0, output
+
+
+def test_a_block_that_does_not_run_says_why() -> None:
+    """`no-run` comes with a reason; no other mark keeps a block from running."""
+    marked = [block for block in BLOCKS if not block.runs]
+    assert [block.place for block in marked if not re.fullmatch(r"no-run: \w.{10,}", block.info)] == []
+
+
+def test_the_readme_has_something_to_run() -> None:
+    """The quickstart is among the blocks that run."""
+    assert any(block.runs and block.place.startswith("README.md:") for block in BLOCKS)
+
+
+@pytest.mark.loopback
+@pytest.mark.asyncio
+async def test_a_block_that_fails_is_noticed(tmp_path: Path) -> None:
+    """The runner writes the titled files, replaces the server's address, and reports a failing block."""
+    given = f'```yaml title="a.yaml"\nurl: http://{PLACEHOLDER}/v1\n```\n'
+    text = f'{given}```python\nprint(open("a.yaml").read())\n1 / 0\n```\n'
+    [block] = blocks_in(text, "a.md")
+    code, output = await run(block, tmp_path)
+    assert code == 1
+    assert block.place == "a.md:4"
+    assert "http://127.0.0.1:" in output
+    assert PLACEHOLDER not in output
+    assert "ZeroDivisionError" in output

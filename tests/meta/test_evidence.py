@@ -1,0 +1,35 @@
+"""What we claim in documents is shown by a test that exists."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.meta.repository import ROOT, documents, names_a_test, node_ids, relative, table_rows
+
+CLAIMS = {(relative(path), node_id) for path in documents() for node_id in node_ids(path.read_text("utf-8"))}
+GUARANTEES = list(table_rows((ROOT / "docs" / "guarantees.md").read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize(("document", "node_id"), sorted(CLAIMS))
+def test_a_test_named_in_a_document_exists(document: str, node_id: str) -> None:
+    """Wherever a document names a test, the repository has it."""
+    assert names_a_test(node_id), f"{document} names a test that does not exist: {node_id}"
+
+
+@pytest.mark.parametrize("row", GUARANTEES, ids=[row[0] for row in GUARANTEES])
+def test_every_guarantee_names_the_test_that_proves_it(row: list[str]) -> None:
+    """A guarantee without a test is a wish: each row of docs/guarantees.md names at least one that exists."""
+    promised, proof = row
+    assert promised
+    assert any(names_a_test(node_id) for node_id in node_ids(proof))
+
+
+def test_a_test_that_does_not_exist_is_noticed(tmp_path: Path) -> None:
+    """Neither a missing file nor a missing function passes for a test; a helper function does not either."""
+    here = "tests/meta/test_evidence.py"
+    assert names_a_test(f"{here}::test_a_test_that_does_not_exist_is_noticed")
+    assert not names_a_test(f"{here}::test_nobody_wrote")
+    assert not names_a_test("tests/meta/test_no_such_file.py::test_nobody_wrote")
+    assert not names_a_test("tests/meta/repository.py::names_a_test")

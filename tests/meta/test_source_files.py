@@ -1,0 +1,59 @@
+"""Every source file introduces itself, is typed, and has its place in the layers."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+import smart_model_router
+from tests.meta.repository import ROOT, SOURCE_ROOTS, modules, project, relative
+
+FILES = sorted(
+    path
+    for folder in ("router", "providers", "stats", "tests", "examples", "benchmarks", "tools")
+    for path in (ROOT / folder).rglob("*.py")
+)
+MODULES = dict(modules())
+
+
+def layers() -> set[str]:
+    """Return the modules that the layers contract in pyproject.toml names."""
+    contracts = project()["tool"]["importlinter"]["contracts"]
+    written = next(contract["layers"] for contract in contracts if contract["id"] == "layers")
+    return {module for layer in written for module in re.split(r"\s*[|:]\s*", layer)}
+
+
+@pytest.mark.parametrize("path", FILES, ids=relative)
+def test_a_source_file_says_what_it_is(path: Path) -> None:
+    """The first line of a file is a docstring of one sentence."""
+    text = path.read_text(encoding="utf-8")
+    said = ast.get_docstring(ast.parse(text))
+    assert said
+    assert text.startswith(('"""', 'r"""', "#!"))
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if name != "smart_model_router"])
+def test_a_module_has_its_layer(module: str) -> None:
+    """The import contract covers every module: what it does not name could import anything."""
+    assert any(module == layer or module.startswith(f"{layer}.") for layer in layers())
+
+
+@pytest.mark.parametrize("root", SOURCE_ROOTS, ids=lambda root: root.name)
+def test_a_source_root_holds_one_typed_package(root: Path) -> None:
+    """A source root holds exactly one package, named for us, and the package says that it is typed."""
+    packages = [path for path in root.iterdir() if path.name != "__pycache__"]
+    assert len(packages) == 1
+    assert packages[0].name.startswith("smart_model_router")
+    assert (packages[0] / "py.typed").is_file()
+
+
+def test_the_public_names_are_sorted_and_importable() -> None:
+    """`__all__` of the front door is sorted, without repetition, and each name is there."""
+    names = smart_model_router.__all__
+    assert list(names) == sorted(set(names))
+    assert all(hasattr(importlib.import_module("smart_model_router"), name) for name in names)
+    assert {"RouterConfig", "SmartModelRouter"} <= set(names)

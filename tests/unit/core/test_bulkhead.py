@@ -1,0 +1,118 @@
+"""The bulkhead: slots of a provider, learned down by 429s about concurrency, grown back with success."""
+
+from __future__ import annotations
+
+import pytest
+
+from smart_model_router.core.bulkhead import Bulkhead
+
+
+def filled(slots: int, in_flight: int) -> Bulkhead:
+    """Make a bulkhead with so many calls in flight."""
+    bulkhead = Bulkhead(slots)
+    for _ in range(in_flight):
+        bulkhead.enter()
+    return bulkhead
+
+
+def test_a_full_bulkhead_refuses_at_once() -> None:
+    """With every slot taken none is free; asking does not wait, and a slot given back is free at once."""
+    bulkhead = filled(2, 2)
+    assert bulkhead.free == 0
+    bulkhead.leave()
+    assert bulkhead.free == 1
+    assert bulkhead.in_flight == 1
+
+
+def test_shrinking_leaves_one_less_than_were_in_flight() -> None:
+    """Seven in flight were one too many: six."""
+    bulkhead = filled(20, 7)
+    bulkhead.shrink(0.0)
+    assert bulkhead.limit == 6
+    assert bulkhead.free == 0
+
+
+@pytest.mark.parametrize("in_flight", [0, 1, 2])
+def test_shrinking_leaves_at_least_one(in_flight: int) -> None:
+    """A provider that may be asked at all may be asked by one."""
+    bulkhead = filled(20, in_flight)
+    bulkhead.shrink(0.0)
+    assert bulkhead.limit == 1
+
+
+@pytest.mark.parametrize(
+    ("after", "limit"), [(0.0, 4), (9.999, 4), (10.0, 5), (19.999, 5), (20.0, 6), (159.0, 19), (160.0, 20), (1e6, 20)]
+)
+def test_a_learned_limit_grows_by_one_each_ten_seconds_of_success(after: float, limit: int) -> None:
+    """Four slots grow back, one for each ten seconds, up to what is configured."""
+    bulkhead = filled(20, 5)
+    bulkhead.shrink(100.0)
+    bulkhead.succeeded(100.0 + after)
+    assert bulkhead.limit == limit
+
+
+def test_growth_keeps_its_remainder() -> None:
+    """Successes at 15 s and 20 s after the complaint: two slots, not one for each success."""
+    bulkhead = filled(20, 5)
+    bulkhead.shrink(0.0)
+    bulkhead.succeeded(15.0)
+    assert bulkhead.limit == 5
+    bulkhead.succeeded(19.0)
+    assert bulkhead.limit == 5
+    bulkhead.succeeded(20.0)
+    assert bulkhead.limit == 6
+
+
+def test_time_alone_does_not_grow_it() -> None:
+    """Without a success a learned limit stays."""
+    bulkhead = filled(20, 5)
+    bulkhead.shrink(0.0)
+    assert bulkhead.limit == 4
+
+
+def test_a_new_complaint_starts_the_growth_anew() -> None:
+    """A second complaint at 9 s: nothing grows at 10 s, one at 19 s."""
+    bulkhead = filled(20, 5)
+    bulkhead.shrink(0.0)
+    bulkhead.shrink(9.0)
+    bulkhead.succeeded(10.0)
+    assert bulkhead.limit == 4
+    bulkhead.succeeded(19.0)
+    assert bulkhead.limit == 5
+
+
+def test_what_was_grown_back_is_forgotten() -> None:
+    """Once the configured number is reached, raising the configuration raises the limit."""
+    bulkhead = filled(5, 5)
+    bulkhead.shrink(0.0)
+    bulkhead.succeeded(10.0)
+    bulkhead.resize(50)
+    assert bulkhead.limit == 50
+
+
+def test_success_without_a_complaint_changes_nothing() -> None:
+    """There is nothing to grow back."""
+    bulkhead = filled(20, 5)
+    bulkhead.succeeded(1e6)
+    assert bulkhead.limit == 20
+
+
+def test_a_resize_never_blocks_and_cuts_nothing_off() -> None:
+    """Ten in flight and room for three: nothing free until eight have left (I10)."""
+    bulkhead = filled(10, 10)
+    bulkhead.resize(3)
+    assert bulkhead.in_flight == 10
+    assert bulkhead.free == 0
+    for _ in range(8):
+        bulkhead.leave()
+    assert bulkhead.free == 1
+
+
+def test_a_learned_limit_never_exceeds_the_configured_one() -> None:
+    """Shrunk to nine, then configured to three: three; and the ninth is not lost when it is raised again."""
+    bulkhead = filled(20, 10)
+    bulkhead.shrink(0.0)
+    bulkhead.resize(3)
+    assert bulkhead.limit == 3
+    bulkhead.resize(20)
+    assert bulkhead.limit == 9
