@@ -15,7 +15,7 @@ from smart_model_router_providers.pool import TransportPool
 from smart_model_router_providers.replies import known_failure, read_stream, read_whole, refuse_stream
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
     from smart_model_router.outcome import Failure, Outcome
     from smart_model_router.ports import ProviderCall, ProviderStream
@@ -36,6 +36,7 @@ ANTHROPIC_VERSIONS: Mapping[str, tuple[AuthStyle, frozenset[str]]] = MappingProx
 """anthropic-version -> (auth style, parameters it rejects). Another date is like the newest one before it."""
 
 _AZURE_VERSION = "2024-10-21"
+_SLICE_BYTES = 256 * 1024
 _FIXED_HEADERS = {
     "content-type": "application/json",
     "accept-encoding": "gzip, deflate",
@@ -116,13 +117,18 @@ class HttpProvider:
         if call.headers:
             extra = {name.lower(): value for name, value in call.headers.items()}
             headers = {**headers, **_encoded(extra)}
+        payload = self._payload(call)
+        content: bytes | AsyncIterator[bytes] = payload
+        if len(payload) > _SLICE_BYTES:
+            headers = {**headers, b"content-length": str(len(payload)).encode()}
+            content = _sliced(payload)
         # `pool` bounds all of getting a connection: DNS, connect and TLS. Every other timeout is the router's.
         timeout = {"connect": call.connect_timeout, "pool": call.connect_timeout}
         request = httpx2.Request(
             "POST",
             self._url(call.dialect, call.model),
             headers=headers,
-            content=self._payload(call),
+            content=content,
             extensions={"timeout": timeout},
         )
         return await self._pool.current().handle_async_request(request)
@@ -188,6 +194,12 @@ def _auth_header(style: AuthStyle, key: str) -> dict[str, str]:
     if not key or style == "none":
         return {}
     return {"authorization": f"Bearer {key}"} if style == "bearer" else {style: key}
+
+
+async def _sliced(payload: bytes) -> AsyncIterator[bytes]:
+    """A large body in pieces: written at once it would hold up the event loop."""
+    for start in range(0, len(payload), _SLICE_BYTES):
+        yield payload[start : start + _SLICE_BYTES]
 
 
 def _encoded(headers: Mapping[str, str]) -> dict[bytes, bytes]:

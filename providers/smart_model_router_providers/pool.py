@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
+from contextlib import suppress
 from functools import cache
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
@@ -101,12 +102,12 @@ def _abandon(loop: asyncio.AbstractEventLoop, session: aiohttp.ClientSession) ->
     if connector is None:
         return
     if loop.is_running():
-        loop.call_soon_threadsafe(_close, connector)
+        asyncio.run_coroutine_threadsafe(_closing(connector), loop)
     elif loop.is_closed():
-        _close(connector)
+        # Its sockets went with the loop; aiohttp must only be told. Nothing is waited for then, so one step does.
+        with suppress(StopIteration):
+            _closing(connector).send(None)
 
 
-def _close(connector: aiohttp.BaseConnector) -> None:
-    # Closing takes effect at once; awaiting it only waits for the peers, and here nobody can. Asking for the
-    # awaitable's iterator tells aiohttp that we know.
-    connector.close().__await__()
+async def _closing(connector: aiohttp.BaseConnector) -> None:
+    await connector.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from smart_model_router import pricing
@@ -100,7 +101,7 @@ def load(
             own = {name: {"kind": "openai_compatible"} for name in sorted(given) if name not in named}
             config = {**config, "providers": {**named, **own}}
         return with_last_resort(RouterConfig.from_mapping(config))
-    return with_last_resort(RouterConfig.load(config))
+    return with_last_resort(RouterConfig.load(Path(config)))
 
 
 def make_provider(config: RouterConfig, name: str) -> Provider:

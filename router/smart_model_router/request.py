@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypedDict, get_args
@@ -104,6 +104,11 @@ class RouteRequest:
         """What sticky routing hashes: the session given, else the body's own prompt_cache_key."""
         key = self.session if self.session is not None else self.body.get("prompt_cache_key")
         return key if isinstance(key, str) and key else None
+
+    @cached_property
+    def state_ids(self) -> frozenset[str]:
+        """Ids of things kept at one provider (containers, uploaded files): only who made them knows them."""
+        return frozenset(_state_ids(self.body))
 
     def payload(self, model: str) -> bytes:
         """The body as it is sent to a target that calls the model `model`."""
@@ -210,16 +215,40 @@ def _unencodable(value: object, path: str) -> str | None:
         return path
 
 
+def state_made(data: Mapping[str, Any]) -> Iterator[str]:
+    """Ids of things that an answer (or an event of one) says now exist at the provider."""
+    for holder in (data, data.get("delta"), data.get("message")):
+        container = holder.get("container") if isinstance(holder, Mapping) else None
+        if isinstance(container, Mapping) and isinstance(container.get("id"), str):
+            yield container["id"]
+
+
+def _state_ids(body: Mapping[str, Any]) -> Iterator[str]:
+    container = body.get("container")
+    if isinstance(container, Mapping):
+        container = container.get("id")
+    if isinstance(container, str):
+        yield container
+    messages = body.get("messages")
+    for message in messages if isinstance(messages, (list, tuple)) else ():
+        for part in _parts(message):
+            for holder in (part.get("file"), part.get("source")):
+                if isinstance(holder, Mapping) and isinstance(holder.get("file_id"), str):
+                    yield holder["file_id"]
+
+
+def _parts(message: object) -> Iterator[Mapping[str, Any]]:
+    content = message.get("content") if isinstance(message, Mapping) else None
+    for part in content if isinstance(content, (list, tuple)) else ():
+        if isinstance(part, Mapping):
+            yield part
+
+
 def _has_images(messages: object) -> bool:
     if not isinstance(messages, (list, tuple)):
         return False
-    for message in messages:
-        content = message.get("content") if isinstance(message, Mapping) else None
-        if isinstance(content, (list, tuple)):
-            for part in content:
-                if isinstance(part, Mapping) and part.get("type") in ("image_url", "image", "input_image"):
-                    return True
-    return False
+    kinds = (part.get("type") for message in messages for part in _parts(message))
+    return any(kind in ("image_url", "image", "input_image") for kind in kinds)
 
 
 def _shown(value: object) -> str:

@@ -17,7 +17,16 @@ from smart_model_router.events import Event
 from smart_model_router.request import Dialect, RequestOptions, RouteReport, peek
 from smart_model_router.runtime.course import Course
 from smart_model_router.runtime.guarding import GuardLease, GuardLimits, guard
-from smart_model_router.runtime.inspection import Explanation, SystemHealth, TargetStatus, explain, select, statuses
+from smart_model_router.runtime.inspection import (
+    Availability,
+    Explanation,
+    SystemHealth,
+    TargetStatus,
+    explain,
+    predict_availability,
+    select,
+    statuses,
+)
 from smart_model_router.runtime.state import RouterState
 from smart_model_router.runtime.streaming import RouterStream
 
@@ -111,6 +120,11 @@ class SmartModelRouter:
     def explain(self, body: Mapping[str, Any], **options: Unpack[RequestOptions]) -> Explanation:
         """The plan for a Chat Completions request, without sending anything."""
         return explain(self._state, peek("chat", body, **options))
+
+    def predict_availability(self, target: str) -> Availability:
+        """Whether `target` would admit a call now, why not, and how well recent outcomes support the answer."""
+        self._gate(target)
+        return predict_availability(self._state, target)
 
     def stats(self) -> StatsView:
         """Figures per target, model and provider, of this process."""

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from smart_model_router.events import AttemptFinished
 
 _COUNTED = frozenset(
-    failure
-    for failure, policy in POLICIES.items()
-    if policy.breaker in {BreakerCount.YES, BreakerCount.PROVIDER}
+    failure for failure, policy in POLICIES.items() if policy.breaker in {BreakerCount.YES, BreakerCount.PROVIDER}
 )
 """The failures that say something about the target's health; the others are in the counters only."""
 
@@ -87,13 +85,9 @@ class StatsBook:
             providers[record.target.provider].append(record)
         wall = self._wall()
         return StatsView(
-            targets={
-                name: _summed([record], record.averages, now, wall) for name, record in self._records.items()
-            },
+            targets={name: _summed([record], record.averages, now, wall) for name, record in self._records.items()},
             models={name: _summed(group, self._models[name], now, wall) for name, group in models.items()},
-            providers={
-                name: _summed(group, self._providers[name], now, wall) for name, group in providers.items()
-            },
+            providers={name: _summed(group, self._providers[name], now, wall) for name, group in providers.items()},
         )
 
     def _add(self, target: Target) -> _Record:

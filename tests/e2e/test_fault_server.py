@@ -241,7 +241,7 @@ async def test_pings_are_the_dialects_own() -> None:
 
 async def test_delays_are_kept(http: httpx2.AsyncClient) -> None:
     """`first` passes before the head, `slow_first_token` after it and before the content."""
-    async with FaultServer([Fault.delay(first=0.1, times=1), Fault.slow_first_token(0.1)]) as server:
+    async with FaultServer([Fault.delay(first=0.1, times=1), Fault.slow_first_token(0.5)]) as server:
         began = time.monotonic()
         async with http.stream("POST", f"{server.base_url}/chat/completions", content=CHAT):
             assert time.monotonic() - began >= 0.1
@@ -249,7 +249,7 @@ async def test_delays_are_kept(http: httpx2.AsyncClient) -> None:
         async with http.stream("POST", f"{server.base_url}/chat/completions", content=CHAT) as answer:
             head_after = time.monotonic() - began
             await answer.aread()
-        assert head_after < 0.1 <= time.monotonic() - began
+        assert head_after < 0.5 <= time.monotonic() - began
 
 
 async def test_an_error_event_ends_a_good_looking_stream(http: httpx2.AsyncClient) -> None:
@@ -311,18 +311,18 @@ async def test_a_204_has_no_body(http: httpx2.AsyncClient) -> None:
 
 async def test_an_outage_refuses_connections_and_ends(http: httpx2.AsyncClient) -> None:
     """From `start` to `stop` nobody gets in; afterwards the same port answers again."""
-    async with FaultServer([Fault.down(0, 0.15)]) as server:
+    async with FaultServer([Fault.down(0, 0.5)]) as server:
         port = server.port
         with pytest.raises(httpx2.ConnectError):
             await ask(http, server)
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(0.6)
         assert (await ask(http, server)).status_code == 200
         assert (server.port, server.calls()) == (port, 1)
 
 
 async def test_an_outage_resets_open_connections() -> None:
     """A stream under way when the outage begins is reset."""
-    async with FaultServer([Fault.down(0.1), Fault.stall(after=1)]) as server:
+    async with FaultServer([Fault.down(0.4), Fault.stall(after=1)]) as server:
         got, reset = await receive(server, STREAM)
     assert b'"content":"faul"' in got
     assert reset
@@ -350,8 +350,8 @@ async def test_an_outage_of_one_key_spares_the_others(http: httpx2.AsyncClient) 
 
 
 async def test_a_limit_really_counts(http: httpx2.AsyncClient) -> None:
-    """Two every 0.2 s: the hasty caller is refused, the one that waits as told is admitted."""
-    async with FaultServer([Fault.limit(rpm=2, window=0.2)]) as server:
+    """Two every 2 s: the hasty caller is refused, the one that waits as told is admitted."""
+    async with FaultServer([Fault.limit(rpm=2, window=2)]) as server:
         statuses = [(await ask(http, server)).status_code for _ in range(3)]
         refused = await ask(http, server)
         await asyncio.sleep(int(refused.headers["retry-after-ms"]) / 1000)
@@ -381,7 +381,7 @@ async def test_requests_are_recorded_without_secrets(http: httpx2.AsyncClient) -
         await asyncio.sleep(0.05)
         await ask(http, server, key="very-secret", model="n", stream=True)
         first, second = server.requests
-    assert second.at - first.at == pytest.approx(0.05, abs=0.04)
+    assert second.at - first.at >= 0.05
     assert (first.key, first.model, first.path, first.status) == ("very-secret", "m", "/v1/chat/completions", 503)
     assert (second.model, second.stream, second.status, second.ending) == ("n", True, 200, "answered")
     assert second.body["messages"] == HELLO
@@ -504,9 +504,8 @@ async def test_closing_sends_away_whom_it_has_just_accepted() -> None:
             for _ in range(turns):
                 await asyncio.sleep(0)
         client.settimeout(1)
-        with pytest.raises(ConnectionResetError):
+        with client, pytest.raises(ConnectionResetError):
             client.recv(1)
-        client.close()
 
 
 async def test_a_taken_port_is_said_at_once() -> None:

@@ -1,4 +1,4 @@
-"""The real embedded model: it answers, streams, is interrupted, dies, comes back, and leaves nothing behind."""
+"""The real embedded model: it answers, streams, is interrupted, dies, comes back, leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ reads_proc = pytest.mark.skipif(sys.platform != "linux", reason="looks into /pro
 
 QUESTION = "What is the capital of France?"
 LONG_STORY = "Write a very long story about a dragon."
-# 1,000 tokens take 10 s on two cores; a call after an interrupted one must not have waited for them.
-ENDLESS: dict[str, Any] = {"max_tokens": 1000, "ignore_eos": True}
-INTERRUPTED_SECONDS = 4.0
+# 3,000 tokens take 30 s and more; a call after an interrupted one must not have waited for them.
+ENDLESS: dict[str, Any] = {"max_tokens": 3000, "ignore_eos": True}
+INTERRUPTED_SECONDS = 15.0
 
 STARTS_THE_MODEL = """
 import asyncio, os, time
@@ -56,22 +56,18 @@ def _installed() -> None:
 @pytest_asyncio.fixture
 async def provider() -> AsyncIterator[LocalProvider]:
     """A provider whose model is loaded; closed afterwards."""
-    provider = LocalProvider()
+    provider = LocalProvider(max_tokens=ENDLESS["max_tokens"])
     assert await provider.prepare() is None
     yield provider
     await provider.aclose()
 
 
-def ask(
-    text: str = QUESTION, *, dialect: Dialect = "chat", stream: bool = False, **more: Any
-) -> ProviderCall:
+def ask(text: str = QUESTION, *, dialect: Dialect = "chat", stream: bool = False, **more: Any) -> ProviderCall:
     """A call that asks `text`."""
     body = {"model": "smollm2", "messages": [{"role": "user", "content": text}], "temperature": 0, **more}
     if stream:
         body["stream"] = True
-    return ProviderCall(
-        dialect=dialect, model="smollm2", payload=json.dumps(body).encode(), body=body, stream=stream
-    )
+    return ProviderCall(dialect=dialect, model="smollm2", payload=json.dumps(body).encode(), body=body, stream=stream)
 
 
 def success(outcome: Outcome) -> Success:
@@ -126,9 +122,9 @@ def is_gone(pid: int, within_seconds: float) -> bool:
 
 
 def run(script: str) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end, which must come within 15 s."""
+    """Run a program to its end, which must come within 30 s."""
     command = [sys.executable, "-c", script]
-    return subprocess.run(command, capture_output=True, text=True, timeout=15, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
 
 
 @pytest.mark.asyncio
@@ -187,15 +183,11 @@ async def test_an_answer_has_its_length(asked: dict[str, Any], tokens: int) -> N
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("dialect", ["chat", "messages"])
-async def test_a_prompt_over_the_cap_is_refused_by_its_tokens(
-    provider: LocalProvider, dialect: Dialect
-) -> None:
-    """2,500 digits are few bytes and many tokens: refused in no time, although the context would hold them."""
-    started = time.monotonic()
+async def test_a_prompt_over_the_cap_is_refused_by_its_tokens(provider: LocalProvider, dialect: Dialect) -> None:
+    """2,500 digits are few bytes and many tokens: refused, although the model's context would hold them."""
     got = failure(await provider.call(ask("7" * 2500, dialect=dialect, max_tokens=1)))
     assert got.failure_class is FailureClass.CONTEXT_LENGTH
-    assert "tokens" in got.message
-    assert time.monotonic() - started < 1.0
+    assert "tokens, the embedded model takes 1500" in got.message
 
 
 @pytest.mark.asyncio
@@ -277,7 +269,7 @@ def test_the_child_dies_with_a_killed_parent(script: str) -> None:
     with parent:
         assert parent.stdout is not None
         child = int(parent.stdout.readline())
-        assert parent.wait(15) == -signal.SIGKILL
+        assert parent.wait(30) == -signal.SIGKILL
         assert is_gone(child, within_seconds=2)
 
 

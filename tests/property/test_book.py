@@ -13,9 +13,7 @@ from smart_model_router.request import Target
 from smart_model_router_stats.book import StatsBook
 
 TARGET = Target("a/big", "a", "big")
-WHOLE = AttemptFinished(
-    at=0.0, admitted_at=0.0, target=TARGET.id, provider="a", model="big", stream=False, seconds=2.0
-)
+WHOLE = AttemptFinished(at=0.0, admitted_at=0.0, target=TARGET.id, provider="a", model="big", stream=False, seconds=2.0)
 KINDS = st.sampled_from(
     [
         WHOLE,
@@ -28,9 +26,7 @@ KINDS = st.sampled_from(
     ]
 )
 GAPS = st.sampled_from([0.0, 1.0, 60.0, 299.0, 300.0, 900.0])
-LOOKS = st.lists(st.sampled_from([0.0, 1.0, 240.0, 299.0, 300.0, 301.0, 899.0, 900.0]), unique=True).map(
-    sorted
-)
+LOOKS = st.lists(st.sampled_from([0.0, 1.0, 240.0, 299.0, 300.0, 301.0, 899.0, 900.0]), unique=True).map(sorted)
 
 
 def book_of(events: list[AttemptFinished]) -> StatsBook:

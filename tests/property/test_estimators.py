@@ -104,9 +104,7 @@ def test_removing_undoes_a_merge(one: list[float], other: list[float]) -> None:
 
 
 @given(st.lists(st.tuples(GAPS, st.booleans()), max_size=60) | CROWDED, QUIET)
-def test_the_window_is_the_newest_50_of_the_last_5_minutes(
-    steps: list[tuple[float, bool]], quiet: float
-) -> None:
+def test_the_window_is_the_newest_50_of_the_last_5_minutes(steps: list[tuple[float, bool]], quiet: float) -> None:
     """Never an outcome of 5 minutes or more, never more than 50, and always the newest of them."""
     window = OutcomeWindow()
     instants = list(accumulate(gap for gap, _ in steps))

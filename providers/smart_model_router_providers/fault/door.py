@@ -12,24 +12,27 @@ Outage = tuple[float, float | None]
 """From when to when (None: for ever) nobody gets in, as instants on the loop's clock."""
 
 BACKLOG = 2048
-TURNS_TO_CONNECT = 5  # of the event loop, from accept() to connection_made(): three in CPython
+TICK = 1e-6  # seconds
 
 
 class Door:
-    """Lets clients in, except during outages: then connections are refused and open ones are reset."""
+    """Lets clients in, except during outages: then connections are refused and open ones are reset.
+
+    It accepts by itself. An asyncio.Server that is closed between accepting a client and making its transport
+    leaks that client (CPython 3.11), and it cannot be opened again without a turn of the loop.
+    """
 
     def __init__(self, host: str, port: int, service: Service) -> None:
         self._loop = asyncio.get_running_loop()
         self._service = service
-        self._connections: set[Connection] = set()
+        self._host = host
         self._socket = _bound(host, port)
         self.port: int = self._socket.getsockname()[1]
-        self._host = host
+        self._open = False
         self._outages: Sequence[Outage] = ()
         self._timers: list[asyncio.TimerHandle] = []
-        self._server: asyncio.Server | None = None
-        self._opening: asyncio.Task[None] | None = None
-        self._open = False
+        self._arriving: set[asyncio.Task[object]] = set()
+        self._connections: set[Connection] = set()
 
     def watch(self, outages: Sequence[Outage]) -> None:
         """Keep to these outages and no others from now on; one that is due begins at once."""
@@ -41,54 +44,51 @@ class Door:
         self._timers = [self._loop.call_at(at, self._turn) for at in instants if at > now]
         self._turn()
 
-    async def opened(self) -> None:
-        """Wait until it is as open as it should be."""
-        if self._opening is not None:
-            await self._opening
-
     async def aclose(self) -> None:
         """Reset every connection and give the port back."""
         for timer in self._timers:
             timer.cancel()
-        await self.opened()
         self._shut()
         self._socket.close()
-        # asyncio does not say when a connection that it has accepted becomes one that we know of.
-        for _ in range(TURNS_TO_CONNECT):
-            await asyncio.sleep(0)
+        await asyncio.gather(*self._arriving)
         for connection in list(self._connections):
             await connection.lost
 
     def _turn(self) -> None:
-        """Open or shut, whichever is due. While it is just opening, `_accept` asks again."""
-        if self._opening is not None:
-            return
-        now = self._loop.time()
+        """Open or shut, whichever is due."""
+        # A timer may ring a tick early: without this the outage it rings for would still be to come.
+        now = self._loop.time() + TICK
         down = any(start <= now and (stop is None or now < stop) for start, stop in self._outages)
         if down and self._open:
             self._shut()
             # Bound but not listening: connections are refused, and nobody else is given the port.
             self._socket = _bound(self._host, self.port)
         elif not down and not self._open:
-            self._socket.listen(BACKLOG)  # from this line on nobody is refused
+            self._socket.listen(BACKLOG)
+            self._loop.add_reader(self._socket, self._accept)
             self._open = True
-            self._opening = self._loop.create_task(self._accept())
 
-    async def _accept(self) -> None:
-        self._server = await self._loop.create_server(self._connection, sock=self._socket, backlog=BACKLOG)
-        self._opening = None
-        self._turn()
+    def _shut(self) -> None:
+        if self._open:
+            self._loop.remove_reader(self._socket)
+            self._socket.close()
+            self._open = False
+        for connection in list(self._connections):
+            connection.reset()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._socket.accept()
+            except (BlockingIOError, ConnectionAbortedError):
+                return
+            client.setblocking(False)
+            arriving = self._loop.create_task(self._loop.connect_accepted_socket(self._connection, client))
+            self._arriving.add(arriving)
+            arriving.add_done_callback(self._arriving.discard)
 
     def _connection(self) -> Connection:
         return Connection(self._service, self._connections, lambda: self._open, self._loop)
-
-    def _shut(self) -> None:
-        self._open = False
-        if self._server is not None:
-            self._server.close()
-            self._server = None
-        for connection in list(self._connections):
-            connection.reset()
 
 
 def _bound(host: str, port: int) -> socket.socket:

@@ -69,7 +69,7 @@ class Connection(asyncio.Protocol):
         self._head_only = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Join the open connections; whom asyncio accepted just before the door was shut is sent away."""
+        """Join the open connections; who was accepted just before the door was shut is sent away."""
         self._transport = cast("asyncio.Transport", transport)
         self._peers.add(self)
         if not self._welcome():

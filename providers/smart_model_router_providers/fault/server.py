@@ -117,7 +117,6 @@ class FaultServer:
             raise
         self._port = self._door.port
         self._begin_script(self.script)
-        await self._door.opened()
 
     async def aclose(self) -> None:
         """Reset every connection and stop listening; safe to call twice."""

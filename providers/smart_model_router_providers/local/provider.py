@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -56,7 +57,8 @@ class LocalProvider:
 
     `prompt_cap_tokens` is the longest prompt it takes, by its own tokenizer; a longer one is a Failure
     CONTEXT_LENGTH and costs nothing. `default_max_tokens` is the answer's length when the caller names none,
-    `max_tokens` the most a caller gets. `start_timeout` is in seconds. `model` is another file than the
+    `max_tokens` the most a caller gets. `threads` compute: two, or one where there are no more than two
+    processors. `start_timeout` is in seconds. `model` is another file than the
     installed one. Belongs to one event loop at a time. Raises ConfigurationError for senseless values.
     """
 
@@ -67,7 +69,7 @@ class LocalProvider:
         prompt_cap_tokens: int = 1500,
         default_max_tokens: int = 256,
         max_tokens: int = 1024,
-        threads: int = 2,
+        threads: int | None = None,
         start_timeout: float = 30.0,
         model: Path | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -76,6 +78,7 @@ class LocalProvider:
         _check("prompt_cap_tokens", prompt_cap_tokens, 1, context_tokens - 1)
         _check("max_tokens", max_tokens, 1, context_tokens)
         _check("default_max_tokens", default_max_tokens, 1, max_tokens)
+        threads = _spare_threads() if threads is None else threads
         _check("threads", threads, 1, 256)
         _check("start_timeout", start_timeout, 0.1, 600)
         self.prompt_cap_tokens = prompt_cap_tokens
@@ -186,9 +189,7 @@ class LocalProvider:
                     await asyncio.wrap_future(process.ready)
             except TimeoutError:
                 process.kill()
-                return Failure(
-                    FailureClass.WARMING, f"the model was not loaded within {self._start_timeout:g} s"
-                )
+                return Failure(FailureClass.WARMING, f"the model was not loaded within {self._start_timeout:g} s")
         state = process.ready.result()
         if isinstance(state, Ended):
             return Failure(FailureClass.WARMING, f"the model's process ended: {state.reason}")
@@ -215,9 +216,7 @@ class LocalProvider:
         if model is None or not found.runtime:
             return Failure(FailureClass.MISCONFIGURED, f"the embedded model cannot run: {found.reason}")
         self._process = ModelProcess(
-            ModelSettings(
-                model=model, alias=ALIAS, context_tokens=self._context_tokens, threads=self._threads
-            ),
+            ModelSettings(model=model, alias=ALIAS, context_tokens=self._context_tokens, threads=self._threads),
             clock=self._clock,
         )
         return self._process
@@ -259,6 +258,13 @@ async def _count(connection: _Connection, call: ProviderCall) -> int | None:
         return None
     tokens = counted.get("input_tokens")
     return tokens if isinstance(tokens, int) else None
+
+
+def _spare_threads() -> int:
+    # The library's threads wait for each other by spinning. Two on two processors are a third faster than one while
+    # nobody else computes, and 15 times slower as soon as somebody does.
+    processors = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    return min(2, max(1, processors - 1))
 
 
 def _check(key: str, value: float, least: float, most: float) -> None:

@@ -63,20 +63,26 @@ class _Builder:
     name: str
     lines: dict[Path, int] = field(default_factory=dict)
     nodes: int = 0
+    depth: int = 0
 
     def build(self, node: Any, path: Path) -> object:
         """The data of a node."""
         self.nodes += 1
+        self.depth += 1
         self.lines.setdefault(path, node.start_mark.line + 1)
-        if self.nodes > _LIMIT_NODES or len(path) > _LIMIT_DEPTH:
+        if self.nodes > _LIMIT_NODES or self.depth > _LIMIT_DEPTH:
             raise self._error(node, "too many values", "a document that is not nested or repeated endlessly is needed")
         if node.tag not in _TAGS:
             raise self._error(node, masked(node.tag[:60]), "a value without a YAML tag is needed")
+        built: object = (
+            None if isinstance(node, yaml.ScalarNode) and node.style is None and node.value in _NOTHING else node.value
+        )
         if isinstance(node, yaml.SequenceNode):
-            return [self.build(member, (*path, index)) for index, member in enumerate(node.value)]
-        if isinstance(node, yaml.MappingNode):
-            return self._mapping(node, path)
-        return None if node.style is None and node.value in _NOTHING else node.value
+            built = [self.build(member, (*path, index)) for index, member in enumerate(node.value)]
+        elif isinstance(node, yaml.MappingNode):
+            built = self._mapping(node, path)
+        self.depth -= 1
+        return built
 
     def _mapping(self, node: Any, path: Path) -> dict[str, object]:
         built: dict[str, object] = {}

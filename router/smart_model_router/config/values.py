@@ -93,7 +93,7 @@ def _variable(name: str, default: str | None, environ: Mapping[str, str]) -> str
 
 
 def _content(name: str) -> str:
-    path = Path(name).expanduser() if name.startswith("~") else Path(name)
+    path = Path(name)
     try:
         if not path.is_file():
             raise UnknownReferenceError("the path of an existing file is needed after file:")
@@ -104,6 +104,6 @@ def _content(name: str) -> str:
         return content.decode("utf-8").strip()
     except UnicodeDecodeError:
         raise UnknownReferenceError("a file of UTF-8 text is needed after file:") from None
-    except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: there is no home for ~
+    except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "not a path"
         raise UnknownReferenceError(f"a readable file is needed after file: ({reason})") from None

@@ -6,9 +6,10 @@ first. The lease is settled once and gives everything back on every path. Pure: 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, assert_never
 
 from smart_model_router.core.breaker import BreakerConfig, BreakerState, CircuitBreaker, Permit, Transition, Verdict
 from smart_model_router.core.bulkhead import Bulkhead
@@ -322,13 +323,13 @@ class Gate:
         )
 
     def _allowed(self, now: float) -> float:
-        """Slow start: 1 + (slots - 1) x (t / slow_start) calls in flight."""
+        """Slow start: 1 + (slots - 1) x (t / slow_start) calls in flight; after it the bulkhead alone decides."""
         if self._slow_start_at is None:
-            return self.provider.bulkhead.slots
+            return math.inf
         elapsed = now - self._slow_start_at
         if elapsed >= self.config.slow_start:
             self._slow_start_at = None
-            return self.provider.bulkhead.slots
+            return math.inf
         return 1 + (self.provider.bulkhead.slots - 1) * elapsed / self.config.slow_start
 
     # What follows is the lease's half.
@@ -352,6 +353,8 @@ class Gate:
                 return "failure"
             case BreakerCount.NO:
                 return "ignored"
+            case never:
+                assert_never(never)
 
     def _begin_slow_start(self, now: float) -> None:
         self._slow_start_at = now

@@ -79,11 +79,16 @@ EstimateUsd = Callable[[TargetFacts, RouteRequest], float | None]
 """What a request would cost at a target in USD; None when nobody knows its price."""
 
 
+MadeBy = Callable[[str], str | None]
+"""The target that made a thing kept at a provider, by the thing's id; None when nobody knows."""
+
+
 def plan(
     request: RouteRequest,
     ladder: Ladder,
     *,
     estimate_usd: EstimateUsd,
+    made_by: MadeBy,
     allow_escalation: bool = False,
     degrade: bool = True,
 ) -> Plan:
@@ -95,35 +100,56 @@ def plan(
     at = names.index(asked)
     higher = tuple(reversed(ladder.tiers[:at])) if allow_escalation else ()
     tiers = (ladder.tiers[at], *ladder.tiers[at + 1 :], *higher) if degrade else (ladder.tiers[at],)
+    wanted = _Wanted(
+        request, ladder.tiers[at].targets[0].embedding_space, _makers(request, ladder, made_by), estimate_usd
+    )
     left_out: list[tuple[str, Refusal]] = []
-    space = ladder.tiers[at].targets[0].embedding_space
     kept = []
     for tier in tiers:
-        able, out = _able(request, tier.targets, space, estimate_usd)
+        able, out = _able(tier.targets, wanted)
         left_out += out
         kept.append(tier if not out else Tier(tier.name, able))
-    resort, out = _able(request, ladder.last_resort, space, estimate_usd) if degrade else ((), [])
+    resort, out = _able(ladder.last_resort, wanted) if degrade else ((), [])
     left_out += out
     first = next((facts.id for tier in kept for facts in tier.targets), None)
     return Plan(asked, tuple(kept), resort, tuple(left_out), first, frozenset(tier.name for tier in higher))
 
 
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    request: RouteRequest
+    embedding_space: str
+    makers: frozenset[str] | None
+    estimate_usd: EstimateUsd
+
+
+def _makers(request: RouteRequest, ladder: Ladder, made_by: MadeBy) -> frozenset[str] | None:
+    """The targets that know what the request refers to; None when any may be asked.
+
+    Where all targets are one account there is nothing to choose, whoever made it.
+    """
+    if not request.state_ids:
+        return None
+    accounts = {(f.target.provider, f.target.credential) for tier in ladder.tiers for f in tier.targets}
+    if len(accounts) == 1:
+        return frozenset(f.id for tier in ladder.tiers for f in tier.targets)
+    makers = {made_by(thing) for thing in request.state_ids}
+    return frozenset(maker for maker in makers if maker is not None) if len(makers) == 1 else frozenset()
+
+
 def _able(
-    request: RouteRequest, targets: tuple[TargetFacts, ...], space: str, estimate_usd: EstimateUsd
+    targets: tuple[TargetFacts, ...], wanted: _Wanted
 ) -> tuple[tuple[TargetFacts, ...], list[tuple[str, Refusal]]]:
-    out = [
-        (f.id, Refusal(f"filtered:{need}"))
-        for f in targets
-        if (need := unmet(request, f, space, estimate_usd)) is not None
-    ]
+    out = [(f.id, Refusal(f"filtered:{need}")) for f in targets if (need := _unmet(f, wanted)) is not None]
     if not out:
         return targets, out
     refused = {target for target, _ in out}
     return tuple(f for f in targets if f.id not in refused), out
 
 
-def unmet(request: RouteRequest, facts: TargetFacts, space: str, estimate_usd: EstimateUsd) -> str | None:
-    """The first need of `request` that the target does not meet; None when it can serve."""
+def _unmet(facts: TargetFacts, wanted: _Wanted) -> str | None:
+    """The first need of the request that the target does not meet; None when it can serve."""
+    request = wanted.request
     if request.dialect not in facts.dialects:
         return "wire"
     if request.avoid and (facts.id in request.avoid or facts.target.provider in request.avoid):
@@ -135,12 +161,14 @@ def unmet(request: RouteRequest, facts: TargetFacts, space: str, estimate_usd: E
         return "only"
     if facts.unless & request.needs:
         return "unless"
-    if request.dialect == "embeddings" and facts.embedding_space != space:
+    if request.dialect == "embeddings" and facts.embedding_space != wanted.embedding_space:
         return "embedding_space"
+    if wanted.makers is not None and facts.id not in wanted.makers:
+        return "pinned"
     if facts.context_tokens is not None and request.prompt_bytes > 4 * facts.context_tokens:
         return "context"
     if request.max_cost is not None:
-        cost = estimate_usd(facts, request)
+        cost = wanted.estimate_usd(facts, request)
         if cost is None or cost > request.max_cost:
             return "max_cost"  # a price nobody knows is not known to be low enough
     return None

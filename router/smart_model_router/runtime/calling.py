@@ -62,6 +62,7 @@ class Caller:
         if isinstance(outcome, Failure):
             return self.settle(step, outcome)
         self.settled(step, None, usage=outcome.usage)
+        self.state.remember_maker(step.facts.id, outcome.body)
         return outcome
 
     def limit(self, step: Admission) -> tuple[float, bool]:

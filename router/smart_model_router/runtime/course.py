@@ -73,6 +73,7 @@ class Course:
             request,
             self.ladder,
             estimate_usd=state.estimate_usd,
+            made_by=state.made_by.get,
             allow_escalation=state.routing.allow_escalation,
             degrade=state.degrade,
         )
@@ -91,6 +92,7 @@ class Course:
         self._ticket: Ticket | None = None
         self._refused: dict[str, Refusal] = {}
         self._told: set[tuple[str, str]] = set()
+        self._tossed_out: set[str] = set()
         self._waited_in_asked = 0.0
         self._last_resort_from: float | None = None
         self._probe_taken = False
@@ -230,8 +232,8 @@ class Course:
         return [able[c.id] for c in order]
 
     def _due_for_probe(self, candidates: list[Candidate], now: float) -> str | None:
-        """The target due the longest; at most one probe a request, none when little time is left to fall back."""
-        if self._probe_taken or self.deadline - now < 2 * self.state.patience.minimum:
+        """The target due the longest; at most one probe a request, none without time (or a place) to fall back."""
+        if self._probe_taken or self.request.state_ids or self.deadline - now < 2 * self.state.patience.minimum:
             return None
         gates, stream = self.state.fleet.gates, self.request.stream
         dues = [
@@ -326,7 +328,7 @@ class Course:
     def _pause_in_asked(self, now: float) -> Pause | None:
         within = min(self.state.routing.degrade_after, _WAIT_IN_TIER) - self._waited_in_asked
         asked = {facts.id for facts in self.plan.tiers[0].targets}
-        refused = {target: r for target, r in self._refused.items() if target in asked}
+        refused = {target: r for target, r in self._worth_a_wait().items() if target in asked}
         return self._pause_for(refused, now, within, in_asked_tier=True)
 
     def _pause_before_last_resort(self, now: float) -> Pause | None:
@@ -335,7 +337,11 @@ class Course:
         if self._last_resort_from is None:
             reserve = (self.deadline - now) * self.state.timeouts.margin
             self._last_resort_from = min(now + self.state.routing.last_resort_after, self.deadline - reserve)
-        return self._pause_for(self._refused, now, self._last_resort_from - now)
+        return self._pause_for(self._worth_a_wait(), now, self._last_resort_from - now)
+
+    def _worth_a_wait(self) -> dict[str, Refusal]:
+        """Refusals to wait for while somebody else could answer: being offline ends when it ends, not each second."""
+        return {target: refusal for target, refusal in self._refused.items() if refusal.reason != "offline"}
 
     def _pause_to_the_end(self, now: float) -> Pause | None:
         left = self.state.routing.max_wait - self.report.waited_seconds
@@ -348,14 +354,17 @@ class Course:
         within = min(within, self.state.routing.max_wait - self.report.waited_seconds, self.deadline - now)
         if within <= 0 or not self._waits or (self.state.room.full and self._ticket is None):
             return None
-        due = {target: r for target, r in refused.items() if comes_due(r, now, within)}
+        due = {t: r for t, r in refused.items() if comes_due(r, now, within) and t not in self._tossed_out}
         if not due:
             return None
         instants = [(r.retry_at, target) for target, r in due.items() if r.retry_at is not None]
         until = now + within
         gates = []
         for target, refusal in due.items():
-            if self.progress.tried(target) and self.progress.refusal(facts_of(self, target), now) is not None:
+            if refusal.reason == "throttle":
+                self._tossed_out.add(target)  # waited for once: tossing again and again would be no throttle
+                until = min(until, refusal.retry_at or until)
+            elif self.progress.tried(target) and self.progress.refusal(facts_of(self, target), now) is not None:
                 until = min(until, refusal.retry_at or until)  # our own pause: the gate itself would say yes
             else:
                 gates.append(target)
@@ -495,12 +504,15 @@ class Course:
 
     def _final_error(self, now: float) -> SmartRouterError:
         return final_error(
-            self.plan,
-            self.progress,
-            self.report,
-            expired=now >= self.deadline,
-            retry_after=least_retry_after(list(self._refused.values()), now),
+            self.plan, self.progress, self.report, expired=now >= self.deadline, retry_after=self._retry_after(now)
         )
+
+    def _retry_after(self, now: float) -> float | None:
+        """Seconds until the first target of the plan is worth asking again; 0 when one would take a call now."""
+        gates, stream = self.state.fleet.gates, self.request.stream
+        everyone = [facts for tier in self.plan.tiers for facts in tier.targets]
+        refusals = [gates[f.id].refusal(self.caller.cost(f, now), now, stream=stream) for f in everyone]
+        return least_retry_after([r or Refusal("", now) for r in refusals], now)
 
 
 def facts_of(course: Course, target: str) -> TargetFacts:

@@ -136,6 +136,7 @@ def explain(state: RouterState, request: RouteRequest) -> Explanation:
         request,
         ladder,
         estimate_usd=state.estimate_usd,
+        made_by=state.made_by.get,
         allow_escalation=state.routing.allow_escalation,
         degrade=state.degrade,
     )

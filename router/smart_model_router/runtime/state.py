@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from smart_model_router.core.backoff import BackoffConfig
 from smart_model_router.core.breaker import BreakerState
@@ -25,9 +25,11 @@ from smart_model_router.events import (
 )
 from smart_model_router.outcome import Failure, FailureClass, Snapshot, Usage
 from smart_model_router.ports import Clock, Dice, EventSink, Provider, StatsStore
+from smart_model_router.request import state_made
 from smart_model_router.runtime.waiting import Ticket, WaitingRoom
 
 RECENT_EVENTS = 1000
+REMEMBERED_THINGS = 10_000
 
 
 class Book(Protocol):
@@ -69,6 +71,8 @@ class RouterState:
     store: StatsStore | None = None
     degrade: bool = True
     sink_errors: int = 0
+    made_by: dict[str, str] = field(default_factory=dict)
+    """Which target made a thing that is kept at its provider, by the thing's id; the oldest are forgotten."""
     recent: deque[Event] = field(default_factory=lambda: deque(maxlen=RECENT_EVENTS))
     room: WaitingRoom = field(init=False)
     _requests: int = 0
@@ -81,6 +85,14 @@ class RouterState:
         """Unique within the process, short enough for a log line."""
         self._requests += 1
         return f"req-{self._instance}-{self._requests}"
+
+    def remember_maker(self, target: str, data: Mapping[str, Any]) -> None:
+        """An answer (or an event of one) may have made things that later requests refer to."""
+        for thing in state_made(data):
+            self.made_by.pop(thing, None)
+            self.made_by[thing] = target
+            if len(self.made_by) > REMEMBERED_THINGS:
+                del self.made_by[next(iter(self.made_by))]
 
     def emit(self, event: Event) -> None:
         """Tell the sinks; one that raises is isolated and counted."""

@@ -112,6 +112,8 @@ class LiveStream:
                     self._first_content_at = now
                 elif self._step.lease.probe and now - self._first_content_at >= PROOF_SECONDS:
                     self._state.apply(self._step.gate, self._step.lease.prove(now), now, None)
+            elif event.data is not None:
+                self._state.remember_maker(self._step.facts.id, event.data)
             if event.finish is not None:
                 self._finished_at = now
         return self._guard.feed(event)

@@ -512,7 +512,9 @@ BEGINNINGS: list[Callable[[Cooldown], object]] = [
 ]
 
 
-@pytest.mark.parametrize("begin", BEGINNINGS, ids=["cooldown", "auth", "quota", "gone", "misconfigured", "hint", "day", "guess"])
+@pytest.mark.parametrize(
+    "begin", BEGINNINGS, ids=["cooldown", "auth", "quota", "gone", "misconfigured", "hint", "day", "guess"]
+)
 def test_what_returns_by_expiry_is_on_probation(begin: Callable[[Cooldown], object]) -> None:
     """From the instant the rest ends until a later call succeeds; the instant is known to those who probe."""
     rests = Cooldown()

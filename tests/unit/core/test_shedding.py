@@ -79,7 +79,9 @@ def test_an_earlier_calm_does_not_count_for_a_later_spell() -> None:
 def test_only_a_change_is_told() -> None:
     """`update` is True when shedding begins or ends, and False in between."""
     made = Shedding()
-    assert [made.update(ratio, now) for ratio, now in [(0.6, 0), (0.9, 1), (0.1, 2), (0.1, 6.9), (0.1, 7), (0.1, 8)]] == [
+    assert [
+        made.update(ratio, now) for ratio, now in [(0.6, 0), (0.9, 1), (0.1, 2), (0.1, 6.9), (0.1, 7), (0.1, 8)]
+    ] == [
         True,
         False,
         False,

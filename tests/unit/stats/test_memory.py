@@ -8,9 +8,7 @@ from smart_model_router_stats.memory import MemoryStore
 
 def observation(at: float) -> AttemptFinished:
     """A success that ended at `at`."""
-    return AttemptFinished(
-        at=at, admitted_at=0.0, target="a/big", provider="a", model="big", stream=False, seconds=at
-    )
+    return AttemptFinished(at=at, admitted_at=0.0, target="a/big", provider="a", model="big", stream=False, seconds=at)
 
 
 def test_the_newest_observations_are_kept_whole() -> None:

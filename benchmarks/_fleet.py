@@ -1,0 +1,71 @@
+"""The router that is measured: ten targets in three tiers over a provider that answers at once, without I/O."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from smart_model_router import SmartModelRouter
+from smart_model_router.outcome import Failure, FailureClass, Success, Usage
+
+if TYPE_CHECKING:
+    from smart_model_router.ports import ProviderCall
+
+_ANSWER: dict[str, Any] = {
+    "id": "1",
+    "object": "chat.completion",
+    "created": 1,
+    "model": "m0",
+    "choices": [{"index": 0, "message": {"role": "assistant", "content": "four"}, "finish_reason": "stop"}],
+    "usage": {"prompt_tokens": 40, "completion_tokens": 2, "total_tokens": 42},
+}
+_SUCCESS = Success(_ANSWER, json.dumps(_ANSWER).encode(), Usage(40, 2))
+
+BODY: dict[str, Any] = {
+    "model": "smart",
+    "messages": [
+        {"role": "system", "content": "You answer in one word, without explanations, and never in more."},
+        {"role": "user", "content": "How much is two and two? " * 4},
+    ],
+    "temperature": 0,
+    "max_tokens": 64,
+}
+"""A small request: what routing costs must not hide behind what its JSON costs."""
+
+PROVIDERS = ("p0", "p1", "p2", "p3", "p4")
+_CONFIG: dict[str, Any] = {
+    "version": 1,
+    "providers": {name: {"kind": "scripted", "bulkhead": 100} for name in PROVIDERS},
+    "models": {
+        "smart": {
+            "tiers": [
+                {"name": "frontier", "targets": ["p0/m0", "p1/m1", "p2/m2", "p3/m3"]},
+                {"name": "standard", "targets": ["p4/m4", "p0/m5", "p1/m6"]},
+                {"name": "fast", "targets": ["p2/m7", "p3/m8", "p4/m9"]},
+            ],
+            "last_resort": [],
+        }
+    },
+}
+
+
+class InstantProvider:
+    """A provider (ports.Provider) that has the answer before it is asked."""
+
+    async def call(self, call: ProviderCall) -> Success:
+        """The same answer, at once."""
+        del call
+        return _SUCCESS
+
+    async def open_stream(self, call: ProviderCall) -> Failure:
+        """It does not stream."""
+        return Failure(FailureClass.INVALID_REQUEST, f"{call.dialect} answers do not stream")
+
+    async def aclose(self) -> None:
+        """It holds nothing."""
+
+
+def instant_router() -> SmartModelRouter:
+    """A router whose ten targets all answer at once."""
+    provider = InstantProvider()
+    return SmartModelRouter.from_config(_CONFIG, seed=1, providers=dict.fromkeys(PROVIDERS, provider))

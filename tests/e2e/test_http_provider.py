@@ -1,0 +1,520 @@
+"""The HTTP provider over real sockets: every fault comes out as its class, and nothing is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import gzip
+import json
+import subprocess
+import sys
+import textwrap
+import time
+import warnings
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any, cast
+
+import pytest
+
+from smart_model_router.outcome import EventKind, Failure, FailureClass, StreamEvent, Success, Usage, Wait
+from smart_model_router.ports import ProviderCall
+from smart_model_router.request import Dialect
+from smart_model_router.wires import text_of
+from smart_model_router_providers.fault import Fault, FaultServer
+from smart_model_router_providers.http import HttpProvider
+
+pytestmark = pytest.mark.asyncio
+
+DIALECTS: tuple[Dialect, ...] = ("chat", "messages")
+
+
+def a_call(dialect: Dialect = "chat", *, stream: bool = False, **body: Any) -> ProviderCall:
+    """A small call, as the router would make it."""
+    if dialect == "embeddings":
+        body.setdefault("input", "Hi")
+    else:
+        body.setdefault("messages", [{"role": "user", "content": "Hi"}])
+        body.setdefault("max_tokens", 50)
+    if stream:
+        body["stream"] = True
+        if dialect == "chat":
+            body["stream_options"] = {"include_usage": True}
+    body["model"] = "fault"
+    return ProviderCall(dialect, "fault", json.dumps(body).encode(), body, stream)
+
+
+@asynccontextmanager
+async def running(script: Sequence[Fault] = (), **options: Any) -> AsyncGenerator[tuple[HttpProvider, FaultServer]]:
+    """A provider and the fault server it talks to."""
+    async with FaultServer(list(script), text="Paris.") as server:
+        provider = HttpProvider(base_url=server.base_url, api_keys=["k1", "k2"], **options)
+        try:
+            yield provider, server
+        finally:
+            await provider.aclose()
+
+
+async def streamed(provider: HttpProvider, call: ProviderCall) -> list[StreamEvent]:
+    """Every event of a stream that opens."""
+    stream = await provider.open_stream(call)
+    assert not isinstance(stream, Failure)
+    try:
+        return [event async for event in stream]
+    finally:
+        await stream.aclose()
+
+
+def last_failure(events: list[StreamEvent]) -> FailureClass | None:
+    """The class of the failure a stream ended with."""
+    return events[-1].failure.failure_class if events[-1].failure else None
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_whole_answer(dialect: Dialect) -> None:
+    """An answer comes back with its JSON, its own bytes and its usage."""
+    async with running() as (provider, _):
+        outcome = await provider.call(a_call(dialect))
+    assert isinstance(outcome, Success)
+    assert json.loads(outcome.raw) == outcome.body
+    assert "Paris." in outcome.raw.decode()
+    assert outcome.usage is not None
+    assert outcome.usage.completion_tokens > 0
+
+
+async def test_embeddings() -> None:
+    """Embeddings are answers too."""
+    async with running() as (provider, _):
+        outcome = await provider.call(a_call("embeddings"))
+    assert isinstance(outcome, Success)
+    assert outcome.body["data"][0]["embedding"]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_a_stream(dialect: Dialect) -> None:
+    """A stream gives its text, its finish reason, its usage and its terminator."""
+    async with running() as (provider, _):
+        events = await streamed(provider, a_call(dialect, stream=True))
+    text = "".join(text_of(dialect, event.data) for event in events if event.data)
+    assert text == "Paris."
+    assert events[-1].kind is EventKind.END
+    assert [event.finish for event in events if event.finish] in (["stop"], ["end_turn"])
+    usage = [event.usage for event in events if event.usage][-1]
+    assert usage.prompt_tokens > 0
+    assert usage.completion_tokens > 0
+
+
+async def test_a_stream_is_passed_on_as_it_came() -> None:
+    """The frames together are the bytes that were sent."""
+    async with running() as (provider, _):
+        events = await streamed(provider, a_call(stream=True))
+    raw = b"".join(event.raw for event in events)
+    assert raw.startswith(b"data: {")
+    assert raw.endswith(b"data: [DONE]\n\n")
+
+
+FAULTS = [
+    (Fault.status(500), "SERVER_ERROR"),
+    (Fault.status(429, headers={"retry-after": "3"}), "RATE_LIMITED"),
+    (Fault.status(401), "AUTH"),
+    (Fault.status(307, headers={"location": "/v1/elsewhere"}), "MISCONFIGURED"),
+    (Fault.error_body(), "SERVER_ERROR"),
+    (Fault.html(), "MALFORMED"),
+    (Fault.wrong_json(), "MALFORMED"),
+    (Fault.empty("body"), "MALFORMED"),
+    (Fault.empty("content"), "EMPTY"),
+    (Fault.empty("choices"), "EMPTY"),
+    (Fault.bad_json(), "MALFORMED"),
+    (Fault.cut(at_byte=20), "TRUNCATED"),
+    (Fault.reset(), "TRANSPORT"),
+    (Fault.down(), "TRANSPORT"),
+]
+
+
+@pytest.mark.parametrize(("fault", "expected"), FAULTS, ids=str)
+async def test_every_fault_of_a_whole_answer_has_its_class(fault: Fault, expected: str) -> None:
+    """What goes wrong with a whole answer is a value of its class, never an exception."""
+    async with running([fault]) as (provider, _):
+        outcome = await provider.call(a_call())
+    assert isinstance(outcome, Failure)
+    assert outcome.failure_class == expected
+    assert outcome.message
+
+
+STREAM_HEAD_FAULTS = [
+    (Fault.status(503), "SERVER_ERROR"),
+    (Fault.status(529), "OVERLOADED"),
+    (Fault.html(), "MALFORMED"),
+    (Fault.json_instead_of_stream(), "MALFORMED"),
+    (Fault.error_body({"error": {"code": 429, "message": "slow"}}), "RATE_LIMITED"),
+    (Fault.reset(), "TRANSPORT"),
+    (Fault.down(), "TRANSPORT"),
+]
+
+
+@pytest.mark.parametrize(("fault", "expected"), STREAM_HEAD_FAULTS, ids=str)
+async def test_a_stream_that_does_not_open_is_a_failure(fault: Fault, expected: str) -> None:
+    """An error, a web page or JSON instead of events is a failure before any stream exists."""
+    async with running([fault]) as (provider, _):
+        outcome = await provider.open_stream(a_call(stream=True))
+    assert isinstance(outcome, Failure)
+    assert outcome.failure_class == expected
+
+
+STREAM_FAULTS = [
+    (Fault.cut(after=1), "TRUNCATED"),
+    (Fault.cut(after=1, reset=True), "TRUNCATED"),
+    (Fault.cut(at_byte=0), "TRANSPORT"),
+    (Fault.error_event(after=1), "SERVER_ERROR"),
+    (Fault.error_event(), "SERVER_ERROR"),
+]
+
+
+@pytest.mark.parametrize(("fault", "expected"), STREAM_FAULTS, ids=str)
+async def test_a_stream_that_breaks_ends_with_its_failure(fault: Fault, expected: str) -> None:
+    """A cut or an error event is the last event, with the class it means."""
+    async with running([fault]) as (provider, _):
+        events = await streamed(provider, a_call(stream=True))
+    assert events[-1].kind is EventKind.ERROR
+    assert last_failure(events) == expected
+
+
+async def test_a_missing_terminator_is_not_made_up() -> None:
+    """A stream that ends cleanly without its terminator simply ends: judging that is the router's."""
+    async with running([Fault.no_terminator()]) as (provider, _):
+        events = await streamed(provider, a_call(stream=True))
+    assert EventKind.END not in {event.kind for event in events}
+    assert events[-1].failure is None
+
+
+async def test_a_broken_event_does_not_end_the_stream() -> None:
+    """One event that is not JSON is MALFORMED; the next ones arrive."""
+    async with running([Fault.bad_json(after=1)]) as (provider, _):
+        kinds = [event.kind for event in await streamed(provider, a_call(stream=True))]
+    assert EventKind.MALFORMED in kinds
+    assert kinds[-1] is EventKind.END
+
+
+async def test_a_hint_comes_with_the_failure() -> None:
+    """Retry-After 1.5 is 1.5 seconds."""
+    async with running([Fault.status(429, headers={"retry-after": "1.5"})]) as (provider, _):
+        outcome = await provider.call(a_call())
+    assert isinstance(outcome, Failure)
+    assert outcome.wait == Wait(1.5, "minute")
+
+
+async def test_limits_come_with_every_answer() -> None:
+    """The buckets in the headers come with answers and with streams."""
+    async with running([Fault.limit(rpm=30)]) as (provider, _):
+        outcome = await provider.call(a_call())
+        stream = await provider.open_stream(a_call(stream=True))
+        assert not isinstance(stream, Failure)
+        await stream.aclose()
+    assert outcome.reading.buckets[0].limit == 30
+    assert stream.reading.buckets[0].remaining == 28
+
+
+async def test_what_goes_out() -> None:
+    """The payload goes out as it is, under the credential the call names, with the call's own headers."""
+    async with running(headers={"x-team": "search"}) as (provider, server):
+        await provider.call(ProviderCall("chat", "fault", b'{"model":"fault","messages":[],"odd":1}', {}, credential=1))
+        (request,) = server.requests
+    assert request.key == "k2"
+    assert request.body == {"model": "fault", "messages": [], "odd": 1}
+    assert request.headers["x-team"] == "search"
+    assert request.path.endswith("/v1/chat/completions")
+
+
+async def test_one_connection_serves_calls_in_turn() -> None:
+    """Calls one after another share a connection, failed ones included."""
+    peers: set[object] = set()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        peers.add(writer.get_extra_info("peername"))
+        body = b'{"error": {"message": "no"}}'
+        try:
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
+                await reader.readexactly(length)
+                writer.write(b"HTTP/1.1 500 No\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body))
+        except asyncio.IncompleteReadError:
+            writer.close()
+
+    async with serving(serve) as url:
+        provider = HttpProvider(base_url=url)
+        for _ in range(5):
+            await provider.call(a_call())
+        await provider.aclose()
+    assert len(peers) == 1
+
+
+async def test_a_hundred_and_fifty_calls_at_once() -> None:
+    """The pool is no bottleneck: more calls than any default limit are in flight together."""
+    async with running([Fault.delay(first=0.5)]) as (provider, server):
+        outcomes = await asyncio.gather(*(provider.call(a_call()) for _ in range(150)))
+        assert server.max_in_flight() == 150
+    assert all(isinstance(outcome, Success) for outcome in outcomes)
+
+
+@pytest.mark.parametrize("fault", [Fault.hang(), Fault.stall(after=1), Fault.headers_only()], ids=str)
+async def test_cancelling_a_call_closes_its_connection(fault: Fault) -> None:
+    """The provider sees the caller leave within a moment, so that it stops generating."""
+    async with running([fault]) as (provider, server):
+        task = asyncio.create_task(provider.call(a_call()))
+        await arrival(server)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert await abandoned(server)
+
+
+async def test_leaving_a_stream_closes_its_connection() -> None:
+    """aclose in the middle of a stream is seen by the provider at once."""
+    async with running([Fault.stall(after=1)]) as (provider, server):
+        stream = await provider.open_stream(a_call(stream=True))
+        assert not isinstance(stream, Failure)
+        await anext(aiter(stream))
+        await stream.aclose()
+        await stream.aclose()
+        assert await abandoned(server)
+
+
+async def test_cancelling_a_waiting_stream_closes_its_connection() -> None:
+    """A consumer cancelled while it waits for an event leaves nothing open."""
+    async with running([Fault.stall(after=1)]) as (provider, server):
+        stream = await provider.open_stream(a_call(stream=True))
+        assert not isinstance(stream, Failure)
+
+        async def consume() -> None:
+            async for _ in stream:
+                pass
+
+        task = asyncio.create_task(consume())
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await stream.aclose()
+        assert await abandoned(server)
+
+
+async def arrival(server: FaultServer) -> None:
+    """Until the server has a call."""
+    await becomes(lambda: bool(server.requests), within=5)
+
+
+async def abandoned(server: FaultServer) -> bool:
+    """Whether the server sees its client leave within a second."""
+    return await becomes(lambda: server.requests[-1].ending == "abandoned", within=1)
+
+
+async def becomes(condition: Callable[[], bool], *, within: float) -> bool:
+    """Whether something across the network becomes true within so many seconds."""
+    for _ in range(int(within / 0.01)):
+        if condition():
+            return True
+        await asyncio.sleep(0.01)
+    return False
+
+
+@asynccontextmanager
+async def serving(handler: Any) -> AsyncGenerator[str]:
+    """A hand-written server, for what no well-behaved server does."""
+    connections: set[asyncio.Task[None]] = set()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.add(cast("asyncio.Task[None]", asyncio.current_task()))
+        with suppress(asyncio.CancelledError, ConnectionError):
+            await handler(reader, writer)
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+    finally:
+        server.close()
+        for connection in connections:
+            connection.cancel()
+        await asyncio.gather(*connections)
+
+
+def raw_answer(head: bytes, body: bytes) -> Any:
+    """A handler that answers every connection with these bytes and closes it."""
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nconnection: close\r\n" + head + b"\r\n" + body)
+        await writer.drain()
+
+    return handler
+
+
+ANSWER = json.dumps({"choices": [{"message": {"content": "Hi"}}], "usage": {"prompt_tokens": 1}}).encode()
+
+
+async def test_a_compressed_answer() -> None:
+    """gzip is undone."""
+    body = gzip.compress(ANSWER)
+    head = b"content-encoding: gzip\r\ncontent-length: %d\r\n" % len(body)
+    async with serving(raw_answer(head, body)) as url:
+        provider = HttpProvider(base_url=url)
+        outcome = await provider.call(a_call())
+        await provider.aclose()
+    assert isinstance(outcome, Success)
+    assert outcome.usage == Usage(1, 0)
+
+
+async def test_a_broken_compression_is_malformed() -> None:
+    """Bytes that are not the gzip they claim to be are MALFORMED."""
+    head = b"content-encoding: gzip\r\ncontent-length: %d\r\n" % len(ANSWER)
+    async with serving(raw_answer(head, ANSWER)) as url:
+        provider = HttpProvider(base_url=url)
+        outcome = await provider.call(a_call())
+        await provider.aclose()
+    assert isinstance(outcome, Failure)
+    assert outcome.failure_class is FailureClass.MALFORMED
+
+
+async def test_an_answer_without_end_is_malformed() -> None:
+    """A body over 64 MiB is given up, not read to its end."""
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n")
+        while True:
+            writer.write(b" " * (1 << 20))
+            await writer.drain()
+
+    async with serving(handler) as url:
+        provider = HttpProvider(base_url=url)
+        outcome = await provider.call(a_call())
+        await provider.aclose()
+    assert isinstance(outcome, Failure)
+    assert outcome.failure_class is FailureClass.MALFORMED
+    assert "67108864" in outcome.message
+
+
+async def test_what_is_not_http_is_malformed() -> None:
+    """A server that speaks something else is MALFORMED."""
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"SSH-2.0-OpenSSH_9.9\r\n")
+        await writer.drain()
+        await reader.read(1)
+
+    async with serving(handler) as url:
+        provider = HttpProvider(base_url=url)
+        outcome = await provider.call(a_call())
+        await provider.aclose()
+    assert isinstance(outcome, Failure)
+    assert outcome.failure_class is FailureClass.MALFORMED
+
+
+async def test_a_large_body_arrives_whole() -> None:
+    """Ten megabytes go out in pieces and arrive as one body with its length."""
+    async with running() as (provider, server):
+        call = a_call(padding="x" * 10_000_000)
+        outcome = await provider.call(call)
+        (request,) = server.requests
+    assert isinstance(outcome, Success)
+    assert request.body == call.body
+    assert request.headers["content-length"] == str(len(call.payload))
+    assert "transfer-encoding" not in request.headers
+
+
+async def test_a_rejected_upload_is_answered_at_once() -> None:
+    """A server that refuses a large body without reading it is heard, and nothing hangs."""
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 413 No\r\ncontent-length: 0\r\n\r\n")
+        await writer.drain()
+        await asyncio.sleep(30)
+
+    async with serving(handler) as url:
+        provider = HttpProvider(base_url=url)
+        started = time.monotonic()
+        outcome = await provider.call(a_call(padding="x" * 20_000_000))
+        await provider.aclose()
+    assert time.monotonic() - started < 5
+    assert isinstance(outcome, Failure)
+    assert outcome.failure_class is FailureClass.TOO_LARGE
+
+
+async def test_an_unreachable_host_is_given_up_after_the_connect_timeout() -> None:
+    """The connect timeout holds where nothing answers (a full backlog here, a lost packet elsewhere)."""
+    import socket
+
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(0)
+        fillers = []
+        for _ in range(4):
+            filler = socket.socket()
+            filler.setblocking(False)
+            filler.connect_ex(listening.getsockname())
+            fillers.append(filler)
+        provider = HttpProvider(base_url=f"http://127.0.0.1:{listening.getsockname()[1]}/v1")
+        call = a_call()
+        started = time.monotonic()
+        outcome = await provider.call(
+            ProviderCall(call.dialect, call.model, call.payload, call.body, connect_timeout=0.2)
+        )
+        await provider.aclose()
+        for filler in fillers:
+            filler.close()
+    assert isinstance(outcome, Failure)
+    assert outcome.failure_class is FailureClass.TRANSPORT
+    assert 0.15 < time.monotonic() - started < 2
+
+
+async def test_closing_leaves_nothing_behind() -> None:
+    """After aclose no socket, task or warning is left; a second aclose is nothing."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        async with running() as (provider, _):
+            await provider.call(a_call())
+            await streamed(provider, a_call(stream=True))
+        await provider.aclose()
+        del provider
+        gc.collect()
+    assert [str(warning.message) for warning in caught] == []
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_a_closed_provider_makes_no_new_connections() -> None:
+    """Calling after aclose is a bug, and says so."""
+    async with running() as (provider, _):
+        await provider.aclose()
+        with pytest.raises(RuntimeError, match="closed"):
+            await provider.call(a_call())
+
+
+ABANDONED = """
+    import asyncio, sys
+    from smart_model_router.ports import ProviderCall
+    from smart_model_router_providers.http import HttpProvider
+
+    provider = HttpProvider(base_url=sys.argv[1])
+    call = ProviderCall("chat", "m", b'{"model":"m","messages":[{"role":"user","content":"Hi"}]}', {})
+
+    for _ in range(3):  # one loop after another, none of them told to close anything
+        print(type(asyncio.run(provider.call(call))).__name__)
+"""
+
+
+async def test_a_provider_that_nobody_closed_is_silent() -> None:
+    """Several event loops may use one provider, and a process that forgets to close it ends without complaint."""
+    async with FaultServer() as server:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-c",
+            textwrap.dedent(ABANDONED),
+            server.base_url,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        out, err = await asyncio.wait_for(process.communicate(), 20)
+    assert out.decode().split() == ["Success"] * 3
+    assert err.decode() == ""

@@ -1,0 +1,1018 @@
+"""The gate of one target: everything a call needs or the first refusal, and a lease that gives everything back once."""
+
+from __future__ import annotations
+
+import pytest
+
+from smart_model_router.core.breaker import BreakerConfig, BreakerState, Transition
+from smart_model_router.core.cooldown import Rest
+from smart_model_router.core.gate import (
+    Gate,
+    GateConfig,
+    Lease,
+    Measures,
+    Moved,
+    ProviderState,
+    Settlement,
+)
+from smart_model_router.core.offline import Connectivity
+from smart_model_router.core.ratelimit import Cost, RateLimitTracker
+from smart_model_router.errors import ConfigurationError
+from smart_model_router.outcome import POLICIES, BreakerCount, Failure, FailureClass, Refusal, Scope, Usage, Wait
+
+COST = Cost(100, 100)
+CLOSED, OPEN, HALF_OPEN = BreakerState.CLOSED, BreakerState.OPEN, BreakerState.HALF_OPEN
+NOTHING = Settlement()
+
+
+def make_provider(
+    slots: int = 20,
+    *,
+    name: str = "p",
+    remote: bool = True,
+    connectivity: Connectivity | None = None,
+    config: GateConfig | None = None,
+) -> ProviderState:
+    """Make a provider; its connectivity is that of a lone remote."""
+    return ProviderState(
+        name, slots=slots, remote=remote, connectivity=connectivity or Connectivity(1), config=config
+    )
+
+
+def make_gate(
+    provider: ProviderState | None = None, *, limits: RateLimitTracker | None = None, target: str = "p/m", key: int = 0
+) -> Gate:
+    """Make a gate of a provider of its own, but for what is given."""
+    return Gate(target, provider or make_provider(), limits=limits, credential=key)
+
+
+def failure(
+    failure_class: FailureClass, hint: float | None = None, scope: Scope = "minute", *, wide: bool = False
+) -> Failure:
+    """Make a failure; with a hint, one that names a wait."""
+    return Failure(failure_class, wait=None if hint is None else Wait(hint, scope), credential_wide=wide)
+
+
+def ask(
+    gate: Gate, now: float, *, roll: float = 0.5, stream: bool = False, ignore_advice: bool = False, cost: Cost = COST
+) -> Lease | Refusal:
+    """Ask for admission."""
+    return gate.try_admit(cost, now, roll, stream=stream, ignore_advice=ignore_advice)
+
+
+def admit(
+    gate: Gate, now: float, *, stream: bool = False, ignore_advice: bool = False, last_resort: bool = False
+) -> Lease:
+    """Get a lease that must be there; the dice are kind."""
+    got = gate.try_admit(COST, now, 0.999, stream=stream, ignore_advice=ignore_advice, last_resort=last_resort)
+    assert isinstance(got, Lease)
+    return got
+
+
+def call(gate: Gate, now: float, failed: FailureClass | Failure | None = None, *, stream: bool = False) -> Settlement:
+    """One call that begins and ends at `now`."""
+    ended = Failure(failed) if isinstance(failed, FailureClass) else failed
+    return admit(gate, now, stream=stream, ignore_advice=True).settle(ended, now)
+
+
+def tripped(gate: Gate, now: float = 0.0, *, stream: bool = False) -> Gate:
+    """Open the breaker of one kind by five calls in flight at once; what the throttle saw of it is forgotten."""
+    leases = [admit(gate, now, stream=stream) for _ in range(5)]
+    for lease in leases:
+        lease.settle(failure(FailureClass.OVERLOADED), now)
+    gate.provider.throttle.reset()
+    assert gate.breakers["stream" if stream else "whole"].state(now) is OPEN
+    return gate
+
+
+def cut_off(provider: ProviderState, gate: Gate, now: float = 0.0) -> None:
+    """Open the provider's transport breaker by five transport faults."""
+    for lease in [admit(gate, now) for _ in range(5)]:
+        lease.settle(failure(FailureClass.TRANSPORT), now)
+    assert provider.transport.state(now) is OPEN
+
+
+# ------------------------------------------------------------------------------------------------ taking and giving
+
+
+def test_an_admitted_call_holds_a_slot_and_its_tokens() -> None:
+    """One slot, one request, the estimated tokens: taken together."""
+    gate = make_gate(limits=RateLimitTracker(rpm=60, tpm=6000))
+    lease = admit(gate, 5.0)
+    assert gate.in_flight == gate.provider.bulkhead.in_flight == 1
+    assert gate.limits.requests is not None
+    assert gate.limits.tokens is not None
+    assert (gate.limits.requests.level(5.0), gate.limits.tokens.level(5.0)) == (59.0, 5800.0)
+    assert (lease.admitted_at, lease.sequence, lease.stream, lease.probe, lease.settled) == (5.0, 1, False, False, False)
+
+
+ENDINGS = [None, *FailureClass]
+
+
+@pytest.mark.parametrize("ending", ENDINGS, ids=str)
+@pytest.mark.parametrize("stream", [False, True])
+def test_every_ending_gives_everything_back_once(ending: FailureClass | None, stream: bool) -> None:
+    """Success and every class of failure free the slot; a second settlement changes nothing at all (I2)."""
+    gate = make_gate(limits=RateLimitTracker(rpm=60, tpm=6000))
+    lease = admit(gate, 0.0, stream=stream)
+    ended = None if ending is None else Failure(ending)
+    lease.settle(ended, 1.0, usage=Usage(100, 50))
+    assert lease.settled
+    assert gate.in_flight == gate.provider.bulkhead.in_flight == 0
+    assert gate.limits.tokens is not None
+    level = gate.limits.tokens.level(1.0)
+    assert lease.settle(failure(FailureClass.SERVER_ERROR), 1.0) == NOTHING
+    assert lease.settle(None, 1.0, usage=Usage(0, 0)) == NOTHING
+    assert lease.release(1.0) == NOTHING
+    assert lease.prove(1.0) == NOTHING
+    assert gate.in_flight == gate.provider.bulkhead.in_flight == 0
+    assert gate.limits.tokens.level(1.0) == level
+
+
+def test_release_gives_everything_back_without_a_verdict() -> None:
+    """A cancelled call counts nowhere: not in the breaker, not in the throttle, no rest."""
+    gate = make_gate()
+    for _ in range(50):
+        assert admit(gate, 0.0).release(0.0) == NOTHING
+    assert gate.in_flight == 0
+    assert gate.provider.throttle.probability(0.0) == 0.0
+    assert ask(gate, 0.0, roll=0.0) is not None
+    assert gate.breakers["whole"].is_closed
+
+
+def test_real_usage_corrects_the_estimate() -> None:
+    """A call that used 50 of 200 gives 150 back; one that was never sent gives its request back as well."""
+    gate = make_gate(limits=RateLimitTracker(rpm=60, tpm=6000))
+    assert gate.limits.requests is not None
+    assert gate.limits.tokens is not None
+    admit(gate, 0.0).settle(None, 0.0, usage=Usage(30, 20))
+    assert (gate.limits.requests.level(0.0), gate.limits.tokens.level(0.0)) == (59.0, 5950.0)
+    unsent = admit(gate, 0.0)
+    unsent.sent = False
+    unsent.release(0.0)
+    assert (gate.limits.requests.level(0.0), gate.limits.tokens.level(0.0)) == (59.0, 5950.0)
+
+
+def test_sequence_numbers_follow_the_order_of_admission_across_a_provider() -> None:
+    """Targets that share a credential can tell which of their calls was sent later."""
+    provider = make_provider()
+    one, other = make_gate(provider), make_gate(provider, target="p/n")
+    assert [admit(gate, 0.0).sequence for gate in (one, other, one)] == [1, 2, 3]
+
+
+# ------------------------------------------------------------------------------------------------ who refuses first
+
+
+def test_refusals_change_nothing() -> None:
+    """All or none: a call refused by the last check has taken nothing from the first ones (I12)."""
+    gate = make_gate(make_provider(slots=2), limits=RateLimitTracker(rpm=60, tpm=600))
+    too_large = Cost(601, 0)
+    for _ in range(100):
+        assert ask(gate, 0.0, cost=too_large) == Refusal("too_large")
+    assert gate.provider.throttle.probability(0.0) == 0.0
+    assert gate.limits.free_share(0.0) == 1.0
+    assert gate.provider.bulkhead.free == 2
+    assert not gate.breakers["whole"].used
+
+
+def test_a_full_bulkhead_refuses_without_an_instant() -> None:
+    """It ends by an event: a slot that is given back."""
+    gate = make_gate(make_provider(slots=1))
+    lease = admit(gate, 0.0)
+    assert ask(gate, 0.0) == Refusal("bulkhead")
+    lease.release(0.0)
+    assert isinstance(ask(gate, 0.0), Lease)
+
+
+def test_a_bulkhead_is_shared_by_a_providers_targets() -> None:
+    """The slots belong to the provider."""
+    provider = make_provider(slots=1)
+    admit(make_gate(provider), 0.0)
+    assert ask(make_gate(provider, target="p/n"), 0.0) == Refusal("bulkhead")
+
+
+def test_empty_buckets_refuse_with_their_instant() -> None:
+    """One request a minute: the second in 60 s."""
+    gate = make_gate(limits=RateLimitTracker(rpm=1))
+    admit(gate, 0.0)
+    assert ask(gate, 0.0) == Refusal("requests", 60.0)
+
+
+def test_a_law_tells_its_reason_and_instant() -> None:
+    """The provider's 3 s are refused as a wait, to the instant."""
+    gate = make_gate()
+    call(gate, 0.0, failure(FailureClass.RATE_LIMITED, 3.0))
+    assert ask(gate, 2.999) == Refusal("wait", 3.0)
+    assert isinstance(ask(gate, 3.0), Lease)
+
+
+def test_advice_is_refused_as_a_cooldown_and_may_be_ignored() -> None:
+    """The second failure in a row: refused for 30 s, but asked on probation by who has nobody better."""
+    gate = make_gate()
+    call(gate, 0.0, FailureClass.SERVER_ERROR)
+    settled = call(gate, 0.0, FailureClass.SERVER_ERROR)
+    assert settled == Settlement(rest=Rest("cooldown", 30.0, hinted=False))
+    assert ask(gate, 1.0) == Refusal("cooldown", 30.0)
+    assert admit(gate, 1.0, ignore_advice=True).probe
+
+
+def test_law_may_not_be_ignored() -> None:
+    """Asking on probation gets past our own advice only."""
+    gate = make_gate()
+    call(gate, 0.0, failure(FailureClass.RATE_LIMITED, 3.0))
+    assert ask(gate, 1.0, ignore_advice=True) == Refusal("wait", 3.0)
+
+
+def test_isolated_comes_before_everything() -> None:
+    """The operator's word is the reason told, whatever else is wrong."""
+    gate = make_gate()
+    call(gate, 0.0, failure(FailureClass.RATE_LIMITED, 3.0))
+    moved = gate.isolate(1.0)
+    assert [(m.kind, m.transition.to_state) for m in moved] == [
+        ("whole", BreakerState.ISOLATED),
+        ("stream", BreakerState.ISOLATED),
+    ]
+    assert gate.isolate(1.0) == ()
+    for stream in (False, True):
+        assert ask(gate, 1.0, stream=stream) == Refusal("isolated")
+
+
+def test_the_longer_of_a_wait_and_an_open_breaker_is_told() -> None:
+    """A probe is due at the later of both; asking in between says so."""
+    gate = tripped(make_gate())
+    assert ask(gate, 0.0) == Refusal("open", 30.0)
+    late = make_gate()
+    held = admit(late, 0.0)
+    tripped(late)
+    held.settle(failure(FailureClass.RATE_LIMITED, 50.0), 1.0)
+    assert ask(late, 1.0) == Refusal("wait", 51.0)
+    assert ask(late, 30.0) == Refusal("wait", 51.0)
+    soon = make_gate()
+    held = admit(soon, 0.0)
+    tripped(soon)
+    held.settle(failure(FailureClass.RATE_LIMITED, 3.0), 1.0)
+    assert ask(soon, 1.0) == Refusal("open", 30.0)
+
+
+def test_law_binds_a_probe_that_is_due() -> None:
+    """A breaker that is due does not get around the provider's word."""
+    gate = make_gate()
+    held = admit(gate, 0.0)
+    tripped(gate)
+    held.settle(failure(FailureClass.RATE_LIMITED, 300.0), 1.0)
+    assert ask(gate, 40.0) == Refusal("wait", 301.0)
+    assert gate.due_since(40.0, stream=False) is None
+    assert admit(gate, 301.0).probe
+
+
+def test_a_wall_is_told_although_a_breaker_is_open_for_longer() -> None:
+    """Nobody waits for a wall: that reason comes first."""
+    gate = make_gate()
+    held = admit(gate, 0.0)
+    tripped(gate)
+    held.settle(failure(FailureClass.RATE_LIMITED, 5.0, "day"), 1.0)
+    assert ask(gate, 1.0) == Refusal("wall", 6.0)
+
+
+@pytest.mark.parametrize("wide_first", [False, True])
+def test_what_switches_off_comes_before_a_wait_of_target_or_credential(wide_first: bool) -> None:
+    """A wait of 3 s on one and 15 minutes off on the other: off, and out of system health, whichever way round."""
+    gate = make_gate()
+    waiting, off = admit(gate, 0.0), admit(gate, 0.0)
+    waiting.settle(failure(FailureClass.RATE_LIMITED, 3.0, wide=not wide_first), 0.0)
+    off.settle(failure(FailureClass.AUTH, wide=wide_first), 0.0)
+    assert ask(gate, 0.0) == Refusal("off", 900.0)
+    assert not gate.enabled(0.0)
+
+
+@pytest.mark.parametrize(("own", "shared"), [(3.0, 7.0), (7.0, 3.0)])
+def test_the_longer_wait_of_target_and_credential_is_told(own: float, shared: float) -> None:
+    """Both must be over."""
+    gate = make_gate()
+    one, other = admit(gate, 0.0), admit(gate, 0.0)
+    one.settle(failure(FailureClass.RATE_LIMITED, own), 0.0)
+    other.settle(failure(FailureClass.RATE_LIMITED, shared, wide=True), 0.0)
+    assert ask(gate, 0.0) == Refusal("wait", 7.0)
+
+
+def test_a_credential_is_shared_by_its_targets_only() -> None:
+    """A 401 takes every target of the key out, a 403 its own target; another key goes on."""
+    provider = make_provider()
+    one, two, other_key = make_gate(provider), make_gate(provider, target="p/n"), make_gate(provider, key=1)
+    call(one, 0.0, failure(FailureClass.AUTH, wide=True))
+    assert ask(one, 0.0) == ask(two, 0.0) == Refusal("off", 900.0)
+    assert isinstance(ask(other_key, 0.0), Lease)
+    call(other_key, 0.0, failure(FailureClass.AUTH))
+    same_key = make_gate(provider, target="p/n#2", key=1)
+    assert ask(other_key, 0.0) == Refusal("off", 900.0)
+    assert isinstance(ask(same_key, 0.0), Lease)
+
+
+# ------------------------------------------------------------------------------------------------ the breaker's column
+
+
+@pytest.mark.parametrize("failure_class", list(FailureClass))
+def test_the_table_decides_what_opens_the_breaker(failure_class: FailureClass) -> None:
+    """Twenty of a class in flight at once: only classes with 'yes' (or three in a row) open the target's breaker."""
+    counts = POLICIES[failure_class].breaker in (BreakerCount.YES, BreakerCount.THIRD_IN_A_ROW)
+    gate = make_gate()
+    for lease in [admit(gate, 0.0) for _ in range(20)]:
+        lease.settle(failure(failure_class), 0.0)
+    assert (gate.breakers["whole"].state(0.0) is OPEN) is counts
+    assert gate.breakers["stream"].is_closed
+
+
+def test_a_429_never_opens_the_breaker() -> None:
+    """A thousand refusals, hinted or not, whole or streaming: being asked to slow down is not being broken."""
+    gate = make_gate(make_provider(slots=1000))
+    for n, lease in enumerate([admit(gate, 0.0, stream=n % 2 == 0) for n in range(1000)]):
+        settled = lease.settle(failure(FailureClass.RATE_LIMITED, 1.0 if n % 3 else None), 0.0)
+        assert settled.moved == ()
+    assert all(breaker.is_closed for breaker in gate.breakers.values())
+    assert gate.provider.transport.is_closed
+
+
+def test_a_trip_is_told_with_its_kind() -> None:
+    """The fifth failure's settlement says which breaker opened, from where and until when."""
+    gate = make_gate()
+    leases = [admit(gate, 0.0, stream=True) for _ in range(5)]
+    settled = [lease.settle(failure(FailureClass.TIMEOUT), 2.0) for lease in leases][-1]
+    transition = Transition(CLOSED, OPEN, "consecutive_failures", 2.0, 1, 32.0)
+    assert settled.moved == (Moved("stream", transition),)
+    assert settled.rest is None
+    assert gate.cooldown.advice(2.0) is None
+    assert ask(gate, 2.0, stream=True) == Refusal("open", 32.0)
+    assert isinstance(ask(gate, 2.0, roll=0.999), Lease)
+
+
+def test_three_empty_answers_in_a_row_are_one_failure() -> None:
+    """Fourteen in a row leave it closed, the fifteenth opens; a success or another failure starts the count anew."""
+    gate = make_gate()
+    for _ in range(14):
+        call(gate, 0.0, FailureClass.EMPTY)
+    assert gate.breakers["whole"].is_closed
+    assert call(gate, 0.0, FailureClass.EMPTY).moved
+    for between in (None, FailureClass.TRUNCATED):
+        mixed = make_gate(make_provider(config=GateConfig(breaker=BreakerConfig(consecutive_failures=2))))
+        for ending in (FailureClass.EMPTY, FailureClass.EMPTY, between, FailureClass.EMPTY, FailureClass.EMPTY):
+            call(mixed, 0.0, ending)
+        assert mixed.breakers["whole"].is_closed
+
+
+def test_a_slow_success_counts_as_a_failure_of_the_breaker_alone() -> None:
+    """Five slow ones in a row open it; the throttle saw five accepted calls."""
+    gate = make_gate()
+    for lease in [admit(gate, 0.0) for _ in range(5)]:
+        lease.settle(None, 60.0, slow=True)
+    assert gate.breakers["whole"].state(60.0) is OPEN
+    assert gate.provider.throttle.probability(60.0) == 0.0
+
+
+def test_five_impatient_callers_do_not_open_a_healthy_breaker() -> None:
+    """Callers who leave count nowhere; the same five as timeouts would open."""
+    gate = make_gate()
+    for lease in [admit(gate, 0.0) for _ in range(5)]:
+        assert lease.settle(failure(FailureClass.CANCELLED), 1.0) == NOTHING
+    assert gate.breakers["whole"].is_closed
+    assert isinstance(ask(gate, 1.0, roll=0.0), Lease)
+
+
+# ------------------------------------------------------------------------------------------------ probes
+
+
+def test_one_probe_at_a_time_for_a_target() -> None:
+    """At open_until fifty ask: one lease, a probe; forty-nine are refused until it ends."""
+    gate = tripped(make_gate())
+    got = [ask(gate, 30.0) for _ in range(50)]
+    assert isinstance(got[0], Lease)
+    assert got[0].probe
+    assert got[1:] == [Refusal("half_open")] * 49
+
+
+def test_one_probe_at_a_time_for_a_provider() -> None:
+    """Two targets and both kinds are due: one probe in flight among all of them (I1)."""
+    provider = make_provider()
+    one, other = make_gate(provider), make_gate(provider, target="p/n")
+    for gate in (one, other):
+        for stream in (False, True):
+            tripped(gate, stream=stream)
+    probe = admit(one, 30.0)
+    assert provider.probe_in_flight
+    assert [ask(gate, 30.0, stream=s) for gate in (one, other) for s in (False, True)] == [Refusal("half_open")] * 4
+    assert other.due_since(30.0, stream=True) is None
+    probe.settle(None, 31.0)
+    assert not provider.probe_in_flight
+    assert other.due_since(31.0, stream=True) == 30.0
+    assert admit(other, 31.0, stream=True).probe
+
+
+def test_a_probe_in_flight_does_not_stop_healthy_targets() -> None:
+    """Targets of the provider whose breakers are closed are asked as always."""
+    provider = make_provider()
+    broken, healthy = tripped(make_gate(provider)), make_gate(provider, target="p/n")
+    admit(broken, 30.0)
+    assert isinstance(ask(healthy, 30.0), Lease)
+
+
+def test_without_serialised_probes_targets_probe_side_by_side() -> None:
+    """The founding measure switched off: several targets of a provider may probe at once."""
+    provider = make_provider(config=GateConfig(measures=Measures(serialized_probes=False)))
+    one, other = tripped(make_gate(provider)), tripped(make_gate(provider, target="p/n"))
+    assert admit(one, 30.0).probe
+    assert admit(other, 30.0).probe
+
+
+def test_a_cancelled_probe_gives_its_place_back() -> None:
+    """The next caller probes at once, and the breaker has not moved."""
+    gate = tripped(make_gate())
+    assert admit(gate, 30.0).release(31.0) == NOTHING
+    assert gate.breakers["whole"].open_until == 30.0
+    assert admit(gate, 31.0).probe
+
+
+@pytest.mark.parametrize("failure_class", [FailureClass.TIMEOUT, FailureClass.SERVER_ERROR, FailureClass.TRANSPORT])
+def test_a_failed_probe_reopens(failure_class: FailureClass) -> None:
+    """Also a transport fault, which otherwise is the provider's affair: 45 s from its end, by dice a tenth more."""
+    gate = tripped(make_gate())
+    settled = admit(gate, 30.0).settle(failure(failure_class), 40.0, roll=0.5)
+    assert settled.moved[0].transition.reason == "probe_failed"
+    assert settled.moved[0].transition.open_until == pytest.approx(40.0 + 45.0 * 1.05)
+    assert not gate.provider.probe_in_flight
+
+
+@pytest.mark.parametrize(
+    "failure_class", [c for c in FailureClass if POLICIES[c].breaker is BreakerCount.NO], ids=str
+)
+def test_a_probe_whose_class_says_nothing_is_given_back(failure_class: FailureClass) -> None:
+    """A 429, a 401, a caller's 400: no verdict on the breaker, and its law applies."""
+    gate = tripped(make_gate())
+    settled = admit(gate, 30.0).settle(failure(failure_class), 31.0)
+    assert settled.moved == ()
+    assert gate.breakers["whole"].state(31.0) is HALF_OPEN
+    assert not gate.provider.probe_in_flight
+    assert (gate.cooldown.law(31.0) is not None) is (POLICIES[failure_class].cooldown in ("law", "off", "wall"))
+
+
+def test_advice_does_not_hold_up_a_probe() -> None:
+    """While a breaker is not closed it alone decides among advice."""
+    gate = make_gate()
+    late = [admit(gate, 0.0, stream=True) for _ in range(2)]
+    tripped(gate)
+    for lease in late:
+        lease.settle(failure(FailureClass.SERVER_ERROR), 29.0)
+    assert ask(gate, 29.5, stream=True) == Refusal("cooldown", 59.0)
+    assert admit(gate, 30.0).probe
+
+
+def test_a_trip_ends_the_targets_advice() -> None:
+    """Two failures start a cooldown, three more trip: from then on it is open, and due at open_until."""
+    gate = make_gate()
+    for lease in [admit(gate, 0.0) for _ in range(5)]:
+        lease.settle(failure(FailureClass.SERVER_ERROR), 0.0)
+    assert gate.cooldown.advice(0.0) is None
+    assert ask(gate, 0.0) == Refusal("open", 30.0)
+    assert gate.due_since(30.0, stream=False) == 30.0
+
+
+def test_a_probe_passes_untossed() -> None:
+    """A throttle that refuses nine of ten does not refuse the probe that would end it."""
+    gate = tripped(make_gate())
+    for _ in range(100):
+        gate.provider.throttle.record(False, 30.0)
+    assert isinstance(ask(gate, 30.0, roll=0.0), Lease)
+
+
+def test_a_call_on_probation_passes_untossed() -> None:
+    """After a wait the one call that may show recovery is not left to the dice."""
+    gate = make_gate()
+    for lease in [admit(gate, 0.0) for _ in range(10)]:
+        lease.settle(failure(FailureClass.RATE_LIMITED, 5.0), 0.0)
+    assert gate.provider.throttle.probability(5.0) > 0.8
+    assert isinstance(ask(gate, 5.0, roll=0.0), Lease)
+
+
+def test_twenty_requests_at_the_end_of_a_cooldown_make_one_call() -> None:
+    """One is admitted, on probation; nineteen are refused with no instant until it has delivered."""
+    gate = make_gate()
+    for _ in range(2):
+        call(gate, 0.0, FailureClass.SERVER_ERROR)
+    got = [ask(gate, 30.0) for _ in range(20)]
+    assert isinstance(got[0], Lease)
+    assert got[0].probe
+    assert got[1:] == [Refusal("probation")] * 19
+    assert got[0].settle(None, 31.0).recovered
+
+
+@pytest.mark.parametrize("failure_class", [FailureClass.RATE_LIMITED, FailureClass.AUTH, FailureClass.QUOTA])
+def test_twenty_requests_at_the_end_of_a_law_make_one_call(failure_class: FailureClass) -> None:
+    """A wait without a bucket, an off, a wall: the same."""
+    gate = make_gate()
+    rest = call(gate, 0.0, failure_class).rest
+    assert rest is not None
+    got = [ask(gate, rest.until) for _ in range(20)]
+    assert isinstance(got[0], Lease)
+    assert got[1:] == [Refusal("probation")] * 19
+
+
+def test_a_credentials_probation_is_shared_by_its_targets() -> None:
+    """A key that comes back is tried by one call, whichever target makes it."""
+    provider = make_provider()
+    one, two = make_gate(provider), make_gate(provider, target="p/n")
+    call(one, 0.0, failure(FailureClass.AUTH, wide=True))
+    trial = admit(one, 900.0)
+    assert ask(two, 900.0) == Refusal("probation")
+    trial.settle(None, 901.0)
+    assert isinstance(ask(two, 901.0), Lease)
+
+
+def test_a_failed_trial_lets_the_next_one_go() -> None:
+    """Neither verdict nor cancellation leaves the place taken."""
+    gate = make_gate()
+    call(gate, 0.0, FailureClass.QUOTA)
+    admit(gate, 3600.0).release(3600.0)
+    admit(gate, 3600.0).settle(failure(FailureClass.INVALID_REQUEST), 3600.0)
+    assert ask(gate, 3600.0) != Refusal("probation")
+
+
+def test_a_cooling_target_is_asked_by_one_at_a_time() -> None:
+    """Ignoring advice is probation too, and its success ends the cooldown."""
+    gate = make_gate()
+    for _ in range(2):
+        call(gate, 0.0, FailureClass.SERVER_ERROR)
+    trial = admit(gate, 5.0, ignore_advice=True)
+    assert ask(gate, 5.0, ignore_advice=True) == Refusal("probation")
+    assert ask(gate, 30.0) == Refusal("probation")
+    assert trial.settle(None, 31.0).recovered
+    assert gate.cooldown.advice(20.0) is None
+
+
+def test_a_probe_is_due_since_its_instant() -> None:
+    """A breaker since open_until, a rest since its end, the earlier of both; otherwise never."""
+    gate = make_gate()
+    assert gate.due_since(0.0, stream=False) is None
+    tripped(gate)
+    assert gate.due_since(29.999, stream=False) is None
+    assert gate.due_since(30.0, stream=False) == 30.0
+    assert gate.due_since(99.0, stream=False) == 30.0
+    assert gate.due_since(99.0, stream=True) is None
+    resting = make_gate()
+    call(resting, 0.0, failure(FailureClass.RATE_LIMITED, 12.0))
+    assert resting.due_since(50.0, stream=True) == 12.0
+    paced = make_gate(limits=RateLimitTracker(rpm=60))
+    call(paced, 0.0, failure(FailureClass.RATE_LIMITED, 12.0))
+    assert paced.due_since(50.0, stream=True) is None
+
+
+# ------------------------------------------------------------------------------------------------ proof by a stream
+
+
+def test_a_streaming_probe_that_proves_itself_closes_and_is_exchanged() -> None:
+    """Ten seconds of content: closed, others may ask; a later cut is a failure of the closed breaker."""
+    gate = tripped(make_gate(), stream=True)
+    probe = admit(gate, 30.0, stream=True)
+    proof = probe.prove(40.0)
+    assert [(m.kind, m.transition.reason) for m in proof.moved] == [("stream", "probe_succeeded")]
+    assert proof.recovered
+    assert not gate.provider.probe_in_flight
+    assert probe.prove(41.0) == NOTHING
+    assert gate.in_flight == 1
+    assert isinstance(ask(gate, 50.0, stream=True), Lease)
+    cut = probe.settle(failure(FailureClass.TRUNCATED), 50.0)
+    assert cut.moved == ()
+    for _ in range(3):
+        call(gate, 60.0, FailureClass.OVERLOADED, stream=True)
+    assert call(gate, 60.0, FailureClass.OVERLOADED, stream=True).moved[0].transition.to_state is OPEN
+
+
+def test_a_stream_on_probation_that_proves_itself_lets_others_in() -> None:
+    """Its proof is the recovery, with slow start; its end is no second one, and counts one call."""
+    config = GateConfig(breaker=BreakerConfig(minimum_calls=2, consecutive_failures=100))
+    gate = make_gate(make_provider(config=config))
+    call(gate, 0.0, FailureClass.QUOTA)
+    trial = admit(gate, 3600.0, stream=True)
+    proof = trial.prove(3610.0)
+    assert proof == Settlement(recovered=True)
+    assert ask(gate, 3610.0, stream=True) == Refusal("slow_start")
+    assert trial.settle(None, 3640.0) == NOTHING
+    assert call(gate, 3640.0, FailureClass.TRUNCATED, stream=True).moved  # one of two, not one of three
+
+
+def test_an_ordinary_stream_has_nothing_to_prove() -> None:
+    """Proof of a call that decides over no return changes nothing."""
+    gate = make_gate()
+    lease = admit(gate, 0.0, stream=True)
+    assert lease.prove(10.0) == NOTHING
+    assert gate.in_flight == 1
+
+
+def test_a_proof_takes_no_second_probe() -> None:
+    """Two successes are needed: the proof is one, the end of the same call is no other, the next call probes."""
+    config = GateConfig(breaker=BreakerConfig(half_open_successes=2))
+    gate = tripped(make_gate(make_provider(config=config)), stream=True)
+    first = admit(gate, 30.0, stream=True)
+    first.prove(40.0)
+    assert first.settle(None, 41.0).moved == ()
+    assert gate.breakers["stream"].state(41.0) is HALF_OPEN
+    assert admit(gate, 41.0, stream=True).settle(None, 42.0).moved[0].transition.to_state is CLOSED
+
+
+def test_a_proof_takes_no_probe_of_a_transport_that_broke_meanwhile() -> None:
+    """Other calls opened the transport while the stream ran: its proof and its end leave that probe to others."""
+    provider = make_provider()
+    gate = tripped(make_gate(provider), stream=True)
+    probe = admit(gate, 30.0, stream=True)
+    cut_off(provider, make_gate(provider, target="p/n"), 30.0)
+    assert [m.kind for m in probe.prove(60.0).moved] == ["stream"]
+    assert not provider.transport.probe_in_flight
+    assert probe.settle(failure(FailureClass.TRANSPORT), 61.0).moved == ()
+    assert provider.transport.open_until == 60.0
+    assert admit(gate, 61.0, stream=True).probe
+
+
+def test_a_proof_of_the_transport_brings_the_network_back() -> None:
+    """A stream that goes through while we are offline ends that, at its proof."""
+    connectivity = Connectivity(2)
+    here = make_provider(name="here", connectivity=connectivity)
+    gate = make_gate(here)
+    cut_off(here, gate)
+    connectivity.went_offline(0.0)
+    probe = admit(gate, 30.0, stream=True)
+    proof = probe.prove(40.0)
+    assert proof.offline is False
+    assert [(m.kind, m.transition.to_state) for m in proof.moved] == [("transport", CLOSED)]
+    assert not connectivity.offline
+
+
+# ------------------------------------------------------------------------------------------------ slow start
+
+
+@pytest.mark.parametrize(
+    ("after", "allowed"), [(0.0, 1), (4.999, 5), (5.0, 6), (5.001, 6), (9.999, 10), (10.0, 11), (100.0, 11)]
+)
+def test_slow_start_allows_one_and_a_share_of_the_rest(after: float, allowed: int) -> None:
+    """1 + (slots - 1) x t / 10: with eleven slots one at first, one more each second, all after ten."""
+    gate = tripped(make_gate(make_provider(slots=11)))
+    admit(gate, 30.0).settle(None, 40.0)
+    admitted = [ask(gate, 40.0 + after) for _ in range(12)]
+    assert [isinstance(got, Lease) for got in admitted] == [True] * allowed + [False] * (12 - allowed)
+
+
+def test_a_slow_start_tells_when_the_next_may_come() -> None:
+    """The instant is exact: who looks again then is admitted."""
+    gate = tripped(make_gate(make_provider(slots=11)), 1e6)
+    admit(gate, 1e6 + 30.0).settle(None, 1e6 + 40.1)
+    for n in range(1, 10):
+        admit(gate, 1e6 + 40.1 + n - 1)
+        refusal = ask(gate, 1e6 + 40.1 + n - 1)
+        assert refusal == Refusal("slow_start")
+        assert gate.ready_at(1e6 + 40.1, Refusal("slow_start")) == pytest.approx(1e6 + 40.1 + n)
+        assert gate.refusal(COST, gate.ready_at(0.0, Refusal("slow_start")) or 0.0) is None
+
+
+def test_other_refusals_are_ready_at_their_own_instant() -> None:
+    """Only slow start is computed; a single slot gets no second call however long one waits."""
+    gate = make_gate()
+    assert gate.ready_at(0.0, Refusal("wait", 3.0)) == 3.0
+    assert gate.ready_at(0.0, Refusal("bulkhead")) is None
+    assert gate.ready_at(0.0, Refusal("slow_start")) is None
+    single = tripped(make_gate(make_provider(slots=5)))
+    single.provider.bulkhead.resize(1)
+    admit(single, 30.0).settle(None, 40.0)
+    assert single.ready_at(40.0, Refusal("slow_start")) is None
+
+
+def test_a_recovery_from_probation_starts_slowly() -> None:
+    """After the trial's success one call, not twenty."""
+    gate = make_gate()
+    call(gate, 0.0, FailureClass.QUOTA)
+    admit(gate, 3600.0).settle(None, 3601.0)
+    admit(gate, 3601.0)
+    assert ask(gate, 3601.0) == Refusal("slow_start")
+
+
+def test_a_paced_bucket_returns_without_probation_or_slow_start() -> None:
+    """Sixty a minute: at the end of the wait one call a second, each as the bucket allows."""
+    gate = make_gate(limits=RateLimitTracker(rpm=60))
+    call(gate, 0.0, failure(FailureClass.RATE_LIMITED, 10.0))
+    assert ask(gate, 10.0) == Refusal("requests", 11.0)
+    assert not admit(gate, 11.0).probe
+    assert ask(gate, 11.0) == Refusal("requests", 12.0)
+    admit(gate, 12.0)
+    assert gate.in_flight == 2
+
+
+def test_a_shorter_hint_shortens_the_buckets_hold_too() -> None:
+    """A guess of 30 s replaced by a hint of 2: the bucket trickles from then on, not after the guess."""
+    gate = make_gate(limits=RateLimitTracker(rpm=600))
+    late = admit(gate, 0.0)
+    for now in (0.0, 2.0, 5.0):
+        call(gate, now, FailureClass.RATE_LIMITED)
+    assert ask(gate, 5.0) == Refusal("wait", 35.0)
+    late.settle(failure(FailureClass.RATE_LIMITED, 2.0), 6.0)
+    assert ask(gate, 6.0) == Refusal("wait", 8.0)
+    assert ask(gate, 8.0) == Refusal("requests", pytest.approx(8.1))
+
+
+def test_too_many_at_once_empties_no_bucket() -> None:
+    """Concurrency with a wait: binds as long as it says, then one call on probation finds a full bucket."""
+    gate = make_gate(limits=RateLimitTracker(rpm=60))
+    leases = [admit(gate, 0.0) for _ in range(5)]
+    leases[0].settle(failure(FailureClass.RATE_LIMITED, 2.0, "concurrency"), 0.0)
+    assert gate.provider.bulkhead.limit == 4
+    assert ask(gate, 0.0) == Refusal("wait", 2.0)
+    assert ask(gate, 2.0) == Refusal("bulkhead")
+    leases[1].release(2.0)
+    assert admit(gate, 2.0).probe
+
+
+def test_too_many_at_once_shrinks_the_bulkhead_and_success_regrows_it() -> None:
+    """One less than were in flight, at once; one more for each ten seconds of success."""
+    gate = make_gate()
+    leases = [admit(gate, 0.0) for _ in range(5)]
+    leases[0].settle(failure(FailureClass.RATE_LIMITED, 0.0, "concurrency"), 0.0)
+    assert gate.provider.bulkhead.limit == 4
+    assert ask(gate, 0.0) == Refusal("bulkhead")
+    leases[1].settle(None, 10.0)
+    assert gate.provider.bulkhead.limit == 5
+
+
+# ------------------------------------------------------------------------------------------------ the throttle
+
+
+@pytest.mark.parametrize("failure_class", list(FailureClass))
+def test_the_table_decides_what_the_throttle_counts(failure_class: FailureClass) -> None:
+    """Six of a class: refused with p = 6/7 when not accepted, never when accepted, nothing when it says nothing."""
+    expected = {True: 0.0, None: 0.0, False: 6 / 7}[POLICIES[failure_class].accepted]
+    gate = make_gate()
+    for lease in [admit(gate, 0.0) for _ in range(6)]:
+        lease.settle(failure(failure_class), 0.0)
+    assert gate.provider.throttle.probability(0.0) == pytest.approx(expected)
+
+
+def test_a_throttled_call_comes_back_in_a_second() -> None:
+    """The toss is lost: nothing was taken, and a second later it may be tried again."""
+    gate = make_gate(limits=RateLimitTracker(rpm=60))
+    for _ in range(100):
+        gate.provider.throttle.record(False, 7.0)
+    assert ask(gate, 7.0, roll=0.89) == Refusal("throttle", 8.0)
+    assert gate.in_flight == 0
+    assert gate.limits.free_share(7.0) == 1.0
+    assert isinstance(ask(gate, 7.0, roll=0.95), Lease)
+
+
+def test_only_the_throttles_own_refusals_count() -> None:
+    """A thousand refusals by a full bulkhead leave the throttle as it was."""
+    gate = make_gate(make_provider(slots=1))
+    lease = admit(gate, 0.0)
+    for _ in range(1000):
+        ask(gate, 0.0, roll=0.0)
+    lease.settle(None, 0.0)
+    assert gate.provider.throttle.probability(0.0) == 0.0
+
+
+def test_a_breaker_that_closes_resets_the_throttle() -> None:
+    """The rejections of the outage are no evidence against the recovered provider."""
+    gate = tripped(make_gate())
+    for _ in range(100):
+        gate.provider.throttle.record(False, 30.0)
+    admit(gate, 30.0).settle(None, 31.0)
+    assert gate.provider.throttle.probability(31.0) == 0.0
+
+
+def test_without_cascade_prevention_neither_throttle_nor_bulkhead_refuses() -> None:
+    """The founding measure switched off: everything else still holds."""
+    gate = make_gate(make_provider(slots=1, config=GateConfig(measures=Measures(cascade_prevention=False))))
+    for _ in range(100):
+        gate.provider.throttle.record(False, 0.0)
+    assert [isinstance(ask(gate, 0.0, roll=0.0), Lease) for _ in range(3)] == [True] * 3
+    call(gate, 0.0, failure(FailureClass.RATE_LIMITED, 3.0))
+    assert ask(gate, 0.0) == Refusal("wait", 3.0)
+
+
+def test_without_rate_limit_awareness_hints_are_not_honoured() -> None:
+    """The founding measure switched off: a Retry-After of 3 rests the flat 120 s."""
+    gate = make_gate(make_provider(config=GateConfig(measures=Measures(rate_limit_awareness=False))))
+    assert call(gate, 0.0, failure(FailureClass.RATE_LIMITED, 3.0)).rest == Rest("wait", 120.0, hinted=False)
+
+
+# ------------------------------------------------------------------------------------------------ the last resort
+
+
+def test_a_last_resort_is_refused_for_want_of_a_slot_alone() -> None:
+    """Open, off, throttled and out of requests: still asked, until its slots are taken."""
+    gate = make_gate(make_provider(slots=5), limits=RateLimitTracker(rpm=5))
+    tripped(gate)
+    gate.isolate(0.0)
+    for _ in range(100):
+        gate.provider.throttle.record(False, 0.0)
+    leases = [admit(gate, 0.0, last_resort=True) for _ in range(5)]
+    assert gate.try_admit(COST, 0.0, 0.0, last_resort=True) == Refusal("bulkhead")
+    leases[0].release(0.0)
+    assert isinstance(gate.try_admit(COST, 0.0, 0.0, last_resort=True), Lease)
+
+
+@pytest.mark.parametrize("ending", ENDINGS, ids=str)
+def test_a_last_resorts_ending_moves_nothing(ending: FailureClass | None) -> None:
+    """No breaker, no throttle, no rest: it is asked again the next time."""
+    gate = make_gate()
+    for _ in range(20):
+        lease = admit(gate, 0.0, last_resort=True)
+        assert lease.settle(None if ending is None else Failure(ending), 0.0) == NOTHING
+    assert gate.in_flight == 0
+    assert gate.breakers["whole"].is_closed
+    assert gate.provider.throttle.probability(0.0) == 0.0
+    assert gate.cooldown.law(0.0) is None
+    assert gate.cooldown.advice(0.0) is None
+
+
+# ------------------------------------------------------------------------------------------------ transport, offline
+
+
+def test_transport_faults_count_on_the_provider() -> None:
+    """Five of them open its transport breaker for every target; the target's own breaker is closed."""
+    provider = make_provider()
+    gate, other = make_gate(provider), make_gate(provider, target="p/n")
+    cut_off(provider, gate)
+    assert gate.breakers["whole"].is_closed
+    assert gate.cooldown.advice(0.0) is None
+    assert ask(gate, 0.0) == ask(other, 0.0, stream=True) == Refusal("open", 30.0)
+    assert other.due_since(30.0, stream=False) == 30.0
+    probe = admit(other, 30.0)
+    assert probe.probe
+    assert ask(gate, 30.0) == Refusal("half_open")
+    assert [m.kind for m in probe.settle(None, 31.0).moved] == ["transport"]
+    assert isinstance(ask(gate, 31.0), Lease)
+
+
+@pytest.mark.parametrize("failure_class", list(FailureClass))
+def test_an_answer_of_any_kind_proves_the_transport(failure_class: FailureClass) -> None:
+    """A probe of the transport that is answered closes it; one that timed out or was left says nothing."""
+    provider = make_provider()
+    cut_off(provider, make_gate(provider))
+    admit(make_gate(provider, target="p/n"), 30.0).settle(failure(failure_class), 31.0)
+    silent = failure_class in (FailureClass.TIMEOUT, FailureClass.CANCELLED)
+    expected = OPEN if failure_class is FailureClass.TRANSPORT else HALF_OPEN if silent else CLOSED
+    assert provider.transport.state(31.0) is expected
+
+
+def test_the_later_of_two_open_breakers_is_told() -> None:
+    """The target's until 30, its provider's transport until 35: come back at 35."""
+    provider = make_provider()
+    gate = make_gate(provider)
+    late = [admit(gate, 0.0) for _ in range(5)]
+    tripped(gate)
+    for lease in late:
+        lease.settle(failure(FailureClass.TRANSPORT), 5.0)
+    assert ask(gate, 6.0) == Refusal("open", 35.0)
+
+
+def together() -> tuple[ProviderState, ProviderState, Connectivity]:
+    """Make two remote providers of which the first has just lost its transport."""
+    connectivity = Connectivity(2)
+    one, other = (make_provider(name=name, connectivity=connectivity) for name in ("one", "other"))
+    cut_off(one, make_gate(one, target="one/m"), 0.0)
+    return one, other, connectivity
+
+
+def test_when_every_remote_is_lost_together_the_last_trip_is_withheld() -> None:
+    """It is us: offline is told once, no breaker moves, and one request a second goes to see."""
+    _, other, connectivity = together()
+    gate = make_gate(other, target="other/m")
+    leases = [admit(gate, 1.0) for _ in range(7)]
+    settled = [lease.settle(failure(FailureClass.TRANSPORT), 2.0) for lease in leases]
+    assert [s.offline for s in settled] == [None] * 4 + [True, None, None]
+    assert all(s.moved == () for s in settled)
+    assert other.transport.is_closed
+    assert connectivity.offline
+    assert ask(gate, 2.0) == Refusal("offline", 3.0)
+
+
+def test_offline_lets_one_request_a_second_pass() -> None:
+    """One at the second, the others a second later."""
+    connectivity = Connectivity(2)
+    gate = make_gate(make_provider(connectivity=connectivity))
+    connectivity.went_offline(10.0)
+    assert ask(gate, 10.999) == Refusal("offline", 11.0)
+    assert isinstance(ask(gate, 11.5), Lease)
+    assert ask(gate, 11.5) == Refusal("offline", 12.5)
+
+
+def test_local_targets_do_not_care_about_being_offline() -> None:
+    """They are asked as always, and their answers do not end it."""
+    connectivity = Connectivity(2)
+    gate = make_gate(make_provider(remote=False, connectivity=connectivity))
+    connectivity.went_offline(10.0)
+    assert call(gate, 10.0) == NOTHING
+    assert connectivity.offline
+
+
+def test_a_local_provider_is_never_withheld() -> None:
+    """Its transport faults are its own, also while we are offline."""
+    connectivity = Connectivity(2)
+    provider = make_provider(remote=False, connectivity=connectivity)
+    connectivity.went_offline(0.0)
+    cut_off(provider, make_gate(provider))
+
+
+def test_the_first_remote_answer_ends_being_offline() -> None:
+    """Success or an error that was answered: told once."""
+    for ending in (None, failure(FailureClass.SERVER_ERROR)):
+        connectivity = Connectivity(2)
+        gate = make_gate(make_provider(connectivity=connectivity))
+        connectivity.went_offline(0.0)
+        assert admit(gate, 1.0).settle(ending, 2.0).offline is False
+        assert admit(gate, 2.0).settle(ending, 2.0).offline is None
+
+
+def test_while_offline_no_target_cools() -> None:
+    """The faults are ours: when the network is back nobody has to sit out a cooldown."""
+    connectivity = Connectivity(2)
+    gate = make_gate(make_provider(connectivity=connectivity))
+    leases = [admit(gate, 0.0) for _ in range(3)]
+    connectivity.went_offline(0.0)
+    for lease in leases:
+        assert lease.settle(failure(FailureClass.TRANSPORT), 1.0).rest is None
+    assert gate.cooldown.advice(1.0) is None
+
+
+def test_a_recovered_transport_is_lost_and_found_by_its_connectivity() -> None:
+    """A closed transport is not among the opened ones any more: the other's trip is its own."""
+    one, other, connectivity = together()
+    admit(make_gate(one, target="one/m"), 30.0).settle(None, 31.0)
+    cut_off(other, make_gate(other, target="other/m"), 31.0)
+    assert not connectivity.offline
+
+
+# ------------------------------------------------------------------------------------------------ the operator, health
+
+
+def test_close_is_the_operators_yes() -> None:
+    """Breakers closed, rests and holds forgotten, full speed."""
+    gate = make_gate(limits=RateLimitTracker(rpm=60))
+    held = admit(gate, 0.0)
+    tripped(gate)
+    held.settle(failure(FailureClass.RATE_LIMITED, 300.0, wide=True), 0.0)
+    call(make_gate(gate.provider, target="p/n", key=1), 0.0, FailureClass.RATE_LIMITED)
+    assert [(m.kind, m.transition.to_state) for m in gate.close(1.0)] == [("whole", CLOSED)]
+    assert ask(gate, 2.0, roll=0.0) != Refusal("slow_start")
+    assert gate.provider.throttle.probability(1.0) == 0.0
+    assert gate.close(1.0) == ()
+    assert gate.in_flight == 1
+
+
+def test_a_target_is_open_when_every_kind_in_use_is() -> None:
+    """Unused breakers say nothing; due and half-open are not OPEN."""
+    gate = make_gate()
+    assert not gate.is_open(0.0)
+    tripped(gate)
+    assert gate.is_open(29.999)
+    assert not gate.is_open(30.0)
+    used = make_gate()
+    call(used, 0.0, stream=True)
+    tripped(used)
+    assert not used.is_open(0.0)
+    tripped(used, stream=True)
+    assert used.is_open(0.0)
+
+
+@pytest.mark.parametrize(
+    ("ending", "counted"),
+    [
+        (failure(FailureClass.RATE_LIMITED, 300.0), True),
+        (failure(FailureClass.RATE_LIMITED, 300.0, "day"), False),
+        (failure(FailureClass.QUOTA), False),
+        (failure(FailureClass.AUTH), False),
+        (failure(FailureClass.AUTH, wide=True), False),
+        (failure(FailureClass.MODEL_GONE), False),
+        (failure(FailureClass.SERVER_ERROR), True),
+    ],
+    ids=["wait", "day", "quota", "forbidden", "unauthorised", "gone", "error"],
+)
+def test_walled_and_off_targets_do_not_count_in_system_health(ending: Failure, counted: bool) -> None:
+    """A wait is no wall; isolation takes out, the operator's yes brings back."""
+    gate = make_gate()
+    call(gate, 0.0, ending)
+    assert gate.enabled(0.0) is counted
+    gate.isolate(0.0)
+    assert not gate.enabled(0.0)
+    gate.close(0.0)
+    assert gate.enabled(0.0)
+
+
+def test_the_free_share_is_that_of_the_tightest() -> None:
+    """One of four slots taken, half of the requests: a half; then no slot: nothing."""
+    gate = make_gate(make_provider(slots=4), limits=RateLimitTracker(rpm=2))
+    assert gate.free_share(0.0) == 1.0
+    admit(gate, 0.0)
+    assert gate.free_share(0.0) == 0.5
+    unlimited = make_gate(gate.provider, target="p/n")
+    assert unlimited.free_share(0.0) == 0.75
+    for _ in range(3):
+        admit(unlimited, 0.0)
+    assert unlimited.free_share(0.0) == 0.0
+
+
+def test_a_gate_refuses_nonsense() -> None:
+    """Its own options are checked like all others."""
+    with pytest.raises(ConfigurationError, match=r"GateConfig.slow_start: 0 - a number above 0"):
+        GateConfig(slow_start=0)
