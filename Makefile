@@ -45,7 +45,8 @@ format: setup  ## mend what ruff can mend
 	$(BIN)/ruff format .
 
 bench: setup  ## every benchmark, as ratios to a baseline measured in the same minutes
-	@for file in benchmarks/[!_]*.py; do echo "== $$file"; $(BIN)/python $$file || failed=1; done; exit $${failed:-0}
+	@for file in benchmarks/[!_]*.py; do echo "== $$file"; \
+		$(BIN)/python -m benchmarks.$$(basename $$file .py) || failed=1; done; exit $${failed:-0}
 
 lock: setup  ## requirements/*.txt from pyproject.toml; UPGRADE=1 takes the newest releases
 	$(LOCK) $(if $(UPGRADE),--upgrade) --all-extras pyproject.toml -o requirements/dev.txt

@@ -6,10 +6,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from smart_model_router import SmartModelRouter
-from smart_model_router.outcome import Failure, FailureClass, Success, Usage
+from smart_model_router.outcome import NO_READING, EventKind, Failure, FailureClass, StreamEvent, Success, Usage
 
 if TYPE_CHECKING:
-    from smart_model_router.ports import ProviderCall
+    from collections.abc import AsyncIterator
+
+    from smart_model_router.ports import Provider, ProviderCall
 
 _ANSWER: dict[str, Any] = {
     "id": "1",
@@ -20,6 +22,10 @@ _ANSWER: dict[str, Any] = {
     "usage": {"prompt_tokens": 40, "completion_tokens": 2, "total_tokens": 42},
 }
 _SUCCESS = Success(_ANSWER, json.dumps(_ANSWER).encode(), Usage(40, 2))
+_EVENTS = (
+    StreamEvent(EventKind.CONTENT, b"", {"choices": [{"index": 0, "delta": {"content": "four"}}]}),
+    StreamEvent(EventKind.FINISH, b"", {"choices": [{"index": 0, "delta": {}}]}, "stop", Usage(40, 2)),
+)
 
 BODY: dict[str, Any] = {
     "model": "smart",
@@ -50,22 +56,42 @@ _CONFIG: dict[str, Any] = {
 
 
 class InstantProvider:
-    """A provider (ports.Provider) that has the answer before it is asked."""
+    """A provider (ports.Provider) that has the answer before it is asked. With `empty_every` each n-th one is empty."""
 
-    async def call(self, call: ProviderCall) -> Success:
+    def __init__(self, empty_every: int | None = None) -> None:
+        self._empty_every = empty_every
+        self._calls = 0
+
+    async def call(self, call: ProviderCall) -> Success | Failure:
         """The same answer, at once."""
         del call
+        self._calls += 1
+        if self._empty_every and self._calls % self._empty_every == 0:
+            return Failure(FailureClass.EMPTY, "nothing")
         return _SUCCESS
 
-    async def open_stream(self, call: ProviderCall) -> Failure:
-        """It does not stream."""
-        return Failure(FailureClass.INVALID_REQUEST, f"{call.dialect} answers do not stream")
+    async def open_stream(self, call: ProviderCall) -> InstantStream:
+        """The same stream, at once."""
+        del call
+        return InstantStream()
 
     async def aclose(self) -> None:
         """It holds nothing."""
 
 
-def instant_router() -> SmartModelRouter:
-    """A router whose ten targets all answer at once."""
-    provider = InstantProvider()
+class InstantStream:
+    """A stream (ports.ProviderStream) of two events."""
+
+    reading = NO_READING
+
+    async def __aiter__(self) -> AsyncIterator[StreamEvent]:
+        for event in _EVENTS:
+            yield event
+
+    async def aclose(self) -> None:
+        """It holds nothing."""
+
+
+def instant_router(provider: Provider) -> SmartModelRouter:
+    """A router whose ten targets are all served by `provider`."""
     return SmartModelRouter.from_config(_CONFIG, seed=1, providers=dict.fromkeys(PROVIDERS, provider))

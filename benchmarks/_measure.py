@@ -35,9 +35,13 @@ class Figure:
         verdict = "ok" if self.value <= self.limit else "MISSED"
         note = f" ({self.note})" if self.note else ""
         return (
-            f"{self.name}: {self.value:.3g} {self.unit}, baseline {self.baseline:.3g} {self.unit} ({self.against}), "
-            f"ratio {ratio}, limit {self.limit:.3g} {self.unit}, {verdict}{note}"
+            f"{self.name}: {_shown(self.value)} {self.unit}, baseline {_shown(self.baseline)} ({self.against}), "
+            f"ratio {ratio}, limit {_shown(self.limit)}, {verdict}{note}"
         )
+
+
+def _shown(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def report(*figures: Figure) -> int:

@@ -6,7 +6,6 @@ import asyncio
 import subprocess
 import sys
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from smart_model_router_providers.fault import Fault, FaultServer
@@ -15,14 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-
 @contextmanager
 def served(*, events: int, each: float = 0.0) -> Iterator[str]:
     """The base URL of a server, until the block is left.
 
     Its streams have `events` events of content, `each` seconds apart; its whole answers have as much text.
     """
-    command = [sys.executable, str(Path(__file__)), str(events), str(each)]
+    command = [sys.executable, __file__, str(events), str(each)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:  # noqa: S603 - our own file
         try:
             assert server.stdout is not None

@@ -11,9 +11,9 @@ import asyncio
 import sys
 
 import httpx2
-from _fleet import BODY
-from _measure import Figure, medians, report
-from _server import served
+from benchmarks._fleet import BODY
+from benchmarks._measure import Figure, medians, report
+from benchmarks._server import served
 from openai import AsyncOpenAI
 
 from smart_model_router import SmartModelRouter

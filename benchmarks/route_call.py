@@ -10,8 +10,8 @@ import asyncio
 import json
 import sys
 
-from _fleet import BODY, InstantProvider, instant_router
-from _measure import Figure, medians, report
+from benchmarks._fleet import BODY, InstantProvider, instant_router
+from benchmarks._measure import Figure, medians, report
 
 from smart_model_router.ports import ProviderCall
 
@@ -29,7 +29,7 @@ async def measure() -> Figure:
         payload = json.dumps(BODY).encode()
         return await provider.call(ProviderCall("chat", "m0", payload, BODY))
 
-    async with instant_router() as router:
+    async with instant_router(provider) as router:
         taken = await medians({"bare": bare, "routed": lambda: router.chat(BODY)}, runs=RUNS, calls=CALLS)
     return Figure(
         "route_call",

@@ -101,7 +101,8 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         ),
         "together": Kind(base_url="https://api.together.xyz/v1", key_variables=("TOGETHER_API_KEY",)),
         "openrouter": Kind(base_url="https://openrouter.ai/api/v1", key_variables=("OPENROUTER_API_KEY",)),
-        "github": Kind(  # GitHub Models runs on Azure
+        # GitHub Models runs on Azure. GITHUB_TOKEN is not asked for: every CI job has one, for other things.
+        "github": Kind(
             base_url="https://models.github.ai/inference",
             key_variables=("GITHUB_MODELS_TOKEN",),
             bulkhead=30,

@@ -145,11 +145,13 @@ class HttpProvider:
         found = self._urls.get(key)
         if found is None:
             path = self._base_url.path.rstrip("/")
-            query = None
             if self._azure_version:
                 path += f"/openai/deployments/{quote(model, safe='')}"
-                query = f"api-version={quote(self._azure_version)}".encode()
-            found = self._base_url.copy_with(path=path + PATHS[dialect], query=query)
+                found = self._base_url.copy_with(
+                    path=path + PATHS[dialect], params={"api-version": self._azure_version}
+                )
+            else:
+                found = self._base_url.copy_with(path=path + PATHS[dialect])
             self._urls[key] = found
         return found
 
@@ -162,7 +164,7 @@ def _checked_url(kind: str, base_url: str | None) -> httpx2.URL:
         url = httpx2.URL(base_url)
     except httpx2.InvalidURL:
         raise ConfigurationError("base_url", base_url, expected) from None
-    if url.scheme not in ("http", "https") or not url.host:
+    if url.scheme not in ("http", "https") or not url.host or (url.port or 0) > 65535:
         raise ConfigurationError("base_url", base_url, expected)
     # The Anthropic SDK's base URL has no /v1; ours, as everyone else's, does.
     return url.copy_with(path="/v1") if kind == "anthropic" and url.path in ("", "/") else url

@@ -7,7 +7,7 @@ import weakref
 from contextlib import suppress
 from functools import cache
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
@@ -16,6 +16,9 @@ from httpx_aiohttp.httpx2 import AiohttpTransport
 
 if TYPE_CHECKING:
     import ssl
+    from collections.abc import Iterator
+
+    from aiohttp.client_proto import ResponseHandler
 
 
 class TransportPool:
@@ -104,9 +107,36 @@ def _abandon(loop: asyncio.AbstractEventLoop, session: aiohttp.ClientSession) ->
     if loop.is_running():
         asyncio.run_coroutine_threadsafe(_closing(connector), loop)
     elif loop.is_closed():
-        # Its sockets went with the loop; aiohttp must only be told. Nothing is waited for then, so one step does.
+        for protocol in _protocols(connector):
+            _close_socket(protocol.transport)
+        # aiohttp must only be told now. Nothing is waited for then, so one step does.
         with suppress(StopIteration):
             _closing(connector).send(None)
+
+
+def _protocols(connector: aiohttp.BaseConnector) -> Iterator[ResponseHandler]:
+    """The connections of a connector, pooled and in use. It has no public list of them."""
+    yield from connector._acquired
+    for pooled in connector._conns.values():
+        yield from (protocol for protocol, _ in pooled)
+
+
+def _close_socket(transport: Any) -> None:
+    """Close the socket below a transport whose loop is closed.
+
+    A closed loop keeps its transports' sockets open, and their own `close` needs the loop: without this the
+    provider would hold each connection until the collector finds it, and complains. Reaches into asyncio's
+    transports; those of other loops (uvloop) close their sockets when they are collected.
+    """
+    below = getattr(getattr(transport, "_ssl_protocol", None), "_transport", None)
+    layers: tuple[Any, ...] = (transport, below)  # a TLS transport stands on a plain one
+    for layer in layers:
+        if hasattr(layer, "_closed"):
+            layer._closed = True
+        sock = getattr(layer, "_sock", None)
+        if sock is not None:
+            sock.close()
+            layer._sock = None
 
 
 async def _closing(connector: aiohttp.BaseConnector) -> None:

@@ -7,6 +7,7 @@ used here are the same.
 from __future__ import annotations
 
 from dataclasses import replace
+from types import AsyncGeneratorType
 from typing import TYPE_CHECKING
 
 from smart_model_router.outcome import EventKind, Failure, FailureClass, StreamEvent, Success
@@ -148,6 +149,7 @@ class ReplyStream:
         self._ready = []
         try:
             await self._response.aclose()
+            await _close(self._chunks)
         except Exception as exc:  # noqa: BLE001 - known_failure raises what is not a transport's
             known_failure(exc, self._kind)
 
@@ -172,10 +174,12 @@ class ReplyStream:
 async def _read_body(response: httpx2.Response, headers: Mapping[str, str]) -> bytes:
     parts: list[bytes] = []
     size = 0
-    async for chunk in _chunks(response, headers):
+    chunks = _chunks(response, headers)
+    async for chunk in chunks:
         parts.append(chunk)
         size += len(chunk)
         if size > MAX_BODY_BYTES:
+            await _close(chunks)
             raise BodyTooLargeError
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
@@ -185,3 +189,9 @@ def _chunks(response: httpx2.Response, headers: Mapping[str, str]) -> AsyncItera
     if response.is_stream_consumed or "content-encoding" in headers:
         return response.aiter_bytes()
     return response.stream.__aiter__()  # type: ignore[union-attr]  # an async client's stream is an async one
+
+
+async def _close(chunks: AsyncIterator[bytes]) -> None:
+    """End a body that is not read to its end; left to the collector it would become a task of its own."""
+    if isinstance(chunks, AsyncGeneratorType) and not chunks.ag_running:
+        await chunks.aclose()

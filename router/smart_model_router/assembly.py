@@ -56,11 +56,13 @@ def assemble(
     parts = _Parts(config)
     book = StatsBook(parts.targets.values(), wall=time.time)
     kinds = {name: provider.kind for name, provider in config.providers.items()}
+    made = {name: given.get(name) or make_provider(config, name) for name in parts.used}
     state = RouterState(
         clock=clock or (SystemClock() if measures.monotonic_clock else WallClock()),
         dice=SystemDice(seed),
         fleet=parts.fleet,
-        providers={name: given.get(name) or make_provider(config, name) for name in parts.used},
+        providers=made,
+        dropped={name: frozenset(getattr(provider, "dropped_params", ())) for name, provider in made.items()},
         ladder=lambda model: parts.ladders[config.resolve(model).name],
         book=book,
         budget=RetryBudget(config.resilience.retry_budget),

@@ -17,6 +17,7 @@ Criticality = Literal["critical_plus", "critical", "sheddable_plus", "sheddable"
 Need = Literal["tools", "images", "schema"]
 
 CRITICALITIES: tuple[Criticality, ...] = get_args(Criticality)
+_IMAGES = ("image_url", "image", "input_image")
 WAITING_CRITICALITIES: frozenset[Criticality] = frozenset({"critical_plus", "critical"})
 
 
@@ -81,7 +82,7 @@ class RouteRequest:
         output = self.body.get("output_config")
         if isinstance(output, Mapping) and output.get("format"):
             found.add("schema")
-        if self.dialect != "embeddings" and _has_images(self.body.get("messages")):
+        if self.dialect != "embeddings" and any(part.get("type") in _IMAGES for part in self._parts):
             found.add("images")
         return frozenset(found)
 
@@ -108,7 +109,12 @@ class RouteRequest:
     @cached_property
     def state_ids(self) -> frozenset[str]:
         """Ids of things kept at one provider (containers, uploaded files): only who made them knows them."""
-        return frozenset(_state_ids(self.body))
+        return frozenset(_state_ids(self.body, self._parts))
+
+    @cached_property
+    def _parts(self) -> tuple[Mapping[str, Any], ...]:
+        """The parts of all messages that have parts; plain text is none."""
+        return tuple(_parts(self.body.get("messages")))
 
     def payload(self, model: str) -> bytes:
         """The body as it is sent to a target that calls the model `model`."""
@@ -186,10 +192,14 @@ def _check_option(name: str, value: object) -> None:
         raise InvalidRequest(f"{name}: a number above 0 is needed, not {_shown(value)}")
 
 
+# One encoder for all: json.dumps with any option builds a new one each time.
+_encode_text = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode
+
+
 def _encode(rest: dict[str, Any]) -> bytes:
     try:
         try:
-            return json.dumps(rest, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
+            return _encode_text(rest).encode()
         except UnicodeEncodeError:  # a lone surrogate: legal in JSON only as an escape
             return json.dumps(rest, allow_nan=False, separators=(",", ":")).encode()
     except RecursionError:
@@ -223,32 +233,23 @@ def state_made(data: Mapping[str, Any]) -> Iterator[str]:
             yield container["id"]
 
 
-def _state_ids(body: Mapping[str, Any]) -> Iterator[str]:
+def _state_ids(body: Mapping[str, Any], parts: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     container = body.get("container")
     if isinstance(container, Mapping):
         container = container.get("id")
     if isinstance(container, str):
         yield container
-    messages = body.get("messages")
+    for part in parts:
+        for holder in (part.get("file"), part.get("source")):
+            if isinstance(holder, Mapping) and isinstance(holder.get("file_id"), str):
+                yield holder["file_id"]
+
+
+def _parts(messages: object) -> Iterator[Mapping[str, Any]]:
     for message in messages if isinstance(messages, (list, tuple)) else ():
-        for part in _parts(message):
-            for holder in (part.get("file"), part.get("source")):
-                if isinstance(holder, Mapping) and isinstance(holder.get("file_id"), str):
-                    yield holder["file_id"]
-
-
-def _parts(message: object) -> Iterator[Mapping[str, Any]]:
-    content = message.get("content") if isinstance(message, Mapping) else None
-    for part in content if isinstance(content, (list, tuple)) else ():
-        if isinstance(part, Mapping):
-            yield part
-
-
-def _has_images(messages: object) -> bool:
-    if not isinstance(messages, (list, tuple)):
-        return False
-    kinds = (part.get("type") for message in messages for part in _parts(message))
-    return any(kind in ("image_url", "image", "input_image") for kind in kinds)
+        content = message.get("content") if isinstance(message, Mapping) else None
+        if isinstance(content, (list, tuple)):
+            yield from (part for part in content if isinstance(part, Mapping))
 
 
 def _shown(value: object) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from smart_model_router.config import RouterConfig
 from smart_model_router.core.gate import Gate, Moved, Settlement
@@ -155,14 +155,15 @@ class SmartModelRouter:
         self._operated(target, self._gate(target).close(self._state.clock.now()))
 
     async def aclose(self) -> None:
-        """Close every provider and store. Safe to call twice."""
+        """Close every provider, then the store; one that raises keeps no other open. Safe to call twice."""
         self._state.room.close()
-        for provider in self._state.providers.values():
-            await provider.aclose()
-        if self._state.store is not None:
-            await self._state.store.aclose()
+        async with AsyncExitStack() as stack:
+            if self._state.store is not None:
+                stack.push_async_callback(self._state.store.aclose)
+            for provider in self._state.providers.values():
+                stack.push_async_callback(provider.aclose)
 
-    async def __aenter__(self) -> SmartModelRouter:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(

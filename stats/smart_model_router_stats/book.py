@@ -6,26 +6,22 @@ import math
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from smart_model_router.outcome import EMPTY_SNAPSHOT, POLICIES, BreakerCount, FailureClass, Snapshot, Usage
+from smart_model_router.outcome import EMPTY_SNAPSHOT, FailureClass, Snapshot, Usage
 from smart_model_router.request import Target
 from smart_model_router_stats.estimators import Ema, LatencyHistogram, OutcomeWindow, RollingHistogram
 from smart_model_router_stats.figures import ModelStats, Percentiles, StatsView
+from smart_model_router_stats.samples import COUNTED, plausible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from smart_model_router.events import AttemptFinished
 
-_COUNTED = frozenset(
-    failure for failure, policy in POLICIES.items() if policy.breaker in {BreakerCount.YES, BreakerCount.PROVIDER}
-)
-"""The failures that say something about the target's health; the others are in the counters only."""
-
 _COMPLETIONS_NEEDED = 20
 """Completions that must be known before their p95 is (routing.md section 5)."""
 
-_MOST_TOKENS = 1_000_000_000
-"""Providers report usage themselves: a call of more tokens than this is a mistake, and left out."""
+_FEW = 10
+"""Below so many outcomes in its window a target is not judged by them but by its place (routing.md section 2)."""
 
 
 class StatsBook:
@@ -123,6 +119,7 @@ class _Record:
         "counters",
         "fresh_until",
         "groups",
+        "judged",
         "last_failure_at",
         "last_success_at",
         "latency",
@@ -139,6 +136,7 @@ class _Record:
         # An average cannot be computed from averages: model and provider see every sample themselves.
         self.groups = (self.averages, model, provider)
         self.window = OutcomeWindow()
+        self.judged = False
         self.latency = RollingHistogram()
         self.ttft = RollingHistogram()
         self.completions = LatencyHistogram()
@@ -155,7 +153,7 @@ class _Record:
         failure = event.failure_class
         self.counters[failure] += 1
         usage = event.usage
-        if usage is not None and _plausible(usage):
+        if usage is not None and plausible(usage):
             self.prompt_tokens += usage.prompt_tokens
             self.completion_tokens += usage.completion_tokens
         else:
@@ -165,14 +163,20 @@ class _Record:
         if failure is FailureClass.CANCELLED:
             return
         self.fresh_until = -math.inf
+        # Its window ran nearly empty: nobody asked it for a while, and it gets a new trial. With the averages of
+        # before, ten good answers would not make up for a slow spell, and it would be left for another 5 minutes.
+        if self.judged and self.window.counts(event.at)[1] < _FEW:
+            self.averages.forget()
+            self.judged = False
         if event.stream and event.ttft_seconds is not None:
             self._observe_ttft(event.ttft_seconds, event.at)
         if failure is None:
             self._observe_success(event, usage)
         else:
             self.last_failure_at = event.at
-            if failure in _COUNTED:
+            if failure in COUNTED:
                 self.window.add(event.at, success=False)
+        self.judged = self.judged or self.window.counts(event.at)[1] >= _FEW
 
     def _observe_ttft(self, seconds: float, now: float) -> None:
         self.ttft.record(seconds, now)
@@ -218,10 +222,6 @@ class _Record:
         # Of all time: how much a model writes changes with its use, not with the minute.
         tokens = self.completions.percentile(95)
         return None if tokens is None or self.completions.total < _COMPLETIONS_NEEDED else round(tokens)
-
-
-def _plausible(usage: Usage) -> bool:
-    return 0 <= usage.prompt_tokens <= _MOST_TOKENS and 0 <= usage.completion_tokens <= _MOST_TOKENS
 
 
 def _summed(records: list[_Record], averages: _Averages, now: float, wall: float) -> ModelStats:

@@ -143,16 +143,12 @@ class LatencyHistogram:
         """
         if not 1 <= percent <= 100:
             raise ValueError(f"percent: {percent} is not in 1..100")
-        if not self._total:
-            return None
-        rank = -(-percent * self._total // 100)
-        # From the top: the percentiles asked for on the request path are near it.
-        position = len(self._order) - 1
-        above = self._total - rank - self._counts[self._order[position]]
-        while above >= 0:
-            position -= 1
-            above -= self._counts[self._order[position]]
-        return middle_of(self._order[position])
+        above = self._total + (-percent * self._total // 100)  # how many are above the nearest rank
+        for bucket in reversed(self._order):  # from the top: the percentiles asked for on the request path are near it
+            above -= self._counts[bucket]
+            if above < 0:
+                return middle_of(bucket)
+        return None
 
 
 class RollingHistogram:

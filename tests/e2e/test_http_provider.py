@@ -11,7 +11,7 @@ import sys
 import textwrap
 import time
 import warnings
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, cast
 
@@ -23,6 +23,7 @@ from smart_model_router.request import Dialect
 from smart_model_router.wires import text_of
 from smart_model_router_providers.fault import Fault, FaultServer
 from smart_model_router_providers.http import HttpProvider
+from tests.e2e.eventually import becomes
 
 pytestmark = pytest.mark.asyncio
 
@@ -270,14 +271,17 @@ async def test_cancelling_a_call_closes_its_connection(fault: Fault) -> None:
 
 
 async def test_leaving_a_stream_closes_its_connection() -> None:
-    """aclose in the middle of a stream is seen by the provider at once."""
+    """aclose in the middle of a stream is seen by the provider at once, and leaves no task to this end."""
     async with running([Fault.stall(after=1)]) as (provider, server):
+        before = asyncio.all_tasks()
         stream = await provider.open_stream(a_call(stream=True))
         assert not isinstance(stream, Failure)
         await anext(aiter(stream))
         await stream.aclose()
         await stream.aclose()
         assert await abandoned(server)
+        gc.collect()
+        assert asyncio.all_tasks() - before == set()
 
 
 async def test_cancelling_a_waiting_stream_closes_its_connection() -> None:
@@ -307,15 +311,6 @@ async def arrival(server: FaultServer) -> None:
 async def abandoned(server: FaultServer) -> bool:
     """Whether the server sees its client leave within a second."""
     return await becomes(lambda: server.requests[-1].ending == "abandoned", within=1)
-
-
-async def becomes(condition: Callable[[], bool], *, within: float) -> bool:
-    """Whether something across the network becomes true within so many seconds."""
-    for _ in range(int(within / 0.01)):
-        if condition():
-            return True
-        await asyncio.sleep(0.01)
-    return False
 
 
 @asynccontextmanager
@@ -505,16 +500,15 @@ ABANDONED = """
 
 
 async def test_a_provider_that_nobody_closed_is_silent() -> None:
-    """Several event loops may use one provider, and a process that forgets to close it ends without complaint."""
+    """Several event loops may use one provider; their sockets go with them, and the process ends without complaint."""
     async with FaultServer() as server:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
-            "-c",
+            *("-W", "always::ResourceWarning", "-c"),
             textwrap.dedent(ABANDONED),
             server.base_url,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
         out, err = await asyncio.wait_for(process.communicate(), 20)
-    assert out.decode().split() == ["Success"] * 3
-    assert err.decode() == ""
+    assert (out.decode().split(), err.decode()) == (["Success"] * 3, "")

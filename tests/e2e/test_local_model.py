@@ -46,6 +46,20 @@ asyncio.run(main())
 IS_KILLED = STARTS_THE_MODEL + "os.kill(os.getpid(), 9)"
 IS_KILLED_BUT_LEFT_A_COPY = STARTS_THE_MODEL + "os.fork() and os.kill(os.getpid(), 9)\ntime.sleep(5)"
 
+A_COPY_USES_IT_TOO = (
+    STARTS_THE_MODEL
+    + """
+original = provider.pid
+copy = os.fork()
+asyncio.run(main())
+assert (provider.pid == original) == bool(copy), "the copy has a model of its own, the original keeps its own"
+if copy:
+    assert os.waitpid(copy, 0)[1] == 0
+    asyncio.run(main())
+    assert provider.pid == original, "the copy's end leaves the original's model alone"
+"""
+)
+
 
 @pytest.fixture(scope="session", autouse=True)
 def _installed() -> None:
@@ -279,6 +293,13 @@ def test_a_provider_that_nobody_closed_keeps_no_process_alive() -> None:
     done = run(STARTS_THE_MODEL)
     assert (done.returncode, done.stderr) == (0, "")
     assert is_gone(int(done.stdout), within_seconds=2)
+
+
+@reads_proc
+def test_a_forked_copy_leaves_the_original_its_model() -> None:
+    """Two processes after a fork are two providers: neither talks to the other's child or ends it."""
+    done = run(A_COPY_USES_IT_TOO)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.asyncio

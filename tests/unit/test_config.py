@@ -140,6 +140,12 @@ def test_a_wrong_duration_is_named_with_what_would_be_right(written: object) -> 
     assert "a duration in seconds above 0, at most 86400 (such as 250ms, 15s, 2m or 1h) is needed" in str(error)
 
 
+def test_a_number_beyond_writing_is_named_without_being_written() -> None:
+    """A number of thousands of digits is refused; the error does not try to show it."""
+    error = fault(routing={"max_waiting": 10**5000})
+    assert (error.key, error.value) == ("routing.max_waiting", "a number of 16610 bits")
+
+
 @pytest.mark.parametrize("written", ["15s", "50%", "1.5", 1.5, 1.0, True, 0, "0", "1e-3", "2B"], ids=short)
 def test_a_wrong_count_is_named_with_what_would_be_right(written: object) -> None:
     """A count is whole and in its range, in no other unit."""

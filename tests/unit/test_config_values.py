@@ -56,8 +56,8 @@ def test_a_variable_is_put_in_its_place(written: str, value: str) -> None:
 
 def test_a_variable_may_hold_a_number() -> None:
     """What a variable holds is read by the key it stands under."""
-    config = read({"rpm": "${RPM}", "connect": "${T:-250ms}"}, {"RPM": "1k"})
-    assert (config.providers["a"].rpm, config.providers["a"].connect) == (1000, 0.25)
+    config = read({"rpm": "${RPM}", "bulkhead": "${N:-7}"}, {"RPM": "1k"})
+    assert (config.providers["a"].rpm, config.providers["a"].bulkhead) == (1000, 7)
 
 
 def test_an_empty_default_is_no_key() -> None:
@@ -158,3 +158,11 @@ def test_an_error_shows_no_secret(provider: Any) -> None:
     with pytest.raises(ConfigurationError) as caught:
         RouterConfig.from_mapping(wrong, environ={"SECRET": KEY})
     assert KEY not in f"{caught.value} {caught.value!r} {vars(caught.value)}"
+
+
+@pytest.mark.parametrize("provider", [{"api_key": [20261121]}, {"headers": {"x": 20261121}}])
+def test_an_error_shows_no_secret_that_is_a_number(provider: dict[str, Any]) -> None:
+    """A key that is a number in Python is refused, and not shown either."""
+    with pytest.raises(ConfigurationError, match="text is needed") as caught:
+        read(provider)
+    assert "20261121" not in f"{caught.value} {vars(caught.value)}"

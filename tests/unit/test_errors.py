@@ -78,7 +78,9 @@ def test_the_tree_says_whose_fault_it_was(kind: type[Exception], parent: type[Ex
     assert kind.__bases__ == (parent,)
 
 
-@pytest.mark.parametrize("again", [lambda e: pickle.loads(pickle.dumps(e)), copy.copy, copy.deepcopy], ids=["pickle", "copy", "deepcopy"])
+@pytest.mark.parametrize(
+    "again", [lambda e: pickle.loads(pickle.dumps(e)), copy.copy, copy.deepcopy], ids=["pickle", "copy", "deepcopy"]
+)
 @pytest.mark.parametrize("error", samples(), ids=lambda error: type(error).__name__)
 def test_an_error_survives_the_way_to_another_process(
     error: SmartRouterError, again: Callable[[SmartRouterError], SmartRouterError]

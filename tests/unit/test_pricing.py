@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from datetime import datetime, tzinfo
 
 import pytest
 from genai_prices import Usage as ListUsage
@@ -83,6 +84,21 @@ def test_a_known_price_is_per_million_tokens() -> None:
     assert (price.input, price.output) == (0.15, 0.6)
     assert cost_usd("openai", "gpt-4o-mini", Usage(1_000_000, 1_000_000)) == pytest.approx(0.75)
     assert estimate("openai", "gpt-4o-mini", 1_000_000, 1_000_000) == pytest.approx(0.75)
+
+
+def test_a_price_that_depends_on_the_hour_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same call costs more at a provider's busy hours, also when it was priced in the quiet ones before."""
+
+    def cost_at(hour: int) -> float | None:
+        class Then(datetime):
+            @classmethod
+            def now(cls, tz: tzinfo | None = None) -> Then:
+                return cls(2026, 11, 21, hour, tzinfo=tz)
+
+        monkeypatch.setattr("genai_prices.types.datetime", Then)
+        return cost_usd("deepseek", "deepseek-chat", Usage(1_000_000, 0))
+
+    assert (cost_at(20), cost_at(12), cost_at(20)) == (0.135, 0.27, 0.135)
 
 
 def test_a_missing_part_of_a_price_makes_the_cost_unknown() -> None:

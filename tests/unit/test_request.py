@@ -119,7 +119,7 @@ def test_the_body_goes_out_as_it_came_but_for_its_model() -> None:
     request = peek("chat", given)
     sent = json.loads(request.payload("gpt-x"))
     assert sent == {**given, "model": "gpt-x"}
-    assert list(sent)[0] == "model"
+    assert next(iter(sent)) == "model"
     assert json.dumps(given) == before
     assert "Zoë".encode() in request.payload("gpt-x")
 
@@ -209,7 +209,10 @@ IMAGE = {"role": "user", "content": [{"type": "text", "text": "?"}, {"type": "im
         ({"messages": [{"role": "user", "content": [{"type": "image"}]}]}, {"images"}),
         ({"messages": [{"role": "user", "content": [{"type": "input_image"}]}]}, {"images"}),
         ({"messages": [{"role": "user", "content": ["image", {"type": "text"}]}]}, set()),
-        ({"messages": [IMAGE], "tools": [{}], "response_format": {"type": "json_schema"}}, {"tools", "images", "schema"}),
+        (
+            {"messages": [IMAGE], "tools": [{}], "response_format": {"type": "json_schema"}},
+            {"tools", "images", "schema"},
+        ),
     ],
 )
 def test_needs_are_read_from_the_body(more: dict[str, Any], needs: set[str]) -> None:
@@ -342,3 +345,23 @@ def test_a_fresh_report_has_done_nothing() -> None:
     assert other.attempts == []
     assert not other.complete
     assert other.target is None
+
+
+@pytest.mark.parametrize(
+    ("more", "things"),
+    [
+        ({}, set()),
+        ({"container": "c1"}, {"c1"}),
+        ({"container": {"id": "c2", "skills": []}}, {"c2"}),
+        ({"container": {"skills": []}}, set()),
+        ({"container": 5}, set()),
+        ({"messages": [{"role": "user", "content": [{"type": "file", "file": {"file_id": "f1"}}]}]}, {"f1"}),
+        ({"messages": [{"role": "user", "content": [{"type": "document", "source": {"file_id": "f2"}}]}]}, {"f2"}),
+        ({"messages": [{"role": "user", "content": [{"type": "file", "file": {"file_data": "x"}}, "text"]}]}, set()),
+        ({"messages": [{"role": "user", "content": [{"type": "file", "file": {"file_id": 5}}]}]}, set()),
+        ({"messages": HELLO, "file": {"file_id": "f3"}}, set()),
+    ],
+)
+def test_things_kept_at_a_provider_are_read_from_the_body(more: dict[str, Any], things: set[str]) -> None:
+    """Containers and uploaded files: only who made them knows them."""
+    assert peek("chat", body(**more)).state_ids == things

@@ -8,15 +8,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from smart_model_router_providers.fault.errors import error_body
 from smart_model_router_providers.fault.ledger import Ending, Ledger, RecordedRequest, masked
-from smart_model_router_providers.fault.replies import (
-    BadQuestion,
-    Dialect,
-    Question,
-    error_body,
-    models,
-    read_question,
-)
+from smart_model_router_providers.fault.question import BadQuestion, Dialect, Question, read_question
+from smart_model_router_providers.fault.replies import models
 from smart_model_router_providers.fault.script import Decision, RunningScript, Script
 from smart_model_router_providers.fault.steps import Step, play, whole
 

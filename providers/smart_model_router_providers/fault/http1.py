@@ -9,18 +9,16 @@ import struct
 from collections.abc import Callable, Mapping
 from email.utils import formatdate
 from functools import lru_cache
-from http import HTTPStatus
 from typing import Protocol, cast
 
 from smart_model_router_providers.fault.backend import Exchange
+from smart_model_router_providers.fault.errors import PHRASES, error_body
 from smart_model_router_providers.fault.ledger import Ending
-from smart_model_router_providers.fault.replies import error_body
 from smart_model_router_providers.fault.steps import Data, End, Head, Wait, whole
 
 MOST_HEAD_BYTES = 65_536
 MOST_BODY_BYTES = 64 * 1024 * 1024
 LINGER_NOT = struct.pack("ii", 1, 0)  # SO_LINGER with zero seconds turns a close into a reset
-PHRASES = {status.value: status.phrase for status in HTTPStatus}
 
 
 class Service(Protocol):

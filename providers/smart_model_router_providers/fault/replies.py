@@ -1,4 +1,4 @@
-"""Good answers, errors and pings in each dialect, as the bytes a provider sends."""
+"""Good answers in each dialect, as the bytes a provider sends."""
 
 from __future__ import annotations
 
@@ -8,49 +8,17 @@ import json
 import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from http import HTTPStatus
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
-Dialect = Literal["chat", "messages", "responses", "embeddings"]
+from smart_model_router_providers.fault.question import Dialect, Question
 
-CHARACTERS_PER_TOKEN = 4
-ECHOED_CHARACTERS = 200  # a 10 MB prompt is not sent back
 CREATED = 1_763_683_200  # one fixed stamp: the same seed gives the same bytes
 EMBEDDING_DIMENSIONS = 8
 EVENT_STREAM = "text/event-stream; charset=utf-8"
 JSON = "application/json"
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What a good answer depends on: `number` counts the calls of a server, `text` is what will be said."""
-
-    dialect: Dialect
-    model: str
-    stream: bool
-    number: int
-    text: str
-    prompt_tokens: int
-    finish: Literal["stop", "length"] = "stop"
-    include_usage: bool = False
-    body: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def pieces(self) -> list[str]:
-        """The answer's text, token by token."""
-        return [self.text[at : at + CHARACTERS_PER_TOKEN] for at in range(0, len(self.text), CHARACTERS_PER_TOKEN)]
-
-    @property
-    def completion_tokens(self) -> int:
-        """As many as there are pieces."""
-        return _tokens(len(self.text))
-
-    @property
-    def total_tokens(self) -> int:
-        """Prompt and completion."""
-        return self.prompt_tokens + self.completion_tokens
+PING = b'event: ping\ndata: {"type": "ping"}\n\n'
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,66 +32,6 @@ class Answer:
     opening: tuple[bytes, ...]
     content: tuple[bytes, ...]
     closing: tuple[bytes, ...]
-
-
-class BadQuestion(ValueError):
-    """The body is no request of its dialect; the message says why."""
-
-
-def read_question(dialect: Dialect, body: Mapping[str, Any], *, number: int, say: Callable[[str], str]) -> Question:
-    """Read the few facts an answer depends on; `say` makes the answer's text of the last user message."""
-    model = body.get("model")
-    if not isinstance(model, str) or not model:
-        raise BadQuestion("model: a model name is needed")
-    prompt = "messages" if dialect in ("chat", "messages") else "input"
-    asked = body.get(prompt)
-    if not asked or not isinstance(asked, (str, list)) or (prompt == "messages" and isinstance(asked, str)):
-        raise BadQuestion(f"{prompt}: a non-empty list is needed")
-    size = _length(body.get("system")) + _length(body.get("instructions")) + _length(asked)
-    question = Question(dialect, model, body.get("stream") is True, number, "", _tokens(size) or 1, body=body)
-    if dialect == "embeddings":
-        return replace(question, stream=False)
-    text, finish = say(_last_user_text(asked)[:ECHOED_CHARACTERS]), question.finish
-    most = next((body[k] for k in _CAPS if isinstance(body.get(k), int) and body[k] > 0), None)
-    if most is not None and _tokens(len(text)) > most:
-        text, finish = text[: most * CHARACTERS_PER_TOKEN], "length"
-    options = body.get("stream_options")
-    usage = isinstance(options, Mapping) and options.get("include_usage") is True
-    return replace(question, text=text, finish=finish, include_usage=usage)
-
-
-_CAPS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
-
-
-def _tokens(characters: int) -> int:
-    return math.ceil(characters / CHARACTERS_PER_TOKEN)
-
-
-def _length(value: object) -> int:
-    """How many characters of text are in a prompt, whatever its shape; a token number counts as one token."""
-    if isinstance(value, str):
-        return len(value)
-    if isinstance(value, int):
-        return CHARACTERS_PER_TOKEN
-    if isinstance(value, Mapping):
-        return _length(value.get("content")) + _length(value.get("text"))
-    return sum(map(_length, value)) if isinstance(value, list) else 0
-
-
-def _last_user_text(asked: str | list[Any]) -> str:
-    if isinstance(asked, str):
-        return asked
-    for message in reversed(asked):
-        if isinstance(message, Mapping) and message.get("role") == "user":
-            return _text(message.get("content"))
-    return ""
-
-
-def _text(content: object) -> str:
-    if isinstance(content, str):
-        return content
-    parts = content if isinstance(content, list) else []
-    return "".join(part["text"] for part in parts if isinstance(part, Mapping) and isinstance(part.get("text"), str))
 
 
 def dumps(value: object) -> bytes:
@@ -214,7 +122,7 @@ def _messages(question: Question) -> Answer:
     )
     return Answer(
         stream=True,
-        opening=(_named({"type": "message_start", "message": start}), _named(block), ping("messages")),
+        opening=(_named({"type": "message_start", "message": start}), _named(block), PING),
         content=tuple(before + dumps(piece) + b"}}\n\n" for piece in question.pieces),
         closing=(
             _named({"type": "content_block_stop", "index": 0}),
@@ -323,8 +231,6 @@ _ANSWERS: Mapping[Dialect, Callable[[Question], Answer]] = MappingProxyType(
     {"chat": _chat, "messages": _messages, "responses": _responses, "embeddings": _embeddings}
 )
 
-# ----------------------------------------------------------------------------------------------------- errors
-
 _EMPTY_LISTS: Mapping[Dialect, str] = MappingProxyType(
     {"chat": "choices", "messages": "content", "responses": "output", "embeddings": "data"}
 )
@@ -334,62 +240,6 @@ def without_choices(question: Question) -> bytes:
     """A whole answer whose list of results is empty."""
     parts = answer(replace(question, stream=False))
     return dumps({**json.loads(b"".join(parts.content + parts.closing)), _EMPTY_LISTS[question.dialect]: []})
-
-
-# status -> (OpenAI's type, OpenAI's code, Anthropic's type)
-_ERRORS: Mapping[int, tuple[str, str | None, str]] = MappingProxyType(
-    {
-        400: ("invalid_request_error", None, "invalid_request_error"),
-        401: ("invalid_request_error", "invalid_api_key", "authentication_error"),
-        402: ("insufficient_quota", "insufficient_quota", "billing_error"),
-        403: ("invalid_request_error", "permission_denied", "permission_error"),
-        404: ("invalid_request_error", "model_not_found", "not_found_error"),
-        413: ("invalid_request_error", "request_too_large", "request_too_large"),
-        429: ("requests", "rate_limit_exceeded", "rate_limit_error"),
-        500: ("server_error", None, "api_error"),
-        503: ("service_unavailable_error", None, "api_error"),
-        504: ("server_error", None, "timeout_error"),
-        529: ("overloaded_error", None, "overloaded_error"),
-    }
-)
-
-
-def _error(dialect: Dialect, status: int, message: str | None) -> dict[str, Any]:
-    kind, code, anthropic = _ERRORS.get(status) or _ERRORS[400 if status < 500 else 500]
-    known = status in HTTPStatus._value2member_map_
-    said = message or (HTTPStatus(status).phrase if known else "Overloaded" if status == 529 else "Error")
-    if dialect == "messages":
-        return {"type": "error", "error": {"type": anthropic, "message": said}, "request_id": "req_fault"}
-    return {"error": {"message": said, "type": kind, "param": None, "code": code}}
-
-
-def error_body(dialect: Dialect, status: int, message: str | None = None) -> bytes:
-    """The dialect's own error object for a status; a good status says a server error."""
-    return dumps(_error(dialect, status if status >= 400 else 500, message))
-
-
-def error_frame(dialect: Dialect, body: bytes | None) -> bytes:
-    """The dialect's error inside a stream; `body` (JSON) replaces its data."""
-    if dialect == "messages":
-        return b"event: error\ndata: " + (body or dumps(_error(dialect, 529, None))) + b"\n\n"
-    if dialect == "responses":
-        event = {
-            "type": "error",
-            "code": "server_error",
-            "message": "Internal Server Error",
-            "param": None,
-            "sequence_number": 0,
-        }
-        return b"event: error\ndata: " + (body or dumps(event)) + b"\n\n"
-    return b"data: " + (body or dumps(_error(dialect, 500, None))) + b"\n\n"
-
-
-def ping(dialect: Dialect) -> bytes:
-    """The dialect's own sign of life, else an SSE comment."""
-    return b'event: ping\ndata: {"type": "ping"}\n\n' if dialect == "messages" else COMMENT
-
-
-COMMENT = b": keep-alive\n\n"
 
 
 def models(names: Sequence[str], *, anthropic: bool) -> bytes:

@@ -21,16 +21,13 @@ from smart_model_router_providers.fault.effects import (
     Stall,
     Status,
 )
+from smart_model_router_providers.fault.errors import COMMENT, error_body, error_frame, ping
+from smart_model_router_providers.fault.question import Question
 from smart_model_router_providers.fault.replies import (
-    COMMENT,
     EVENT_STREAM,
     JSON,
     Answer,
-    Question,
     answer,
-    error_body,
-    error_frame,
-    ping,
     without_choices,
 )
 

@@ -134,11 +134,11 @@ def _check_aliases(config: RouterConfig) -> None:
             raise ConfigurationError(spelled(path), alias, "a name or a pattern is needed")
         if alias in config.models:
             raise ConfigurationError(spelled(path), alias, "a name that is not yet that of a model is needed")
-        passed = patterns.chain(goal, config.models, config.aliases)
+        passed = patterns.chain(alias, config.models, config.aliases)
         if passed[-1] in config.models:
             continue
         if passed[-1] in passed[:-1]:
-            circle = " -> ".join([alias, *passed])
+            circle = " -> ".join(passed)
             raise ConfigurationError(spelled(path), goal, f"an alias that leads to a model, not in a circle ({circle})")
         raise _unknown(path, passed[-1], "a model or another alias", config.names)
 

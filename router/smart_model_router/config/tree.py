@@ -39,7 +39,7 @@ class ProviderConfig(Options):
 
     Each key in `api_key` is a credential, and each credential makes a target of its own. `drop_params` are fields
     of the body that this provider does not take. `bulkhead` is how many calls may be in flight, `rpm` and `tpm`
-    are requests and tokens a minute of each target, `connect` is in seconds.
+    are requests and tokens a minute of each target.
     """
 
     kind: str
@@ -53,7 +53,6 @@ class ProviderConfig(Options):
     region: str | None = None
     rpm: Count | None = None
     tpm: Count | None = None
-    connect: Seconds | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

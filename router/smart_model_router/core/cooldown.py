@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 from annotated_types import Interval
 
+from smart_model_router.core.clearing import Clearing
 from smart_model_router.core.options import DAY, Count, Options, Seconds
 from smart_model_router.outcome import Category, CooldownRule, Failure, FailureClass, Refusal, Wait
 
@@ -80,6 +81,7 @@ class Cooldown:
         "_advice_began",
         "_advice_until",
         "_auth_failures",
+        "_clearing",
         "_config",
         "_cooldowns",
         "_guesses",
@@ -108,6 +110,7 @@ class Cooldown:
         self._overloads = 0
         self._auth_failures = 0
         self._last_success: float | None = None
+        self._clearing = Clearing()
         self._returning = self._must_prove = self._must_prove_unless_alive = False
         self.on_trial = 0
         """Calls in flight that were let through on probation: at most one (the gate counts)."""
@@ -151,12 +154,14 @@ class Cooldown:
         roll: float,
         paced: bool,
         advise: bool,
+        expected: float | None = None,
         honour_hints: bool = True,
     ) -> Rest | None:
         """A call ended with `failure`; what rest follows, None when none begins or moves.
 
         `sent_seq` orders calls by the time they were sent. `paced` says that a known bucket paces the return from
-        a wait. `advise` is False while a breaker that is not CLOSED decides among advice.
+        a wait, `expected` after how many seconds the exhausted window ends, when that is known. `advise` is False while
+        a breaker that is not CLOSED decides among advice.
         """
         policy = failure.failure_class.policy
         if policy.category is Category.CALLER:
@@ -170,23 +175,26 @@ class Cooldown:
         elif hint is not None:
             law = self._take_hint(hint, sent_seq, now, paced)
         elif policy.cooldown is CooldownRule.LAW:
-            law = self._guess(admitted_at, sent_seq, now, roll, paced, honour_hints)
+            law = self._guess(admitted_at, sent_seq, now, roll, paced, expected, honour_hints)
         return law or advice
 
     def succeeded(self, admitted_at: float, now: float) -> bool:
         """A call succeeded; True when it ended the spell a rest began (statistics start afresh)."""
         self._last_success = now
+        self._clearing.admitted(admitted_at)
         self._streak = self._guesses = self._overloads = self._auth_failures = 0
         self._successes += 1
         if self._successes >= self._config.success_count_to_clear:
             self._cooldowns = 0
+        if not self._returning:  # nothing rests: every rest begins a return
+            return False
         if self._advice_until and admitted_at >= self._advice_began:
             self._advice_until = 0.0
         for reason, law in list(self._laws.items()):
             if admitted_at > law.began:
                 del self._laws[reason]
         self._settle_rests()
-        if not self._returning or self._laws or self._advice_until:
+        if self._laws or self._advice_until:
             return False
         self._forget_return()
         return True
@@ -261,18 +269,31 @@ class Cooldown:
         return self._bind("wait", until, sent_seq, now, True, "paced" if paced else "on_probation_unless_alive")
 
     def _guess(
-        self, admitted_at: float, sent_seq: int, now: float, roll: float, paced: bool, ladder: bool
+        self,
+        admitted_at: float,
+        sent_seq: int,
+        now: float,
+        roll: float,
+        paced: bool,
+        expected: float | None,
+        ladder: bool,
     ) -> Rest | None:
+        """No word from the provider: the window's end, else what it took before, else the ladder."""
         known = self._laws.get("wait")
         if known is not None and admitted_at <= known.began:
             return None  # one wave of refusals is one rung
         self._guesses += 1
+        clear_after = self._clearing.refused(now)
+        believed = expected if expected is not None else clear_after
         rung = self._guesses - 1 if ladder else self._guesses - 1 + len(LADDER)
-        if rung < len(LADDER):
+        if ladder and rung == 0 and believed is not None:
+            seconds = max(believed, _HINT_FLOOR) * (1 + _LADDER_SPREAD * roll)
+        elif rung < len(LADDER):
             seconds = LADDER[rung] * (1 + _LADDER_SPREAD * roll)
         else:
             config = self._config
             seconds = _grown(config.rate_limit, config.multiplier, rung - len(LADDER), config.cap)
+        self._clearing.waits(now + seconds)
         returns: _Return = "paced" if paced else "on_probation_unless_alive"
         return self._bind("wait", now + seconds, sent_seq, now, False, returns)
 

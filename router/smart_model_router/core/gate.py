@@ -18,7 +18,15 @@ from smart_model_router.core.offline import Connectivity
 from smart_model_router.core.options import Options, Seconds
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker, Reservation
 from smart_model_router.core.throttle import AdaptiveThrottle, ThrottleConfig
-from smart_model_router.outcome import BreakerCount, Failure, FailureClass, Refusal, Usage
+from smart_model_router.outcome import (
+    NO_READING,
+    BreakerCount,
+    Failure,
+    FailureClass,
+    LimitReading,
+    Refusal,
+    Usage,
+)
 
 Kind = Literal["whole", "stream", "transport"]
 _EMPTIES = 3
@@ -253,13 +261,18 @@ class Gate:
         return self._operate(now, "isolate")
 
     def close(self, now: float) -> tuple[Moved, ...]:
-        """The operator's yes: breakers closed, every rest forgotten."""
+        """The operator's yes: breakers closed, the provider's too, every rest forgotten."""
         self.cooldown.clear()
         self.credential.clear()
         self.limits.release(now)
         self._slow_start_at = None
         self.provider.throttle.reset()
-        return self._operate(now, "close")
+        moved = self._operate(now, "close")
+        reconnected = self.provider.transport.close(now)
+        if reconnected is None:
+            return moved
+        self.provider.connectivity.moved(self.provider.name, False, now)
+        return (*moved, Moved("transport", reconnected))
 
     def free_share(self, now: float) -> float:
         """Free capacity in [0, 1]: the least of free slots, requests and tokens, as shares."""
@@ -313,7 +326,7 @@ class Gate:
             breaker,
             permit,
             transport,
-            self.limits.reserve(cost, now),
+            self.limits.reserve(cost, now, self.provider.sequence),
             now,
             self.provider.sequence,
             stream,
@@ -428,6 +441,10 @@ class Lease:
         """Whether everything was given back."""
         return self._settled
 
+    def heard(self, reading: LimitReading, now: float) -> None:
+        """The head of the answer is there: what it says of the limits counts at once, however long the rest takes."""
+        self._gate.limits.update(reading, self.sequence, now, sent_at=self.admitted_at)
+
     def prove(self, now: float) -> Settlement:
         """A streaming call has delivered enough to count as a success; a later cut is the closed breaker's."""
         if self._settled or self._proven or not self.probe:
@@ -449,18 +466,21 @@ class Lease:
         now: float,
         *,
         usage: Usage | None = None,
+        reading: LimitReading = NO_READING,
         roll: float = 0.0,
         slow: bool = False,
     ) -> Settlement:
         """Give everything back with a verdict: `failure` is None for a success. A second call changes nothing.
 
-        `slow` marks a success that took longer than `slow_call` allows. `roll` in [0, 1) spreads waits.
+        `reading` is what a whole answer's headers said of the limits; a failure brings its own. `slow` marks a success
+        that took longer than `slow_call` allows. `roll` in [0, 1) spreads waits.
         """
         if self._settled:
             return _NOTHING
         self._settled = True
         gate, provider = self._gate, self._gate.provider
         gate.limits.settle(self._reservation, usage, now, sent=self.sent)
+        self.heard(reading if failure is None else failure.reading, now)
         self._count(failure, now)
         provider.bulkhead.leave()
         gate.in_flight -= 1
@@ -517,8 +537,9 @@ class Lease:
         gate = self._gate
         offline = gate.provider.remote and gate.provider.connectivity.offline  # it is us, not them
         owner = gate.credential if failure.credential_wide else gate.cooldown
-        # Fewer at once, not later: no bucket is about that, and none paces the return from it.
-        paced = gate.limits.known and not (failure.wait and failure.wait.scope == "concurrency")
+        # Fewer at once, or a provider without capacity: no bucket is about that, and none paces the return from it.
+        rate = failure.failure_class is FailureClass.RATE_LIMITED
+        paced = rate and gate.limits.known and not (failure.wait and failure.wait.scope == "concurrency")
         rest = owner.failed(
             failure,
             admitted_at=self.admitted_at,
@@ -526,11 +547,12 @@ class Lease:
             now=now,
             roll=roll,
             paced=paced,
+            expected=gate.limits.next_window(now) if rate and failure.wait is None else None,
             advise=self._breaker.is_closed and gate.provider.transport.is_closed and not offline,
             honour_hints=gate.config.measures.rate_limit_awareness,
         )
         if paced and rest is not None and rest.reason == "wait":
-            gate.limits.hold_until(rest.until, now)
+            gate.limits.hold_until(rest.until, now, self._reservation.cost, failure.reading)
         return rest
 
     def _reached(self, now: float) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from smart_model_router.core.options import Count, CountOrZero, Options, Ratio, Seconds, SecondsOrZero
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RoutingConfig(Options):
     """How far one request goes (routing.md section 8). Durations are seconds.
 
@@ -31,7 +31,7 @@ class RoutingConfig(Options):
     shed_to_last_resort: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class TimeoutConfig(Options):
     """Timeouts of a call in seconds.
 
@@ -52,7 +52,7 @@ class TimeoutConfig(Options):
     margin: Ratio = 0.2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PatienceConfig(Options):
     """After how many silent seconds a call that its caller gave up counts as the target's timeout."""
 

@@ -1,116 +1,234 @@
-"""The rate limits of one target: a bucket of requests and one of tokens, reserved together or not at all."""
+"""The rate limits of one key: buckets of requests and of tokens, reserved together or not at all."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from smart_model_router.core.bucket import TokenBucket
-from smart_model_router.outcome import Refusal, Usage
+from smart_model_router.core.meter import MINUTE, Cost, Meter, Outstanding, Refill
+from smart_model_router.outcome import NO_READING, LimitReading, Refusal, Usage
 
-_MINUTE = 60.0
+__all__ = ["DEFAULT_OUTPUT_TOKENS", "NO_COST", "Cost", "RateLimitTracker", "Reservation", "TokenFactor", "estimate"]
+
 DEFAULT_OUTPUT_TOKENS = 1024
 """What an answer is taken to cost when neither the caller nor experience says."""
+NO_COST = Cost(0, 0)
+
+_TELLING_PROMPT = 50
+"""Tokens. A shorter prompt is mostly JSON around it."""
+_FACTOR_ALPHA = 0.1
+_LEAST_FACTOR, _MOST_FACTOR = 0.1, 4.0
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """The estimate of one call in tokens."""
-
-    prompt_tokens: int
-    output_tokens: int
-
-    @property
-    def total(self) -> int:
-        """What the token bucket is asked for."""
-        return self.prompt_tokens + self.output_tokens
-
-
-def estimate(prompt_bytes: int, max_tokens: int | None, output_p95: int | None, *, counts_max_tokens: bool) -> Cost:
+def estimate(
+    prompt_bytes: int,
+    max_tokens: int | None,
+    output_p95: int | None,
+    *,
+    counts_max_tokens: bool,
+    factor: float = 1.0,
+) -> Cost:
     """What a call will probably cost: a token per 4 bytes of prompt; of the answer what is usual, at most the cap.
 
-    Providers of a family that counts `max_tokens` charge the whole cap at admission.
+    `factor` corrects the prompt by what the model family was seen to count (TokenFactor). Providers of a family
+    that counts `max_tokens` charge the whole cap at admission.
     """
-    prompt = -(-prompt_bytes // 4)
+    prompt = math.ceil(prompt_bytes / 4 * factor)
     usual = output_p95 if output_p95 is not None else DEFAULT_OUTPUT_TOKENS
     if max_tokens is None:
         return Cost(prompt, usual)
     return Cost(prompt, max_tokens if counts_max_tokens else min(max_tokens, usual))
 
 
+class TokenFactor:
+    """How many tokens a model family counts for 4 bytes of prompt, learned from usage; 1 until then."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value = 1.0
+
+    def learn(self, estimated: int, counted: int) -> None:
+        """A prompt that was estimated with the present factor turned out to be `counted` tokens.
+
+        Short prompts are mostly brackets, and what is far off is no text (pictures): neither says anything.
+        """
+        if estimated < _TELLING_PROMPT or counted <= 0:
+            return
+        seen = self.value * counted / estimated
+        if _LEAST_FACTOR <= seen <= _MOST_FACTOR:
+            self.value += _FACTOR_ALPHA * (seen - self.value)
+
+
 @dataclass(eq=False, slots=True)
 class Reservation:
     """What one admitted call holds; settled once."""
 
-    tokens: int
+    cost: Cost
+    sent_seq: int
+    charged: tuple[tuple[Meter, int], ...]
     settled: bool = False
+
+    @property
+    def tokens(self) -> int:
+        """What it took from the bucket of tokens a minute."""
+        return next((amount for meter, amount in self.charged if meter.name == "tokens"), 0)
 
 
 class RateLimitTracker:
-    """Requests and tokens per minute; None is not limited by us."""
+    """The limits of one key of a provider: requests and tokens per minute, and whatever else it speaks of.
 
-    __slots__ = ("requests", "tokens")
+    Without `rpm` and `tpm` nothing is limited until the provider's answers say what is. `refill` is what is believed
+    of them before they show it; `factor` is shared by the models of a family. `learns` False keeps to the owner's
+    figures.
+    """
 
-    def __init__(self, rpm: float | None = None, tpm: float | None = None) -> None:
-        self.requests = TokenBucket(rpm, rpm / _MINUTE) if rpm else None
-        self.tokens = TokenBucket(tpm, tpm / _MINUTE) if tpm else None
+    __slots__ = ("_learns", "_meters", "_open", "_refill", "factor")
+
+    def __init__(
+        self,
+        rpm: float | None = None,
+        tpm: float | None = None,
+        *,
+        refill: Refill = "continuous",
+        factor: TokenFactor | None = None,
+        learns: bool = True,
+    ) -> None:
+        configured = {"requests": rpm, "tokens": tpm}
+        self._meters = {name: Meter(name, most, configured=True) for name, most in configured.items() if most}
+        self._open: dict[Reservation, None] = {}
+        self._refill = refill
+        self._learns = learns
+        self.factor = factor or TokenFactor()
 
     @property
     def known(self) -> bool:
         """Whether a bucket paces this target."""
-        return self.requests is not None or self.tokens is not None
+        return bool(self._meters)
+
+    @property
+    def buckets(self) -> Mapping[str, TokenBucket]:
+        """Every bucket by name; one of a window other than a minute names that too (`requests/86400`)."""
+        return {name: meter.bucket for name, meter in self._meters.items()}
+
+    @property
+    def requests(self) -> TokenBucket | None:
+        """The bucket of requests per minute, when there is one."""
+        return self._bucket("requests")
+
+    @property
+    def tokens(self) -> TokenBucket | None:
+        """The bucket of tokens per minute, when there is one."""
+        return self._bucket("tokens")
 
     def refusal(self, cost: Cost, now: float, ahead: tuple[int, int] = (0, 0)) -> Refusal | None:
         """Why `cost` cannot be reserved at `now`; `retry_at` is exact. Changes nothing.
 
-        `ahead` are the requests and tokens that older waiters will take first.
+        `ahead` are the requests and tokens that older waiters will take first. The least bucket binds.
         """
-        if self.tokens is not None and cost.prompt_tokens > self.tokens.capacity:
-            return Refusal("too_large")
-        tokens_due = now if self.tokens is None else self.tokens.due_at(self._charge(cost) + ahead[1], now)
-        if self.requests is not None and (due := self.requests.due_at(1 + ahead[0], now)) > now:
-            return Refusal("requests", max(due, tokens_due))
-        return Refusal("tokens", tokens_due) if tokens_due > now else None
+        reason, due = "tokens", now
+        for meter in self._meters.values():
+            if meter.too_small_for(cost):
+                return Refusal("too_large")
+            before = ahead[0] if meter.counted == "requests" else ahead[1] if meter.counted == "total" else 0
+            due_here = meter.bucket.due_at(meter.charge(cost) + before, now)
+            if due_here > now and meter.counted == "requests":
+                reason = "requests"
+            due = max(due, due_here)
+        return Refusal(reason, due) if due > now else None
 
-    def reserve(self, cost: Cost, now: float) -> Reservation:
-        """Take what `cost` estimates; the gate asked `refusal` first, in the same breath."""
-        tokens = self._charge(cost)
-        if self.requests is not None:
-            self.requests.take(1, now)
-        if self.tokens is not None:
-            self.tokens.take(tokens, now)
-        return Reservation(tokens)
+    def reserve(self, cost: Cost, now: float, sent_seq: int = 0) -> Reservation:
+        """Take what `cost` estimates; the gate asked `refusal` first, in the same breath.
+
+        `sent_seq` numbers the calls of the key in the order they are sent.
+        """
+        charged = tuple((meter, meter.charge(cost)) for meter in self._meters.values())
+        for meter, amount in charged:
+            meter.bucket.take(amount, now)
+        reservation = Reservation(cost, sent_seq, charged)
+        self._open[reservation] = None
+        return reservation
 
     def settle(self, reservation: Reservation, usage: Usage | None, now: float, *, sent: bool) -> None:
         """Correct the estimate by real usage: a refund, or debt. A call that was never sent costs nothing."""
         if reservation.settled:
             return
         reservation.settled = True
-        if not sent and self.requests is not None:
-            self.requests.give_back(1, now)
-        if self.tokens is None:
-            return
-        if not sent:
-            self.tokens.give_back(reservation.tokens, now)
-        elif usage is not None:
-            self.tokens.give_back(reservation.tokens - usage.total_tokens, now)
+        del self._open[reservation]
+        for meter, amount in reservation.charged:
+            if not sent:
+                meter.bucket.give_back(amount, now)
+            elif usage is not None:
+                meter.bucket.give_back(amount - meter.used(usage), now)
+        if usage is not None:
+            self.factor.learn(reservation.cost.prompt_tokens, usage.prompt_tokens)
 
-    def hold_until(self, instant: float, now: float) -> None:
-        """The provider named an instant: nothing is there before it, and the rate fills the buckets after it."""
-        for bucket in (self.requests, self.tokens):
-            if bucket is not None:
-                bucket.empty_until(instant, now)
+    def update(self, reading: LimitReading, sent_seq: int, now: float, *, sent_at: float | None = None) -> None:
+        """What an answer said of the limits, after every answer: levels, capacities, and how they refill.
+
+        `sent_seq` is the answered call's number, `sent_at` the instant it was sent (None: just now). Whole answers are
+        settled before; what is still open counts as not seen by the provider where that is the safe side.
+        """
+        if not self._learns:
+            return
+        for bucket in reading.buckets:
+            long = bucket.window_seconds is not None and bucket.window_seconds != MINUTE
+            key = f"{bucket.name}/{bucket.window_seconds:g}" if long else bucket.name
+            meter = self._meters.get(key)
+            if meter is not None:
+                begun = now if sent_at is None else sent_at
+                meter.learn(bucket, self._outstanding(meter, sent_seq), sent_seq=sent_seq, sent_at=begun, now=now)
+            elif bucket.limit is not None:
+                meter = Meter(bucket.name, bucket.limit, bucket.window_seconds or MINUTE)
+                meter.begin(bucket, self._outstanding(meter, sent_seq), self._refill, now)
+                self._meters[key] = meter
+
+    update_from_headers = update
+    """The name it has in the founding documents."""
+
+    def hold_until(self, instant: float, now: float, cost: Cost = NO_COST, reading: LimitReading = NO_READING) -> None:
+        """The provider refused a call and named an instant: nothing is there before it, and the rate fills up after.
+
+        What was refused (`cost`) fits at the instant itself. When the refusal's `reading` says which buckets are
+        exhausted, the others are left alone.
+        """
+        exhausted = {bucket.name for bucket in reading.buckets if bucket.remaining == 0}
+        exhausted &= {meter.name for meter in self._meters.values()}
+        for meter in self._meters.values():
+            if not exhausted or meter.name in exhausted:
+                meter.bucket.empty_until(instant, now, keep=meter.charge(cost))
 
     def release(self, now: float) -> None:
         """Forget the instant a provider named."""
-        for bucket in (self.requests, self.tokens):
-            if bucket is not None:
-                bucket.release(now)
+        for meter in self._meters.values():
+            meter.bucket.release(now)
+
+    def next_window(self, now: float) -> float | None:
+        """Seconds until the exhausted window of this key ends, None when it has none.
+
+        A provider with windows that has not told when they end is taken to end one within a minute.
+        """
+        windows = [m.bucket for m in self._meters.values() if m.bucket.window == MINUTE]
+        fullness = [(b.level(now) / b.capacity, b.resets_at or now) for b in windows]
+        if fullness:
+            return min(fullness)[1] - now
+        return MINUTE if self._refill == "window" else None
 
     def free_share(self, now: float) -> float:
-        """The fuller of doubts: the least level / capacity of the two, in [0, 1]."""
-        shares = [b.level(now) / b.capacity for b in (self.requests, self.tokens) if b is not None]
+        """The fuller of doubts: the least level / capacity of all, in [0, 1]."""
+        shares = [m.bucket.level(now) / m.bucket.capacity for m in self._meters.values()]
         return max(0.0, min([1.0, *shares]))
 
-    def _charge(self, cost: Cost) -> int:
-        """An answer longer than the bucket is asked for all it can hold; the rest becomes debt."""
-        return cost.total if self.tokens is None else min(cost.total, int(self.tokens.capacity))
+    def _bucket(self, name: str) -> TokenBucket | None:
+        meter = self._meters.get(name)
+        return None if meter is None else meter.bucket
+
+    def _outstanding(self, meter: Meter, sent_seq: int) -> Outstanding:
+        everyone = later = 0
+        for reservation in self._open:
+            amount = meter.charge(reservation.cost)
+            everyone += amount
+            later += amount if reservation.sent_seq > sent_seq else 0
+        return Outstanding(everyone, later)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import assert_never
 
 from smart_model_router.outcome import EventKind, Failure, FailureClass, StreamEvent, Usage
 
@@ -72,6 +73,8 @@ class StreamGuard:
                     return (event,)
                 self._held.append(event)
                 return ()
+            case never:
+                assert_never(never)
 
     def end(self) -> tuple[StreamEvent, ...]:
         """The transport ended (or lingered too long after the finish reason); return what is still to be delivered."""

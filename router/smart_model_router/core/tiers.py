@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import get_args
 
 from smart_model_router.core.selection.base import Candidate
 from smart_model_router.errors import InvalidRequest
 from smart_model_router.outcome import Refusal
 from smart_model_router.request import Dialect, Need, RouteRequest, Target
+
+_NEEDS: tuple[Need, ...] = get_args(Need)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +50,7 @@ class Tier:
     targets: tuple[TargetFacts, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Ladder:
     """What one public model name stands for."""
 
@@ -53,6 +58,14 @@ class Ladder:
     tiers: tuple[Tier, ...]
     last_resort: tuple[TargetFacts, ...] = ()
     strategy: str = "health"
+    plans: dict[_Shape, Plan] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Plans made before, by everything they depend on: most requests are like another one (see `_shape`)."""
+
+    @cached_property
+    def least_context(self) -> float:
+        """Tokens of prompt that every target takes; infinity when none is known to have a limit."""
+        everyone = [*(facts for tier in self.tiers for facts in tier.targets), *self.last_resort]
+        return min((f.context_tokens for f in everyone if f.context_tokens is not None), default=math.inf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +106,9 @@ def plan(
     degrade: bool = True,
 ) -> Plan:
     """Who may serve `request`. Raises InvalidRequest for a tier the ladder does not have."""
+    shape = _shape(request, ladder, allow_escalation, degrade)
+    if shape is not None and (known := ladder.plans.get(shape)) is not None:
+        return known
     names = [tier.name for tier in ladder.tiers]
     asked = request.tier if request.tier is not None else names[0]
     if asked not in names:
@@ -100,9 +116,8 @@ def plan(
     at = names.index(asked)
     higher = tuple(reversed(ladder.tiers[:at])) if allow_escalation else ()
     tiers = (ladder.tiers[at], *ladder.tiers[at + 1 :], *higher) if degrade else (ladder.tiers[at],)
-    wanted = _Wanted(
-        request, ladder.tiers[at].targets[0].embedding_space, _makers(request, ladder, made_by), estimate_usd
-    )
+    space = ladder.tiers[at].targets[0].embedding_space
+    wanted = _Wanted(request, request.needs, space, _makers(request, ladder, made_by), estimate_usd)
     left_out: list[tuple[str, Refusal]] = []
     kept = []
     for tier in tiers:
@@ -112,12 +127,28 @@ def plan(
     resort, out = _able(ladder.last_resort, wanted) if degrade else ((), [])
     left_out += out
     first = next((facts.id for tier in kept for facts in tier.targets), None)
-    return Plan(asked, tuple(kept), resort, tuple(left_out), first, frozenset(tier.name for tier in higher))
+    made = Plan(asked, tuple(kept), resort, tuple(left_out), first, frozenset(tier.name for tier in higher))
+    if shape is not None:
+        ladder.plans[shape] = made
+    return made
+
+
+_Shape = tuple[Dialect, str | None, frozenset[Need], bool, bool]
+
+
+def _shape(request: RouteRequest, ladder: Ladder, allow_escalation: bool, degrade: bool) -> _Shape | None:
+    """All that the plan of an ordinary request depends on; None when it has a wish or a size of its own."""
+    if request.avoid or request.state_ids or request.max_cost is not None:
+        return None
+    if request.prompt_bytes > 4 * ladder.least_context:
+        return None
+    return request.dialect, request.tier, request.needs, allow_escalation, degrade
 
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
     request: RouteRequest
+    needs: frozenset[Need]
     embedding_space: str
     makers: frozenset[str] | None
     estimate_usd: EstimateUsd
@@ -149,17 +180,16 @@ def _able(
 
 def _unmet(facts: TargetFacts, wanted: _Wanted) -> str | None:
     """The first need of the request that the target does not meet; None when it can serve."""
-    request = wanted.request
+    request, needs = wanted.request, wanted.needs
     if request.dialect not in facts.dialects:
         return "wire"
     if request.avoid and (facts.id in request.avoid or facts.target.provider in request.avoid):
         return "avoid"
-    for need in ("tools", "images", "schema"):
-        if need in facts.lacks and need in request.needs:
-            return need
-    if not facts.only <= request.needs:
+    if lacking := facts.lacks & needs:
+        return next(need for need in _NEEDS if need in lacking)
+    if not facts.only <= needs:
         return "only"
-    if facts.unless & request.needs:
+    if facts.unless & needs:
         return "unless"
     if request.dialect == "embeddings" and facts.embedding_space != wanted.embedding_space:
         return "embedding_space"

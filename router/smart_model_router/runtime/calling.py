@@ -53,11 +53,11 @@ class Caller:
         try:
             outcome = await self.watchdog.within(self.provider(step).call(self.provider_call(step)), limit)
         except Expired:
-            outcome = self.timed_out(step, own)
+            outcome = self.timed_out(step, own, lease.admitted_at)
         except asyncio.CancelledError:
             self.settle(step, self.given_up(step, silent_since=lease.admitted_at))
             raise
-        except Exception as bug:
+        except Exception as bug:  # noqa: BLE001 - providers return failures: whatever they raise is their bug
             outcome = provider_bug(bug)
         if isinstance(outcome, Failure):
             return self.settle(step, outcome)
@@ -89,9 +89,9 @@ class Caller:
             usual = config.stream if self.request.stream else config.whole
         return min(max(config.minimum, usual), self._own_timeout(facts))
 
-    def timed_out(self, step: Admission, own: bool) -> Failure:
+    def timed_out(self, step: Admission, own: bool, silent_since: float) -> Failure:
         """The limit came first: the target's fault, unless our caller was in more of a hurry than is fair."""
-        seconds = self.state.clock.now() - step.lease.admitted_at
+        seconds = self.state.clock.now() - silent_since
         if own or seconds >= self.patience(step):
             return Failure(FailureClass.TIMEOUT, f"nothing for {seconds:.1f} s")
         return Failure(FailureClass.CANCELLED, f"the caller's deadline left it only {seconds:.1f} s")
@@ -200,9 +200,10 @@ class Caller:
         return timeouts.attempt_reasoning if facts.reasoning else timeouts.attempt
 
     def _another_left(self, facts: TargetFacts) -> bool:
-        others = (f.id for tier in self.plan.tiers for f in tier.targets if f.id != facts.id)
-        if any(not self.progress.tried(other) for other in others):
-            return True
+        for tier in self.plan.tiers:
+            for other in tier.targets:
+                if other.id != facts.id and not self.progress.tried(other.id):
+                    return True
         return any(f.id != facts.id and f.id not in self.progress.last_resort_tried for f in self.plan.last_resort)
 
     def _someone_free(self, facts: TargetFacts, now: float) -> bool:

@@ -38,7 +38,7 @@ class SystemDice:
     """A seeded stream of chance; without a seed it is the system's."""
 
     def __init__(self, seed: int | None = None) -> None:
-        self._random = random.Random(seed)
+        self._random = random.Random(seed)  # noqa: S311 - chance, not secrets
 
     def roll(self) -> float:
         """A number in [0, 1)."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from smart_model_router.core.backoff import full_jitter
@@ -50,13 +50,16 @@ _WAIT_IN_TIER = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Nobody can be asked now: wait for one of `gates` (none: only for time), at most until `until`."""
+    """Nobody can be asked now: wait for one of `gates` (none: only for time), at most until `until`.
+
+    `resorts` are those of the gates that are waited for as a last resort.
+    """
 
     gates: tuple[str, ...]
     place: str | None
     until: float
     in_asked_tier: bool = False
-    for_last_resort: bool = False
+    resorts: frozenset[str] = frozenset()
 
 
 class Course:
@@ -307,9 +310,7 @@ class Course:
             self._tell(facts.id, got, now)
             if self._may_queue(facts.id, gate):
                 full.append(facts.id)
-        if full and self._waits:
-            return Pause(tuple(full), None, self.deadline, for_last_resort=True)
-        return None
+        return self._pause_in_queue(tuple(full), now) if full and self._waits else None
 
     def _may_queue(self, target: str, gate: Gate) -> bool:
         room, limit = self.state.room, gate.provider.queue
@@ -347,18 +348,26 @@ class Course:
         left = self.state.routing.max_wait - self.report.waited_seconds
         return self._pause_for(self._refused, now, left)
 
+    def _pause_in_queue(self, resorts: tuple[str, ...], now: float) -> Pause | None:
+        """A wait for the last resort's slot, and for whoever comes due before it is free."""
+        until = min(now + self.state.routing.max_wait - self.report.waited_seconds, self.deadline)
+        if until <= now:
+            return None
+        better = self._pause_for(self._refused, now, until - now) or Pause((), None, until)
+        return replace(better, gates=(*better.gates, *resorts), resorts=frozenset(resorts))
+
     def _pause_for(
         self, refused: dict[str, Refusal], now: float, within: float, *, in_asked_tier: bool = False
     ) -> Pause | None:
         """A wait for those of `refused` that may come due within so many seconds; None when waiting cannot help."""
         within = min(within, self.state.routing.max_wait - self.report.waited_seconds, self.deadline - now)
-        if within <= 0 or not self._waits or (self.state.room.full and self._ticket is None):
+        until = now + within  # what is left of a sum of waits may be too little for any instant after `now`
+        if until <= now or not self._waits or (self.state.room.full and self._ticket is None):
             return None
         due = {t: r for t, r in refused.items() if comes_due(r, now, within) and t not in self._tossed_out}
         if not due:
             return None
         instants = [(r.retry_at, target) for target, r in due.items() if r.retry_at is not None]
-        until = now + within
         gates = []
         for target, refusal in due.items():
             if refusal.reason == "throttle":
@@ -377,11 +386,10 @@ class Course:
         woken: str | None = None
         if pause.gates:
             if self._ticket is None:
-                cost = self.caller.cost(facts_of(self, pause.place or pause.gates[0]), began)
-                self._ticket = state.room.ticket(cost, self.request.stream)
-            self._ticket.last_resort = pause.for_last_resort
-            self._ticket.rank = CRITICALITIES.index(self.request.criticality) if pause.for_last_resort else 0
-            woken = await state.room.wait(self._ticket, pause.gates, pause.place, pause.until)
+                rank = CRITICALITIES.index(self.request.criticality)
+                self._ticket = state.room.ticket(stream=self.request.stream, rank=rank)
+            costs = {target: self.caller.cost(facts_of(self, target), began) for target in pause.gates}
+            woken = await state.room.wait(self._ticket, costs, pause.place, pause.until, pause.resorts)
         else:
             await state.clock.sleep(pause.until - began)
         waited = state.clock.now() - began
@@ -447,6 +455,9 @@ class Course:
     def _served_by(self, step: Admission) -> None:
         report = self.report
         report.target, report.actual_tier = step.facts.id, step.tier
+        provider = step.facts.target.provider
+        lost = sorted(self.state.dropped.get(provider, frozenset()) & self.request.body.keys())
+        report.losses += [f"{field}: dropped, {provider} does not take it" for field in lost]
         report.last_resort = step.last_resort
         report.escalated = step.tier in self.plan.escalations
         report.degraded = step.last_resort or (step.tier != self.plan.asked and not report.escalated)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Annotated
@@ -44,7 +43,7 @@ class GuardLease:
 @asynccontextmanager
 async def guard(
     state: RouterState, name: str, limits: GuardLimits | None, config: GateConfig
-) -> AsyncIterator[GuardLease]:
+) -> AsyncGenerator[GuardLease]:
     """Admit one block; see SmartModelRouter.guard."""
     gate = _gate(state, name, limits, config)
     lease = await _admitted(state, gate)
@@ -52,11 +51,11 @@ async def guard(
     try:
         yield held
         failure = held.failure
-    except asyncio.CancelledError:
-        failure = held.failure or Failure(FailureClass.CANCELLED, "the caller left")
-        raise
     except Exception as error:
         failure = held.failure or state.classify(error)
+        raise
+    except BaseException:  # cancelled, interrupted, closed: nobody's fault
+        failure = held.failure or Failure(FailureClass.CANCELLED, "the caller left")
         raise
     finally:
         _settle(state, gate, lease, failure)
@@ -92,8 +91,8 @@ async def _admitted(state: RouterState, gate: Gate) -> Lease:
             if not comes_due(got, now, until - now) or now >= until or (ticket is None and state.room.full):
                 retry_after = None if got.retry_at is None else max(0.0, got.retry_at - now)
                 raise AllTargetsFailed(f"{gate.id}: refused, {got.reason}", retry_after=retry_after)
-            ticket = ticket or state.room.ticket(_ONE, stream=False)
-            await state.room.wait(ticket, (gate.id,), gate.id, until)
+            ticket = ticket or state.room.ticket(stream=False)
+            await state.room.wait(ticket, {gate.id: _ONE}, gate.id, until)
     finally:
         if ticket is not None:
             state.room.done(ticket)

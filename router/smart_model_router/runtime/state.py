@@ -67,6 +67,8 @@ class RouterState:
     price: Callable[[TargetFacts, Usage], float | None]
     estimate_usd: EstimateUsd
     classify: Callable[[BaseException], Failure]
+    dropped: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Top-level fields of a body that a provider does not get, by provider name."""
     sinks: Sequence[EventSink] = ()
     store: StatsStore | None = None
     degrade: bool = True
@@ -100,7 +102,7 @@ class RouterState:
         for sink in self.sinks:
             try:
                 sink.emit(event)
-            except Exception:
+            except Exception:  # noqa: BLE001 - somebody else's code, and nobody's reason to fail a request
                 self.sink_errors += 1
 
     def observe(self, event: AttemptFinished) -> None:
@@ -109,7 +111,7 @@ class RouterState:
         if self.store is not None:
             try:
                 self.store.observe(event)
-            except Exception:
+            except Exception:  # noqa: BLE001 - as above
                 self.sink_errors += 1
         self.emit(event)
 
@@ -175,7 +177,7 @@ class RouterState:
 
     def _look(self, gate_id: str, ticket: Ticket, now: float) -> float | None:
         gate = self.fleet.gates[gate_id]
-        if ticket.last_resort:
+        if gate_id in ticket.resorts:
             return now if gate.provider.bulkhead.free else None
-        refusal = gate.refusal(ticket.cost, now, stream=ticket.stream, ignore_advice=ticket.ignore_advice)
+        refusal = gate.refusal(ticket.gates[gate_id], now, stream=ticket.stream)
         return now if refusal is None else gate.ready_at(now, refusal)

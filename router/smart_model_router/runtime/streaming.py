@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from smart_model_router.core.stream import StreamGuard, StreamState
 from smart_model_router.errors import SmartRouterError, StreamInterrupted
@@ -34,28 +35,30 @@ class LiveStream:
         self._state = caller.state
         self._step = step
         self._source = source
-        self._events: AsyncIterator[StreamEvent] = aiter(source)
+        self._events: AsyncIterator[StreamEvent] | None = None
         self._guard = StreamGuard(finish_required=caller.request.dialect in _FINISH_PROVES_COMPLETENESS)
         self._admitted_at = step.lease.admitted_at
         self._heard_at = self._admitted_at
+        self._left_at: float | None = None
+        """Since when nobody reads: whoever thinks between two chunks cannot tell whether the provider is silent."""
         self._first_content_at: float | None = None
         self._finished_at: float | None = None
 
     async def hold(self, limit: float, own: bool) -> tuple[StreamEvent, ...] | Failure:
         """Read up to the first content: the events to deliver, or the failure that nobody has to see."""
         while self._guard.state is StreamState.HELD:
-            ready = await self._read(limit, own)
+            ready = await self._read(self._in_grace(limit), own)
             if ready:
                 return ready
         return await self._end(self._guard.failure or Failure(FailureClass.EMPTY))
 
     async def next(self) -> tuple[StreamEvent, ...] | Failure | None:
         """Events to deliver, None when the stream is complete, or the failure that cut it."""
+        self._resume()
+        timeouts = self._state.timeouts
         while not self._guard.ended:
-            limit = min(self._heard_at + self._state.timeouts.idle, self._admitted_at + self._state.timeouts.stream_max)
-            if self._finished_at is not None:
-                limit = min(limit, self._finished_at + self._state.timeouts.finish_grace)
-            ready = await self._read(limit, own=True)
+            limit = min(self._heard_at + timeouts.idle, self._admitted_at + timeouts.stream_max)
+            ready = await self._read(self._in_grace(limit), own=True)
             if ready:
                 return ready
         if self._guard.failure is not None:
@@ -75,6 +78,7 @@ class LiveStream:
 
     def abandon(self) -> None:
         """The caller left: give everything back now; closing the connection follows on the loop."""
+        self._resume()
         if not self._step.lease.settled:
             self._caller.settle(self._step, self._caller.given_up(self._step, self._heard_at), ttft=self.ttft)
         self._caller.watchdog.close()
@@ -82,23 +86,41 @@ class LiveStream:
     async def close(self) -> None:
         """Give everything back and wait until the connection is closed."""
         self.abandon()
-        await self._source.aclose()
+        await self._disconnect()
+
+    def _resume(self) -> None:
+        """Somebody listens again (or never will): the time away is no silence."""
+        if self._left_at is None:
+            return
+        away = self._state.clock.now() - self._left_at
+        self._left_at = None
+        self._heard_at += away
+        if self._finished_at is not None:
+            self._finished_at += away
+
+    def _in_grace(self, limit: float) -> float:
+        """The limit, or the end of the grace that follows a finish reason."""
+        if self._finished_at is None:
+            return limit
+        return min(limit, self._finished_at + self._state.timeouts.finish_grace)
 
     async def _read(self, limit: float, own: bool) -> tuple[StreamEvent, ...]:
         try:
+            if self._events is None:
+                self._events = aiter(self._source)
             event = await self._caller.watchdog.within(anext(self._events), limit)
         except StopAsyncIteration:
             return self._guard.end()
         except Expired:
             if self._finished_at is not None:
                 return self._guard.end()
-            self._guard.fail(self._caller.timed_out(self._step, own))
+            self._guard.fail(self._caller.timed_out(self._step, own, self._heard_at))
             return ()
         except asyncio.CancelledError:
             self.abandon()
-            await asyncio.shield(self._source.aclose())
+            await asyncio.shield(self._disconnect())
             raise
-        except Exception as bug:
+        except Exception as bug:  # noqa: BLE001 - a provider's own bug, see provider_bug
             self._guard.fail(provider_bug(bug))
             return ()
         return self._take(event)
@@ -116,17 +138,27 @@ class LiveStream:
                 self._state.remember_maker(self._step.facts.id, event.data)
             if event.finish is not None:
                 self._finished_at = now
-        return self._guard.feed(event)
+        ready = self._guard.feed(event)
+        if ready:
+            self._left_at = self._state.clock.now()
+        return ready
 
     async def _complete(self) -> None:
-        self._caller.settled(self._step, None, usage=self._guard.usage, ttft=self.ttft)
+        if not self._step.lease.settled:
+            self._caller.settled(self._step, None, usage=self._guard.usage, ttft=self.ttft)
         self._caller.watchdog.close()
-        await self._source.aclose()
+        await self._disconnect()
 
     async def _end(self, failure: Failure) -> Failure:
-        failure = self._caller.settle(self._step, failure, ttft=self.ttft)
-        await self._source.aclose()
+        if not self._step.lease.settled:  # somebody else closed the stream while it was read
+            failure = self._caller.settle(self._step, failure, ttft=self.ttft)
+        await self._disconnect()
         return failure
+
+    async def _disconnect(self) -> None:
+        """Close the connection. A provider that cannot even do that is no news for the caller."""
+        with suppress(Exception):
+            await self._source.aclose()
 
 
 class StreamOpener:
@@ -143,11 +175,11 @@ class StreamOpener:
                 caller.provider(step).open_stream(caller.provider_call(step)), limit_own[0]
             )
         except Expired:
-            return caller.settle(step, caller.timed_out(step, limit_own[1]))
+            return caller.settle(step, caller.timed_out(step, limit_own[1], step.lease.admitted_at))
         except asyncio.CancelledError:
             caller.settle(step, caller.given_up(step, silent_since=step.lease.admitted_at))
             raise
-        except Exception as bug:
+        except Exception as bug:  # noqa: BLE001 - a provider's own bug, see provider_bug
             return caller.settle(step, provider_bug(bug))
         if isinstance(source, Failure):
             return caller.settle(step, source)
@@ -166,7 +198,7 @@ class RouterStream:
 
     def __init__(self, course: Course) -> None:
         self._course = course
-        self._dialect = course.request.dialect
+        self._dialect: Dialect = course.request.dialect
         self._live: LiveStream | None = None
         self._ready: deque[StreamEvent] = deque()
         self._text: list[str] = []
@@ -205,7 +237,7 @@ class RouterStream:
             self._text.append(text_of(self._dialect, event.data))
         return event
 
-    async def __aenter__(self) -> RouterStream:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(
@@ -237,13 +269,15 @@ class RouterStream:
             await self._open()
             return
         live = self._live
-        assert live is not None  # opened and not ended
+        assert live is not None  # noqa: S101 - opened and not ended
         try:
             got = await live.next()
         except asyncio.CancelledError:
             self._ended = True
             self._course.finish("cancelled")
             raise
+        if self._ended:
+            return  # another task closed the stream meanwhile
         self.report.malformed_events = live.malformed
         if isinstance(got, tuple):
             self._ready.extend(got)
@@ -265,6 +299,9 @@ class RouterStream:
             self._ended = True
             self._course.caller.watchdog.close()
             raise
+        if self._ended:  # another task closed the stream while it opened
+            await live.close()
+            return
         self._live = live
         self.report.ttft_seconds = live.ttft
         self._ready.extend(head)
@@ -289,10 +326,8 @@ class _Iteration:
         return await self._stream.__anext__()
 
     def __del__(self) -> None:
-        try:
+        with suppress(RuntimeError):  # no running loop any more: the process is ending, nothing is left to give back
             self._stream.abandon()
-        except RuntimeError:  # no running loop any more: the process is ending, nothing is left to give back
-            pass
 
 
 def _wants_usage(body: Mapping[str, Any]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from bisect import insort
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from smart_model_router.core.ratelimit import Cost
@@ -15,22 +15,21 @@ from smart_model_router.ports import Clock, TimerHandle
 class Ticket:
     """A request's place in the queues. It keeps its number however often it has to wait.
 
-    `rank` orders before arrival (used by the last resort's queue: criticality). `gates` are those it waits for now;
-    `place` is the one whose bucket it will most likely take from.
+    `gates` are those it waits for now, with what it would cost at each; `place` is the one whose bucket it will most
+    likely take from. At `resorts` it waits as for a last resort: there `rank` goes before arrival.
     """
 
     number: int
-    cost: Cost
     stream: bool
     rank: int = 0
-    ignore_advice: bool = False
-    last_resort: bool = False
-    gates: tuple[str, ...] = ()
+    gates: Mapping[str, Cost] = field(default_factory=dict)
+    resorts: frozenset[str] = frozenset()
     place: str | None = None
     woken: asyncio.Future[str] | None = field(default=None, repr=False)
 
-    def __lt__(self, other: Ticket) -> bool:
-        return (self.rank, self.number) < (other.rank, other.number)
+    def order(self, gate: str) -> tuple[int, int]:
+        """Its place in the queue of a gate, the least first."""
+        return (self.rank if gate in self.resorts else 0, self.number)
 
 
 Look = Callable[[str, Ticket, float], float | None]
@@ -52,10 +51,10 @@ class WaitingRoom:
         self._next_number = 0
         self.waiting = 0
 
-    def ticket(self, cost: Cost, stream: bool) -> Ticket:
+    def ticket(self, *, stream: bool, rank: int = 0) -> Ticket:
         """A new place at the end."""
         self._next_number += 1
-        return Ticket(self._next_number, cost, stream)
+        return Ticket(self._next_number, stream, rank)
 
     @property
     def full(self) -> bool:
@@ -71,43 +70,46 @@ class WaitingRoom:
         queue = self._queues.get(gate)
         if not queue:
             return False
-        return ticket is None or (queue[0] is not ticket and queue[0] < ticket)
+        return ticket is None or queue[0].order(gate) < ticket.order(gate)
 
     def ahead(self, ticket: Ticket | None, gate: str) -> tuple[int, int]:
         """The requests and tokens that older waiters will take from the gate's buckets first."""
-        older = [t for t in self._queues.get(gate, ()) if t.place == gate and (ticket is None or t < ticket)]
-        return len(older), sum(t.cost.total for t in older)
+        here = [t for t in self._queues.get(gate, ()) if t.place == gate]
+        older = [t for t in here if ticket is None or t.order(gate) < ticket.order(gate)]
+        return len(older), sum(t.gates[gate].total for t in older)
 
-    async def wait(self, ticket: Ticket, gates: Iterable[str], place: str | None, until: float) -> str | None:
+    async def wait(
+        self,
+        ticket: Ticket,
+        gates: Mapping[str, Cost],
+        place: str | None,
+        until: float,
+        resorts: frozenset[str] = frozenset(),
+    ) -> str | None:
         """Wait for a turn at one of `gates`, at most until the instant; the gate's id, or None when time ran out.
 
-        The ticket stays at the head of its queues until `done`: nobody overtakes while it takes its turn.
+        `gates` says what a call would cost at each; `resorts` are those of them it waits for as a last resort. The
+        ticket stays at the head of its queues until `done`: nobody overtakes while it takes its turn.
         """
         ticket.woken = asyncio.get_running_loop().create_future()
-        self._enter(ticket, gates, place)
+        self._enter(ticket, gates, place, resorts)
         timer = self._clock.call_at(until, lambda: _wake(ticket, None))
         try:
-            gate: str | None = await ticket.woken
-            return gate or None
+            gate = await ticket.woken
         except asyncio.CancelledError:
             self.done(ticket)
             raise
         finally:
             timer.cancel()
             ticket.woken = None
+        return gate or None
 
     def done(self, ticket: Ticket) -> None:
         """The ticket took its turn or gave up: the next ones of its gates may look."""
         if not ticket.gates:
             return
-        gates, ticket.gates, ticket.place = ticket.gates, (), None
         self.waiting -= 1
-        for gate in gates:
-            queue = self._queues[gate]
-            queue.remove(ticket)
-            if not queue:
-                del self._queues[gate]
-        for gate in gates:
+        for gate in self._leave(ticket):
             self.pump(gate)
 
     def pump(self, gate: str) -> None:
@@ -133,20 +135,24 @@ class WaitingRoom:
             timer.cancel()
         self._timers.clear()
 
-    def _enter(self, ticket: Ticket, gates: Iterable[str], place: str | None) -> None:
-        left = ticket.gates
-        ticket.gates, ticket.place = tuple(gates), place
-        self.waiting += not left
-        for gate in left:
-            if gate not in ticket.gates:
-                self._queues[gate].remove(ticket)
-                if not self._queues[gate]:
-                    del self._queues[gate]
-        for gate in ticket.gates:
-            if gate not in left:
-                insort(self._queues.setdefault(gate, []), ticket)
-        for gate in {*left, *ticket.gates}:
+    def _enter(self, ticket: Ticket, gates: Mapping[str, Cost], place: str | None, resorts: frozenset[str]) -> None:
+        self.waiting += not ticket.gates
+        left = self._leave(ticket)
+        ticket.gates, ticket.place, ticket.resorts = gates, place, resorts
+        for gate in gates:
+            insort(self._queues.setdefault(gate, []), ticket, key=lambda t: t.order(gate))
+        for gate in {**left, **gates}:
             self.pump(gate)
+
+    def _leave(self, ticket: Ticket) -> Mapping[str, Cost]:
+        """Take the ticket out of every queue; the gates it left."""
+        left, ticket.gates, ticket.place = ticket.gates, {}, None
+        for gate in left:
+            queue = self._queues[gate]
+            queue.remove(ticket)
+            if not queue:
+                del self._queues[gate]
+        return left
 
 
 def _wake(ticket: Ticket, gate: str | None) -> None:

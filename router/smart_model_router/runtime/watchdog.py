@@ -35,7 +35,7 @@ class Watchdog:
     async def within(self, awaitable: Awaitable[T], deadline: float) -> T:
         """The awaited result. Raises Expired once `deadline` (monotonic) has passed; cancellation passes through."""
         task = asyncio.current_task()
-        assert task is not None  # only a task can await
+        assert task is not None  # noqa: S101 - only a task can await
         self.deadline = deadline
         if self._timer is None or self._timer_at > deadline:
             self._arm(deadline)
@@ -43,19 +43,25 @@ class Watchdog:
         self._cancelling = task.cancelling()
         self._task = task
         try:
-            return await awaitable
-        except asyncio.CancelledError:
-            if self._fired and task.uncancel() <= self._cancelling:
+            result = await awaitable
+        except (asyncio.CancelledError, Exception):  # some libraries raise their own when they are cancelled
+            if self._was_ours(task):
                 raise Expired from None
             raise
         finally:
             self._task = None
+        self._was_ours(task)  # it answered all the same
+        return result
 
     def close(self) -> None:
         """Stop the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def _was_ours(self, task: asyncio.Task[Any]) -> bool:
+        """Take our cancellation back, if there was one; whether it was the only one."""
+        return self._fired and task.uncancel() <= self._cancelling
 
     def _arm(self, when: float) -> None:
         self.close()

@@ -233,11 +233,12 @@ def test_fifty_acquires_of_an_expired_breaker_admit_one() -> None:
 
 
 def test_a_successful_probe_closes_with_an_empty_window() -> None:
-    """After the probe four failures in a row are no five, and no ratio of old calls."""
+    """A second after the trip: neither the old streak nor the old failures count among the next nine calls."""
     breaker = tripped()
-    assert call(breaker, "success", 31.0) == Transition(HALF_OPEN, CLOSED, "probe_succeeded", 31.0, 3)
+    breaker.make_due(1.0)
+    assert call(breaker, "success", 1.0) == Transition(HALF_OPEN, CLOSED, "probe_succeeded", 1.0, 3)
     assert not breaker.probe_in_flight
-    assert calls(breaker, "ffffsffff", 31.0) == [None] * 9
+    assert calls(breaker, "ffffsffff", 1.0) == [None] * 9
 
 
 def test_a_failed_probe_reopens_for_longer() -> None:
@@ -249,7 +250,7 @@ def test_a_failed_probe_reopens_for_longer() -> None:
     assert breaker.state(95.0) is HALF_OPEN
 
 
-def test_a_cancelled_probe_gives_its_slot_back() -> None:
+def test_a_cancelled_probe_gives_its_place_back() -> None:
     """A probe without a verdict leaves the breaker HALF_OPEN, and the next caller probes at once."""
     breaker = tripped()
     assert call(breaker, "ignored", 30.0) is None
@@ -466,6 +467,17 @@ def test_isolate_wins_over_a_probe_in_flight() -> None:
     assert moved.from_state is HALF_OPEN
     assert breaker.record(probe, "success", 32.0) is None
     assert breaker.state(32.0) is ISOLATED
+
+
+def test_a_probe_that_the_operator_cut_short_does_not_hold_up_the_next() -> None:
+    """Isolated while it was out: in the next outage somebody else probes although it never came back."""
+    breaker = tripped()
+    granted(breaker, 30.0)
+    breaker.isolate(31.0)
+    breaker.close(32.0)
+    calls(breaker, "fffff", 32.0)
+    assert not breaker.probe_in_flight
+    assert granted(breaker, 62.0).probe
 
 
 def test_close_wins_over_an_outage() -> None:

@@ -34,7 +34,7 @@ def test_ten_requests_earn_one_retry() -> None:
     assert budget.balance >= 0.0
 
 
-def test_retries_stay_below_a_tenth_of_the_requests_plus_ten() -> None:
+def test_retries_are_at_most_a_tenth_of_requests_and_ten() -> None:
     """Whoever retries whenever he may makes 10 + 100 retries in 1,000 requests (I9)."""
     budget, retries = RetryBudget(), 0
     for _ in range(1000):

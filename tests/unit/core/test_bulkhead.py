@@ -97,7 +97,7 @@ def test_success_without_a_complaint_changes_nothing() -> None:
     assert bulkhead.limit == 20
 
 
-def test_a_resize_never_blocks_and_cuts_nothing_off() -> None:
+def test_a_shrink_never_blocks() -> None:
     """Ten in flight and room for three: nothing free until eight have left (I10)."""
     bulkhead = filled(10, 10)
     bulkhead.resize(3)

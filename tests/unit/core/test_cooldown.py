@@ -28,7 +28,7 @@ def fail(
     **given: Any,
 ) -> Rest | None:
     """A call that began and failed at `now`, but for what is `given`."""
-    facts = {"admitted_at": now, "sent_seq": 0, "roll": 0.0, "paced": False, "advise": True, **given}
+    facts: dict[str, Any] = {"admitted_at": now, "sent_seq": 0, "roll": 0.0, "paced": False, "advise": True, **given}
     wait = None if hint is None else Wait(hint, scope)
     return rests.failed(Failure(failure_class, wait=wait), now=now, **facts)
 
@@ -174,7 +174,6 @@ def test_a_failure_never_shortens_a_cooldown() -> None:
 def test_a_success_of_a_later_call_ends_a_cooldown() -> None:
     """The call on probation that succeeds ends it at once, and is its recovery."""
     rests = cooling()
-    assert rests.returning
     assert rests.succeeded(10.0, 11.0)
     assert rests.advice(11.0) is None
     assert not rests.returning

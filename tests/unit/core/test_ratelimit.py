@@ -87,6 +87,17 @@ def test_the_later_of_both_instants_is_told() -> None:
     assert slow_requests.refusal(SMALL, 0.0) == Refusal("requests", 60.0)
 
 
+def test_who_is_ahead_takes_first() -> None:
+    """Thirty a minute, all taken, two older waiters: six seconds; nine hundred tokens of theirs besides: longer."""
+    limits = RateLimitTracker(rpm=30, tpm=6000)
+    for _ in range(30):
+        limits.reserve(SMALL, 0.0)
+    assert limits.refusal(SMALL, 0.0) == Refusal("requests", 2.0)
+    assert limits.refusal(SMALL, 0.0, ahead=(2, 0)) == Refusal("requests", 6.0)
+    assert limits.refusal(SMALL, 0.0, ahead=(2, 900)) == Refusal("requests", 11.0)
+    assert RateLimitTracker(tpm=600).refusal(SMALL, 0.0, ahead=(0, 500)) == Refusal("tokens", 10.0)
+
+
 def test_asking_takes_nothing() -> None:
     """A refused bucket leaves the other one as it was: both or none."""
     limits = RateLimitTracker(rpm=2, tpm=600)
@@ -153,19 +164,19 @@ def test_a_reservation_is_settled_once() -> None:
 
 
 def test_a_named_instant_holds_both_buckets() -> None:
-    """Nothing before it, then a trickle: one request after two seconds, the next after two more."""
+    """Nothing before it, what was refused at it, then a trickle: the next request after two more seconds."""
     limits = RateLimitTracker(rpm=30, tpm=6000)
-    limits.hold_until(300.0, 0.0)
-    assert limits.refusal(SMALL, 0.0) == Refusal("requests", 302.0)
-    assert limits.refusal(SMALL, 302.0) is None
-    limits.reserve(SMALL, 302.0)
-    assert limits.refusal(SMALL, 302.0) == Refusal("requests", 304.0)
+    limits.hold_until(300.0, 0.0, SMALL)
+    assert limits.refusal(SMALL, 0.0) == Refusal("requests", 300.0)
+    assert limits.refusal(SMALL, 300.0) is None
+    limits.reserve(SMALL, 300.0)
+    assert limits.refusal(SMALL, 300.0) == Refusal("requests", 302.0)
 
 
 def test_release_forgets_the_named_instant() -> None:
     """The rate alone counts from then on."""
     limits = RateLimitTracker(rpm=30, tpm=6000)
-    limits.hold_until(300.0, 0.0)
+    limits.hold_until(300.0, 0.0, SMALL)
     limits.release(10.0)
     assert limits.refusal(SMALL, 10.0) == Refusal("requests", 12.0)
     assert limits.refusal(SMALL, 12.0) is None

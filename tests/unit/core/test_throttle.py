@@ -155,7 +155,7 @@ def test_the_defaults_are_those_of_the_specification() -> None:
 
 @pytest.mark.parametrize("accepting", [1, 2, 5, 8])
 def test_sent_tends_to_k_times_accepted(accepting: int) -> None:
-    """Under overload, with a provider that takes `accepting` calls a second of twenty, about twice that is sent (I8)."""
+    """Under overload, of twenty calls a second with `accepting` taken, about twice that is sent (I8)."""
     throttle = AdaptiveThrottle()
     sent = taken = 0
     for second in range(1200):
@@ -171,7 +171,7 @@ def test_sent_tends_to_k_times_accepted(accepting: int) -> None:
 
 
 def test_recovery_after_a_total_outage_is_bounded() -> None:
-    """Two minutes of rejections, then everything is accepted: five minutes later nobody is refused any more (I8)."""
+    """Two minutes of rejections, then everything is accepted: five minutes later nobody is refused (I8)."""
     throttle = AdaptiveThrottle()
     for second in range(120):
         for n in range(20):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from smart_model_router.errors import ConfigurationError
-from smart_model_router.ports import Provider
 from smart_model_router_providers.catalog import KINDS, failure_domain, found_in, kind_of, resolve
 from smart_model_router_providers.signals.buckets import FAMILIES
 
@@ -71,9 +70,3 @@ def test_keys_in_the_environment_make_providers_in_a_fixed_order() -> None:
         ("gemini", "GOOGLE_API_KEY"),
         ("groq", "GROQ_API_KEY"),
     ]
-
-
-def test_a_resolved_class_makes_providers() -> None:
-    """resolve gives the class itself, ready to be made."""
-    make = resolve("openai")
-    assert isinstance(make(), Provider)

@@ -57,7 +57,7 @@ async def sent(call: ProviderCall, answer: dict[str, Any] = CHAT, **options: Any
     [
         ("openai", None, "chat", "https://api.openai.com/v1/chat/completions"),
         ("openai_compatible", "http://h:1/v1/", "chat", "http://h:1/v1/chat/completions"),
-        ("openai_compatible", "http://h/x?a=b", "chat", "http://h/x/chat/completions"),
+        ("openai_compatible", "http://h/x?a=b", "chat", "http://h/x/chat/completions?a=b"),
         ("anthropic", None, "messages", "https://api.anthropic.com/v1/messages"),
         ("anthropic", "https://proxy.test", "messages", "https://proxy.test/v1/messages"),
         ("anthropic", "https://proxy.test/a/v1", "messages", "https://proxy.test/a/v1/messages"),
@@ -138,7 +138,7 @@ async def test_anthropics_versions(version: str | None, header: str, value: str,
 @pytest.mark.asyncio
 async def test_dropped_parameters_leave_the_rest_alone() -> None:
     """A listed parameter is dropped; without one the bytes are not touched."""
-    provider_options = {"base_url": "http://h/v1", "drop_params": ["seed"]}
+    provider_options: dict[str, Any] = {"base_url": "http://h/v1", "drop_params": ["seed"]}
     odd = b'{ "model" : "m",  "messages": [] }'
     untouched = await sent(ProviderCall("chat", "m", odd, {"model": "m"}), **provider_options)
     dropped = await sent(a_call(body={"model": "m", "seed": 1, "x": [1.50]}), **provider_options)
@@ -154,7 +154,7 @@ async def test_dropped_parameters_leave_the_rest_alone() -> None:
         ({"base_url": "ftp://h"}, "base_url"),
         ({"base_url": "http://"}, "base_url"),
         ({"base_url": "h.test/v1"}, "base_url"),
-        ({"base_url": "http://h:99999999"}, "base_url"),
+        ({"base_url": "http://h:99999"}, "base_url"),
         ({"kind": "opnai"}, "kind"),
         ({"kind": "anthropic", "api_version": "1999-01-01"}, "api_version"),
         ({"kind": "anthropic", "api_version": "latest"}, "api_version"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +76,14 @@ def test_senseless_values_are_refused_by_name(key: str, value: float) -> None:
 def test_the_rest_before_a_restart_doubles_up_to_a_minute(deaths: int, seconds: float) -> None:
     """The first death costs no time, a row of them never a busy loop."""
     assert rest_seconds(deaths) == seconds
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a process may use every processor")
+@pytest.mark.parametrize(("processors", "threads"), [(1, 1), (2, 1), (3, 2), (64, 2)])
+def test_a_processor_is_left_to_the_others(processors: int, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two threads compute only where a third processor is free: they wait for each other by spinning."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(processors)))
+    assert LocalProvider()._threads == threads
 
 
 @pytest.mark.asyncio

@@ -334,3 +334,18 @@ def test_memory_stays_bounded() -> None:
     tracemalloc.stop()
     assert book.figures(10_000.0).providers["p"].calls == 200_000
     assert grown < 5_000_000
+
+
+def test_a_slow_spell_is_forgotten_when_the_window_has_run_empty() -> None:
+    """Ten answers made a target slow; nobody asked it for minutes: its next answer counts alone."""
+    slow = [attempt(float(at), seconds=20.0, usage=Usage(1, 100)) for at in range(10)]
+    back = attempt(302.0, seconds=1.0, usage=Usage(1, 100))
+    assert snapshot_of(*slow, now=9.0).seconds_per_100_tokens == 20.0
+    assert snapshot_of(*slow, back, now=302.0).seconds_per_100_tokens == 1.0
+
+
+def test_few_answers_keep_their_average() -> None:
+    """A target that is asked seldom is known by its last five minutes, not by its last answer alone."""
+    slow = [attempt(float(at), seconds=20.0, usage=Usage(1, 100)) for at in range(9)]
+    again = attempt(200.0, seconds=10.0, usage=Usage(1, 100))
+    assert snapshot_of(*slow, again, now=200.0).seconds_per_100_tokens == pytest.approx(18.0)

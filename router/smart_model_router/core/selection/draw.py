@@ -17,12 +17,13 @@ def draw(candidates: Sequence[Candidate], weights: Sequence[float], roll: float)
     drawn: list[Candidate] = []
     while pool:
         point = roll * sum(weight for _, weight in pool)
-        for index, (_, weight) in enumerate(pool):
-            if point < weight or index == len(pool) - 1:
-                roll = min(point / weight, 1 - 2**-53)
-                drawn.append(pool.pop(index)[0])
-                break
-            point -= weight
+        index = 0
+        while point >= pool[index][1] and index < len(pool) - 1:
+            point -= pool[index][1]
+            index += 1
+        candidate, weight = pool.pop(index)
+        roll = min(point / weight, 1 - 2**-53)
+        drawn.append(candidate)
     left = {c.id for c in drawn}
     return drawn + sorted((c for c in candidates if c.id not in left), key=lambda c: c.position)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from statistics import median
 
 from smart_model_router.core.selection.base import Candidate, View
 from smart_model_router.outcome import Snapshot
@@ -30,12 +29,22 @@ def health(snapshot: Snapshot, latency: float | None, now: float) -> float:
     return 0.6 * snapshot.success_rate + 0.2 * speed + 0.2 * recency
 
 
+def median(values: Sequence[float]) -> float:
+    """The middle of at least one value; `statistics` would load decimals, fractions and a random generator for it."""
+    ordered, half = sorted(values), len(values) // 2
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
+
+
 def scores(candidates: Sequence[Candidate], view: View, now: float) -> dict[str, float]:
     """The health of every candidate; an unknown latency counts as the median of the known ones."""
-    latencies = {c.id: latency_of(view.of(c.id), view.stream) for c in candidates}
-    known = [latency for latency in latencies.values() if latency is not None]
+    seen = [(c.id, view.of(c.id)) for c in candidates]
+    latencies = [latency_of(snapshot, view.stream) for _, snapshot in seen]
+    known = [latency for latency in latencies if latency is not None]
     usual = median(known) if known else None
-    return {c.id: health(view.of(c.id), usual if (own := latencies[c.id]) is None else own, now) for c in candidates}
+    return {
+        target: health(snapshot, usual if own is None else own, now)
+        for (target, snapshot), own in zip(seen, latencies, strict=True)
+    }
 
 
 def ranked(candidates: Sequence[Candidate], view: View, now: float) -> list[Candidate]:
@@ -52,6 +61,8 @@ def ranked(candidates: Sequence[Candidate], view: View, now: float) -> list[Cand
     else:
         session = view.session
         tied.sort(key=lambda c: rendezvous(session, c.id), reverse=True)
+    if len(tied) == len(candidates):
+        return tied
     among = {c.id for c in tied}
     rest = sorted((c for c in candidates if c.id not in among), key=lambda c: (-score[c.id], c.position))
     return tied + rest

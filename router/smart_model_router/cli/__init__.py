@@ -1,0 +1,22 @@
+"""The command `smr`. Importing this is cheap: each command imports what it needs when it runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+
+def main() -> None:
+    """Run `smr` with the arguments of this process. Never returns normally: every end has its exit code."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # started with it closed: `smr ... >&-`
+            nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the process ends
+            setattr(sys, name, nowhere)
+    try:
+        from smart_model_router.cli.app import app  # noqa: PLC0415 - typer comes with the extra `cli`
+    except ModuleNotFoundError as missing:
+        if missing.name not in {"typer", "rich"}:
+            raise
+        sys.exit("smr: the command line is an extra: pip install 'smart-model-router[cli]'")
+    app()

@@ -1,0 +1,117 @@
+"""`smr doctor`: is there a configuration, can its providers be asked, and what if they all fail? Spends no tokens."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from platform import python_version
+from typing import Literal
+
+from smart_model_router.assembly import assemble, keys_of
+from smart_model_router.cli.configured import configured
+from smart_model_router.cli.ending import ExitCode
+from smart_model_router.cli.printing import print_json, print_table
+from smart_model_router.config import ModelConfig, ProviderConfig, RouterConfig, TargetConfig
+from smart_model_router.config.secret import MASK
+from smart_model_router.core.tiers import Ladder
+from smart_model_router_providers.catalog import kind_of
+from smart_model_router_providers.local import Readiness, is_ready
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing looked at. A `problem` keeps a model from being served; a `warning` will only hurt some day."""
+
+    level: Literal["ok", "warning", "problem"]
+    topic: str
+    text: str
+
+
+def run(*, config: Path | None, as_json: bool) -> int:
+    """Look and tell; 1 when something prevents serving. Raises ConfigurationError."""
+    found = configured(config)
+    ladders: dict[str, Ladder] = assemble(found.config)["ladders"]  # also constructs every provider
+    findings = [
+        Finding("ok", "version", f"smart-model-router {version('smart-model-router')}, Python {python_version()}"),
+        Finding("ok", "configuration", found.source),
+        *_look(found.config, ladders, is_ready()),
+    ]
+    healthy = all(finding.level != "problem" for finding in findings)
+    if as_json:
+        print_json({"ok": healthy, "findings": [asdict(finding) for finding in findings]})
+    else:
+        print_table(("", "what", "found"), [(f.level, f.topic, f.text) for f in findings], sys.stdout)
+    return ExitCode.OK if healthy else ExitCode.FAILED
+
+
+def _look(config: RouterConfig, ladders: dict[str, Ladder], embedded: Readiness) -> Iterator[Finding]:
+    ready = {name: _is_ready(provider, embedded) for name, provider in config.providers.items()}
+    for name, provider in config.providers.items():
+        if provider.kind != "local":
+            yield Finding("ok" if ready[name] else "warning", f"provider {name}", _described(provider))
+    yield Finding("ok" if embedded.ready else "warning", "embedded model", embedded.reason or f"{embedded.model}")
+    for model in config.models.values():
+        yield _served(model, ready)
+        yield from _shared_domains(ladders[model.name])
+        yield _last_resort(model, ready)
+
+
+def _is_ready(provider: ProviderConfig, embedded: Readiness) -> bool:
+    """Whether there is all it takes to ask it; whether it answers, only asking would show."""
+    if provider.kind == "local":
+        return embedded.ready
+    return bool(keys_of(provider)) or not kind_of(provider.kind).key_variables
+
+
+def _described(provider: ProviderConfig) -> str:
+    kind = kind_of(provider.kind)
+    where = provider.base_url or kind.base_url or "in process"
+    return f"{provider.kind} at {where}; {_key(provider, kind.key_variables)}"
+
+
+def _key(provider: ProviderConfig, variables: tuple[str, ...]) -> str:
+    if provider.api_key:
+        return "key " + ", ".join(MASK for _ in provider.api_key)
+    variable = next((name for name in variables if os.environ.get(name)), None)
+    if variable is not None:
+        return f"key {MASK} from ${variable}"
+    return f"no key: set api_key or ${variables[0]}" if variables else "no key, and none is asked for"
+
+
+def _served(model: ModelConfig, ready: dict[str, bool]) -> Finding:
+    topic = f"model {model.name}"
+    mentions = [mention for tier in model.tiers for mention in tier.targets]
+    count = _ready_in(mentions, ready)
+    if count:
+        return Finding("ok", topic, f"{count} of {len(mentions)} targets can be asked")
+    if _ready_in(model.last_resort or (), ready):
+        return Finding("warning", topic, "only its last resort can be asked: every answer will be degraded")
+    return Finding("problem", topic, "nobody can be asked")
+
+
+def _ready_in(mentions: Iterable[TargetConfig], ready: dict[str, bool]) -> int:
+    return sum(ready[mention.provider] for mention in mentions)
+
+
+def _shared_domains(ladder: Ladder) -> Iterator[Finding]:
+    for tier in ladder.tiers:
+        domains = {facts.candidate.domain for facts in tier.targets}
+        if len(tier.targets) > 1 and len(domains) == 1:
+            text = f"all {len(tier.targets)} targets fail together: they share the failure domain {domains.pop()}"
+            yield Finding("warning", f"tier {ladder.model}/{tier.name}", text)
+
+
+def _last_resort(model: ModelConfig, ready: dict[str, bool]) -> Finding:
+    topic = f"last resort of {model.name}"
+    named = [mention.target for mention in model.last_resort or ()]
+    if _ready_in(model.last_resort or (), ready):
+        return Finding("ok", topic, f"ready: {', '.join(named)}")
+    if named:
+        return Finding("warning", topic, f"not ready: {', '.join(named)}")
+    if model.last_resort is None:
+        return Finding("warning", topic, "none: when every provider fails, so will the request (smr local install)")
+    return Finding("ok", topic, "none, as configured")

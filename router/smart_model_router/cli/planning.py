@@ -1,0 +1,42 @@
+"""`smr explain`: what would happen to a prompt, without sending it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+from smart_model_router.cli.configured import configured
+from smart_model_router.cli.ending import ExitCode
+from smart_model_router.cli.printing import print_json, print_line, print_table
+from smart_model_router.router import SmartModelRouter
+from smart_model_router.runtime.inspection import Explanation
+
+
+def run(prompt: str, *, config: Path | None, model: str | None, tier: str | None, as_json: bool) -> int:
+    """Print the plan; the exit code. Raises SmartRouterError."""
+    plan = asyncio.run(_plan(prompt, config, model, tier))
+    if as_json:
+        print_json(plan.to_dict())
+        return ExitCode.OK
+    rows = [
+        (
+            "" if line.rank is None else str(line.rank),
+            line.tier,
+            line.target,
+            "" if line.health is None else f"{line.health:.2f}",
+            line.refusal or "would be asked",
+        )
+        for line in plan.targets
+    ]
+    print_table(("rank", "tier", "target", "health", "now"), rows, sys.stdout)
+    degraded = " (degraded)" if plan.degraded else ""
+    print_line(f"{plan.model}, tier {plan.requested_tier}, by {plan.strategy}: {plan.serves or 'nobody'}{degraded}")
+    return ExitCode.OK
+
+
+async def _plan(prompt: str, config: Path | None, model: str | None, tier: str | None) -> Explanation:
+    found = configured(config)
+    body = {"model": model or found.default_model, "messages": [{"role": "user", "content": prompt}]}
+    async with SmartModelRouter.from_config(found.config) as router:
+        return router.explain(body, tier=tier)

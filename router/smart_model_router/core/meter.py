@@ -1,0 +1,188 @@
+"""One limit as its provider enforces it: a bucket, what it counts, and what the provider's answers taught about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+from smart_model_router.core.bucket import TokenBucket
+from smart_model_router.outcome import BucketReading, Usage
+
+Refill = Literal["continuous", "window"]
+"""How a provider gives back what was used: all the time, or at once when a fixed window ends."""
+Counted = Literal["requests", "total", "prompt", "output"]
+
+MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
+
+_COUNTED: Mapping[str, Counted] = MappingProxyType(
+    {"tokens": "total", "project_tokens": "total", "input_tokens": "prompt", "output_tokens": "output"}
+)
+"""What a bucket of this name is charged with; any other name is about requests."""
+
+_ROUNDING = 1.0
+"""Seconds. Providers round a reset up to whole seconds, and none promises more."""
+_TELLING = 2.5
+"""Seconds by which the instant of being full must have had to move before it tells a window from a bucket."""
+_MOVED = 0.3
+"""The share of that which rounding and a slow answer may add or take away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The estimate of one call in tokens."""
+
+    prompt_tokens: int
+    output_tokens: int
+
+    @property
+    def total(self) -> int:
+        """What the token bucket is asked for."""
+        return self.prompt_tokens + self.output_tokens
+
+    def of(self, counted: Counted) -> int:
+        """What a bucket that counts this is asked for."""
+        match counted:
+            case "requests":
+                return 1
+            case "total":
+                return self.total
+            case "prompt":
+                return self.prompt_tokens
+            case "output":
+                return self.output_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Outstanding:
+    """What calls that are still open were estimated to cost: all of them, and those sent after the answered one."""
+
+    everyone: float = 0.0
+    later: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Anchor:
+    """An earlier reading: when the provider said it would be full, when it said so, and what was used then."""
+
+    full_at: float
+    at: float
+    used: int
+    latency: float
+
+
+class Meter:
+    """A bucket of `per_minute` a minute, or of what the provider says.
+
+    An owner's own figure (`per_minute`) is never exceeded, whatever the provider would allow. Pure: instants are
+    arguments. Not thread-safe.
+    """
+
+    __slots__ = ("_anchor", "_configured", "_newest", "_theirs", "bucket", "counted", "name", "window")
+
+    def __init__(self, name: str, capacity: float, window: float = MINUTE, *, configured: bool = False) -> None:
+        self.name = name
+        self.counted: Counted = _COUNTED.get(name, "requests")
+        self.bucket = TokenBucket(capacity, capacity / window)
+        self.window = window
+        self._configured = capacity if configured else None
+        self._theirs = not configured
+        self._newest = -1
+        self._anchor: _Anchor | None = None
+
+    def charge(self, cost: Cost) -> int:
+        """What a call of this cost takes; an answer longer than the bucket takes all it can hold, the rest is debt."""
+        wanted = cost.of(self.counted)
+        return wanted if self.counted == "requests" else min(wanted, int(self.bucket.capacity))
+
+    def used(self, usage: Usage) -> int:
+        """What a call really took."""
+        return Cost(usage.prompt_tokens, usage.completion_tokens).of(self.counted)
+
+    def too_small_for(self, cost: Cost) -> bool:
+        """Whether a prompt of this size would never fit."""
+        return self.counted in ("total", "prompt") and cost.prompt_tokens > self.bucket.capacity
+
+    def begin(self, reading: BucketReading, open_calls: Outstanding, refill: Refill, now: float) -> None:
+        """The first reading of a bucket nobody knew: what is left, less everything that is still under way."""
+        if refill == "window":
+            reset = self.window if reading.reset_seconds is None else reading.reset_seconds
+            self.bucket.refills_at(now + reset, self.window, now)
+        if reading.remaining is not None:
+            self.bucket.refill_from_headers(reading.remaining - open_calls.everyone, now)
+
+    def learn(
+        self, reading: BucketReading, open_calls: Outstanding, *, sent_seq: int, sent_at: float, now: float
+    ) -> None:
+        """Take in what an answer said. `sent_seq` and `sent_at` are the answered call's.
+
+        The level becomes the least of our own count and theirs (remaining, less what was sent after the answered
+        call, plus what came back since); only the newest call's answer can raise it, and then to what is certain:
+        remaining, less everything still open. An older answer never resurrects capacity.
+        """
+        newest = sent_seq >= self._newest
+        self._newest = max(self._newest, sent_seq)
+        if reading.limit is not None:
+            self._resize(reading.limit, reading, now)
+            if newest and reading.remaining is not None and reading.reset_seconds is not None:
+                self._watch(reading.limit - reading.remaining, reading.reset_seconds, now, now - sent_at)
+        bucket, level = self.bucket, self.bucket.level(now)
+        if bucket.resets_at is not None and sent_at < bucket.resets_at - self.window:
+            return  # about a window that is over
+        if newest and reading.reset_seconds is not None and bucket.resets_at is not None:
+            self._begin_window(now + reading.reset_seconds, sent_at + reading.reset_seconds, bucket.resets_at, now)
+        if reading.remaining is None:
+            return
+        came_back = 0.0 if bucket.window is not None else bucket.rate * (now - sent_at)
+        most = reading.remaining - open_calls.later + came_back
+        least = reading.remaining - open_calls.everyone
+        if level > most:
+            bucket.refill_from_headers(most, now)
+        elif newest and self._theirs and level < least:
+            bucket.refill_from_headers(least, now)
+
+    def _resize(self, limit: int, reading: BucketReading, now: float) -> None:
+        window = reading.window_seconds or max(self.window, _window(limit, reading))
+        self._theirs = self._configured is None or limit <= self._configured
+        capacity = float(limit) if self._configured is None else min(float(limit), self._configured)
+        if capacity != self.bucket.capacity or window != self.window:
+            self.bucket.resize(capacity, capacity / window, now)
+            self.window = window
+
+    def _watch(self, used: int, reset_seconds: float, now: float, latency: float) -> None:
+        """Find out whether it refills all the time or in windows.
+
+        The instant of being full stands still in a window. In a bucket it moves on: with time, and by what each call
+        takes. Once it should have moved by more than rounding, the two are told apart.
+        """
+        here = _Anchor(now + reset_seconds, now, used, latency)
+        before = self._anchor
+        if before is None or now >= before.full_at:
+            self._anchor = here
+            return
+        expected = (now - before.at) + (used - before.used) * self.window / self.bucket.capacity
+        if expected < max(_TELLING, 4 * latency, 4 * before.latency):
+            return
+        self._anchor = here
+        if abs(here.full_at - before.full_at) > _MOVED * expected:
+            self.bucket.refills_steadily(now)
+        elif self.bucket.window is None:
+            self.bucket.refills_at(here.full_at, self.window, now)
+
+    def _begin_window(self, latest: float, earliest: float, known: float, now: float) -> None:
+        """The window ends between two instants: the answer says when, but not when it was written."""
+        if known > latest or known < earliest - _ROUNDING:
+            self.bucket.refills_at(latest, self.window, now)
+
+
+def _window(limit: int, reading: BucketReading) -> float:
+    """How long this many take to come back: a minute, an hour or a day.
+
+    (limit - remaining) / reset is the rate of a bucket that refills all the time. It is not taken as it is: it is
+    rounded, and means nothing in a fixed window; but a reset of more than a minute belongs to a longer window.
+    """
+    reset, remaining = reading.reset_seconds, reading.remaining
+    if reset is None or remaining is None or remaining >= limit or reset <= MINUTE + _ROUNDING:
+        return MINUTE
+    return HOUR if reset * limit / (limit - remaining) <= 5 * HOUR else DAY

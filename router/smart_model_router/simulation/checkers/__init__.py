@@ -1,0 +1,32 @@
+"""The invariants of routing.md section 0 that can be seen at every step. I7, I8 and I14 are looked at after the run."""
+
+from __future__ import annotations
+
+from smart_model_router.simulation.checkers.base import Checker
+from smart_model_router.simulation.checkers.breakers import OneOpening, OpenTime
+from smart_model_router.simulation.checkers.leases import (
+    FirstComeFirstServed,
+    OneProbe,
+    OwnGeneration,
+    OwnRefusals,
+    SettledOnce,
+    Slots,
+)
+from smart_model_router.simulation.checkers.limits import Buckets
+from smart_model_router.simulation.checkers.requests import Endings, PaidRetries
+from smart_model_router.simulation.checkers.rests import Deadlines
+
+CHECKERS: tuple[type[Checker], ...] = (
+    OneProbe,
+    SettledOnce,
+    OwnGeneration,
+    OneOpening,
+    OpenTime,
+    Deadlines,
+    PaidRetries,
+    Slots,
+    FirstComeFirstServed,
+    Buckets,
+    OwnRefusals,
+    Endings,
+)

@@ -1,0 +1,145 @@
+"""What a lease promises: one probe at a time, everything given back once, verdicts fenced, slots kept, no line jumped."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, ClassVar
+
+from smart_model_router.events import AttemptFinished
+from smart_model_router.simulation.checkers.base import Checker
+
+if TYPE_CHECKING:
+    from smart_model_router.core.gate import Gate
+    from smart_model_router.events import Event
+    from smart_model_router.outcome import Refusal
+    from smart_model_router.runtime.state import RouterState
+    from smart_model_router.simulation.history import History
+    from smart_model_router.simulation.witness import Held, Settled, Shot
+
+
+class OneProbe(Checker):
+    """I1: at most one probe in flight per breaker and per provider, and one call on probation."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"serialized_probes"})
+
+    def admitted(self, held: Held, now: float) -> None:
+        provider = held.gate.provider
+        if held.probing and sum(h.probing and h.gate.provider is provider for h in self.witness.held.values()) > 1:
+            self.violate("I1", now, f"{held.gate.id}: a second probe is in flight at {provider.name}")
+        for trial in held.lease._trials:
+            together = sum(trial in h.lease._trials for h in self.witness.held.values())
+            if together > 1:
+                self.violate("I1", now, f"{held.gate.id}: {together} calls on probation at once")
+
+
+class SettledOnce(Checker):
+    """I2: every permit, slot and reservation is settled exactly once."""
+
+    def settled(self, settled: Settled) -> None:
+        held, lease = settled.held, settled.held.lease
+        if held.settlements > 1:
+            if settled.before != settled.after:
+                self.violate("I2", settled.now, f"{held.gate.id}: settling again changed something")
+            return
+        permits = [permit for permit in (lease._permit, lease._transport) if permit is not None]
+        if not all(part.settled for part in (*permits, lease._reservation)):
+            self.violate("I2", settled.now, f"{held.gate.id}: a permit or a reservation is still out")
+
+    def event(self, event: Event) -> None:
+        self._counts(event.at)
+
+    def finish(self) -> None:
+        now = self.history.began + self.history.lasted
+        self._counts(now)
+        for held in self.witness.held.values():
+            self.violate("I2", now, f"{held.gate.id}: a lease of {held.at - self.history.began:.3f} was never settled")
+        for gate in self.state.fleet.gates.values():
+            provider = gate.provider
+            breakers = (provider.transport, *gate.breakers.values())
+            if provider.probe_in_flight or any(breaker.probe_in_flight for breaker in breakers):
+                self.violate("I2", now, f"{gate.id}: a probe is still out")
+            if gate.cooldown.on_trial or gate.credential.on_trial:
+                self.violate("I2", now, f"{gate.id}: a call on probation is still out")
+        if self.state.room.waiting or self.state.room._queues:
+            self.violate("I2", now, f"{self.state.room.waiting} places in the waiting room are still taken")
+        for name, simulated in self.history.providers.items():
+            if simulated.in_flight:
+                self.violate("I2", now, f"{name}: {simulated.in_flight} calls were never ended")
+
+    def _counts(self, now: float) -> None:
+        slots: dict[str, int] = {}
+        for gate in self.state.fleet.gates.values():
+            mine = self.witness.in_flight(gate)
+            slots[gate.provider.name] = slots.get(gate.provider.name, 0) + mine
+            if gate.in_flight != mine:
+                self.violate("I2", now, f"{gate.id}: counts {gate.in_flight} calls in flight, there are {mine}")
+        for name, mine in slots.items():
+            counted = self.state.fleet.providers[name].bulkhead.in_flight
+            if counted != mine:
+                self.violate("I2", now, f"{name}: counts {counted} slots taken, there are {mine}")
+
+
+class OwnGeneration(Checker):
+    """I3: a verdict only moves the generation that admitted it."""
+
+    def settled(self, settled: Settled) -> None:
+        held, before, after = settled.held, settled.before, settled.after
+        fences = ((held.own, before.own, after.own), (held.transport, before.transport, after.transport))
+        for admitted_by, was, became in fences:
+            if admitted_by != was.generation and became != was:
+                self.violate(
+                    "I3", settled.now, f"{held.gate.id}: a verdict of generation {admitted_by} moved {was.generation}"
+                )
+
+
+class Slots(Checker):
+    """I10: in flight never exceeds the bulkhead."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"cascade_prevention"})
+
+    def admitted(self, held: Held, now: float) -> None:
+        provider = held.gate.provider
+        taken = self.witness.at_provider(provider.name)
+        if taken > provider.bulkhead.limit:
+            self.violate("I10", now, f"{provider.name}: {taken} in flight, {provider.bulkhead.limit} allowed")
+
+
+class FirstComeFirstServed(Checker):
+    """I10: waiters are served in order; nobody, old or new, passes one who waits longer for the same gate."""
+
+    def admitted(self, held: Held, now: float) -> None:
+        gate = held.gate.id
+        queue = self.state.room._queues.get(gate)
+        if not queue:
+            return
+        task = asyncio.current_task()
+        mine = None if task is None else self.witness.tickets.get(task)
+        if queue[0] is not mine and (mine is None or queue[0].order(gate) < mine.order(gate)):
+            who = "a newcomer" if mine is None else f"waiter {mine.number}"
+            self.violate("I10", now, f"{gate}: {who} passed waiter {queue[0].number}")
+
+
+class OwnRefusals(Checker):
+    """I12: our own refusals never count against a provider (the throttle's own counter excepted)."""
+
+    def __init__(self, state: RouterState, history: History) -> None:
+        super().__init__(state, history)
+        self._attempts = self._settlements = 0
+
+    def refused(self, gate: Gate, refusal: Refusal, before: Shot, after: Shot, now: float) -> None:
+        if (before.own, before.transport, before.rests) != (after.own, after.transport, after.rests):
+            self.violate("I12", now, f"{gate.id}: refusing ({refusal.reason}) changed its state")
+        tossed = 1 if refusal.reason == "throttle" else 0
+        if after.tossed[0] > before.tossed[0] + tossed or after.tossed[1] > before.tossed[1]:
+            self.violate("I12", now, f"{gate.id}: the throttle counted a refusal ({refusal.reason})")
+
+    def settled(self, settled: Settled) -> None:
+        self._settlements += settled.held.settlements == 1
+
+    def event(self, event: Event) -> None:
+        self._attempts += isinstance(event, AttemptFinished)
+
+    def finish(self) -> None:
+        if self._attempts != self._settlements:
+            now = self.history.began + self.history.lasted
+            self.violate("I12", now, f"{self._attempts} attempts were told, {self._settlements} calls were made")

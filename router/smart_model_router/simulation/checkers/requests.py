@@ -1,0 +1,96 @@
+"""What every request is promised: an end in time that names what was tried, and no more retries than were paid for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from smart_model_router.core.budget import RetryBudgetConfig
+from smart_model_router.errors import AllTargetsFailed, DeadlineExceeded
+from smart_model_router.events import AttemptFinished, RequestFinished, TargetRefused
+from smart_model_router.simulation.checkers.base import Checker
+
+if TYPE_CHECKING:
+    from smart_model_router.events import Event
+    from smart_model_router.runtime.state import RouterState
+    from smart_model_router.simulation.history import History
+    from smart_model_router.simulation.traffic import Asked
+
+_EPSILON = 1e-6
+
+
+class PaidRetries(Checker):
+    """I9: same-target retries <= 10 % of requests + 10; nothing is retried after the first delivered content."""
+
+    def __init__(self, state: RouterState, history: History) -> None:
+        super().__init__(state, history)
+        self._failed: dict[str, set[str]] = {}
+        self._delivered: set[str] = set()
+        self.retries = 0
+
+    def event(self, event: Event) -> None:
+        if not isinstance(event, AttemptFinished):
+            return
+        request = event.request_id
+        if request in self._delivered:
+            self.violate("I9", event.at, f"{request}: {event.target} was called after content was delivered")
+        failed = self._failed.setdefault(request, set())
+        if event.target in failed:
+            self.retries += 1
+            config = RetryBudgetConfig()
+            if self.retries > config.ratio * self.history.begun + config.start + _EPSILON:
+                self.violate("I9", event.at, f"{self.retries} retries of {self.history.begun} requests")
+        if event.failure_class is None or event.ttft_seconds is not None:
+            self._delivered.add(request)
+        elif event.failure_class.policy.retry_same:
+            failed.add(event.target)
+
+
+class Endings(Checker):
+    """I13: every request ends by its deadline, and an exception names every attempt and refusal."""
+
+    def __init__(self, state: RouterState, history: History) -> None:
+        super().__init__(state, history)
+        self._attempts: dict[str, list[str]] = {}
+        self._refusals: dict[str, list[str]] = {}
+        self._finished: dict[str, int] = {}
+
+    def event(self, event: Event) -> None:
+        if isinstance(event, AttemptFinished):
+            self._attempts.setdefault(event.request_id, []).append(event.target)
+        elif isinstance(event, TargetRefused):
+            self._refusals.setdefault(event.request_id, []).append(event.target)
+        elif isinstance(event, RequestFinished):
+            self._finished[event.request_id] = self._finished.get(event.request_id, 0) + 1
+
+    def ended(self, asked: Asked) -> None:
+        now = asked.ended or 0.0
+        total = self.state.timeouts.total
+        deadline = asked.began + (total if asked.timeout is None else min(total, asked.timeout))
+        decided = now if asked.first_content is None else asked.first_content
+        if decided > deadline + _EPSILON:
+            self.violate("I13", now, f"the request of {asked.at:.3f} ended {decided - deadline:.3f} s too late")
+        if asked.error is None and asked.report is None and not asked.left:
+            self.violate("I13", now, f"the request of {asked.at:.3f} ended with neither answer nor error")
+        if asked.error is not None:
+            self._account(asked, now)
+
+    def finish(self) -> None:
+        now = self.history.began + self.history.lasted
+        if self._finished and max(self._finished.values()) > 1:
+            self.violate("I13", now, "a request was finished twice")
+        if len(self._finished) != self.history.begun:
+            self.violate("I13", now, f"{self.history.begun} requests began, {len(self._finished)} were finished")
+
+    def _account(self, asked: Asked, now: float) -> None:
+        report = asked.report
+        if report is None:
+            self.violate("I13", now, f"the error of the request of {asked.at:.3f} has no report")
+            return
+        attempts = self._attempts.get(report.request_id, [])
+        refusals = self._refusals.get(report.request_id, [])
+        if [a.target for a in report.attempts] != attempts or [r.target for r in report.refusals] != refusals:
+            self.violate("I13", now, f"{report.request_id}: the report leaves out an attempt or a refusal")
+        if isinstance(asked.error, AllTargetsFailed | DeadlineExceeded):
+            silent = [target for target in (*attempts, *refusals) if target not in str(asked.error)]
+            if silent:
+                self.violate("I13", now, f"{report.request_id}: the error does not name {', '.join(silent)}")

@@ -1,0 +1,157 @@
+"""Run a scenario: the real router against its world, with every checker watching."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
+from unittest import mock
+
+from smart_model_router.core.gate import Measures
+from smart_model_router.events import Event
+from smart_model_router.router import SmartModelRouter
+from smart_model_router.simulation.checkers import CHECKERS, Checker
+from smart_model_router.simulation.history import History
+from smart_model_router.simulation.setting import Scenario, Setting
+from smart_model_router.simulation.traffic import Asked
+from smart_model_router.simulation.weather import SimulatedProvider
+from smart_model_router.simulation.witness import Witness
+from smart_model_router.simulation.world import Livelock, StepClock, Wall, run_world
+from smart_model_router.testing import Deadlock, LoopClock, OutOfTime
+
+_PATIENCE = 7200.0
+"""Seconds that a run may last beyond its last arrival: longer than the longest stream, then it hangs."""
+_AFTERMATH = 1.0
+"""Seconds for what the last request left behind: connections being closed."""
+ALL_ON = Measures()
+
+
+def simulate(scenario: Scenario, seed: int, measures: Measures = ALL_ON) -> History:
+    """Run a scenario with a seed and look at the whole of it; `violations` of the result is the verdict.
+
+    What jumps with the wall clock is run once more without the jumps: nothing may differ (I7).
+    """
+    setting = scenario.make(Random(f"{scenario.name}/{seed}"))  # noqa: S311 - chance to be repeated, not a secret
+    history = _once(scenario.name, setting, seed, measures, setting.wall_steps)
+    if not any(violation.promise in {"hang", "crash"} for violation in history.violations):
+        for promise, expectation in setting.expect.items():
+            history.blame(promise, expectation(history))
+        if setting.wall_steps and _once(scenario.name, setting, seed, measures, ()).log != history.log:
+            history.blame("I7", ["without the jumps of the wall clock the history is another"])
+    return history
+
+
+def _once(
+    name: str, setting: Setting, seed: int, measures: Measures, wall_steps: Sequence[tuple[float, float]]
+) -> History:
+    history = History(name, seed, began=0.0, spells=setting.spells)
+    asked = [one for traffic in setting.traffic for one in traffic.arrivals(Random(f"{seed}/{traffic}"))]  # noqa: S311
+    history.asked = sorted(asked, key=lambda one: one.at)
+    limit = max(one.at for one in asked) + _PATIENCE
+    wall = Wall(wall_steps)
+    with mock.patch("time.time", wall.now):
+        try:
+            run_world(_live(history, setting, seed, measures, wall), limit=limit)
+        except (Deadlock, OutOfTime, Livelock) as hang:
+            history.blame("hang", [f"{type(hang).__name__}: {hang}"])
+    return history
+
+
+async def _live(history: History, setting: Setting, seed: int, measures: Measures, wall: Wall) -> None:
+    loop = asyncio.get_running_loop()
+    history.began = loop.time()
+    loop.set_exception_handler(lambda _, context: history.violate("crash", loop.time(), _told(context)))
+    history.providers = providers_of(setting, seed, history.began)
+    sink = _Sink(history)
+    router = SmartModelRouter.from_config(
+        setting.config(measures),
+        clock=LoopClock() if measures.monotonic_clock else StepClock(wall),
+        seed=seed,
+        providers=dict(history.providers),
+        sinks=[sink],
+    )
+    state = router._state
+    checkers = [checker(state, history) for checker in CHECKERS if checker.applies(measures)]
+    sink.watch(checkers)
+    witness = Witness(sink.checkers)
+    for checker in checkers:
+        checker.witness = witness
+    witness.watch(state)
+    await _send(router, history, lambda asked: _ended(asked, checkers, witness))
+    await asyncio.sleep(_AFTERMATH)
+    history.lasted = loop.time() - history.began
+    for checker in checkers:
+        checker.finish()
+    await router.aclose()
+    strays = asyncio.all_tasks() - {asyncio.current_task()}
+    history.blame("leak", sorted(f"still running: {task.get_coro()}" for task in strays))
+    if state.sink_errors:
+        history.blame("crash", [f"{state.sink_errors} events were refused by a checker: {sink.error!r}"])
+
+
+def providers_of(setting: Setting, seed: int, began: float) -> dict[str, SimulatedProvider]:
+    """The providers of a setting, each with dice of its own."""
+    return {
+        name: SimulatedProvider(
+            setting.usually(name),
+            [spell for spell in setting.spells if spell.provider == name],
+            began,
+            Random(f"{seed}/{name}"),  # noqa: S311 - as above
+        )
+        for name in setting.names
+    }
+
+
+async def _send(router: SmartModelRouter, history: History, ended: Callable[[Asked], None]) -> None:
+    loop, tasks = asyncio.get_running_loop(), []
+
+    async def one(asked: Asked) -> None:
+        history.begun += 1
+        try:
+            await asked.ask(router)
+        except Exception as bug:
+            history.violate("crash", loop.time(), f"the request of {asked.at:.3f}: {type(bug).__name__}: {bug}")
+        ended(asked)
+
+    for asked in history.asked:
+        pause = history.began + asked.at - loop.time()
+        if pause > 0:
+            await asyncio.sleep(pause)
+        tasks.append(loop.create_task(one(asked)))
+    await asyncio.gather(*tasks)
+
+
+def _ended(asked: Asked, checkers: Sequence[Checker], witness: Witness) -> None:
+    task = asyncio.current_task()
+    if task is not None:
+        witness.tickets.pop(task, None)
+    for checker in checkers:
+        checker.ended(asked)
+
+
+def _told(context: dict[str, Any]) -> str:
+    return f"{context.get('message')}: {context.get('exception')!r}"
+
+
+class _Sink:
+    """Keeps every event and shows it to the checkers."""
+
+    def __init__(self, history: History) -> None:
+        self.checkers: Sequence[Checker] = ()
+        self.error: Exception | None = None
+        self._history = history
+
+    def watch(self, checkers: Sequence[Checker]) -> None:
+        """Show every event to these from now on."""
+        self.checkers = checkers
+
+    def emit(self, event: Event) -> None:
+        """Keep it, show it."""
+        self._history.events.append(event)
+        try:
+            for checker in self.checkers:
+                checker.event(event)
+        except Exception as error:
+            self.error = error
+            raise

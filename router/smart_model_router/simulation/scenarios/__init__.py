@@ -1,0 +1,24 @@
+"""Every scenario by name. Add one: a function that turns dice into a setting, and a row here."""
+
+from __future__ import annotations
+
+from smart_model_router.simulation.scenarios import callers, clocks, outages, overload
+from smart_model_router.simulation.setting import Scenario
+
+SCENARIOS: dict[str, Scenario] = {
+    make.__name__: Scenario(name=make.__name__, about=(make.__doc__ or "").strip(), make=make)
+    for make in (
+        outages.outage,
+        outages.total_outage,
+        outages.herd,
+        outages.domain_outage,
+        outages.dead_provider,
+        overload.brown_out,
+        overload.rate_limit_storm,
+        overload.fifty_agents,
+        callers.impatient,
+        callers.black_hole,
+        callers.slow_loris,
+        clocks.clock_steps,
+    )
+}

@@ -1,0 +1,46 @@
+"""Callers in a hurry, and providers that keep them waiting without an end."""
+
+from __future__ import annotations
+
+from random import Random
+
+from smart_model_router.simulation.promises import nobody_opens, served
+from smart_model_router.simulation.setting import Setting
+from smart_model_router.simulation.traffic import Traffic
+from smart_model_router.simulation.weather import BlackHole, Cutting, Healthy, SlowLoris, Spell
+
+
+def impatient(dice: Random) -> Setting:
+    """Most callers leave before their answer, in every state there is; a healthy breaker is not poisoned by that."""
+    return Setting(
+        tiers=[["a/big"], ["b/small"]],
+        traffic=[
+            Traffic(end=300.0, per_second=3.0, streams=0.5, impatient=0.7, leaves_after=dice.uniform(0.5, 4.0)),
+            Traffic(end=300.0, per_second=0.5, streams=0.5, timeout=dice.choice([0.5, 2.0])),
+        ],
+        usual={"a": Healthy(3.0)},
+        providers={"a": {"bulkhead": dice.choice([2, 20])}},
+        expect={"poisoned": nobody_opens},
+    )
+
+
+def black_hole(dice: Random) -> Setting:
+    """The first provider takes calls and never answers, and callers give up: it must not be shielded by them."""
+    return Setting(
+        tiers=[["a/big", "b/big"]],
+        traffic=[
+            Traffic(end=900.0, per_second=1.0, streams=dice.choice([0.0, 0.5, 1.0]), impatient=0.5, leaves_after=60.0)
+        ],
+        spells=[Spell("a", 60.0, 400.0, BlackHole())],
+        expect={"served": served(0.99), "later": served(1.0, 500.0)},
+    )
+
+
+def slow_loris(dice: Random) -> Setting:
+    """The first provider keeps streams alive with pings, or cuts them: before content nobody notices."""
+    return Setting(
+        tiers=[["a/big", "b/big"]],
+        traffic=[Traffic(end=600.0, per_second=1.0, streams=0.8)],
+        spells=[Spell("a", 60.0, 300.0, dice.choice([SlowLoris(), SlowLoris(2), Cutting()]))],
+        expect={"served": served(0.95), "later": served(1.0, 400.0)},
+    )

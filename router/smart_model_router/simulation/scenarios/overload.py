@@ -1,0 +1,61 @@
+"""Providers that are asked for more than they can give: brown-outs, rate limits, many agents at once."""
+
+from __future__ import annotations
+
+from random import Random
+
+from smart_model_router.outcome import FailureClass
+from smart_model_router.simulation.promises import (
+    nobody_opens,
+    nothing_was,
+    sent_per_accepted,
+    served,
+    trips_besides,
+)
+from smart_model_router.simulation.setting import Setting
+from smart_model_router.simulation.traffic import Traffic
+from smart_model_router.simulation.weather import Congested, Failing, Healthy, Limited, Spell
+
+
+def brown_out(dice: Random) -> Setting:
+    """The first provider fails half of its calls for two minutes; nobody notices, and nobody falls with it."""
+    share = dice.uniform(0.3, 0.8)
+    return Setting(
+        tiers=[["a/big", "b/big"], ["c/small"]],
+        traffic=[Traffic(end=400.0, per_second=2.0, streams=0.5)],
+        usual={name: Congested(40) for name in "bc"},
+        spells=[Spell("a", 60.0, 180.0, Failing(FailureClass.SERVER_ERROR, share, seconds=1.0))],
+        expect={"served": served(0.99), "cascade": trips_besides("a", at_most=1)},
+    )
+
+
+def rate_limit_storm(dice: Random) -> Setting:
+    """The first provider takes less than comes, without saying how much: its 429s are waits, not failures."""
+    return Setting(
+        tiers=[["a/big", "b/big"], ["c/small"]],
+        traffic=[Traffic(end=300.0, per_second=6.0, streams=0.3)],
+        usual={
+            "a": Limited(dice.randint(1, 3), hint=dice.choice([0.05, 0.5, 3.0, None])),
+            "b": Limited(4, hint=dice.choice([0.2, 1.0])),
+            "c": Healthy(0.5),
+        },
+        expect={"served": served(0.99), "429s": nobody_opens, "I8": sent_per_accepted("a", at_most=2.5)},
+    )
+
+
+def fifty_agents(dice: Random) -> Setting:
+    """Fifty agents start at once with calls of twenty seconds: nothing throttles what has no outcome yet."""
+    return Setting(
+        tiers=[["a/big"], ["b/small"]],
+        traffic=[
+            Traffic(at_once=50, start=dice.uniform(0.0, 1.0), streams=dice.choice([0.0, 1.0])),
+            Traffic(at_once=50, start=150.0),
+        ],
+        providers={"a": {"bulkhead": 50}},
+        usual={"a": Congested(60, seconds=20.0)},
+        expect={
+            "served": served(1.0),
+            "429s": nobody_opens,
+            "overload": nothing_was(FailureClass.OVERLOADED),
+        },
+    )

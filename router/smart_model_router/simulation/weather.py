@@ -1,0 +1,169 @@
+"""The providers of a simulation: how each behaves, and when that changes. One seed gives one history."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Protocol
+
+from smart_model_router.outcome import Failure, FailureClass, Scope, Usage, Wait
+from smart_model_router.ports import ProviderCall
+from smart_model_router.testing import FakeProvider, FakeReply
+
+_PROMPT_TOKENS = 20
+_TOKENS = 40
+"""Tokens of an ordinary answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What a provider sees when a call arrives. `in_flight` and `last_second` count this call, too."""
+
+    call: ProviderCall
+    in_flight: int
+    last_second: int
+    dice: Random
+
+
+class Condition(Protocol):
+    """How a provider behaves while it lasts."""
+
+    def reply(self, moment: Moment) -> FakeReply:
+        """What happens to the call that has just arrived."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Healthy:
+    """Answers `_TOKENS` tokens in about `seconds`, longer answers in proportion, one in twenty half as fast."""
+
+    seconds: float = 1.0
+
+    def reply(self, moment: Moment) -> FakeReply:
+        """A good answer; a stream's first content comes after a quarter of `seconds`."""
+        dice = moment.dice
+        tokens = round(_TOKENS * dice.uniform(0.5, 2.0))
+        pace = dice.uniform(0.8, 1.2) * (2.0 if dice.random() < 0.05 else 1.0)
+        whole = self.seconds * pace * tokens / _TOKENS
+        head = min(whole, self.seconds * pace / 4) if moment.call.stream else whole
+        return FakeReply(seconds=head, gap=(whole - head) / 2, usage=Usage(_PROMPT_TOKENS, tokens))
+
+
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """A share of the calls fails after `seconds`; the rest is answered well. `hint` is a wait in seconds."""
+
+    failure_class: FailureClass = FailureClass.SERVER_ERROR
+    share: float = 1.0
+    seconds: float = 0.2
+    hint: float | None = None
+    scope: Scope = "minute"
+
+    def reply(self, moment: Moment) -> FakeReply:
+        """The failure, or by luck an answer."""
+        if moment.dice.random() >= self.share:
+            return Healthy().reply(moment)
+        wait = None if self.hint is None else Wait(self.hint, self.scope)
+        wide = self.failure_class is FailureClass.AUTH
+        failure = Failure(self.failure_class, "simulated", wait=wait, credential_wide=wide)
+        return FakeReply(seconds=self.seconds * moment.dice.uniform(0.5, 1.5), failure=failure)
+
+
+@dataclass(frozen=True, slots=True)
+class BlackHole:
+    """Takes every call and never answers."""
+
+    def reply(self, moment: Moment) -> FakeReply:  # noqa: ARG002 - the same for every call
+        """Silence."""
+        return FakeReply(seconds=math.inf)
+
+
+@dataclass(frozen=True, slots=True)
+class SlowLoris:
+    """Opens every stream at once, then sends pings and, after `pieces`, no more content. Whole answers never come."""
+
+    pieces: int = 0
+
+    def reply(self, moment: Moment) -> FakeReply:
+        """A live connection without progress."""
+        if not moment.call.stream:
+            return FakeReply(seconds=math.inf)
+        return FakeReply(seconds=0.1, pieces=("drip",) * self.pieces, gap=1.0, stalls=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Cutting:
+    """Cuts every stream after two pieces, and every whole answer in the middle."""
+
+    def reply(self, moment: Moment) -> FakeReply:
+        """Half an answer."""
+        cut = Failure(FailureClass.TRUNCATED, "cut")
+        if not moment.call.stream:
+            return FakeReply(seconds=0.5, failure=cut)
+        return FakeReply(seconds=0.2, gap=moment.dice.uniform(0.0, 0.3), cut=cut)
+
+
+@dataclass(frozen=True, slots=True)
+class Limited:
+    """Takes `per_second` calls a second and turns the rest away; `hint` is its Retry-After in seconds."""
+
+    per_second: int
+    hint: float | None = None
+    seconds: float = 0.5
+
+    def reply(self, moment: Moment) -> FakeReply:
+        """A 429 above the rate."""
+        if moment.last_second <= self.per_second:
+            return Healthy(self.seconds).reply(moment)
+        return Failing(FailureClass.RATE_LIMITED, seconds=0.02, hint=self.hint).reply(moment)
+
+
+@dataclass(frozen=True, slots=True)
+class Congested:
+    """Slows down with the calls in flight and turns away those beyond `capacity`."""
+
+    capacity: int
+    seconds: float = 1.0
+
+    def reply(self, moment: Moment) -> FakeReply:
+        """Overloaded beyond the capacity, slower towards it."""
+        load = moment.in_flight / self.capacity
+        if load > 1.0:
+            return Failing(FailureClass.OVERLOADED).reply(moment)
+        return Healthy(self.seconds * (1.0 + load)).reply(moment)
+
+
+@dataclass(frozen=True, slots=True)
+class Spell:
+    """From `start` to `end`, in seconds from the beginning, `provider` is in `condition`."""
+
+    provider: str
+    start: float
+    end: float
+    condition: Condition
+
+
+class SimulatedProvider(FakeProvider):
+    """A provider whose condition follows its spells (the last one that covers the moment), and is `usual` between."""
+
+    def __init__(self, usual: Condition, spells: Sequence[Spell], began: float, dice: Random) -> None:
+        super().__init__(self._behave)
+        self._usual = usual
+        self._spells = tuple(spells)
+        self._began = began
+        self._dice = dice
+
+    def condition(self, now: float) -> Condition:
+        """How it behaves at the instant `now`."""
+        elapsed = now - self._began
+        covering = [s.condition for s in self._spells if s.start <= elapsed < s.end]
+        return covering[-1] if covering else self._usual
+
+    def _behave(self, call: ProviderCall) -> FakeReply:
+        now = asyncio.get_running_loop().time()
+        last_second = len(self.arrivals) - bisect_left(self.arrivals, now - 1.0)
+        return self.condition(now).reply(Moment(call, self.in_flight, last_second, self._dice))

@@ -1,0 +1,1 @@
+"""Whole answers translated: plain dict in, plain dict out, one module a pair."""

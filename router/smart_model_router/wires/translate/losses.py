@@ -1,0 +1,48 @@
+"""What a translation could not carry over: losses that are listed, and the one that changes the meaning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Untranslatable:
+    """A loss that would change the meaning: the target is refused instead. `where` is a field of the body."""
+
+    where: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.why}"
+
+
+@dataclass(slots=True)
+class Losses:
+    """Collects the losses of one translation, each said once however often it happens. The first refusal counts."""
+
+    refusal: Untranslatable | None = None
+    _said: dict[str, None] = field(default_factory=dict)
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """What got lost, in words, in the order it was found."""
+        return tuple(self._said)
+
+    def drop(self, where: str, why: str) -> None:
+        """Something a caller may miss is left out or changed."""
+        self._said.setdefault(f"{where}: {why}")
+
+    def drop_keys(self, body: Mapping[str, Any], handled: Iterable[str], why: str) -> None:
+        """Every field of `body` that is set and nobody handled is left out."""
+        for key in body.keys() - set(handled):
+            if body[key] is not None:
+                self.drop(key, why)
+
+    def refuse(self, where: str, why: str) -> None:
+        """Something is left out without which the request means something else."""
+        if self.refusal is None:
+            self.refusal = Untranslatable(where, why)

@@ -1,0 +1,1 @@
+"""Requests translated: plain dict in, plain dict out, one module a pair."""

@@ -1,0 +1,138 @@
+"""One aiosqlite connection that forks, dead loops and a hurried end of the program cannot hurt."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import aiosqlite
+
+from smart_model_router_stats.opening import BUSY_SECONDS, GuardedConnection
+
+
+class Database:
+    """Opens lazily, on aiosqlite's thread, what `opener` opens there. Belongs to the loop that uses it.
+
+    SQLite's handles must not cross a fork (sqlite.org/howtocorrupt.html, 2.6): this one is closed before, and both
+    sides open anew when they next need it.
+    """
+
+    def __init__(self, path: str, opener: Callable[[], GuardedConnection]) -> None:
+        self._path = path
+        self._opener = opener
+        self._raw: GuardedConnection | None = None
+        self._connection: aiosqlite.Connection | None = None
+        self._inherited: list[aiosqlite.Connection] = []
+        self.inode: int | None = None
+        self._forks_watched = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a handle, and the file is still where it was."""
+        return self._raw is not None and self.inode == _inode(self._path)
+
+    async def open(self) -> None:
+        """Open unless it is open. Raises whatever the opener raises."""
+        if self.is_open:
+            return
+        await self.close()
+        self._watch_forks()
+        connection = aiosqlite.connect(self._path, factory=self._factory)
+        # The interpreter waits at its end for threads that are no daemons, and nobody would tell this one to end.
+        thread: Any = getattr(connection, "_thread", connection)  # before 0.22 the connection is the thread
+        thread.daemon = True
+        self._connection = await connection
+        self.inode = _inode(self._path)
+
+    async def run(self, script: str) -> None:
+        """Run a constant script as one job of the thread: cancelling the caller does not stop it half way.
+
+        An error in it leaves no transaction open. Raises sqlite3.Error.
+        """
+        connection = self._opened()
+        try:
+            await connection.executescript(script)
+        except sqlite3.Error:
+            await connection.rollback()
+            raise
+
+    async def execute(self, statement: str, values: Any = ()) -> int:
+        """Run one statement as a transaction of its own; the number of rows it changed."""
+        cursor = await self._opened().execute(statement, values)
+        return cursor.rowcount
+
+    async def fetch(self, query: str, values: Any = ()) -> tuple[Any, ...]:
+        """The first row of a query that has one."""
+        (first,) = await self._opened().execute_fetchall(query, values)
+        return tuple(first)
+
+    async def settle(self) -> None:
+        """Return when the thread has done whatever it was given."""
+        if self._connection is not None and self._raw is not None:
+            await self._connection.execute("SELECT 1")
+
+    async def close(self) -> None:
+        """Close the handle and end the thread; safe to call twice."""
+        connection, self._connection = self._connection, None
+        self._raw = None
+        if connection is not None:
+            await connection.close()
+
+    def abandon(self, seconds: float) -> None:
+        """Close the handle without awaiting anything, once what runs on it has ended, at most `seconds` from now."""
+        raw, self._raw = self._raw, None
+        if raw is not None and raw.guard.acquire(timeout=seconds):
+            raw.close()
+            raw.guard.release()
+
+    def retire(self) -> None:
+        """Let go of a handle whose loop is gone; somebody else's loop runs."""
+        self.abandon(BUSY_SECONDS)
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.stop()
+
+    def forget(self) -> None:
+        """In a forked process: the handle and the thread are the parent's."""
+        self._raw = None
+        if self._connection is not None:
+            self._inherited.append(self._connection)  # its end would want a loop
+            self._connection = None
+
+    def _opened(self) -> aiosqlite.Connection:
+        if self._connection is None:
+            raise sqlite3.ProgrammingError("it was closed")
+        return self._connection
+
+    def _factory(self, *_: Any, **__: Any) -> sqlite3.Connection:
+        self._raw = self._opener()
+        return self._raw
+
+    def _watch_forks(self) -> None:
+        if self._forks_watched or not hasattr(os, "register_at_fork"):
+            return
+        self._forks_watched = True
+        # The system keeps these for good: they must not keep the store.
+        before = weakref.WeakMethod(self._before_fork)
+        os.register_at_fork(before=lambda: _call(before))
+
+    def _before_fork(self) -> None:
+        raw, self._raw = self._raw, None
+        if raw is not None:
+            raw.close()
+
+
+def _call(method: weakref.WeakMethod[Callable[[], None]]) -> None:
+    bound = method()
+    if bound is not None:
+        bound()
+
+
+def _inode(path: str) -> int | None:
+    try:
+        return os.stat(path).st_ino  # noqa: PTH116 - on the path of every write
+    except OSError:
+        return None

@@ -1,0 +1,185 @@
+"""What happened since the last write, summed up: cells of (target, minute) that any number of writers can add up."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from smart_model_router.outcome import FailureClass
+from smart_model_router_stats.estimators import bucket_of
+from smart_model_router_stats.samples import plausible
+
+if TYPE_CHECKING:
+    from smart_model_router.events import AttemptFinished
+
+SUCCESS = "OK"
+"""Stands in the place of a failure class."""
+
+
+class Cell:
+    """The calls of one target that ended in one minute; every figure merges by addition or by maximum."""
+
+    __slots__ = (
+        "completion_tokens",
+        "cost_usd",
+        "last_failure",
+        "last_success",
+        "latencies",
+        "latency_sum",
+        "model",
+        "outcomes",
+        "pace_count",
+        "pace_sum",
+        "prompt_tokens",
+        "provider",
+        "ttft_sum",
+        "ttfts",
+    )
+
+    def __init__(self, provider: str, model: str) -> None:
+        self.provider = provider
+        self.model = model
+        self.outcomes: defaultdict[str, int] = defaultdict(int)
+        self.latencies: defaultdict[int, int] = defaultdict(int)
+        self.ttfts: defaultdict[int, int] = defaultdict(int)
+        self.latency_sum = 0.0
+        self.ttft_sum = 0.0
+        self.pace_count = 0
+        self.pace_sum = 0.0
+        self.prompt_tokens = 0
+        self.completion_tokens = 0
+        self.cost_usd = 0.0
+        self.last_success: float | None = None
+        self.last_failure: float | None = None
+
+    @property
+    def calls(self) -> int:
+        """How many observations are in it."""
+        return sum(self.outcomes.values())
+
+    def add(self, event: AttemptFinished, wall: float) -> None:
+        """Take one call that ended at `wall` (seconds since the epoch), by the book's rules."""
+        failure = event.failure_class
+        self.outcomes[SUCCESS if failure is None else failure.value] += 1
+        usage = event.usage
+        if usage is not None:
+            if plausible(usage):
+                self.prompt_tokens += usage.prompt_tokens
+                self.completion_tokens += usage.completion_tokens
+            else:
+                usage = None
+        if event.cost_usd is not None:
+            self.cost_usd += event.cost_usd
+        if failure is FailureClass.CANCELLED:
+            return
+        if event.stream and event.ttft_seconds is not None:
+            self.ttfts[bucket_of(event.ttft_seconds)] += 1
+            self.ttft_sum += event.ttft_seconds
+        if failure is not None:
+            self.last_failure = wall
+            return
+        self.last_success = wall
+        if not event.stream:
+            self.latencies[bucket_of(event.seconds)] += 1
+            self.latency_sum += event.seconds
+        if usage is not None and usage.completion_tokens:
+            self.pace_count += 1
+            self.pace_sum += 100.0 * event.seconds / usage.completion_tokens
+
+    def row(self, target: str, minute: int) -> list[Any]:
+        """The cell as the script in statements.py reads it."""
+        return [
+            target,
+            self.provider,
+            self.model,
+            minute,
+            self.prompt_tokens,
+            self.completion_tokens,
+            self.cost_usd,
+            sum(self.latencies.values()),
+            self.latency_sum,
+            sum(self.ttfts.values()),
+            self.ttft_sum,
+            self.pace_count,
+            self.pace_sum,
+            self.last_success,
+            self.last_failure,
+            self.outcomes,
+            self.latencies,
+            self.ttfts,
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One write. `number` counts the writer's batches: a batch that is there already is not added again.
+
+    `calls` is how many observations it holds; `body` is JSON.
+    """
+
+    number: int
+    calls: int
+    body: str
+
+
+class Delta:
+    """Everything observed and not yet written: at most `limit` cells; beyond that the oldest go and are counted.
+
+    Cells of a batch are at most `BATCH_CELLS`, so that neither writing its JSON nor its transaction takes long.
+    """
+
+    BATCH_CELLS = 32
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._cells: dict[tuple[str, int], Cell] = {}
+        self._notes: dict[str, list[list[Any]]] = {"events": [], "requests": []}
+        self.calls = 0
+        self.lost = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._cells or any(self._notes.values()))
+
+    @property
+    def batches(self) -> int:
+        """How many batches it makes."""
+        return max(-(-len(self._cells) // self.BATCH_CELLS), int(bool(self)))
+
+    def add(self, event: AttemptFinished, wall: float) -> None:
+        """Take one call that ended at `wall` seconds since the epoch (>= 0). Raises ValueError for no figures."""
+        if not math.isfinite(event.seconds + (event.ttft_seconds or 0.0) + (event.cost_usd or 0.0)):
+            raise ValueError("seconds, ttft_seconds and cost_usd must be finite")
+        key = (event.target, int(wall // 60))
+        cell = self._cells.get(key)
+        if cell is None:
+            if len(self._cells) >= self._limit:
+                self._lose_oldest()
+            cell = self._cells[key] = Cell(event.provider, event.model)
+        cell.add(event, wall)
+        self.calls += 1
+
+    def note(self, table: str, row: list[Any]) -> None:
+        """Take a row of `events` or `requests`; they are kept as they are, the newest `limit` of each."""
+        rows = self._notes[table]
+        if len(rows) >= self._limit:
+            del rows[0]
+        rows.append(row)
+
+    def take(self, number: int) -> Batch:
+        """Take out what fits one batch, oldest first."""
+        keys = list(self._cells)[: self.BATCH_CELLS]
+        cells = {key: self._cells.pop(key) for key in keys}
+        calls = sum(cell.calls for cell in cells.values())
+        self.calls -= calls
+        body = {"cells": [cell.row(*key) for key, cell in cells.items()], **self._notes}
+        encoded = json.dumps(body, separators=(",", ":"))
+        self._notes = {"events": [], "requests": []}
+        return Batch(number, calls, encoded)
+
+    def _lose_oldest(self) -> None:
+        calls = self._cells.pop(next(iter(self._cells))).calls
+        self.calls -= calls
+        self.lost += calls

@@ -1,0 +1,243 @@
+"""How a database file of ours is opened: what it may be, its modes and pragmas, its migrations. Blocks: own thread."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import stat
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from smart_model_router_stats.migrations import Migration, NewerSchemaError, check, migrate
+
+_LOG = logging.getLogger(__name__)
+
+BUSY_SECONDS = 5.0
+JOURNAL_BYTES = 16 * 1024 * 1024
+MIB = 1024 * 1024
+OLDEST_SQLITE = (3, 35, 0)
+"""RETURNING, upserts and what the scripts use of JSON."""
+
+_NETWORK = frozenset(
+    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "afpfs", "afs", "ceph", "glusterfs", "lustre", "gpfs", "beegfs", "webdav"}
+    | {f"fuse.{name}" for name in ("sshfs", "glusterfs", "s3fs", "rclone", "gcsfuse", "davfs")}
+)
+"""WAL needs memory that all processes share (sqlite.org/wal.html): these have none between hosts."""
+
+_MOUNTS = Path("/proc/self/mounts")
+
+
+class StoreUnavailableError(Exception):
+    """The file cannot serve as a store; `reason` says why, in words for the owner."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+class GuardedConnection(sqlite3.Connection):
+    """A connection whose scripts and whose end exclude each other: it can be closed from another thread."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self.guard = threading.RLock()
+        super().__init__(*args, **options)
+
+    def executescript(self, script: str, /) -> sqlite3.Cursor:
+        """Run a script as one piece; nobody closes the connection meanwhile."""
+        with self.guard:
+            return super().executescript(script)
+
+    def close(self) -> None:
+        """Close it after the script that runs; safe to call twice."""
+        with self.guard:
+            super().close()
+
+
+def filesystem_of(path: Path) -> str:
+    """The type of the file system that holds `path` as the system names it; "" where it does not say."""
+    try:
+        mounts = [line.split() for line in _MOUNTS.read_text(encoding="utf-8", errors="replace").splitlines()]
+    except OSError:
+        return ""
+    found = ("", "")
+    for fields in mounts:
+        point = fields[1].encode().decode("unicode_escape")  # blanks are written \040
+        if path.is_relative_to(point) and len(point) >= len(found[0]):
+            found = (point, fields[2])
+    return found[1]
+
+
+def open_store(
+    path: Path,
+    migrations: Sequence[Migration],
+    *,
+    busy_seconds: float = BUSY_SECONDS,
+    filesystem: Callable[[Path], str] = filesystem_of,
+) -> GuardedConnection:
+    """Open (or create) a database to write to, in WAL mode, with its newest schema, in autocommit mode.
+
+    A file that is no database is renamed aside, and a new one made. The connection may be used by any thread.
+    Raises StoreUnavailableError and sqlite3.Error.
+    """
+    _check_version(path)
+    refuse(path, filesystem=filesystem)
+    inode = _create(path)
+    try:
+        return _configured(path, migrations, busy_seconds)
+    except sqlite3.DatabaseError as error:
+        if not is_corrupt(error):
+            raise
+    set_aside(path, inode)
+    _create(path)
+    return _configured(path, migrations, busy_seconds)
+
+
+def open_to_read(path: Path, migrations: Sequence[Migration]) -> sqlite3.Connection:
+    """Open a database that somebody else writes. Raises StoreUnavailableError."""
+    _check_version(path)
+    refuse(path)
+    if not path.exists():
+        raise StoreUnavailableError(path, "there is no such file: has a router with this store run?")
+    try:
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS)
+        try:
+            if check(connection, len(migrations)) == 0:
+                raise StoreUnavailableError(path, "it has no statistics in it")
+        except BaseException:
+            connection.close()
+            raise
+    except NewerSchemaError as error:
+        raise StoreUnavailableError(path, str(error)) from None
+    except sqlite3.Error as error:
+        raise StoreUnavailableError(path, f"it cannot be read: {error}") from None
+    return connection
+
+
+def refuse(path: Path, *, filesystem: Callable[[Path], str] = filesystem_of) -> None:
+    """Raise StoreUnavailableError when the file, or where it would be, cannot be trusted with a store."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        found = None
+    except OSError as error:
+        raise StoreUnavailableError(path, error.strerror or "cannot be looked at") from None
+    if found is not None:
+        if stat.S_ISLNK(found.st_mode):
+            raise StoreUnavailableError(path, "it is a symbolic link: name the file itself")
+        if not stat.S_ISREG(found.st_mode):
+            raise StoreUnavailableError(path, "it is not a regular file")
+        if found.st_mode & stat.S_IWOTH:
+            raise StoreUnavailableError(path, f"everybody may write to it (mode {stat.S_IMODE(found.st_mode):o})")
+        if hasattr(os, "geteuid") and os.geteuid() not in {0, found.st_uid}:
+            raise StoreUnavailableError(path, "it belongs to another user")
+    kind = filesystem(path.parent.resolve())
+    if kind in _NETWORK:
+        raise StoreUnavailableError(path, f"it is on a network file system ({kind}): name a local file")
+
+
+def writable_problem(path: Path) -> str | None:
+    """Why nobody can write to the store at present, None when nothing speaks against it."""
+    try:
+        found = os.statvfs(path.parent)
+    except OSError as error:
+        return error.strerror or "its folder cannot be looked at"
+    if found.f_flag & os.ST_RDONLY or not os.access(path.parent, os.W_OK) or not os.access(path, os.W_OK):
+        return "it is read-only"
+    return "the disk is full" if found.f_bavail * found.f_frsize < MIB else None
+
+
+def is_corrupt(error: sqlite3.Error) -> bool:
+    """Whether the file itself is damaged, or no database at all."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return code is not None and code & 0xFF in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Whether somebody else holds the lock: it is worth trying again."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return code is not None and code & 0xFF in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+
+
+def set_aside(path: Path, inode: int) -> Path | None:
+    """Rename the damaged file `inode`, and what belongs to it. The new name; None when somebody else did so before."""
+    with suppress(FileNotFoundError), path.open("rb") as damaged:
+        if sys.platform != "win32":
+            import fcntl  # noqa: PLC0415 - not everywhere
+
+            fcntl.flock(damaged, fcntl.LOCK_EX)
+        if not os.fstat(damaged.fileno()).st_ino == inode == path.stat().st_ino:
+            return None
+        number = 1
+        while (aside := path.with_name(f"{path.name}.corrupt-{number}")).exists():
+            number += 1
+        path.rename(aside)
+        for suffix in ("-wal", "-shm"):
+            with suppress(FileNotFoundError):
+                path.with_name(path.name + suffix).rename(aside.with_name(aside.name + suffix))
+        _LOG.warning("%s is damaged: it was renamed to %s, and a new one begun", path, aside.name)
+        return aside
+    return None
+
+
+def _create(path: Path) -> int:
+    """Make sure that there is a file; its inode."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Nobody else's business; SQLite gives the files beside it the same mode.
+        opened = os.open(path, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o600)
+        try:
+            return os.fstat(opened).st_ino
+        finally:
+            os.close(opened)
+    except OSError as error:
+        raise StoreUnavailableError(path, error.strerror or "it cannot be created") from None
+
+
+def _check_version(path: Path) -> None:
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        oldest = ".".join(map(str, OLDEST_SQLITE))
+        raise StoreUnavailableError(path, f"SQLite {sqlite3.sqlite_version} is too old: {oldest} is needed")
+
+
+def _configured(path: Path, migrations: Sequence[Migration], busy_seconds: float) -> GuardedConnection:
+    connection = sqlite3.connect(
+        path, timeout=busy_seconds, isolation_level=None, check_same_thread=False, factory=GuardedConnection
+    )
+    try:
+        _wal(connection, busy_seconds)
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(f"PRAGMA journal_size_limit = {JOURNAL_BYTES}")
+        connection.execute("PRAGMA temp_store = MEMORY")
+        # One elected process makes checkpoints (housekeeping.py): up to 3.51.2 one that runs while another
+        # connection begins the WAL anew can lose what was written (sqlite.org/wal.html, "the WAL-reset bug").
+        connection.execute("PRAGMA wal_autocheckpoint = 0")
+        migrate(connection, migrations)
+    except NewerSchemaError as error:
+        connection.close()
+        raise StoreUnavailableError(path, str(error)) from None
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _wal(connection: sqlite3.Connection, seconds: float) -> None:
+    """Turn WAL on. While another process does the same, SQLite says busy at once, whatever the timeout."""
+    pause, attempts = 0.02, max(1, round(seconds / 0.02))
+    for attempt in range(attempts):
+        try:
+            mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+        except sqlite3.OperationalError as error:
+            if not is_busy(error) or attempt == attempts - 1:
+                raise
+            threading.Event().wait(pause)
+        else:
+            if mode != "wal":
+                raise sqlite3.OperationalError(f"write-ahead logging is not possible here (mode {mode})")
+            return

@@ -1,0 +1,81 @@
+"""The figures of a store as `router.stats()` has them, read through its views."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from smart_model_router.outcome import FailureClass
+from smart_model_router_stats.figures import ModelStats, Percentiles, StatsView
+from smart_model_router_stats.opening import StoreUnavailableError, open_to_read, writable_problem
+from smart_model_router_stats.schema import STATS_MIGRATIONS
+from smart_model_router_stats.views import KINDS, LEVELS, PERCENTS, SPANS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class StoreView:
+    """What is in a store at one instant. `figures` are those of every process that writes or wrote to it.
+
+    `observed` and `stats_dropped` count observations of the writers that are remembered; `writers` is how many wrote
+    in the last 10 seconds. `percentiles_at` is seconds since the epoch, 0 when nobody has read them off yet.
+    `problem` says why nobody can write to the file at present, None when nothing speaks against it.
+    """
+
+    figures: StatsView
+    observed: int
+    stats_dropped: int
+    writers: int
+    percentiles_at: float
+    problem: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values: those of StatsView, and the rest beside them."""
+        return {
+            **self.figures.to_dict(),
+            "observed": self.observed,
+            "stats_dropped": self.stats_dropped,
+            "writers": self.writers,
+            "percentiles_at": self.percentiles_at,
+            "problem": self.problem,
+        }
+
+
+def read_store(path: Path) -> StoreView:
+    """Read a store while others write to it. Raises StoreUnavailableError."""
+    try:
+        with closing(open_to_read(path, STATS_MIGRATIONS)) as connection:
+            connection.row_factory = sqlite3.Row
+            connection.execute("BEGIN")  # every view from one snapshot
+            levels = {level: _level(connection, level) for level in LEVELS}
+            writers = connection.execute(
+                "SELECT coalesce(sum(observed), 0), coalesce(sum(stats_dropped), 0), "
+                "count(*) FILTER (WHERE seen_at > (julianday('now') - 2440587.5) * 86400.0 - 10) FROM v_writers"
+            ).fetchone()
+            (percentiles_at,) = connection.execute("SELECT refreshed_at FROM keeping").fetchone()
+    except sqlite3.Error as error:
+        raise StoreUnavailableError(path, f"it cannot be read: {error}") from None
+    figures = StatsView(levels["target"], levels["model"], levels["provider"], scope="store")
+    return StoreView(figures, *writers, percentiles_at, writable_problem(path))
+
+
+def _level(connection: sqlite3.Connection, level: str) -> dict[str, ModelStats]:
+    rows = connection.execute(f"SELECT * FROM v_{level}_now")  # noqa: S608 - one of three names
+    return {row[level]: _stats(row) for row in rows}
+
+
+_SPREAD = {f"{kind}_{span}" for kind in KINDS for span in SPANS}
+_PLAIN = [field.name for field in fields(ModelStats) if field.name not in _SPREAD | {"failures"}]
+
+
+def _stats(row: sqlite3.Row) -> ModelStats:
+    values: dict[str, Any] = {name: row[name] for name in _PLAIN}
+    for name in _SPREAD:
+        values[name] = Percentiles(row[f"{name}_count"], *(row[f"{name}_p{percent}"] for percent in PERCENTS))
+    failures = json.loads(row["failures"])
+    return ModelStats(**values, failures={each: failures[each] for each in FailureClass if each in failures})

@@ -1,0 +1,18 @@
+"""What enters the statistics: the rules that the book in memory and the stores share."""
+
+from __future__ import annotations
+
+from smart_model_router.outcome import POLICIES, BreakerCount, Usage
+
+COUNTED = frozenset(
+    failure for failure, policy in POLICIES.items() if policy.breaker in {BreakerCount.YES, BreakerCount.PROVIDER}
+)
+"""The failures that say something about the target's health; the others are in the counters only."""
+
+_MOST_TOKENS = 1_000_000_000
+"""Providers report usage themselves: a call of more tokens than this is a mistake, and left out."""
+
+
+def plausible(usage: Usage) -> bool:
+    """Whether a provider's own account of its tokens can be true."""
+    return 0 <= usage.prompt_tokens <= _MOST_TOKENS and 0 <= usage.completion_tokens <= _MOST_TOKENS

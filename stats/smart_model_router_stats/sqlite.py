@@ -1,0 +1,433 @@
+"""SqliteStore: statistics that survive the process, in one file that any number of processes write."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import json
+import logging
+import os
+import random
+import sqlite3
+import time
+import uuid
+from collections import deque
+from contextlib import closing, suppress
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from smart_model_router.events import (
+    BreakerChanged,
+    OfflineChanged,
+    ProbeStarted,
+    RequestFinished,
+    RequestShed,
+    RestStarted,
+    SheddingChanged,
+)
+from smart_model_router_stats import statements
+from smart_model_router_stats.connection import Database
+from smart_model_router_stats.delta import Batch, Delta
+from smart_model_router_stats.housekeeping import RECENT_MINUTES, Housekeeper, Limits
+from smart_model_router_stats.opening import (
+    BUSY_SECONDS,
+    GuardedConnection,
+    StoreUnavailableError,
+    filesystem_of,
+    is_busy,
+    is_corrupt,
+    open_store,
+    set_aside,
+)
+from smart_model_router_stats.schema import STATS_MIGRATIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from smart_model_router.events import AttemptFinished, Event
+
+_LOG = logging.getLogger(__name__)
+
+ROWS = 200
+INTERVAL_SECONDS = 0.25
+QUEUE_LIMIT = 10_000
+_CHUNK = 300
+"""Observations summed up at a time: about a millisecond of the loop."""
+_EXIT_BUSY_SECONDS = 1.0
+_PACE = 10.0
+"""Writing takes at most one part in so many of the time while more than an interval's worth comes in."""
+_LONGEST_RETRY_SECONDS = 30.0
+_TELLING_BUSY = 3
+_TEXT_LIMIT = 200
+
+_KEPT_EVENTS = (BreakerChanged, ProbeStarted, RestStarted, OfflineChanged, SheddingChanged, RequestShed)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreStatus:
+    """Whether observations reach the file. While they do not, they are summed up in memory; `reason` says why."""
+
+    state: Literal["ok", "degraded"]
+    reason: str = ""
+
+
+class SqliteStore:
+    """Sums observations up in memory and adds the sums to the file every `interval` seconds or 200 observations.
+
+    Also an EventSink: state changes become v_events, requests v_requests; texts of prompts, answers and errors are
+    never stored. Belongs to one loop at a time, as its router does. Nothing here fails a request: a file that cannot
+    be written is said in `status` and in the log, and tried again.
+
+    `wall` gives seconds since the epoch; `monotonic` is the clock of the observations' instants. `filesystem` names
+    the type of the file system of a path.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        wall: Callable[[], float],
+        monotonic: Callable[[], float] = time.monotonic,
+        interval: float = INTERVAL_SECONDS,
+        limits: Limits | None = None,
+        filesystem: Callable[[Path], str] = filesystem_of,
+    ) -> None:
+        self._path = path.expanduser().absolute()
+        self._wall = wall
+        self._monotonic = monotonic
+        self._interval = interval
+        self._limits = limits or Limits()
+        self._filesystem = filesystem
+        self._database = Database(str(self._path), self._open)
+        self._closed = False
+        self._begin_anew()
+        atexit.register(self._finish)
+
+    def _begin_anew(self) -> None:
+        """A new writer with nothing observed: at the start, and in a forked process."""
+        self._pid = os.getpid()
+        self._writer = uuid.uuid4().hex
+        self._started_at = self._wall()
+        self._queue: deque[AttemptFinished] = deque(maxlen=QUEUE_LIMIT)
+        self._pending = Delta(QUEUE_LIMIT)
+        self._unsure: Batch | None = None
+        """Given to the file, and not known to be there."""
+        self._number = 0
+        self._observed = 0
+        self._queue_dropped = 0
+        self._acknowledged = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._flusher: asyncio.Task[None] | None = None
+        self._alarm = asyncio.Event()
+        self._turn = asyncio.Lock()
+        self._absorbing = False
+        self._status = StoreStatus("ok")
+        self._failures = 0
+        self._retry_at = 0.0
+        self._write_at = 0.0
+        self._damaged: int | None = None
+        self._keeper = Housekeeper(self._database, self._path, self._writer, self._limits)
+
+    # For everybody ----------------------------------------------------------------------------------------
+
+    @property
+    def path(self) -> Path:
+        """Where the file is."""
+        return self._path
+
+    @property
+    def status(self) -> StoreStatus:
+        """Whether observations reach the file."""
+        return self._status
+
+    @property
+    def observed(self) -> int:
+        """How many observations this process made."""
+        return self._observed
+
+    @property
+    def acknowledged(self) -> int:
+        """How many of them are in the file: they survive the process, whatever its end."""
+        return self._acknowledged
+
+    @property
+    def stats_dropped(self) -> int:
+        """How many of them were given up, because nobody could take them in."""
+        return self._queue_dropped + self._pending.lost
+
+    def observe(self, observation: AttemptFinished) -> None:
+        """Take one observation; returns at once. After `aclose` it is dropped."""
+        if self._closed:
+            return
+        if os.getpid() != self._pid:
+            self._forked()
+        queue = self._queue
+        if len(queue) == QUEUE_LIMIT:
+            self._queue_dropped += 1
+        queue.append(observation)
+        self._observed += 1
+        flusher = self._flusher
+        if flusher is None or len(queue) >= ROWS or flusher.done():
+            self._wake()
+
+    def emit(self, event: Event) -> None:
+        """Keep a state change or a request's account; other events are not kept."""
+        if self._closed:
+            return
+        if os.getpid() != self._pid:
+            self._forked()
+        if isinstance(event, RequestFinished):
+            self._pending.note("requests", _request_row(event, self._wall_of(event.at)))
+        elif isinstance(event, _KEPT_EVENTS):
+            self._pending.note("events", _event_row(event, self._wall_of(event.at)))
+
+    async def flush(self) -> bool:
+        """Write what was observed until now; whether all of it is in the file."""
+        if os.getpid() != self._pid:
+            self._forked()
+        self._start()
+        async with self._turn:
+            self._retry_at = self._write_at = 0.0
+            return await self._work()
+
+    async def aclose(self) -> None:
+        """Write what is left, bring the percentiles up to date, and let go of the file. Safe to call twice."""
+        if self._closed:
+            return
+        self._closed = True
+        if os.getpid() != self._pid:
+            self._forked()
+        self._start()
+        if self._flusher is not None:
+            self._flusher.cancel()
+            await asyncio.wait([self._flusher])
+        async with self._turn:
+            self._retry_at = self._write_at = 0.0
+            if self._observed and await self._work():
+                try:
+                    await self._keeper.refresh(self._wall())
+                    await self._keeper.resign()
+                except sqlite3.Error as error:
+                    self._failed(error)
+            await self._database.close()
+        atexit.unregister(self._finish)
+
+    # The flusher ------------------------------------------------------------------------------------------
+
+    def _wake(self) -> None:
+        """See that somebody sums up what waits."""
+        if not self._start() or self._absorbing or len(self._queue) < ROWS or self._loop is None:
+            return
+        self._absorbing = True
+        self._loop.call_soon(self._absorb)
+
+    def _start(self) -> bool:
+        """Have a flusher on the running loop; False when no loop runs: what was observed waits for one."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return False
+        if loop is not self._loop:
+            if self._loop is not None:
+                # The thread may have lost its life telling a loop that was closed.
+                self._database.retire()
+            self._loop = loop
+            self._alarm = asyncio.Event()
+            self._turn = asyncio.Lock()
+            self._absorbing = False
+            self._flusher = None
+        if not self._closed and (self._flusher is None or self._flusher.done()):
+            self._flusher = loop.create_task(self._run(loop), name="smart-model-router statistics")
+        return True
+
+    async def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+        while True:
+            timer = loop.call_later(self._interval, self._alarm.set)
+            try:
+                await self._alarm.wait()
+                self._alarm.clear()
+                async with self._turn:
+                    await self._work()
+            except asyncio.CancelledError:
+                # What the thread still does it tells this loop, which is perhaps about to close.
+                with suppress(sqlite3.Error, ValueError, TimeoutError):
+                    await asyncio.wait_for(self._database.settle(), _EXIT_BUSY_SECONDS)
+                raise
+            finally:
+                timer.cancel()
+
+    async def _work(self) -> bool:
+        """Sum up, write, keep in order, as far as each is due; whether nothing is left to write."""
+        while self._queue:
+            self._sum_up()
+            await asyncio.sleep(0)
+        now = self._monotonic()
+        if now >= max(self._retry_at, self._write_at):
+            try:
+                await self._write(now)
+            except (sqlite3.Error, ValueError, OSError, StoreUnavailableError) as error:
+                self._failed(error)
+        return self._unsure is None and not self._pending
+
+    async def _write(self, now: float) -> None:
+        if not self._database.is_open:
+            await self._database.open()
+            await self._database.run(statements.SETUP)
+        full = self._keeper.wal_is_full
+        if not full:
+            for _ in range(self._pending.batches + (self._unsure is not None)):
+                await self._write_one()
+        wrote = self._monotonic()
+        self._write_at = wrote + min(self._interval, _PACE * (wrote - now)) if wrote > now else 0.0
+        await self._keeper.tick(self._monotonic, self._wall())
+        if full:
+            self._tell("its write-ahead log is full, because a reader holds on to a snapshot")
+            return
+        self._failures = 0
+        self._tell("")
+
+    async def _write_one(self) -> None:
+        if self._unsure is None:
+            self._number += 1
+            self._unsure = self._pending.take(self._number)
+        batch = self._unsure
+        await self._database.execute(statements.GIVE_BATCH, self._row(batch))
+        await self._database.run(statements.WRITE)
+        self._unsure = None
+        self._acknowledged += batch.calls
+
+    def _absorb(self) -> None:
+        self._sum_up()
+        if len(self._queue) >= ROWS and self._loop is not None:
+            self._loop.call_soon(self._absorb)
+        else:
+            self._absorbing = False
+            self._alarm.set()
+
+    def _sum_up(self) -> None:
+        queue, pending = self._queue, self._pending
+        offset = self._wall() - self._monotonic()
+        for _ in range(min(_CHUNK, len(queue))):
+            observation = queue.popleft()
+            try:
+                pending.add(observation, max(0.0, observation.at + offset))
+            except ValueError:
+                self._queue_dropped += 1
+
+    # What goes wrong --------------------------------------------------------------------------------------
+
+    def _failed(self, error: Exception) -> None:
+        """Try again later; the sums are kept."""
+        self._failures += 1
+        pause = min(_LONGEST_RETRY_SECONDS, self._interval * 2.0 ** min(self._failures, 16))
+        self._retry_at = self._monotonic() + pause * random.uniform(0.5, 1.0)  # noqa: S311 - so that writers part
+        if isinstance(error, sqlite3.Error):
+            if is_busy(error) and self._failures < _TELLING_BUSY:
+                return
+            if is_corrupt(error):
+                self._damaged = self._database.inode
+            self._database.abandon(0.0)
+        reason = error.reason if isinstance(error, StoreUnavailableError) else str(error)
+        self._tell(reason or type(error).__name__)
+
+    def _tell(self, reason: str) -> None:
+        status = StoreStatus("degraded", reason) if reason else StoreStatus("ok")
+        if status == self._status:
+            return
+        self._status = status
+        if reason:
+            _LOG.warning("statistics stay in memory: %s: %s", self._path, reason)
+        else:
+            _LOG.info("statistics reach %s again", self._path)
+
+    def _forked(self) -> None:
+        """This is a copy of the process: what waits is the parent's to write."""
+        self._database.forget()
+        self._begin_anew()
+
+    def _finish(self) -> None:
+        """The program ends and nobody closed the router: write what is left, without a loop."""
+        if os.getpid() != self._pid or not self._observed:
+            return
+        while self._queue:
+            self._sum_up()
+        self._database.abandon(_EXIT_BUSY_SECONDS)
+        if self._unsure is None and not self._pending:
+            return
+        try:
+            with closing(self._open(_EXIT_BUSY_SECONDS)) as connection:
+                connection.executescript(statements.SETUP)
+                while self._unsure is not None or self._pending:
+                    if self._unsure is None:
+                        self._number += 1
+                        self._unsure = self._pending.take(self._number)
+                    connection.execute(statements.GIVE_BATCH, self._row(self._unsure))
+                    connection.executescript(statements.WRITE)
+                    self._unsure = None
+                wall = self._wall()
+                connection.execute(statements.GIVE_CHORE, (wall, int(wall // 60) - RECENT_MINUTES))
+                connection.executescript(statements.AGE)
+                connection.executescript(statements.REFRESH)
+        except (sqlite3.Error, OSError, StoreUnavailableError) as error:
+            _LOG.warning("the last statistics are lost: %s", error)
+
+    # Small change -----------------------------------------------------------------------------------------
+
+    def _open(self, busy_seconds: float = BUSY_SECONDS) -> GuardedConnection:
+        """On the thread of the connection."""
+        if self._damaged is not None:
+            set_aside(self._path, self._damaged)
+            self._damaged = None
+        return open_store(self._path, STATS_MIGRATIONS, busy_seconds=busy_seconds, filesystem=self._filesystem)
+
+    def _row(self, batch: Batch) -> tuple[Any, ...]:
+        return (
+            self._writer,
+            self._pid,
+            self._started_at,
+            self._wall(),
+            batch.number,
+            self._observed,
+            self.stats_dropped,
+            batch.body,
+        )
+
+    def _wall_of(self, instant: float) -> float:
+        return max(0.0, instant + self._wall() - self._monotonic())
+
+
+def _text(value: str | None) -> str | None:
+    """A name as it may be stored: callers choose some of them."""
+    return None if value is None else value[:_TEXT_LIMIT].encode("utf-8", "replace").decode()
+
+
+def _request_row(event: RequestFinished, wall: float) -> list[Any]:
+    return [
+        wall,
+        event.request_id,
+        event.dialect,
+        _text(event.model),
+        event.outcome,
+        event.target,
+        _text(event.requested_tier),
+        event.actual_tier,
+        int(event.degraded),
+        int(event.last_resort),
+        event.attempts,
+        event.refusals,
+        event.seconds,
+        event.waited_seconds,
+        event.ttft_seconds,
+    ]
+
+
+def _event_row(event: Event, wall: float) -> list[Any]:
+    detail = asdict(event)
+    del detail["at"]
+    if detail.get("open_until") is not None:
+        # An instant of this process's clock says nothing to a reader.
+        detail["open_seconds"] = detail["open_until"] - event.at
+    detail.pop("open_until", None)
+    subject = detail.get("owner") or detail.get("target") or detail.get("request_id")
+    return [wall, type(event).__name__, subject, json.dumps(detail)]

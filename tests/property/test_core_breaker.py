@@ -1,0 +1,130 @@
+"""The breaker under any history: one probe, verdicts fenced by generation, one OPEN a trip, bounded open times."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from smart_model_router.core.breaker import BreakerConfig, BreakerState, CircuitBreaker, Permit, Transition, Verdict
+from smart_model_router.outcome import Refusal
+
+# Steps that line up with the window's cells (3 s), the window and the base (30 s), a reopening (45 s) and the cap.
+STEPS = st.sampled_from([0.0, 0.001, 2.999, 3.0, 29.999, 30.0, 30.001, 45.0, 67.5, 600.0])
+ROLLS = st.sampled_from([0.0, 0.5, 0.999])
+VERDICTS: st.SearchStrategy[Verdict] = st.sampled_from(["failure", "failure", "failure", "success", "ignored"])
+CONFIGS = st.sampled_from(
+    [BreakerConfig(), BreakerConfig(half_open_successes=2), BreakerConfig(consecutive_failures=1, open_cap=50.0)]
+)
+
+
+class BreakerHistory(RuleBasedStateMachine):
+    """Calls begin and end in any order; the operator interferes; time moves by steps that line up."""
+
+    @initialize(config=CONFIGS, start=st.sampled_from([0.0, 1e6]))
+    def begin(self, config: BreakerConfig, start: float) -> None:
+        """A new breaker at some instant."""
+        self.breaker = CircuitBreaker(config)
+        self.now = start
+        self.permits: list[Permit] = []
+        self.recorded: list[Permit] = []
+        self.last_length = 0.0
+
+    @rule(step=STEPS)
+    def wait(self, step: float) -> None:
+        """Time passes."""
+        self.now += step
+
+    @rule()
+    def wait_until_due(self) -> None:
+        """Time passes to the very instant a probe is due."""
+        self.now = max(self.now, self.breaker.open_until or 0.0)
+
+    @rule(times=st.sampled_from([1, 5, 10]))
+    def acquire(self, times: int) -> None:
+        """Several callers ask at one instant: all pass while CLOSED, one at most in HALF_OPEN, none otherwise."""
+        state, busy = self.breaker.state(self.now), self.breaker.probe_in_flight
+        told = self.breaker.refusal(self.now)
+        got = [self.breaker.try_acquire(self.now) for _ in range(times)]
+        granted = [permit for permit in got if isinstance(permit, Permit)]
+        refused = [refusal for refusal in got if isinstance(refusal, Refusal)]
+        allowed = {BreakerState.CLOSED: times, BreakerState.HALF_OPEN: 0 if busy else 1}.get(state, 0)
+        assert len(granted) == allowed
+        assert (told is None) == (allowed > 0)
+        assert all(permit.probe == (state is BreakerState.HALF_OPEN) for permit in granted)
+        assert all(refusal.retry_at is None or refusal.retry_at > self.now for refusal in refused)
+        self.permits += granted
+
+    @precondition(lambda self: self.permits)
+    @rule(data=st.data(), verdict=VERDICTS, roll=ROLLS)
+    def record(self, data: st.DataObject, verdict: Verdict, roll: float) -> None:
+        """A call ends, or is recorded a second time."""
+        permit = data.draw(st.sampled_from(self.permits))
+        stale = permit in self.recorded or permit.generation != self.breaker.generation
+        self.recorded.append(permit)
+        before = self.seen()
+        moved = self.breaker.record(permit, verdict, self.now, roll=roll)
+        if stale or verdict == "ignored":  # I2, I3, I4: late verdicts move nothing and extend nothing
+            assert moved is None
+            assert self.seen() == before
+        self.check(moved)
+
+    @rule(roll=ROLLS)
+    def fail_in_a_row(self, roll: float) -> None:
+        """A burst of calls that all fail."""
+        for _ in range(self.breaker.config.consecutive_failures):
+            got = self.breaker.try_acquire(self.now)
+            if isinstance(got, Permit):
+                self.check(self.breaker.record(got, "failure", self.now, roll=roll))
+
+    @rule()
+    def isolate(self) -> None:
+        """The operator's no wins."""
+        self.check(self.breaker.isolate(self.now))
+        assert self.breaker.state(self.now) is BreakerState.ISOLATED
+
+    @rule()
+    def close(self) -> None:
+        """The operator's yes wins."""
+        self.check(self.breaker.close(self.now))
+        assert self.breaker.state(self.now) is BreakerState.CLOSED
+        self.last_length = 0.0
+
+    @rule()
+    def make_due(self) -> None:
+        """Whatever was OPEN may be probed."""
+        self.breaker.make_due(self.now)
+        assert self.breaker.state(self.now) is not BreakerState.OPEN
+
+    @invariant()
+    def one_probe_at_most(self) -> None:
+        """I1: of all permits out there at most one is a probe that can still decide."""
+        out = [p for p in self.permits if p.probe and p not in self.recorded]
+        probes = [p for p in out if p.generation == self.breaker.generation]
+        assert len(probes) <= 1
+        assert self.breaker.probe_in_flight == bool(probes)
+
+    def seen(self) -> tuple[BreakerState, float | None, int]:
+        """What an observer can see, a probe in flight apart."""
+        return self.breaker.state(self.now), self.breaker.open_until, self.breaker.generation
+
+    def check(self, moved: Transition | None) -> None:
+        """Every transition is told once, from where it was, and an open time is above 0 and within its cap."""
+        if moved is None:
+            return
+        assert moved.from_state is not moved.to_state
+        assert moved.at == self.now
+        if moved.to_state is not BreakerState.OPEN:
+            assert moved.open_until is None
+            return
+        assert moved.from_state in (BreakerState.CLOSED, BreakerState.HALF_OPEN)  # I4: never OPEN -> OPEN
+        assert moved.open_until is not None
+        length = moved.open_until - self.now
+        assert 0 < length <= self.breaker.config.open_cap + 1e-6  # I5
+        if moved.from_state is BreakerState.HALF_OPEN:
+            assert length >= self.last_length - 1e-6  # I5: non-decreasing over consecutive failed probes
+        self.last_length = length
+
+
+BreakerHistory.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestBreakerHistory = BreakerHistory.TestCase

@@ -1,0 +1,333 @@
+"""Two gates of one provider and one credential under any history: what is taken is given back, deadlines stand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from smart_model_router.core.breaker import BreakerState
+from smart_model_router.core.cooldown import Cooldown
+from smart_model_router.core.gate import Gate, Lease, ProviderState, Settlement
+from smart_model_router.core.offline import Connectivity
+from smart_model_router.core.ratelimit import Cost, RateLimitTracker
+from smart_model_router.outcome import Failure, FailureClass, Refusal, Scope, Usage, Wait
+
+SLOTS = 6
+STEPS = st.sampled_from([0.0, 0.001, 1.0, 2.0, 3.0, 29.999, 30.0, 30.001, 60.0, 120.0, 900.0, 3600.0])
+CLASSES = st.sampled_from(list(FailureClass))
+STORMS = st.sampled_from(
+    [
+        FailureClass.OVERLOADED,
+        FailureClass.TIMEOUT,
+        FailureClass.TRANSPORT,
+        FailureClass.RATE_LIMITED,
+        FailureClass.QUOTA,
+    ]
+)
+HINTS = st.sampled_from([None, None, 0.0, 0.05, 1.5, 3.0, 300.0])
+SCOPES: st.SearchStrategy[Scope] = st.sampled_from(["minute", "minute", "concurrency", "overload", "day"])
+USAGES = st.sampled_from([None, Usage(10, 10), Usage(1000, 1000)])
+ROLLS = st.sampled_from([0.0, 0.5, 0.999, 0.999])
+
+
+@dataclass
+class Held:
+    """A lease somebody holds, and what its admission knew."""
+
+    gate: Gate
+    lease: Lease
+    breaker_probe: bool
+
+
+@dataclass(frozen=True)
+class Deadlines:
+    """The instants that bind a set of rests; None where nothing binds."""
+
+    law: Refusal | None
+    advice: float | None
+
+
+class GateHistory(RuleBasedStateMachine):
+    """Calls of both kinds begin and end in any order and way; the operator interferes; time moves in steps."""
+
+    @initialize(limited=st.booleans(), start=st.sampled_from([0.0, 1e6]))
+    def begin(self, limited: bool, start: float) -> None:
+        """Two targets of one remote provider, the first with known limits or without."""
+        self.now = start
+        self.provider = ProviderState("p", slots=SLOTS, remote=True, connectivity=Connectivity(1))
+        limits = RateLimitTracker(rpm=30, tpm=60_000) if limited else None
+        self.gates = [Gate("p/m", self.provider, limits=limits), Gate("p/n", self.provider)]
+        self.held: list[Held] = []
+        self.began: dict[tuple[int, str], float] = {}
+        self.hinted: dict[int, int] = {}
+
+    # ---------------------------------------------------------------------------------------- what happens
+
+    @rule(step=STEPS)
+    def wait(self, step: float) -> None:
+        """Time passes."""
+        self.now += step
+
+    @rule(which=st.integers(0, 1), stream=st.booleans())
+    def wait_for_the_refusal_to_end(self, which: int, stream: bool) -> None:
+        """Time passes to the very instant a refusal named."""
+        self.sit_out(which, stream)
+
+    def sit_out(self, which: int, stream: bool) -> None:
+        """Jump to the instant at which the refusal that stands now ends."""
+        refusal = self.gates[which].refusal(Cost(10, 10), self.now, stream=stream)
+        if refusal is not None:
+            self.now = max(self.now, refusal.retry_at or 0.0)
+
+    @rule(
+        which=st.integers(0, 1),
+        times=st.sampled_from([1, 2, 20]),
+        stream=st.booleans(),
+        ignore_advice=st.booleans(),
+        roll=ROLLS,
+    )
+    def ask(self, which: int, times: int, stream: bool, ignore_advice: bool, roll: float) -> None:
+        """Several callers ask at one instant."""
+        self.ask_for(self.gates[which], times, stream, ignore_advice, roll)
+
+    @rule(ignore_advice=st.booleans())
+    def rush(self, ignore_advice: bool) -> None:
+        """Everybody asks everyone at one instant."""
+        for gate in self.gates:
+            for stream in (False, True):
+                self.ask_for(gate, 2, stream, ignore_advice, 0.999)
+
+    def ask_for(self, gate: Gate, times: int, stream: bool, ignore_advice: bool, roll: float) -> None:
+        """Ask so often, and look at what a refusal left and what an admission passed over."""
+        for _ in range(times):
+            before, chance = self.taken(), self.provider.throttle.probability(self.now)
+            probing = not (
+                gate.breakers["stream" if stream else "whole"].is_closed and self.provider.transport.is_closed
+            )
+            got = gate.try_admit(Cost(10, 10), self.now, roll, stream=stream, ignore_advice=ignore_advice)
+            if isinstance(got, Lease):
+                self.admitted(gate, got, stream, ignore_advice, probing)
+            else:
+                assert self.taken() == before  # all or none
+                if got.reason != "throttle":  # I12, the throttle's own counter excepted
+                    assert self.provider.throttle.probability(self.now) == chance
+                assert got.retry_at is None or got.retry_at > self.now
+
+    def admitted(self, gate: Gate, lease: Lease, stream: bool, ignore_advice: bool, probing: bool) -> None:
+        """Nothing that binds was passed over."""
+        assert gate.cooldown.law(self.now) is None
+        assert gate.credential.law(self.now) is None
+        assert ignore_advice or probing or gate.cooldown.advice(self.now) is None
+        states = {
+            gate.breakers["stream" if stream else "whole"].state(self.now),
+            self.provider.transport.state(self.now),
+        }
+        assert states <= {BreakerState.CLOSED, BreakerState.HALF_OPEN}
+        assert not gate.cooldown.on_probation(self.now) or lease.probe
+        assert not probing or lease.probe
+        self.held.append(Held(gate, lease, probing))
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data(), failure_class=CLASSES, hint=HINTS, scope=SCOPES, wide=st.booleans(), usage=USAGES, roll=ROLLS)
+    def fail(
+        self,
+        data: st.DataObject,
+        failure_class: FailureClass,
+        hint: float | None,
+        scope: Scope,
+        wide: bool,
+        usage: Usage | None,
+        roll: float,
+    ) -> None:
+        """A call ends badly: no deadline of its kind gets shorter, but by a later-sent hint or a trip (I6)."""
+        held = self.pick(data)
+        wait = None if hint is None else Wait(hint, scope)
+        failure = Failure(failure_class, wait=wait, credential_wide=wide)
+        before = [self.deadlines(rests) for rests in self.all_rests()]
+        settlement = held.lease.settle(failure, self.now, usage=usage, roll=roll)
+        for old, rests in zip(before, self.all_rests(), strict=True):
+            new = self.deadlines(rests)
+            mine = self.hinted.get(id(rests), 0)
+            if old.law is not None and (hint is None or old.law.reason != "wait" or held.lease.sequence < mine):
+                assert new.law is not None
+                assert new.law.reason != old.law.reason or (new.law.retry_at or 0) >= (old.law.retry_at or 0)
+            if old.advice is not None and not opened(settlement):
+                assert new.advice is not None
+                assert new.advice >= old.advice
+            self.note(rests, old, new)
+            if new.law is not None and new.law != old.law:
+                self.hinted[id(rests)] = 0 if hint is None else held.lease.sequence
+        self.settled(held, settlement)
+
+    @rule(which=st.integers(0, 1), stream=st.booleans(), failure_class=STORMS, sit_out=st.booleans())
+    def storm(self, which: int, stream: bool, failure_class: FailureClass, sit_out: bool) -> None:
+        """Everybody who is let in fails at once; whoever sits it out comes back at the instant it ends."""
+        self.storm_over(self.gates[which], stream, failure_class)
+        if sit_out:
+            self.sit_out(which, stream)
+
+    @rule(failure_class=st.sampled_from([FailureClass.OVERLOADED, FailureClass.TIMEOUT]))
+    def outage(self, failure_class: FailureClass) -> None:
+        """The operator lets both targets in; both fail for both kinds; everybody comes back when all are due."""
+        for gate in self.gates:
+            gate.close(self.now)
+        for which in (0, 1):
+            for stream in (False, True):
+                self.storm_over(self.gates[which], stream, failure_class)
+        for which in (0, 1):
+            for stream in (False, True):
+                self.sit_out(which, stream)
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data(), usage=USAGES, slow=st.sampled_from([False, False, False, True]))
+    def succeed(self, data: st.DataObject, usage: Usage | None, slow: bool) -> None:
+        """A call succeeds: it ends only what began before it was admitted (I6)."""
+        held = self.pick(data)
+        before = [self.deadlines(rests) for rests in self.all_rests()]
+        settlement = held.lease.settle(None, self.now, usage=usage, slow=slow)
+        self.check_success(held, before, settlement)
+        self.settled(held, settlement)
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data())
+    def prove(self, data: st.DataObject) -> None:
+        """A stream delivers enough; the call goes on."""
+        held = data.draw(st.sampled_from(self.held))
+        before = [self.deadlines(rests) for rests in self.all_rests()]
+        settlement = held.lease.prove(self.now)
+        self.check_success(held, before, settlement)
+        held.breaker_probe = False
+        assert held.lease.prove(self.now) == Settlement()
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data())
+    def cancel(self, data: st.DataObject) -> None:
+        """The caller leaves: nothing is concluded."""
+        held = self.pick(data)
+        assert held.lease.release(self.now) == Settlement()
+        self.settled(held, Settlement())
+
+    @rule(which=st.integers(0, 1))
+    def operate(self, which: int) -> None:
+        """The operator isolates a target and lets it in again: everything of it is forgotten."""
+        gate = self.gates[which]
+        gate.isolate(self.now)
+        assert gate.refusal(Cost(1, 1), self.now) == Refusal("isolated")
+        gate.close(self.now)
+        assert gate.cooldown.law(self.now) is None
+        assert gate.credential.law(self.now) is None
+        assert gate.cooldown.advice(self.now) is None
+
+    # ---------------------------------------------------------------------------------------- what always holds
+
+    @invariant()
+    def what_is_taken_is_what_is_held(self) -> None:
+        """I2, I10: every slot belongs to a lease that somebody holds, and there are never more than slots."""
+        assert self.provider.bulkhead.in_flight == len(self.held) <= SLOTS
+        for gate in self.gates:
+            assert gate.in_flight == sum(held.gate is gate for held in self.held)
+
+    @invariant()
+    def one_probe_and_one_trial_at_most(self) -> None:
+        """I1: one probe in flight per provider, one call on probation per target and per credential."""
+        probes = sum(held.breaker_probe for held in self.held)
+        assert probes <= 1
+        assert self.provider.probe_in_flight == bool(probes)
+        assert all(rests.on_trial in (0, 1) for rests in self.all_rests())
+
+    @invariant()
+    def buckets_are_within_their_bounds(self) -> None:
+        """I11: never above the capacity."""
+        limits = self.gates[0].limits
+        for bucket in (limits.requests, limits.tokens):
+            assert bucket is None or bucket.level(self.now) <= bucket.capacity
+
+    def teardown(self) -> None:
+        """When everybody has left nothing is taken any more (I2)."""
+        for held in list(self.held):
+            self.held.remove(held)
+            self.settled(held, held.lease.release(self.now))
+        assert self.provider.bulkhead.in_flight == 0
+        assert not self.provider.probe_in_flight
+        assert all(rests.on_trial == 0 for rests in self.all_rests())
+
+    # ---------------------------------------------------------------------------------------- helpers
+
+    def storm_over(self, gate: Gate, stream: bool, failure_class: FailureClass) -> None:
+        """Everybody who is let in fails at once."""
+        leases = []
+        while isinstance(lease := gate.try_admit(Cost(10, 10), self.now, 0.999, stream=stream), Lease):
+            leases.append(lease)
+        for lease in leases:
+            before = [self.deadlines(rests) for rests in self.all_rests()]
+            lease.settle(Failure(failure_class), self.now)
+            for old, rests in zip(before, self.all_rests(), strict=True):
+                self.note(rests, old, self.deadlines(rests))
+                self.hinted[id(rests)] = 0
+
+    def pick(self, data: st.DataObject) -> Held:
+        """Take one of the held leases out."""
+        return self.held.pop(data.draw(st.integers(0, len(self.held) - 1)))
+
+    def settled(self, held: Held, settlement: Settlement) -> None:
+        """Once settled, nothing moves any more; and one trip is one OPEN (I2, I4)."""
+        for moved in settlement.moved:
+            assert moved.transition.from_state is not moved.transition.to_state
+        before = self.taken()
+        assert held.lease.settle(Failure(FailureClass.SERVER_ERROR), self.now) == Settlement()
+        assert held.lease.release(self.now) == Settlement()
+        assert self.taken() == before
+
+    def check_success(self, held: Held, before: list[Deadlines], settlement: Settlement) -> None:
+        """Rests of other targets stand; own ones stand when they began at or after the call's admission."""
+        own = (held.gate.cooldown, held.gate.credential)
+        for old, rests in zip(before, self.all_rests(), strict=True):
+            new = self.deadlines(rests)
+            law_began = self.began.get((id(rests), old.law.reason if old.law else ""), 0.0)
+            if old.law is not None and (rests not in own or held.lease.admitted_at <= law_began):
+                assert new.law == old.law
+            advice_began = self.began.get((id(rests), "advice"), 0.0)
+            older = rests not in own or held.lease.admitted_at < advice_began
+            if old.advice is not None and older and not opened(settlement):
+                assert new.advice == old.advice
+
+    def note(self, rests: Cooldown, old: Deadlines, new: Deadlines) -> None:
+        """Remember when what binds now began."""
+        if new.law is not None and new.law != old.law:
+            self.began[(id(rests), new.law.reason)] = self.now
+        if new.advice is not None and new.advice != old.advice:
+            self.began[(id(rests), "advice")] = self.now
+
+    def all_rests(self) -> list[Cooldown]:
+        """Both targets' and the credential's."""
+        return [gate.cooldown for gate in self.gates] + [self.gates[0].credential]
+
+    def deadlines(self, rests: Cooldown) -> Deadlines:
+        """What binds now."""
+        advice = rests.advice(self.now)
+        return Deadlines(rests.law(self.now), None if advice is None else advice.retry_at)
+
+    def taken(self) -> object:
+        """Everything a refusal must leave alone."""
+        limits = self.gates[0].limits
+        return (
+            self.provider.bulkhead.in_flight,
+            self.provider.probe_in_flight,
+            [gate.in_flight for gate in self.gates],
+            [rests.on_trial for rests in self.all_rests()],
+            [bucket and bucket.level(self.now) for bucket in (limits.requests, limits.tokens)],
+            [(b.generation, b.state(self.now), b.open_until) for gate in self.gates for b in gate.breakers.values()],
+            (self.provider.transport.generation, self.provider.transport.open_until),
+        )
+
+
+def opened(settlement: Settlement) -> bool:
+    """Whether a breaker tripped: it decides among advice from then on."""
+    return any(moved.transition.to_state is BreakerState.OPEN for moved in settlement.moved)
+
+
+GateHistory.TestCase.settings = settings(max_examples=150, stateful_step_count=50, deadline=None)
+TestGateHistory = GateHistory.TestCase

@@ -1,0 +1,221 @@
+"""What one request may still try: attempts by target, tier and total, the quick retry, who is worth waiting for."""
+
+from __future__ import annotations
+
+import pytest
+
+from smart_model_router.core.fallback import Progress, comes_due, least_retry_after
+from smart_model_router.core.limits import RoutingConfig
+from smart_model_router.core.selection import Candidate
+from smart_model_router.core.tiers import Plan, TargetFacts, Tier
+from smart_model_router.outcome import REFUSAL_REASONS, Failure, FailureClass, NextTarget, Refusal
+from smart_model_router.request import Target
+
+
+def facts(model: str, context_tokens: int | None = None) -> TargetFacts:
+    """Make the facts of a target of provider `p`."""
+    name = f"p/{model}"
+    return TargetFacts(
+        Target(name, "p", model), Candidate(name, "p", 0), frozenset({"chat"}), context_tokens=context_tokens
+    )
+
+
+A, B, C = facts("a", 1000), facts("b", 2000), facts("c")
+LATER = [FailureClass.RATE_LIMITED, FailureClass.OVERLOADED, FailureClass.WARMING]
+RETRIED = [c for c in FailureClass if c.policy.retry_same]
+ERROR = FailureClass.SERVER_ERROR
+
+
+def progress(*targets: TargetFacts) -> Progress:
+    """Begin a request over one tier of these targets."""
+    tier = Tier("frontier", targets)
+    return Progress(RoutingConfig(), Plan("frontier", (tier,), (), first=targets[0].id))
+
+
+def note(tries: Progress, target: TargetFacts, failure_class: FailureClass, now: float = 0.0) -> None:
+    """A call of the frontier tier failed."""
+    tries.note(target, "frontier", Failure(failure_class), now)
+
+
+def test_a_request_that_tried_nothing_may_try_everything() -> None:
+    """No refusal, nothing used."""
+    tries = progress(A, B)
+    assert tries.refusal(A, 0.0) is None
+    assert (tries.used, tries.untried(), tries.exhausted, tries.larger_only) == (0, 2, False, False)
+    assert not tries.tried(A.id)
+    assert not tries.tier_is_spent("frontier")
+    assert tries.last_resort_allowed()
+
+
+def test_a_failed_target_is_not_asked_again() -> None:
+    """Others are."""
+    tries = progress(A, B)
+    note(tries, A, ERROR)
+    assert tries.refusal(A, 1e6) == Refusal("filtered:failed")
+    assert tries.refusal(B, 0.0) is None
+    assert tries.tried(A.id)
+    assert (tries.used, tries.untried()) == (1, 1)
+    assert [(f.id, failure.failure_class) for f, failure in tries.failures] == [("p/a", ERROR)]
+
+
+@pytest.mark.parametrize("failure_class", LATER)
+def test_a_target_that_said_later_may_be_asked_again(failure_class: FailureClass) -> None:
+    """After a rate limit when its wait is over, after an overload or a warm-up in a second."""
+    tries = progress(A)
+    note(tries, A, failure_class, now=10.0)
+    pause = 0.0 if failure_class is FailureClass.RATE_LIMITED else 1.0
+    assert tries.refusal(A, 10.0) == (Refusal("cooldown", 11.0) if pause else None)
+    assert tries.refusal(A, 10.0 + pause) is None
+
+
+def test_later_does_not_reset_what_a_target_has_used() -> None:
+    """Two counted attempts, then a 429: used up."""
+    tries = progress(A)
+    for failure_class in (ERROR, ERROR, FailureClass.RATE_LIMITED):
+        note(tries, A, failure_class)
+    assert tries.refusal(A, 1e6) == Refusal("filtered:failed")
+
+
+def test_six_attempts_are_all() -> None:
+    """Five are not."""
+    tries = progress(*(facts(str(n)) for n in range(7)))
+    for n in range(6):
+        assert not tries.exhausted
+        note(tries, facts(str(n)), ERROR)
+    assert tries.exhausted
+
+
+def test_three_attempts_are_a_tiers_share() -> None:
+    """Answers that said later do not count, other tiers are untouched."""
+    tries = progress(A, B, C)
+    for failure_class in (ERROR, FailureClass.RATE_LIMITED, ERROR):
+        note(tries, A, failure_class)
+    assert not tries.tier_is_spent("frontier")
+    note(tries, B, ERROR)
+    assert tries.tier_is_spent("frontier")
+    assert not tries.tier_is_spent("standard")
+
+
+@pytest.mark.parametrize("failure_class", LATER)
+def test_waiting_pays_back_what_said_later(failure_class: FailureClass) -> None:
+    """Those answers count toward the six, and not when the request then waits; others stay counted."""
+    tries = progress(A, B)
+    note(tries, A, failure_class)
+    note(tries, A, failure_class)
+    note(tries, B, ERROR)
+    assert tries.used == 3
+    tries.waited()
+    assert tries.used == 1
+    tries.waited()
+    assert tries.used == 1
+
+
+def test_two_rejections_by_fallbacks_end_a_request() -> None:
+    """And after one the last resort would only say the same, worse."""
+    tries = progress(A, B, C)
+    note(tries, A, FailureClass.REJECTED_BY_FALLBACK)
+    assert not tries.exhausted
+    assert not tries.last_resort_allowed()
+    note(tries, B, FailureClass.REJECTED_BY_FALLBACK)
+    assert tries.exhausted
+
+
+@pytest.mark.parametrize("failure_class", [c for c in FailureClass if c.policy.next is NextTarget.LARGER_ONLY])
+def test_a_prompt_too_long_goes_to_larger_contexts_only(failure_class: FailureClass) -> None:
+    """Larger than the largest that refused; an unknown size is not known to be larger."""
+    tries = progress(A, B, C)
+    note(tries, B, failure_class)
+    assert tries.larger_only
+    assert tries.refusal(A, 0.0) == Refusal("filtered:context")
+    assert tries.refusal(B, 0.0) == Refusal("filtered:context")
+    assert tries.refusal(C, 0.0) == Refusal("filtered:context")
+    assert tries.refusal(facts("d", 2001), 0.0) is None
+    note(tries, A, failure_class)
+    assert tries.refusal(facts("e", 1500), 0.0) == Refusal("filtered:context")
+
+
+def test_a_400_is_native_only_from_the_first_target_at_first() -> None:
+    """From another target, after a failure, or of another class it is not the caller's own."""
+    rejected = Failure(FailureClass.INVALID_REQUEST)
+    tries = progress(A, B)
+    assert tries.native_rejection(A, rejected)
+    assert not tries.native_rejection(B, rejected)
+    assert not tries.native_rejection(A, Failure(ERROR))
+    note(tries, B, ERROR)
+    assert not tries.native_rejection(A, rejected)
+
+
+@pytest.mark.parametrize("failure_class", list(FailureClass))
+def test_the_table_decides_what_is_retried_at_once(failure_class: FailureClass) -> None:
+    """One quick retry of a transient failure, when attempts are left for everybody untried."""
+    tries = progress(A, B)
+    note(tries, A, failure_class)
+    assert tries.may_retry_same(A, Failure(failure_class)) is (failure_class in RETRIED)
+
+
+def test_a_quick_retry_is_made_once() -> None:
+    """The second failure of the target goes on to the next."""
+    tries = progress(A)
+    note(tries, A, ERROR)
+    tries.retrying(A)
+    assert not tries.may_retry_same(A, Failure(ERROR))
+
+
+def test_a_target_that_used_its_attempts_is_not_retried() -> None:
+    """Two are all."""
+    tries = progress(A)
+    note(tries, A, ERROR)
+    note(tries, A, ERROR)
+    assert not tries.may_retry_same(A, Failure(ERROR))
+
+
+@pytest.mark.parametrize(("others", "retried"), [(4, True), (5, False)])
+def test_a_quick_retry_takes_no_attempt_from_an_untried_target(others: int, retried: bool) -> None:
+    """Five attempts left: with four untried there is one to spare, with five there is none."""
+    tries = progress(A, *(facts(str(n)) for n in range(others)))
+    note(tries, A, ERROR)
+    assert tries.may_retry_same(A, Failure(ERROR)) is retried
+
+
+def test_an_exhausted_request_retries_nothing() -> None:
+    """Two rejections by fallbacks leave nothing to retry either."""
+    tries = progress(A)
+    tries.rejected = 2
+    assert not tries.may_retry_same(A, Failure(ERROR))
+
+
+def test_the_last_resort_has_an_attempt_of_its_own() -> None:
+    """It is remembered as tried and as a failure, and costs none of the six."""
+    tries = progress(A)
+    tries.note(B, "last_resort", Failure(ERROR), 0.0, last_resort=True)
+    assert tries.last_resort_tried == {B.id}
+    assert (tries.used, len(tries.failures)) == (0, 1)
+    assert not tries.tried(B.id)
+    assert tries.refusal(B, 0.0) is None
+
+
+# ------------------------------------------------------------------------------------------------ waiting
+
+WAITED_FOR_BY_EVENT = {"half_open", "bulkhead", "slow_start", "probation"}
+NEVER = {"wall", "off", "isolated", "too_large", "shed"}
+
+
+@pytest.mark.parametrize("reason", sorted(REFUSAL_REASONS))
+def test_who_is_waited_for(reason: str) -> None:
+    """Events are, instants within reach are, walls and the like never."""
+    assert comes_due(Refusal(reason), 0.0, 5.0) is (reason in WAITED_FOR_BY_EVENT)
+    assert comes_due(Refusal(reason, 5.0), 0.0, 5.0) is (reason not in NEVER)
+    assert not comes_due(Refusal(reason, 5.001), 0.0, 5.0)
+
+
+def test_a_filter_is_never_waited_for() -> None:
+    """What a target cannot do it cannot do later."""
+    assert not comes_due(Refusal("filtered:tools", 1.0), 0.0, 5.0)
+
+
+def test_the_least_known_instant_is_told() -> None:
+    """In seconds from now, never below 0; None when none is known."""
+    assert least_retry_after([], 0.0) is None
+    assert least_retry_after([Refusal("bulkhead")], 0.0) is None
+    assert least_retry_after([Refusal("open", 40.0), Refusal("bulkhead"), Refusal("wait", 13.0)], 10.0) == 3.0
+    assert least_retry_after([Refusal("open", 5.0)], 10.0) == 0.0

@@ -1,0 +1,210 @@
+"""The plan: which tiers in which order, who is left out and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from smart_model_router.core.selection import Candidate
+from smart_model_router.core.tiers import Ladder, ModelSelection, Plan, TargetFacts, Tier, plan
+from smart_model_router.errors import InvalidRequest
+from smart_model_router.outcome import Refusal
+from smart_model_router.request import RouteRequest, Target, peek
+
+CHAT = frozenset({"chat", "messages"})
+
+
+def facts(target: str, **more: Any) -> TargetFacts:
+    """Make the facts of a `provider/model[#credential]` that speaks Chat and Messages, but for what is given."""
+    name, _, credential = target.partition("#")
+    provider, model = name.split("/")
+    known: dict[str, Any] = {"dialects": CHAT, **more}
+    return TargetFacts(Target(target, provider, model, int(credential or 0)), Candidate(target, provider, 0), **known)
+
+
+def request(
+    tier: str | None = None, avoid: tuple[str, ...] = (), max_cost: float | None = None, **body: Any
+) -> RouteRequest:
+    """Make a chat request with more in its body."""
+    message = {"role": "user", "content": "hi"}
+    return peek("chat", {"model": "m", "messages": [message], **body}, tier=tier, avoid=avoid, max_cost=max_cost)
+
+
+def planned(
+    asked: RouteRequest,
+    ladder: Ladder,
+    prices: Callable[[TargetFacts, RouteRequest], float | None] = lambda f, r: None,
+    made_by: Callable[[str], str | None] = lambda thing: None,
+    **options: bool,
+) -> Plan:
+    """Plan, with nobody's price and nobody's things known but for what is given."""
+    return plan(asked, ladder, estimate_usd=prices, made_by=made_by, **options)
+
+
+def one_tier(*targets: TargetFacts, last_resort: tuple[TargetFacts, ...] = ()) -> Ladder:
+    """Make a ladder of one tier."""
+    return Ladder("m", (Tier("frontier", targets),), last_resort)
+
+
+BIG, SMALL, TINY, LOCAL = facts("a/big"), facts("a/small"), facts("b/tiny"), facts("l/local")
+LADDER = Ladder("m", (Tier("frontier", (BIG,)), Tier("standard", (SMALL,)), Tier("economy", (TINY,))), (LOCAL,))
+
+
+def names(made: Plan) -> list[str]:
+    """The tiers in the order they are tried."""
+    return [tier.name for tier in made.tiers]
+
+
+def test_without_a_tier_the_first_is_asked_and_the_others_follow() -> None:
+    """The written order is the ladder; the first target that can is the native one."""
+    made = planned(request(), LADDER)
+    assert (made.asked, names(made)) == ("frontier", ["frontier", "standard", "economy"])
+    assert (made.first, made.last_resort, made.left_out) == ("a/big", (LOCAL,), ())
+    assert made.escalations == frozenset()
+    assert not made.empty
+
+
+def test_a_named_tier_begins_there_and_goes_down_only() -> None:
+    """Nobody is given a better model unasked."""
+    made = planned(request("standard"), LADDER)
+    assert (made.asked, names(made), made.first) == ("standard", ["standard", "economy"], "a/small")
+
+
+def test_escalation_goes_up_last_and_nearest_first() -> None:
+    """Where allowed, better tiers come after the lower ones, and are marked."""
+    made = planned(request("economy"), LADDER, allow_escalation=True)
+    assert names(made) == ["economy", "standard", "frontier"]
+    assert made.escalations == {"standard", "frontier"}
+
+
+def test_an_unknown_tier_is_refused_by_name() -> None:
+    """The tiers there are, are told."""
+    with pytest.raises(InvalidRequest, match="tier: 'best' is none of frontier, standard, economy"):
+        planned(request("best"), LADDER)
+
+
+def test_without_degradation_there_is_the_asked_tier_and_nothing_else() -> None:
+    """The founding measure switched off: no lower tier, no last resort."""
+    made = planned(request("standard"), LADDER, degrade=False)
+    assert (names(made), made.last_resort) == (["standard"], ())
+
+
+IMAGE = [{"role": "user", "content": [{"type": "image_url"}]}]
+
+
+@pytest.mark.parametrize(
+    ("target", "body", "reason"),
+    [
+        (facts("a/big", dialects=frozenset({"messages"})), {}, "wire"),
+        (facts("a/big", lacks=frozenset({"tools"})), {"tools": [{}]}, "tools"),
+        (facts("a/big", lacks=frozenset({"images"})), {"messages": IMAGE}, "images"),
+        (facts("a/big", lacks=frozenset({"schema"})), {"response_format": {"type": "json_schema"}}, "schema"),
+        (facts("a/big", only=frozenset({"images"})), {}, "only"),
+        (facts("a/big", unless=frozenset({"tools"})), {"tools": [{}]}, "unless"),
+        (facts("a/big", context_tokens=10), {"user": "x" * 100}, "context"),
+    ],
+    ids=["wire", "tools", "images", "schema", "only", "unless", "context"],
+)
+def test_a_target_that_cannot_is_left_out_with_the_reason(
+    target: TargetFacts, body: dict[str, Any], reason: str
+) -> None:
+    """The next of its tier is the first then; a last resort is judged by the same needs."""
+    made = planned(request(**body), one_tier(target, SMALL, last_resort=(target,)))
+    assert made.tiers[0].targets == (SMALL,)
+    assert made.first == "a/small"
+    assert made.last_resort == ()
+    assert made.left_out == (("a/big", Refusal(f"filtered:{reason}")),) * 2
+
+
+@pytest.mark.parametrize(
+    ("target", "body"),
+    [
+        (facts("a/big", lacks=frozenset({"tools", "images", "schema"})), {}),
+        (facts("a/big", only=frozenset({"images"})), {"messages": IMAGE}),
+        (facts("a/big", unless=frozenset({"tools"})), {"messages": IMAGE}),
+    ],
+    ids=["lacks", "only", "unless"],
+)
+def test_a_target_that_can_is_kept(target: TargetFacts, body: dict[str, Any]) -> None:
+    """What it lacks and nobody needs is no reason."""
+    assert planned(request(**body), one_tier(target)).tiers[0].targets == (target,)
+
+
+@pytest.mark.parametrize(("more", "fits"), [("", True), ("x", False)])
+def test_the_context_is_measured_in_fours_of_bytes(more: str, fits: bool) -> None:
+    """A prompt of exactly four bytes a token fits, one byte more does not."""
+    padding = "x" * (-request(user="").prompt_bytes % 4)
+    tokens = request(user=padding).prompt_bytes // 4
+    made = planned(request(user=padding + more), one_tier(facts("a/big", context_tokens=tokens)))
+    assert made.empty is not fits
+
+
+@pytest.mark.parametrize("avoid", ["a/big", "a"])
+def test_an_avoided_target_or_provider_is_left_out(avoid: str) -> None:
+    """By its id or its provider's name."""
+    made = planned(request(avoid=(avoid,)), one_tier(BIG, TINY))
+    assert made.left_out == (("a/big", Refusal("filtered:avoid")),)
+    assert made.first == "b/tiny"
+
+
+@pytest.mark.parametrize(
+    ("cost", "kept"), [(0.01, True), (0.0100001, False), (None, False)], ids=["equal", "dearer", "unknown"]
+)
+def test_a_price_above_the_limit_or_unknown_is_left_out(cost: float | None, kept: bool) -> None:
+    """A price nobody knows is not known to be low enough."""
+    made = planned(request(max_cost=0.01), one_tier(BIG), prices=lambda f, r: cost)
+    assert (made.first == "a/big") is kept
+    assert made.left_out == (() if kept else (("a/big", Refusal("filtered:max_cost")),))
+
+
+def test_embeddings_stay_in_the_space_of_the_asked_tier() -> None:
+    """Vectors of another model are no answer."""
+    both = frozenset({"embeddings"})
+    here, there = facts("a/e", dialects=both, embedding_space="x"), facts("b/e", dialects=both, embedding_space="y")
+    made = planned(peek("embeddings", {"model": "m", "input": "hi"}), one_tier(here, there))
+    assert made.tiers[0].targets == (here,)
+    assert made.left_out == (("b/e", Refusal("filtered:embedding_space")),)
+
+
+def test_the_space_says_nothing_about_chat() -> None:
+    """Only embeddings are compared by it."""
+    assert len(planned(request(), one_tier(facts("a/x", embedding_space="x"), BIG)).tiers[0].targets) == 2
+
+
+def test_a_request_that_refers_to_a_providers_things_goes_to_who_made_them() -> None:
+    """The container of b/tiny: everybody else is left out, and so is everybody when nobody knows it."""
+    asked = request(container="c1")
+    known = planned(asked, LADDER, made_by={"c1": "b/tiny"}.get)
+    assert known.first == "b/tiny"
+    assert known.left_out[0] == ("a/big", Refusal("filtered:pinned"))
+    assert planned(asked, LADDER).empty
+
+
+def test_things_of_two_makers_can_be_served_by_nobody() -> None:
+    """There is no target that knows both; when one made both, it is asked."""
+    files = [{"role": "user", "content": [{"type": "file", "file": {"file_id": f}} for f in ("f1", "f2")]}]
+    asked = request(messages=files)
+    assert planned(asked, LADDER, made_by={"f1": "a/big", "f2": "b/tiny"}.get).empty
+    assert planned(asked, LADDER, made_by={"f1": "b/tiny", "f2": "b/tiny"}.get).first == "b/tiny"
+
+
+def test_where_all_targets_are_one_account_nobody_need_be_known() -> None:
+    """Whoever made it, every target of the account knows it; another credential is another account."""
+    asked = request(container="c1")
+    assert planned(asked, one_tier(BIG, SMALL)).tiers[0].targets == (BIG, SMALL)
+    assert planned(asked, one_tier(BIG, facts("a/big#1"))).empty
+
+
+def test_a_plan_is_empty_without_any_target() -> None:
+    """A last resort alone is still somebody."""
+    asked = request(avoid=("a",))
+    assert planned(asked, one_tier(BIG)).empty
+    assert not planned(asked, one_tier(BIG, last_resort=(LOCAL,))).empty
+
+
+def test_degraded_mode_is_the_founding_name_of_degraded() -> None:
+    """Both say whether it is below the requested tier."""
+    assert ModelSelection("a/big", "frontier", "standard", degraded=True).degraded_mode
+    assert not ModelSelection("a/big", "frontier", "frontier", degraded=False).degraded_mode

@@ -1,0 +1,676 @@
+"""One request's walk: who is asked in which order, how long it waits for whom, and when it gives up."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from smart_model_router import (
+    AllTargetsFailed,
+    ContentBlocked,
+    ContextTooLong,
+    DeadlineExceeded,
+    InvalidRequest,
+    Overloaded,
+    RouterUnavailable,
+    SmartRouterError,
+)
+from smart_model_router.events import AttemptFinished, RequestFinished, RequestShed, WaitFinished
+from smart_model_router.outcome import Failure, FailureClass, Usage, Wait
+from smart_model_router.testing import FakeDice, FakeProvider, FakeReply
+from tests.world import (
+    BODY,
+    DOWN,
+    World,
+    failing,
+    limited,
+    now,
+    served_by,
+    swallow,
+    virtual,
+    world,
+)
+
+LOCAL = {"l": {"kind": "scripted", "bulkhead": 1}}
+SLOW_DOWN = FakeReply(seconds=0.1, failure=Failure(FailureClass.SERVER_ERROR, "500"))
+
+
+def attempted(world: World) -> list[str]:
+    """Who was called, in order."""
+    return [event.target for event in world.sink.of(AttemptFinished)]
+
+
+async def trip(world: World, *providers: str) -> None:
+    """Open the breaker of every target of some providers: one wave of failures each."""
+    for name in providers:
+        world.providers[name].set(SLOW_DOWN)
+        others = [other for other in world.providers if other != name]
+        await asyncio.gather(*(served_by(world, avoid=others, timeout=0.5) for _ in range(5)))
+
+
+# Waiting ----------------------------------------------------------------------------------------------
+
+
+@virtual
+async def test_a_wait_of_up_to_two_seconds_is_better_than_a_lower_tier() -> None:
+    """The asked tier comes due in 1.5 s: wait, and be served there."""
+    w = world(["a/big"], ["b/small"])
+    w.providers["a"].set([limited(1.5), FakeReply()])
+    reply = await w.router.chat(BODY)
+    assert reply.report.target == "a/big"
+    assert not reply.report.degraded
+    assert reply.report.waited_seconds == pytest.approx(1.5)
+
+
+@virtual
+async def test_a_longer_wait_is_worse_than_a_lower_tier() -> None:
+    """The asked tier comes due in 2.5 s: a lower one serves at once, and says why."""
+    w = world(["a/big"], ["b/small"])
+    w.providers["a"].set([limited(2.5), FakeReply()])
+    reply = await w.router.chat(BODY)
+    assert reply.report.target == "b/small"
+    assert (reply.report.requested_tier, reply.report.actual_tier) == ("frontier", "standard")
+    assert reply.report.degraded
+    assert reply.report.ruled_out == {"a/big": "RATE_LIMITED"}
+    assert reply.report.waited_seconds == 0
+
+
+@virtual
+async def test_two_seconds_at_most_are_spent_on_a_full_tier() -> None:
+    """All slots of the asked tier are taken and none becomes free: after 2 s the lower tier serves."""
+    w = world(["a/big"], ["b/small"], kinds={"a": {"bulkhead": 1}})
+    w.providers["a"].set(FakeReply(seconds=30.0))
+    first = asyncio.ensure_future(served_by(w))
+    await asyncio.sleep(0.1)
+    reply = await w.router.chat(BODY)
+    assert reply.report.target == "b/small"
+    assert reply.report.waited_seconds == pytest.approx(2.0)
+    assert await first == "a/big"
+
+
+@virtual
+async def test_a_slot_that_becomes_free_wakes_its_waiter_at_once() -> None:
+    """By the event, not by polling: to the millisecond."""
+    w = world(["a/big"], kinds={"a": {"bulkhead": 1}})
+    w.providers["a"].set(FakeReply(seconds=1.2345))
+    first = asyncio.ensure_future(served_by(w))
+    await asyncio.sleep(0.1)
+    reply = await w.router.chat(BODY)
+    assert reply.report.waited_seconds == pytest.approx(1.1345, abs=1e-6)
+    assert w.sink.of(WaitFinished)[0].woken_by == "a/big"
+    await first
+    w.assert_idle()
+
+
+@virtual
+async def test_waiters_are_served_in_the_order_they_came_and_newcomers_stand_behind() -> None:
+    """One slot, ten requests a tenth of a second apart: first come, first served."""
+    w = world(["a/big"], kinds={"a": {"bulkhead": 1}})
+    w.providers["a"].set(FakeReply(seconds=1.0))
+    order: list[int] = []
+
+    async def ask(number: int) -> None:
+        await served_by(w)
+        order.append(number)
+
+    tasks = []
+    for number in range(10):
+        tasks.append(asyncio.ensure_future(ask(number)))
+        await asyncio.sleep(0.37)
+    await asyncio.gather(*tasks)
+    assert order == list(range(10))
+    assert w.providers["a"].max_in_flight == 1
+    w.assert_idle()
+
+
+@virtual
+async def test_waits_for_a_rate_are_exact() -> None:
+    """Sixty a minute, the burst used up: the next ones are sent exactly one second apart."""
+    w = world(["a/big"], kinds={"a": {"rpm": 60}})
+    await asyncio.gather(*(served_by(w) for _ in range(60)))
+    began = now()
+    await asyncio.gather(*(served_by(w) for _ in range(5)))
+    sent = [round(at - began, 3) for at in w.providers["a"].arrivals[60:]]
+    assert sent == [1.0, 2.0, 3.0, 4.0, 5.0]
+    w.assert_idle()
+
+
+@virtual
+async def test_each_gate_is_waited_for_at_its_own_price() -> None:
+    """A full target without limits and one short of tokens: the wait is for an event or an instant, and never spins."""
+    mentions: list[Any] = ["a/big", {"target": "b/big", "tpm": 3000}]
+    w = world(
+        ["a/big", "b/big"],
+        kinds={"a": {"bulkhead": 1}},
+        config={"models": {"smart": {"tiers": [{"targets": mentions}], "last_resort": []}}},
+    )
+    w.providers["a"].set(FakeReply(seconds=30.0, usage=Usage(1, 1)))
+    w.providers["b"].set(FakeReply(usage=Usage(1000, 1500)))
+    first = asyncio.ensure_future(served_by(w))
+    await asyncio.sleep(0.1)
+    assert await served_by(w) == "b/big"
+    reply = await w.router.chat(BODY)
+    assert reply.report.target == "b/big"
+    assert len(w.sink.of(WaitFinished)) <= 3
+    await first
+    w.assert_idle()
+
+
+@virtual
+async def test_a_slot_with_a_slot_free_is_not_waited_for() -> None:
+    """Two targets, one full: the other one serves at once."""
+    w = world(["a/big", "b/big"], kinds={"a": {"bulkhead": 1}})
+    w.providers["a"].set(FakeReply(seconds=30.0))
+    first = asyncio.ensure_future(served_by(w))
+    await asyncio.sleep(0.1)
+    reply = await w.router.chat(BODY)
+    assert (reply.report.target, reply.report.waited_seconds) == ("b/big", 0.0)
+    await first
+
+
+@virtual
+async def test_the_waits_of_a_request_add_up_to_max_wait() -> None:
+    """A provider that says 'in 25 s' again and again: after 60 s of waiting the request ends."""
+    w = world(["a/big"])
+    w.providers["a"].set(limited(25.0))
+    with pytest.raises(AllTargetsFailed) as caught:
+        await w.router.chat(BODY)
+    assert caught.value.report is not None
+    assert caught.value.report.waited_seconds == pytest.approx(50.0)
+    assert w.calls("a") == 3
+
+
+@virtual
+async def test_who_could_only_wait_too_long_fails_at_once() -> None:
+    """The only target comes due in 61 s: no waiting, and `retry_after` says when."""
+    w = world(["a/big"])
+    w.providers["a"].set(limited(61.0))
+    began = now()
+    with pytest.raises(AllTargetsFailed) as caught:
+        await w.router.chat(BODY)
+    assert now() == began
+    assert caught.value.retry_after == pytest.approx(61.0)
+
+
+@pytest.mark.parametrize("criticality", ["sheddable_plus", "sheddable"])
+@virtual
+async def test_sheddable_requests_never_wait(criticality: str) -> None:
+    """A full provider is a no for them, at once."""
+    w = world(["a/big"], kinds={"a": {"bulkhead": 1}})
+    w.providers["a"].set(FakeReply(seconds=5.0))
+    first = asyncio.ensure_future(served_by(w))
+    await asyncio.sleep(0.1)
+    began = now()
+    assert await served_by(w, criticality=criticality) is None
+    assert now() == began
+    await first
+
+
+@virtual
+async def test_critical_requests_wait_up_to_twenty_seconds_before_the_last_resort() -> None:
+    """Due in 15 s: waited for. Due in 25 s: the last resort, at once."""
+    w = world(["a/big"], last_resort=["l/x"], kinds=LOCAL)
+    w.providers["a"].set([limited(15.0), FakeReply(), limited(25.0)])
+    first = await w.router.chat(BODY)
+    assert first.report.target == "a/big"
+    assert first.report.waited_seconds == pytest.approx(15.0)
+    second = await w.router.chat(BODY)
+    assert (second.report.target, second.report.waited_seconds) == ("l/x", 0.0)
+
+
+@virtual
+async def test_twenty_seconds_in_a_full_tier_then_the_last_resort() -> None:
+    """Nobody leaves the full provider: the last resort answers after 20 s, 2 of them in the asked tier."""
+    w = world(["a/big"], last_resort=["l/x"], kinds={**LOCAL, "a": {"bulkhead": 1}})
+    w.providers["a"].set(FakeReply(seconds=100.0))
+    first = asyncio.ensure_future(served_by(w))
+    await asyncio.sleep(0.1)
+    reply = await w.router.chat(BODY)
+    assert reply.report.target == "l/x"
+    assert reply.report.waited_seconds == pytest.approx(22.0)
+    await first
+    w.assert_idle()
+
+
+@virtual
+async def test_the_last_resort_is_queued_for_by_criticality_and_no_longer_than_max_wait() -> None:
+    """One slot, answers of 25 s: critical_plus goes before critical, and who cannot come within 60 s is told so."""
+    w = world(["a/big"], last_resort=["l/x"], kinds=LOCAL)
+    w.providers["a"].set(limited(300.0))
+    w.providers["l"].set(FakeReply(seconds=25.0))
+    done: list[tuple[str, float]] = []
+
+    async def ask(name: str, criticality: Any) -> None:
+        try:
+            await w.router.chat(BODY, criticality=criticality)
+        except RouterUnavailable:
+            name += " not"
+        done.append((name, round(now() - began, 3)))
+
+    began = now()
+    people = [("first", "critical"), ("second", "critical"), ("third", "critical"), ("urgent", "critical_plus")]
+    await asyncio.gather(*(ask(name, criticality) for name, criticality in people))
+    assert done == [("first", 25.0), ("urgent", 50.0), ("third not", 60.0), ("second", 75.0)]
+    w.assert_idle()
+
+
+@virtual
+async def test_a_request_in_the_last_resorts_queue_takes_a_remote_that_comes_back() -> None:
+    """Waiting for the one local slot does not make blind: the primary returns and serves."""
+    w = world(["a/big"], last_resort=["l/x"], kinds=LOCAL)
+    w.providers["a"].set([limited(30.0), FakeReply()])
+    w.providers["l"].set(FakeReply(seconds=100.0))
+    first = asyncio.ensure_future(served_by(w))
+    await asyncio.sleep(0.1)
+    reply = await w.router.chat(BODY)
+    assert reply.report.target == "a/big"
+    assert reply.report.waited_seconds == pytest.approx(29.9)
+    assert await first == "l/x"
+    w.assert_idle()
+
+
+@virtual
+async def test_a_full_waiting_room_turns_away() -> None:
+    """No place to wait: the request fails at once instead of piling up."""
+    w = world(["a/big"], kinds={"a": {"bulkhead": 1}}, config={"routing": {"max_waiting": 1}})
+    w.providers["a"].set(FakeReply(seconds=5.0))
+    tasks = [asyncio.ensure_future(served_by(w)) for _ in range(3)]
+    await asyncio.sleep(0.1)
+    assert tasks[2].done()
+    assert await asyncio.gather(*tasks) == ["a/big", "a/big", None]
+    w.assert_idle()
+
+
+@virtual
+async def test_a_toss_that_was_lost_is_repeated_once_a_second_later() -> None:
+    """The throttle's no is waited for one second, once, and not tossed again until it lets one through."""
+    w = world(["a/big"])
+    throttle = w.gate("a/big").provider.throttle
+    for _ in range(100):
+        throttle.record(False, now())
+    w.state.dice = FakeDice(0.0)
+    began, counted = now(), throttle._requests
+    with pytest.raises(AllTargetsFailed) as caught:
+        await w.router.chat(BODY)
+    assert now() - began == pytest.approx(1.0)
+    assert throttle._requests - counted == 2
+    assert {refusal.reason for refusal in caught.value.refusals} == {"throttle"}
+    assert w.calls("a") == 0
+    w.assert_idle()
+
+
+# Attempts ---------------------------------------------------------------------------------------------
+
+
+@virtual
+async def test_a_single_transient_failure_is_retried_once_on_the_same_target() -> None:
+    """A blip costs one quick, jittered retry and no fallback."""
+    w = world(["a/big", "b/big"])
+    w.providers["a"].set([DOWN, FakeReply()])
+    began = now()
+    reply = await w.router.chat(BODY)
+    assert reply.report.target == "a/big"
+    assert [a.failure_class for a in reply.report.attempts] == [FailureClass.SERVER_ERROR, None]
+    assert now() - began < 0.25
+    assert w.sink.of(RequestFinished)[0].outcome == "fallback"
+
+
+@pytest.mark.parametrize("failure_class", [FailureClass.TIMEOUT, FailureClass.OVERLOADED, FailureClass.AUTH])
+@virtual
+async def test_what_the_table_does_not_retry_goes_to_the_next(failure_class: FailureClass) -> None:
+    """No second call to the same target."""
+    w = world(["a/big", "b/big"])
+    w.providers["a"].set(failing(failure_class))
+    assert await served_by(w) == "b/big"
+    assert attempted(w) == ["a/big", "b/big"]
+
+
+@virtual
+async def test_without_budget_there_is_no_retry_on_the_same_target() -> None:
+    """The retry budget pays for same-target retries; falling back costs nothing."""
+    w = world(["a/big", "b/big"], config={"resilience": {"retry_budget": {"start": 0, "ratio": 0.01}}})
+    w.providers["a"].set([DOWN, FakeReply()])
+    assert await served_by(w) == "b/big"
+    assert attempted(w) == ["a/big", "b/big"]
+
+
+@virtual
+async def test_a_quick_retry_needs_a_closed_breaker() -> None:
+    """The failure that opens the breaker is not followed by another call to the same target."""
+    w = world(["a/big"], ["b/small"], config={"resilience": {"breaker": {"consecutive_failures": 1}}})
+    w.providers["a"].set(DOWN)
+    assert await served_by(w) == "b/small"
+    assert attempted(w) == ["a/big", "b/small"]
+
+
+@virtual
+async def test_a_tier_has_three_attempts_while_a_lower_one_is_free() -> None:
+    """Four dead targets above a healthy one: three attempts, then the lower tier."""
+    w = world(["a/1", "b/1", "c/1", "d/1"], ["e/1"])
+    for name in "abcd":
+        w.providers[name].set(failing(FailureClass.TIMEOUT))
+    assert await served_by(w) == "e/1"
+    assert len(attempted(w)) == 4
+
+
+@virtual
+async def test_six_attempts_and_one_for_the_last_resort() -> None:
+    """Eight dead targets: six are asked, then the last resort once."""
+    names = "abcdefgh"
+    w = world([f"{name}/1" for name in names], last_resort=["l/x"], kinds=LOCAL)
+    for name in names:
+        w.providers[name].set(failing(FailureClass.TIMEOUT))
+    w.providers["l"].set(DOWN)
+    assert await served_by(w) is None
+    assert len(attempted(w)) == 7
+    assert attempted(w)[-1] == "l/x"
+    w.assert_idle()
+
+
+@virtual
+async def test_answers_that_say_later_do_not_use_up_the_attempts_of_a_request_that_waits() -> None:
+    """Ten short 429s in a row, then an answer: the request waits them out."""
+    w = world(["a/big"])
+    w.providers["a"].set([limited(1.0)] * 10 + [FakeReply()])
+    reply = await w.router.chat(BODY)
+    assert reply.report.target == "a/big"
+    assert len(reply.report.attempts) == 11
+    assert reply.report.waited_seconds == pytest.approx(10.0)
+
+
+@virtual
+async def test_a_cooling_target_is_asked_before_the_last_resort() -> None:
+    """Better a target that may have recovered than the smallest model: once, on probation."""
+    w = world(["a/big"], last_resort=["l/x"], kinds=LOCAL)
+    w.providers["a"].set([DOWN, DOWN, FakeReply()])
+    assert await served_by(w) == "l/x"
+    assert w.gate("a/big").cooldown.advice(now()) is not None
+    reply = await w.router.chat(BODY)
+    assert reply.report.target == "a/big"
+    assert reply.report.attempts[0].probe
+
+
+@virtual
+async def test_a_failure_of_a_domain_is_followed_by_another_domain() -> None:
+    """A server error at one region of a cloud: the next is not its neighbour, although that is written first."""
+    kinds = {"a": {"failure_domain": "x"}, "b": {"failure_domain": "x"}, "c": {"failure_domain": "y"}}
+    w = world(["a/1", "b/1", "c/1"], kinds=kinds)
+    w.providers["a"].set(failing(FailureClass.TIMEOUT))
+    assert await served_by(w) == "c/1"
+
+
+@virtual
+async def test_other_keys_of_an_overloaded_provider_come_last() -> None:
+    """529 is capacity across all callers: the second key gains nothing."""
+    w = world(["a/1", "b/1"], kinds={"a": {"api_key": ["k1", "k2"]}})
+    w.providers["a"].set(failing(FailureClass.OVERLOADED, 529))
+    assert await served_by(w) == "b/1"
+    assert attempted(w) == ["a/1", "b/1"]
+
+
+@virtual
+async def test_a_session_stays_with_its_target_among_equals() -> None:
+    """The same session, the same target; many sessions use every one of them."""
+    w = world(["a/1", "b/1", "c/1"])
+    for name in "abc":
+        await served_by(w, avoid=[other for other in "abc" if other != name])
+    homes = {f"s{n}": await served_by(w, session=f"s{n}") for n in range(20)}
+    assert set(homes.values()) == {"a/1", "b/1", "c/1"}
+    again = {name: await served_by(w, session=name) for name in homes}
+    assert again == homes
+
+
+# The request's own fault ------------------------------------------------------------------------------
+
+
+@virtual
+async def test_the_callers_own_400_comes_back_unchanged_at_once() -> None:
+    """From the plan's first target: its status and body, nobody else is asked, nobody is blamed."""
+    w = world(["a/big", "b/big"], last_resort=["l/x"], kinds=LOCAL)
+    w.providers["a"].set(failing(FailureClass.INVALID_REQUEST, 400, b'{"error":"no such tool"}'))
+    with pytest.raises(InvalidRequest) as caught:
+        await w.router.chat(BODY)
+    assert (caught.value.status, caught.value.body) == (400, b'{"error":"no such tool"}')
+    assert caught.value.report is not None
+    assert attempted(w) == ["a/big"]
+    assert w.state.book.snapshot("a/big", now()).outcomes == 0
+
+
+@virtual
+async def test_a_fallbacks_400_is_not_the_callers() -> None:
+    """The primary is down, the second does not understand the request: the third answers."""
+    w = world(["a/big", "b/big", "c/big"])
+    w.providers["a"].set(failing(FailureClass.TIMEOUT))
+    w.providers["b"].set(failing(FailureClass.INVALID_REQUEST, 400))
+    reply = await w.router.chat(BODY)
+    assert reply.report.target == "c/big"
+    assert [a.failure_class for a in reply.report.attempts][1] is FailureClass.REJECTED_BY_FALLBACK
+
+
+@virtual
+async def test_two_fallback_400s_end_it_without_the_last_resort() -> None:
+    """What two do not understand the smallest model would only answer wrongly."""
+    w = world(["a/1", "b/1", "c/1", "d/1"], last_resort=["l/x"], kinds=LOCAL)
+    w.providers["a"].set(failing(FailureClass.TIMEOUT))
+    for name in "bcd":
+        w.providers[name].set(failing(FailureClass.INVALID_REQUEST, 400))
+    with pytest.raises(AllTargetsFailed):
+        await w.router.chat(BODY)
+    assert attempted(w) == ["a/1", "b/1", "c/1"]
+
+
+@virtual
+async def test_a_prompt_that_is_too_long_goes_only_to_larger_contexts() -> None:
+    """The smaller one is not asked, the larger one serves."""
+    mentions = [
+        {"target": "a/1", "context_tokens": 8000},
+        {"target": "b/1", "context_tokens": 8000},
+        {"target": "c/1", "context_tokens": 200_000},
+    ]
+    w = world(["a/1", "b/1", "c/1"], config={"models": {"smart": {"tiers": [{"targets": mentions}]}}})
+    w.providers["a"].set(failing(FailureClass.CONTEXT_LENGTH, 400))
+    assert await served_by(w) == "c/1"
+    assert attempted(w) == ["a/1", "c/1"]
+    w.providers["c"].set(failing(FailureClass.CONTEXT_LENGTH, 400))
+    with pytest.raises(ContextTooLong):
+        await w.router.chat(BODY)
+
+
+@virtual
+async def test_a_content_filter_is_final_unless_the_policy_says_otherwise() -> None:
+    """Not asked elsewhere by default; with `content_filter_fallback` the next may answer."""
+    strict = world(["a/1", "b/1"])
+    strict.providers["a"].set(failing(FailureClass.CONTENT_FILTERED, 400))
+    with pytest.raises(ContentBlocked):
+        await strict.router.chat(BODY)
+    assert strict.calls("b") == 0
+    lenient = world(["a/1", "b/1"], config={"routing": {"content_filter_fallback": True}})
+    lenient.providers["a"].set(failing(FailureClass.CONTENT_FILTERED, 400))
+    assert await served_by(lenient) == "b/1"
+
+
+# Shedding ---------------------------------------------------------------------------------------------
+
+
+@virtual
+async def test_above_half_of_the_fleet_open_sheddable_requests_are_shed() -> None:
+    """Overloaded with the least remaining time; critical ones are served by who is left."""
+    w = world(["a/1", "b/1", "c/1"])
+    await trip(w, "a", "b")
+    with pytest.raises(Overloaded) as caught:
+        await w.router.chat(BODY, criticality="sheddable_plus")
+    assert caught.value.retry_after is not None
+    assert 20 < caught.value.retry_after <= 33
+    assert {refusal.reason for refusal in caught.value.refusals} == {"shed"}
+    assert len(w.sink.of(RequestShed)) == 1
+    assert w.sink.of(RequestFinished)[-1].outcome == "rejected_local"
+    assert await served_by(w) == "c/1"
+
+
+@virtual
+async def test_shed_requests_may_be_given_to_the_last_resort() -> None:
+    """With `shed_to_last_resort` they are answered there, and nobody else is asked for them."""
+    w = world(
+        ["a/1", "b/1", "c/1"], last_resort=["l/x"], kinds=LOCAL, config={"routing": {"shed_to_last_resort": True}}
+    )
+    await trip(w, "a", "b")
+    assert await served_by(w, criticality="sheddable") == "l/x"
+    assert w.calls("c") == 0
+
+
+# Deadlines and cancellation ---------------------------------------------------------------------------
+
+
+@virtual
+async def test_every_request_ends_by_its_deadline() -> None:
+    """Nobody answers: DeadlineExceeded at the deadline, naming the attempt."""
+    w = world(["a/big"])
+    w.providers["a"].set(FakeReply(seconds=float("inf")))
+    began = now()
+    with pytest.raises(DeadlineExceeded) as caught:
+        await w.router.chat(BODY, timeout=7.0)
+    assert now() - began == pytest.approx(7.0)
+    assert [a.target for a in caught.value.attempts] == ["a/big"]
+    w.assert_idle()
+
+
+@virtual
+async def test_a_fifth_of_the_time_is_left_for_another_candidate() -> None:
+    """A black hole is left at four fifths of what remains, and the next one still has time to answer."""
+    w = world(["a/big", "b/big"])
+    w.providers["a"].set(FakeReply(seconds=float("inf")))
+    w.providers["b"].set(FakeReply(seconds=1.5))
+    began = now()
+    assert await served_by(w, timeout=10.0) == "b/big"
+    assert now() - began == pytest.approx(9.5)
+
+
+@virtual
+async def test_the_total_is_the_deadline_of_who_names_none() -> None:
+    """600 s by default, whatever the attempts' own timeouts are."""
+    w = world(["a/big"])
+    w.providers["a"].set(FakeReply(seconds=float("inf")))
+    began = now()
+    with pytest.raises(SmartRouterError):
+        await w.router.chat(BODY)
+    assert now() - began == pytest.approx(600.0)
+
+
+@virtual
+async def test_a_target_with_its_own_timeout_is_left_at_it() -> None:
+    """`timeout` of a target replaces the default while another candidate is left."""
+    mentions = [{"target": "a/1", "timeout": "3s"}, "b/1"]
+    w = world(["a/1", "b/1"], config={"models": {"smart": {"tiers": [{"targets": mentions}]}}})
+    w.providers["a"].set(FakeReply(seconds=float("inf")))
+    began = now()
+    assert await served_by(w) == "b/1"
+    assert now() - began == pytest.approx(3.0)
+
+
+def _full() -> World:
+    w = world(["a/big"], kinds={"a": {"bulkhead": 1, "rpm": 600, "tpm": 100_000}})
+    w.providers["a"].set(FakeReply(seconds=100.0))
+    return w
+
+
+def _backing_off() -> World:
+    w = world(["a/big"])
+    w.state.dice = FakeDice(0.9)
+    w.providers["a"].set(DOWN)
+    return w
+
+
+def _last_resort_queue() -> World:
+    w = world(["a/big"], last_resort=["l/x"], kinds=LOCAL)
+    w.providers["a"].set(limited(300.0))
+    w.providers["l"].set(FakeReply(seconds=100.0))
+    return w
+
+
+def _paused() -> World:
+    w = world(["a/big"])
+    w.providers["a"].set(failing(FailureClass.WARMING, 503))
+    return w
+
+
+@pytest.mark.parametrize(
+    ("make", "requests", "after"),
+    [(_full, 1, 1.0), (_full, 3, 1.0), (_backing_off, 1, 0.1), (_last_resort_queue, 3, 1.0), (_paused, 1, 0.5)],
+    ids=["reading", "waiting", "back-off", "last-resort queue", "pause"],
+)
+@virtual
+async def test_cancellation_in_any_state_keeps_nothing(make: Any, requests: int, after: float) -> None:
+    """No slot, permit, token, place in a queue or task is left of who was cancelled."""
+    w = make()
+    tasks = asyncio.all_tasks()
+    asks = [asyncio.ensure_future(w.router.chat(BODY)) for _ in range(requests)]
+    await asyncio.sleep(after)
+    assert not any(ask.done() for ask in asks)
+    await swallow(*asks)
+    assert all(ask.cancelled() for ask in asks)
+    w.assert_idle()
+    assert asyncio.all_tasks() == tasks
+    assert {event.outcome for event in w.sink.of(RequestFinished)} == {"cancelled"}
+
+
+@virtual
+async def test_a_cancelled_waiter_lets_the_next_one_through() -> None:
+    """The head of the queue leaves: the slot that becomes free goes to the one behind."""
+    w = world(["a/big"], kinds={"a": {"bulkhead": 1}})
+    w.providers["a"].set(FakeReply(seconds=5.0))
+    first, second, third = (asyncio.ensure_future(served_by(w)) for _ in range(3))
+    await asyncio.sleep(1.0)
+    await swallow(second)
+    assert [await first, await third] == ["a/big", "a/big"]
+    w.assert_idle()
+
+
+# Bugs of others ---------------------------------------------------------------------------------------
+
+
+@virtual
+async def test_a_provider_that_raises_is_a_failure_and_never_a_leak() -> None:
+    """Its bug is a failure of its target; another one answers."""
+    w = world(["a/big", "b/big"])
+    w.providers["a"].set(FakeReply(bug=ZeroDivisionError("bug")))
+    reply = await w.router.chat(BODY)
+    assert reply.report.target == "b/big"
+    assert "ZeroDivisionError" in reply.report.attempts[0].message
+    w.assert_idle()
+
+
+@virtual
+async def test_a_429_about_concurrency_means_fewer_at_once() -> None:
+    """No wait, but a smaller bulkhead: what is sent from then on is one less than was in flight."""
+    w = world(["a/big"])
+    healthy = FakeReply(seconds=10.0)
+    too_many = FakeReply(failure=Failure(FailureClass.RATE_LIMITED, "429", wait=Wait(0.0, "concurrency")))
+    w.providers["a"].set(lambda _: too_many if w.providers["a"].in_flight > 3 else healthy)
+    asks = [asyncio.ensure_future(served_by(w)) for _ in range(6)]
+    await asyncio.sleep(1.0)
+    assert w.gate("a/big").provider.bulkhead.limit == 3
+    w.providers["a"].max_in_flight = 0
+    assert await asyncio.gather(*asks) == ["a/big"] * 6
+    assert w.providers["a"].max_in_flight == 3
+    w.assert_idle()
+
+
+@virtual
+async def test_an_unreachable_provider_is_not_asked_by_its_other_targets() -> None:
+    """Transport faults count on the provider: five at one target spare the others."""
+    w = world(["a/1", "b/1"], ["a/2"])
+    w.providers["a"].set(FakeReply(seconds=0.1, failure=Failure(FailureClass.TRANSPORT, "refused")))
+    await asyncio.gather(*(served_by(w, avoid=["a/2", "b"], timeout=0.3) for _ in range(5)))
+    before = w.calls("a")
+    with pytest.raises(AllTargetsFailed) as caught:
+        await w.router.chat(BODY, tier="standard", timeout=10.0)
+    assert [(refusal.target, refusal.reason) for refusal in caught.value.refusals] == [("a/2", "open")]
+    assert w.calls("a") == before
+
+
+def test_fakes_answer_in_turn() -> None:
+    """A provider with several replies gives the last of them for ever."""
+    provider = FakeProvider([DOWN, FakeReply()])
+    assert [provider._reply(None) for _ in range(3)] == [DOWN, FakeReply(), FakeReply()]  # type: ignore[arg-type]

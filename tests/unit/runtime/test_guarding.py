@@ -1,0 +1,169 @@
+"""router.guard: anything awaitable behind the same breaker, cooldown, bucket and bulkhead."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from smart_model_router import AllTargetsFailed, ConfigurationError, FailureClass, GuardLimits
+from smart_model_router.core.breaker import BreakerState
+from smart_model_router.events import AttemptFinished
+from tests.world import World, now, swallow, virtual, world
+
+
+def classes(w: World) -> list[FailureClass | None]:
+    """What came of every guarded block."""
+    return [event.failure_class for event in w.sink.of(AttemptFinished) if event.target == "search"]
+
+
+async def hold(w: World, seconds: float, limits: GuardLimits | None = None) -> float:
+    """Hold the resource for a while; the instant at which it was admitted."""
+    async with w.router.guard("search", limits):
+        began = now()
+        await asyncio.sleep(seconds)
+    return began
+
+
+async def fail(w: World, error: BaseException) -> None:
+    """Fail inside a guarded block, a moment after it began."""
+    async with w.router.guard("search"):
+        await asyncio.sleep(0.1)
+        raise error
+
+
+@virtual
+async def test_a_block_that_ends_well_is_a_success() -> None:
+    """The block runs, its success is counted, nothing is kept."""
+    w = world(["a/big"])
+    await hold(w, 1.0)
+    assert classes(w) == [None]
+    assert w.router.stats().targets["search"].successes == 1
+    w.assert_idle()
+
+
+@virtual
+async def test_an_exception_passes_and_counts_against_the_resource() -> None:
+    """Five timeouts in a row and its breaker is open: the sixth is refused, with the time to wait."""
+    w = world(["a/big"], config={"routing": {"max_wait": "1s"}})
+    ended = await asyncio.gather(*(fail(w, TimeoutError("slow")) for _ in range(5)), return_exceptions=True)
+    assert [type(error) for error in ended] == [TimeoutError] * 5
+    assert classes(w) == [FailureClass.TIMEOUT] * 5
+    assert w.gate("search").breakers["whole"].state(now()) is BreakerState.OPEN
+    with pytest.raises(AllTargetsFailed, match="open") as caught:
+        await hold(w, 1.0)
+    assert caught.value.retry_after is not None
+    assert 30.0 <= caught.value.retry_after <= 33.0
+    w.assert_idle()
+
+
+@virtual
+async def test_a_failure_without_an_exception_can_be_told() -> None:
+    """`lease.fail` is for answers that are wrong although nothing was raised."""
+    w = world(["a/big"])
+    async with w.router.guard("search") as lease:
+        lease.fail(FailureClass.EMPTY, "no results")
+    assert classes(w) == [FailureClass.EMPTY]
+    w.assert_idle()
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError(), KeyboardInterrupt(), GeneratorExit()])
+@virtual
+async def test_who_leaves_says_nothing_about_the_resource(error: BaseException) -> None:
+    """Cancelled, interrupted, closed: everything is given back and nobody is praised or blamed."""
+    w = world(["a/big"])
+    with pytest.raises(type(error)):
+        await fail(w, error)
+    assert classes(w) == [FailureClass.CANCELLED]
+    w.assert_idle()
+
+
+@virtual
+async def test_slots_are_waited_for_in_order() -> None:
+    """One slot, three blocks of a second: one after the other."""
+    w = world(["a/big"])
+    began = now()
+    limits = GuardLimits(slots=1)
+    assert await asyncio.gather(*(hold(w, 1.0, limits) for _ in range(3))) == [began, began + 1.0, began + 2.0]
+    w.assert_idle()
+
+
+@virtual
+async def test_a_rate_is_kept() -> None:
+    """Two a minute: the third block waits half a minute."""
+    w = world(["a/big"])
+    began, limits = now(), GuardLimits(rpm=2)
+    admitted = [await hold(w, 0.0, limits) - began for _ in range(3)]
+    assert admitted == [0.0, 0.0, pytest.approx(30.0, abs=1e-3)]
+
+
+@virtual
+async def test_nobody_waits_longer_than_max_wait() -> None:
+    """A slot that does not become free: refused after 60 s."""
+    w = world(["a/big"])
+    task = asyncio.ensure_future(hold(w, 500.0, GuardLimits(slots=1)))
+    await asyncio.sleep(0)
+    began = now()
+    with pytest.raises(AllTargetsFailed, match="bulkhead"):
+        await hold(w, 1.0)
+    assert now() - began == pytest.approx(60.0)
+    await swallow(task)
+    w.assert_idle()
+
+
+@virtual
+async def test_more_slots_let_waiters_in_at_once() -> None:
+    """Limits given later resize the slots, and who waits hears of it."""
+    w = world(["a/big"])
+    holder = asyncio.ensure_future(hold(w, 50.0, GuardLimits(slots=1)))
+    await asyncio.sleep(1.0)
+    waiter = asyncio.ensure_future(hold(w, 1.0))
+    await asyncio.sleep(1.0)
+    began = now()
+    other = asyncio.ensure_future(hold(w, 1.0, GuardLimits(slots=3)))
+    assert await waiter == began
+    assert await other == began
+    await holder
+    w.assert_idle()
+
+
+@virtual
+async def test_a_cancelled_waiter_leaves_no_place_behind() -> None:
+    """Cancelled before it was admitted: the next one is."""
+    w = world(["a/big"])
+    holder = asyncio.ensure_future(hold(w, 5.0, GuardLimits(slots=1)))
+    await asyncio.sleep(0)
+    waiter = asyncio.ensure_future(hold(w, 1.0))
+    await asyncio.sleep(1.0)
+    await swallow(waiter)
+    await holder
+    await hold(w, 1.0)
+    w.assert_idle()
+
+
+@virtual
+async def test_a_target_is_no_name_for_a_guard() -> None:
+    """Two meanings of one name would share one breaker."""
+    w = world(["a/big"])
+    with pytest.raises(ConfigurationError, match="a name that is not that of a target"):
+        async with w.router.guard("a/big"):
+            pass
+
+
+@virtual
+async def test_the_operator_can_isolate_a_guarded_resource() -> None:
+    """isolate refuses at once, close lets in again."""
+    w = world(["a/big"])
+    await hold(w, 0.0)
+    w.router.isolate("search")
+    with pytest.raises(AllTargetsFailed, match="isolated"):
+        await hold(w, 0.0)
+    w.router.close("search")
+    await hold(w, 0.0)
+    w.assert_idle()
+
+
+def test_nonsense_limits_are_refused_by_name() -> None:
+    """Zero slots would never admit anybody."""
+    with pytest.raises(ConfigurationError, match=r"GuardLimits\.slots"):
+        GuardLimits(slots=0)

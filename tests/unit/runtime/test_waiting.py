@@ -1,0 +1,238 @@
+"""The waiting room: oldest first per gate, woken by events or at exact instants, nobody overtakes, nobody is lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from smart_model_router.core.ratelimit import Cost
+from smart_model_router.runtime.waiting import Ticket, WaitingRoom
+from smart_model_router.testing import LoopClock
+from tests.world import now, virtual
+
+FREE = Cost(0, 0)
+
+
+class Doors:
+    """Gates that are open, shut until an instant, or shut until further notice."""
+
+    def __init__(self, **due: float | None) -> None:
+        self.due = dict(due)
+        self.looks = 0
+
+    def look(self, gate: str, ticket: Ticket, at: float) -> float | None:
+        self.looks += 1
+        return self.due[gate]
+
+
+class Visitors:
+    """People in a room, each in a task of their own; `log` says who had a turn, where and when."""
+
+    def __init__(self, doors: Doors, capacity: int = 100) -> None:
+        self.doors = doors
+        self.room = WaitingRoom(LoopClock(), capacity, doors.look)
+        self.log: list[tuple[str, str | None, float]] = []
+        self.began = now()
+
+    def enter(self, name: str, *gates: str, until: float = 1000.0, rank: int = 0) -> asyncio.Task[None]:
+        ticket = self.room.ticket(stream=False, rank=rank)
+        return asyncio.ensure_future(self._stay(name, ticket, gates, until))
+
+    async def _stay(self, name: str, ticket: Ticket, gates: tuple[str, ...], until: float) -> None:
+        resorts = frozenset(gates) if ticket.rank else frozenset[str]()
+        woken = await self.room.wait(ticket, dict.fromkeys(gates, FREE), None, self.began + until, resorts)
+        self.log.append((name, woken, round(now() - self.began, 6)))
+        self.room.done(ticket)
+
+
+async def settled(*tasks: Coroutine[Any, Any, Any] | asyncio.Task[Any]) -> None:
+    """Everybody has left."""
+    await asyncio.gather(*tasks)
+
+
+@virtual
+async def test_the_oldest_goes_first() -> None:
+    """Three wait for one gate: when it opens they take their turns in the order of arrival."""
+    doors = Doors(a=None)
+    visitors = Visitors(doors)
+    tasks = [visitors.enter(name, "a") for name in "xyz"]
+    await asyncio.sleep(5.0)
+    doors.due["a"] = 0.0
+    visitors.room.pump("a")
+    await settled(*tasks)
+    assert visitors.log == [("x", "a", 5.0), ("y", "a", 5.0), ("z", "a", 5.0)]
+
+
+@virtual
+async def test_a_wait_with_an_instant_ends_at_it() -> None:
+    """An alarm, not polling: one look when it is set, one when it rings."""
+    doors = Doors(a=now() + 1.234)
+    visitors = Visitors(doors)
+    await visitors.enter("x", "a")
+    assert visitors.log == [("x", "a", 1.234)]
+    assert doors.looks == 2
+
+
+@virtual
+async def test_without_an_instant_nobody_looks_until_something_happens() -> None:
+    """A shut gate is not polled: one look at the beginning, one for the event."""
+    doors = Doors(a=None)
+    visitors = Visitors(doors)
+    task = visitors.enter("x", "a")
+    await asyncio.sleep(600.0)
+    assert doors.looks == 1
+    doors.due["a"] = 0.0
+    visitors.room.pump("a")
+    await task
+    assert doors.looks == 2
+
+
+@virtual
+async def test_time_that_runs_out_ends_the_wait() -> None:
+    """No gate opened: woken by nobody, at the instant given."""
+    visitors = Visitors(Doors(a=None))
+    await visitors.enter("x", "a", until=3.0)
+    assert visitors.log == [("x", None, 3.0)]
+    assert visitors.room.waiting == 0
+
+
+@virtual
+async def test_one_gate_does_not_block_another() -> None:
+    """An older waiter of a shut gate is no obstacle to a younger one of an open gate."""
+    doors = Doors(a=None, b=now() + 1.0)
+    visitors = Visitors(doors)
+    old = visitors.enter("old", "a", until=9.0)
+    await visitors.enter("young", "b")
+    assert visitors.log == [("young", "b", 1.0)]
+    await old
+
+
+@virtual
+async def test_whoever_waits_for_two_gates_takes_the_first_that_opens() -> None:
+    """And leaves the other's queue to those behind."""
+    doors = Doors(a=now() + 9.0, b=now() + 1.0)
+    visitors = Visitors(doors)
+    both = visitors.enter("both", "a", "b")
+    behind = visitors.enter("behind", "a")
+    await settled(both, behind)
+    assert visitors.log == [("both", "b", 1.0), ("behind", "a", 9.0)]
+
+
+@virtual
+async def test_who_leaves_lets_the_next_one_look() -> None:
+    """The head of the queue is cancelled while the gate is open to it: the turn passes on."""
+    doors = Doors(a=None)
+    visitors = Visitors(doors)
+    first, second = visitors.enter("first", "a"), visitors.enter("second", "a")
+    await asyncio.sleep(1.0)
+    doors.due["a"] = 0.0
+    visitors.room.pump("a")
+    first.cancel()
+    await second
+    assert visitors.log == [("second", "a", 1.0)]
+    assert visitors.room.waiting == 0
+
+
+@virtual
+async def test_a_newcomer_stands_behind_those_who_wait() -> None:
+    """Somebody who has no ticket yet is behind every waiter of the gate, and of no other gate."""
+    visitors = Visitors(Doors(a=None, b=None))
+    task = visitors.enter("x", "a", until=1.0)
+    await asyncio.sleep(0)
+    room = visitors.room
+    assert room.is_behind(None, "a")
+    assert not room.is_behind(None, "b")
+    assert room.is_behind(room.ticket(stream=False), "a")
+    assert room.queued("a") == 1
+    await task
+    assert not room.is_behind(None, "a")
+
+
+@virtual
+async def test_a_rank_goes_before_arrival() -> None:
+    """The last resort's queue is ordered by criticality first."""
+    doors = Doors(a=None)
+    visitors = Visitors(doors)
+    tasks = [visitors.enter("critical", "a", rank=2), visitors.enter("critical_plus", "a", rank=1)]
+    await asyncio.sleep(1.0)
+    doors.due["a"] = 0.0
+    visitors.room.pump("a")
+    await settled(*tasks)
+    assert [name for name, _, _ in visitors.log] == ["critical_plus", "critical"]
+
+
+@virtual
+async def test_a_ticket_keeps_its_place_when_it_has_to_wait_again() -> None:
+    """Woken, refused, back in the queue: still before those who came later."""
+    doors = Doors(a=None)
+    visitors = Visitors(doors)
+    room = visitors.room
+    ticket = room.ticket(stream=False)
+    first = asyncio.ensure_future(room.wait(ticket, {"a": FREE}, None, now() + 1.0))
+    later = visitors.enter("later", "a")
+    assert await first is None
+    again = asyncio.ensure_future(room.wait(ticket, {"a": FREE}, None, now() + 9.0))
+    await asyncio.sleep(1.0)
+    doors.due["a"] = 0.0
+    room.pump("a")
+    assert await again == "a"
+    assert not later.done()
+    room.done(ticket)
+    await later
+
+
+@virtual
+async def test_what_older_waiters_will_take_is_known() -> None:
+    """Requests and tokens ahead count in the one bucket each waiter holds its place in."""
+    room = WaitingRoom(LoopClock(), 10, Doors(a=None, b=None).look)
+    tickets = [room.ticket(stream=False) for _ in range(3)]
+    costs = {"a": Cost(10, 5), "b": FREE}
+    waits = [asyncio.ensure_future(room.wait(t, costs, "a", now() + 1.0)) for t in tickets]
+    await asyncio.sleep(0)
+    assert room.ahead(None, "a") == (3, 45)
+    assert room.ahead(tickets[1], "a") == (1, 15)
+    assert room.ahead(None, "b") == (0, 0)
+    await settled(*waits)
+    for ticket in tickets:
+        room.done(ticket)
+        room.done(ticket)
+    assert room.waiting == 0
+
+
+@virtual
+async def test_a_full_room_says_so() -> None:
+    """The capacity is how many may wait; a place that is given up is free again."""
+    visitors = Visitors(Doors(a=None), capacity=2)
+    tasks = [visitors.enter("x", "a", until=1.0), visitors.enter("y", "a", until=1.0)]
+    await asyncio.sleep(0)
+    assert visitors.room.full
+    await settled(*tasks)
+    assert not visitors.room.full
+
+
+@virtual
+async def test_a_closed_room_rings_no_alarm() -> None:
+    """After close no timer of the room fires."""
+    visitors = Visitors(Doors(a=now() + 5.0))
+    task = visitors.enter("x", "a", until=9.0)
+    await asyncio.sleep(0)
+    visitors.room.close()
+    await task
+    assert visitors.log == [("x", None, 9.0)]
+
+
+@pytest.mark.parametrize("leave", ["done", "cancelled"])
+@virtual
+async def test_nothing_is_left_of_who_has_gone(leave: str) -> None:
+    """However a waiter leaves, its queues and alarms go with it."""
+    doors = Doors(a=now() + 5.0, b=None)
+    visitors = Visitors(doors)
+    task = visitors.enter("x", "a", "b")
+    await asyncio.sleep(1.0 if leave == "cancelled" else 6.0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert visitors.room.waiting == 0
+    assert not visitors.room._queues
