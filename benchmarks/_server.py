@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from smart_model_router_providers.fault import Fault, FaultServer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
 
 @contextmanager
-def served(*, events: int, each: float = 0.0) -> Iterator[str]:
+def served(*, events: int, each: float = 0.0) -> Generator[str]:
     """The base URL of a server, until the block is left.
 
     Its streams have `events` events of content, `each` seconds apart; its whole answers have as much text.

@@ -1,4 +1,6 @@
-"""A chaos test of your own: pull providers away and assert what your users would see. Run: pytest examples/chaos_test.py
+"""A chaos test of your own: pull providers away and assert what your users would see.
+
+Run: pytest examples/chaos_test.py
 
 The `fault_server` fixture comes with smart-model-router (a pytest plugin): real sockets, scripted faults, and a
 count of what did, and what did not, reach the provider.
@@ -9,6 +11,7 @@ from __future__ import annotations
 import time
 
 import pytest
+
 from smart_model_router import SmartModelRouter
 from smart_model_router_providers.fault import Fault
 from smart_model_router_providers.testing import FaultServerFactory
@@ -55,7 +58,7 @@ async def test_a_rate_limit_is_waited_for_exactly(fault_server: FaultServerFacto
 
 @pytest.mark.asyncio
 async def test_a_cut_before_the_first_word_is_never_seen(fault_server: FaultServerFactory) -> None:
-    """A stream that dies before its first content is answered by the other provider, without a trace but the report."""
+    """A stream that dies before its first content is answered by the other provider; only the report tells."""
     cut, alive = fault_server([Fault.cut(after=0)]), fault_server()
     async with fleet(cut.base_url, alive.base_url) as router:
         stream = router.stream_chat(QUESTION)

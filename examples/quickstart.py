@@ -18,6 +18,7 @@ QUESTION = {"model": "smart", "messages": [{"role": "user", "content": "What is 
 
 
 async def main() -> None:
+    """Ask once, stream once, and take the first target out."""
     async with SmartModelRouter.from_config(CONFIG) as router:
         reply = await router.chat(QUESTION, timeout=30)
         print(reply.body["choices"][0]["message"]["content"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
     from smart_model_router.request import Dialect, Need
 
 AuthStyle = Literal["bearer", "x-api-key", "api-key", "none"]
-HeaderFamily = Literal["openai", "groq", "none"]
+HeaderFamily = Literal[
+    "openai", "azure", "github", "groq", "anthropic", "mistral", "cerebras", "openrouter", "ietf", "any", "none"
+]
 
 _HTTP = "smart_model_router_providers.http:HttpProvider"
 _OPENAI_WIRES: tuple[Dialect, ...] = ("chat", "embeddings")
@@ -30,7 +33,9 @@ class Kind:
     `path` names the provider class as `module:Class`. `wires` are the dialects spoken natively. `base_url` is
     None where every owner has their own. `key_variables` are tried in order. `rpm` and `tpm` (a minute) are
     None where the account decides. `counts_max_tokens`: the token bucket is charged with max_tokens already
-    at admission. `capabilities` are what the kind can do in general; a model may do less. `remote` is False
+    at admission. `header_family` is how its answers speak of limits (signals/; "any" believes whatever looks like
+    one). `limit_pool` is the part of a model's name that all models with one common limit share, as a pattern; ""
+    where each model has its own. `capabilities` are what the kind can do in general; a model may do less. `remote` is False
     on this machine. `failure_domain` is what fails together with it; "" means the kind alone.
     """
 
@@ -43,7 +48,8 @@ class Kind:
     tpm: int | None = None
     bulkhead: int = 20
     failure_domain: str = ""
-    header_family: HeaderFamily = "none"
+    header_family: HeaderFamily = "any"
+    limit_pool: str = ""
     counts_max_tokens: bool = False
     capabilities: tuple[Need, ...] = _ALL_NEEDS
     remote: bool = True
@@ -64,6 +70,8 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             auth="x-api-key",
             key_variables=("ANTHROPIC_API_KEY",),
             bulkhead=50,
+            header_family="anthropic",
+            limit_pool=r"claude-(?:opus|sonnet|haiku)-\d+",  # docs, "Rate limits": Opus 4.x counts as one, Sonnet 4.x too
         ),
         "gemini": Kind(
             base_url="https://generativelanguage.googleapis.com/v1beta/openai",
@@ -75,7 +83,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             key_variables=("AZURE_OPENAI_API_KEY",),
             bulkhead=50,
             failure_domain="azure",
-            header_family="openai",
+            header_family="azure",
             counts_max_tokens=True,
         ),
         "groq": Kind(
@@ -85,7 +93,9 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             header_family="groq",
             counts_max_tokens=True,
         ),
-        "mistral": Kind(base_url="https://api.mistral.ai/v1", key_variables=("MISTRAL_API_KEY",)),
+        "mistral": Kind(
+            base_url="https://api.mistral.ai/v1", key_variables=("MISTRAL_API_KEY",), header_family="mistral"
+        ),
         "deepseek": Kind(
             wires=("chat",),
             base_url="https://api.deepseek.com/v1",
@@ -97,17 +107,20 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             wires=("chat",),
             base_url="https://api.cerebras.ai/v1",
             key_variables=("CEREBRAS_API_KEY",),
+            header_family="cerebras",
             capabilities=("tools", "schema"),
         ),
         "together": Kind(base_url="https://api.together.xyz/v1", key_variables=("TOGETHER_API_KEY",)),
-        "openrouter": Kind(base_url="https://openrouter.ai/api/v1", key_variables=("OPENROUTER_API_KEY",)),
+        "openrouter": Kind(
+            base_url="https://openrouter.ai/api/v1", key_variables=("OPENROUTER_API_KEY",), header_family="openrouter"
+        ),
         # GitHub Models runs on Azure. GITHUB_TOKEN is not asked for: every CI job has one, for other things.
         "github": Kind(
             base_url="https://models.github.ai/inference",
             key_variables=("GITHUB_MODELS_TOKEN",),
             bulkhead=30,
             failure_domain="azure",
-            header_family="openai",
+            header_family="github",
         ),
         "ollama": Kind(
             wires=("chat", "messages", "embeddings"),
@@ -120,7 +133,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "foundry_local": Kind(
             wires=("chat",), base_url="http://127.0.0.1:5273/v1", capabilities=("tools",), remote=False
         ),
-        "openai_compatible": Kind(wires=("chat", "messages", "embeddings"), header_family="openai"),
+        "openai_compatible": Kind(wires=("chat", "messages", "embeddings")),
         "local": Kind(
             path="smart_model_router_providers.local:LocalProvider",
             wires=("chat", "messages"),
@@ -150,6 +163,13 @@ def kind_of(name: str) -> Kind:
 def failure_domain(name: str) -> str:
     """What fails together with this kind; the kind itself unless its row says otherwise."""
     return kind_of(name).failure_domain or name
+
+
+def limit_pool(name: str, model: str) -> str:
+    """What a model's rate limit is counted under; the model itself unless its provider counts several together."""
+    pattern = kind_of(name).limit_pool
+    found = re.match(pattern, model) if pattern else None
+    return found[0] if found is not None else model
 
 
 def found_in(environment: Mapping[str, str]) -> list[tuple[str, str]]:

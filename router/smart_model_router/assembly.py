@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from smart_model_router import pricing
 from smart_model_router.config import ModelConfig, ProviderConfig, RouterConfig, TargetConfig
@@ -15,7 +14,7 @@ from smart_model_router.core.budget import RetryBudget
 from smart_model_router.core.fleet import Fleet
 from smart_model_router.core.gate import Gate, ProviderState
 from smart_model_router.core.offline import Connectivity
-from smart_model_router.core.ratelimit import DEFAULT_OUTPUT_TOKENS, RateLimitTracker
+from smart_model_router.core.ratelimit import DEFAULT_OUTPUT_TOKENS, RateLimitTracker, TokenFactor
 from smart_model_router.core.selection import Candidate
 from smart_model_router.core.shedding import Shedding
 from smart_model_router.core.tiers import Ladder, TargetFacts, Tier
@@ -24,8 +23,9 @@ from smart_model_router.errors import ConfigurationError
 from smart_model_router.request import Need, Target
 from smart_model_router.runtime.clock import SystemClock, SystemDice, WallClock
 from smart_model_router.runtime.state import RouterState
-from smart_model_router_providers.catalog import KINDS, Kind, failure_domain, kind_of, resolve
+from smart_model_router_providers.catalog import KINDS, Kind, failure_domain, kind_of, limit_pool, resolve
 from smart_model_router_providers.classify import classify_exception
+from smart_model_router_providers.signals import FAMILIES
 from smart_model_router_stats.book import StatsBook
 
 if TYPE_CHECKING:
@@ -54,11 +54,14 @@ def assemble(
         if provider.kind not in KINDS:
             raise ConfigurationError(f"providers.{name}.kind", provider.kind, did_you_mean(provider.kind, KINDS))
     parts = _Parts(config)
-    book = StatsBook(parts.targets.values(), wall=time.time)
+    book = StatsBook(parts.targets.values(), wall=WallClock().now)
     kinds = {name: provider.kind for name, provider in config.providers.items()}
+    used_clock = clock or (SystemClock() if measures.monotonic_clock else WallClock())
+    kept = store if store is not None else open_store(config, used_clock)
+    listening = getattr(kept, "emit", None)  # a store may keep events as well
     made = {name: given.get(name) or make_provider(config, name) for name in parts.used}
     state = RouterState(
-        clock=clock or (SystemClock() if measures.monotonic_clock else WallClock()),
+        clock=used_clock,
         dice=SystemDice(seed),
         fleet=parts.fleet,
         providers=made,
@@ -79,11 +82,23 @@ def assemble(
             request.max_tokens or DEFAULT_OUTPUT_TOKENS,
         ),
         classify=classify_exception,
-        sinks=tuple(sinks),
-        store=store,
+        sinks=tuple(sinks) if listening is None else (*sinks, cast("EventSink", kept)),
+        store=kept,
         degrade=measures.tiered_degradation,
     )
     return {"config": config, "state": state, "book": book, "ladders": parts.ladders}
+
+
+def open_store(config: RouterConfig, clock: Clock) -> StatsStore | None:
+    """The configured store, None when statistics stay in memory. Its file is opened when there is something to write."""
+    settings = config.store
+    if settings.path is None:
+        return None
+    from smart_model_router_stats.housekeeping import Limits  # noqa: PLC0415 - brings sqlite3
+    from smart_model_router_stats.sqlite import SqliteStore  # noqa: PLC0415 - as above
+
+    limits = Limits(retention=86_400.0 * settings.retention_days, size_bytes=settings.size_limit_mb * 1024 * 1024)
+    return SqliteStore(Path(settings.path), monotonic=clock.now, limits=limits)
 
 
 def load(
@@ -155,6 +170,8 @@ class _Parts:
         self.used = tuple(dict.fromkeys(mention.provider for mention in mentions))
         remotes = sum(self._kind(name).remote for name in self.used)
         self._connectivity = Connectivity(remotes)
+        self._pools: dict[tuple[str, int, str], RateLimitTracker] = {}
+        self._factors: dict[tuple[str, str], TokenFactor] = {}
         self._states = {name: self._provider_state(name) for name in self.used}
         self.targets: dict[str, Target] = {t.id: t for m in mentions for t in config.targets_of(m)}
         self.fleet = Fleet(
@@ -187,16 +204,23 @@ class _Parts:
                     gates[target.id] = Gate(
                         target.id,
                         self._states[target.provider],
-                        limits=self._limits(mention),
+                        limits=self._limits(mention, target),
                         credential=target.credential,
                     )
         return list(gates.values())
 
-    def _limits(self, mention: TargetConfig) -> RateLimitTracker:
+    def _limits(self, mention: TargetConfig, target: Target) -> RateLimitTracker:
+        """The limits of a target; targets whose provider counts them together share theirs."""
         if not self._gate_config.measures.rate_limit_awareness:
-            return RateLimitTracker()
+            return RateLimitTracker(learns=False)
         provider, kind = self._config.providers[mention.provider], self._kind(mention.provider)
-        return RateLimitTracker(mention.rpm or provider.rpm or kind.rpm, mention.tpm or provider.tpm or kind.tpm)
+        pool = limit_pool(provider.kind, target.model)
+        factor = self._factors.setdefault((provider.kind, pool), TokenFactor())
+        rpm, tpm = mention.rpm or provider.rpm or kind.rpm, mention.tpm or provider.tpm or kind.tpm
+        made = RateLimitTracker(rpm, tpm, refill=FAMILIES[kind.header_family].refill, factor=factor)
+        if mention.rpm or mention.tpm:  # the owner's figures are about this target alone
+            return made
+        return self._pools.setdefault((target.provider, target.credential, pool), made)
 
     def _ladder(self, model: ModelConfig) -> Ladder:
         return Ladder(

@@ -188,8 +188,8 @@ def _check_prompt(dialect: Dialect, body: Mapping[str, Any]) -> None:
 def _check_option(name: str, value: object) -> None:
     if value is None:
         return
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value <= 0:
-        raise InvalidRequest(f"{name}: a number above 0 is needed, not {_shown(value)}")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 1e9:
+        raise InvalidRequest(f"{name}: a number above 0, at most 1e9, is needed, not {_shown(value)}")
 
 
 # One encoder for all: json.dumps with any option builds a new one each time.
@@ -205,8 +205,12 @@ def _encode(rest: dict[str, Any]) -> bytes:
     except RecursionError:
         raise InvalidRequest("the body is nested too deeply to be JSON") from None
     except (TypeError, ValueError) as error:
-        where = _unencodable(rest, "body")
-        raise InvalidRequest(f"{where or 'body'}: not JSON ({error})") from None
+        where = _unencodable(rest, "body") or "body"
+        raise InvalidRequest(f"{_cut(where)}: not JSON ({_cut(str(error))})") from None
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 200 else text[:197] + "..."
 
 
 def _unencodable(value: object, path: str) -> str | None:
@@ -253,7 +257,10 @@ def _parts(messages: object) -> Iterator[Mapping[str, Any]]:
 
 
 def _shown(value: object) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except (RecursionError, ValueError):  # nested without end; an integer of more digits than Python prints
+        text = f"a {type(value).__name__} too large to show"
     return text if len(text) <= 60 else text[:57] + "..."
 
 

@@ -53,7 +53,7 @@ def read_store(path: Path) -> StoreView:
             connection.row_factory = sqlite3.Row
             connection.execute("BEGIN")  # every view from one snapshot
             levels = {level: _level(connection, level) for level in LEVELS}
-            writers = connection.execute(
+            observed, dropped, writers = connection.execute(
                 "SELECT coalesce(sum(observed), 0), coalesce(sum(stats_dropped), 0), "
                 "count(*) FILTER (WHERE seen_at > (julianday('now') - 2440587.5) * 86400.0 - 10) FROM v_writers"
             ).fetchone()
@@ -61,7 +61,7 @@ def read_store(path: Path) -> StoreView:
     except sqlite3.Error as error:
         raise StoreUnavailableError(path, f"it cannot be read: {error}") from None
     figures = StatsView(levels["target"], levels["model"], levels["provider"], scope="store")
-    return StoreView(figures, *writers, percentiles_at, writable_problem(path))
+    return StoreView(figures, observed, dropped, writers, percentiles_at, writable_problem(path))
 
 
 def _level(connection: sqlite3.Connection, level: str) -> dict[str, ModelStats]:

@@ -87,7 +87,7 @@ class SqliteStore:
         self,
         path: Path,
         *,
-        wall: Callable[[], float],
+        wall: Callable[[], float] = time.time,  # noqa: TID251 - stamps for people; no decision rests on them
         monotonic: Callable[[], float] = time.monotonic,
         interval: float = INTERVAL_SECONDS,
         limits: Limits | None = None,

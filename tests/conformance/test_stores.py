@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -47,7 +46,7 @@ class TestSqliteStore(StatsStoreContract):
     async def open(self) -> StatsStore:
         """A store in a file of its own."""
         self.opened += 1
-        return SqliteStore(self.folder / f"{self.opened}.db", wall=time.time)
+        return SqliteStore(self.folder / f"{self.opened}.db")
 
     async def totals(self, store: StatsStore) -> Mapping[tuple[str, FailureClass | None], int]:
         """Read the file; one that nothing was written to is not there."""

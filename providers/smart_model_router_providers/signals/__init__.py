@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from smart_model_router_providers.signals.buckets import read_limits
+from smart_model_router_providers.signals.families import FAMILIES, read_limits
 from smart_model_router_providers.signals.waits import read_wait
 
-__all__ = ["read_limits", "read_wait"]
+__all__ = ["FAMILIES", "read_limits", "read_wait"]

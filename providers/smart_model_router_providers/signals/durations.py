@@ -11,6 +11,8 @@ _NUMBER = re.compile(r"\d{1,15}(?:\.\d{0,15})?|\.\d{1,15}", re.ASCII)
 _PART = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)(ns|us|µs|ms|s|m|h|d)", re.ASCII)
 _UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _LONGEST_TEXT = 64
+_EARLIEST_EPOCH = 1e9
+"""2001. A smaller number of seconds is a duration."""
 
 
 def seconds(text: str) -> float | None:
@@ -39,6 +41,25 @@ def until(text: str, date_header: str | None) -> float | None:
     instant = _instant(text)
     now = _instant(date_header or "")
     return max(0.0, (instant - now).total_seconds()) if instant is not None and now is not None else None
+
+
+def until_epoch(text: str, date_header: str | None) -> float | None:
+    """Seconds from the response's own Date to `text`, an instant in seconds or milliseconds since the epoch.
+
+    A number too small to be an instant of this century is what it looks like: seconds.
+    """
+    number = seconds(text) if _NUMBER.fullmatch(text.strip()) else None
+    if number is None or number < _EARLIEST_EPOCH:
+        return number
+    now = _instant(date_header or "")
+    epoch = number / 1000.0 if number >= _EARLIEST_EPOCH * 1000 else number
+    return None if now is None else max(0.0, epoch - now.timestamp())
+
+
+def until_next_minute(date_header: str | None) -> float | None:
+    """Seconds from the response's own Date to the next full minute of the clock; None without a readable Date."""
+    now = _instant(date_header or "")
+    return None if now is None else 60.0 - now.second
 
 
 def _instant(text: str) -> datetime | None:

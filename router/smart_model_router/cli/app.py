@@ -44,6 +44,7 @@ Config = Annotated[
 ]
 Model = Annotated[str | None, typer.Option("--model", "-m", help="A public model name (see smr models).")]
 Tier = Annotated[str | None, typer.Option("--tier", "-t", help="A tier other than the first.")]
+Db = Annotated[Path | None, typer.Option("--db", metavar="FILE", help="The file; else the configuration's store.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 
 
@@ -119,6 +120,40 @@ def doctor(config: Config = None, as_json: Json = False) -> None:
         return run(config=config, as_json=as_json)
 
     finish(command, as_json=as_json)
+
+
+@app.command()
+def stats(
+    db: Db = None,
+    config: Config = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Again every second, until Ctrl-C.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Show what routers wrote to their statistics file."""
+
+    def command() -> int:
+        from smart_model_router.cli.statistics import run  # noqa: PLC0415 - as above
+
+        return run(db=db, config=config, as_json=as_json, watch=watch)
+
+    finish(command, as_json=as_json)
+
+
+@app.command()
+def top(
+    db: Db = None,
+    config: Config = None,
+    seconds: Annotated[float, typer.Option(min=0.1, help="Between two looks.")] = 1.0,
+    times: Annotated[int | None, typer.Option(min=1, help="How many looks; without: until Ctrl-C.")] = None,
+) -> None:
+    """Follow the statistics file while routers write to it."""
+
+    def command() -> int:
+        from smart_model_router.cli.top import run  # noqa: PLC0415 - as above
+
+        return run(db=db, config=config, seconds=seconds, times=times)
+
+    finish(command)
 
 
 @app.command("fault-server")

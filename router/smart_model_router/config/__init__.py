@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from smart_model_router.config.gateway import GatewayConfig, GatewayKeyConfig
 from smart_model_router.config.rules import DEFAULT_LADDER
 from smart_model_router.config.secret import Secret
 from smart_model_router.config.tree import (
@@ -16,6 +17,8 @@ from smart_model_router.config.tree import (
 
 __all__ = [
     "DEFAULT_LADDER",
+    "GatewayConfig",
+    "GatewayKeyConfig",
     "LocalConfig",
     "ModelConfig",
     "ProviderConfig",

@@ -7,12 +7,10 @@ from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
-from annotated_types import Interval
-
 from smart_model_router.config.secret import Secret
 from smart_model_router.config.tree import FROM_KEY
 from smart_model_router.config.values import UnitName
-from smart_model_router.core.options import Unit, spell
+from smart_model_router.core.options import Interval, Unit, spell
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ FACTS = ("rpm", "tpm", "reasoning", "context_tokens", "tools", "images", "schema
 
 _NAME = re.compile(r"[\w.-]+")
 _NUMBERED = re.compile(r"#\d+$")
+_SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 
 
 def settled_models(models: Mapping[str, ModelConfig]) -> dict[str, ModelConfig]:
@@ -64,6 +65,7 @@ def check(config: RouterConfig) -> None:
     _check_at_most("local", "prompt_cap_tokens", local.prompt_cap_tokens, "context_tokens", local.context_tokens - 1)
     _check_at_most("local", "max_tokens", local.max_tokens, "context_tokens", local.context_tokens)
     _check_at_most("local", "default_max_tokens", local.default_max_tokens, "max_tokens", local.max_tokens)
+    _check_keys(config)
 
 
 def _check_providers(config: RouterConfig) -> None:
@@ -141,6 +143,21 @@ def _check_aliases(config: RouterConfig) -> None:
             circle = " -> ".join(passed)
             raise ConfigurationError(spelled(path), goal, f"an alias that leads to a model, not in a circle ({circle})")
         raise _unknown(path, passed[-1], "a model or another alias", config.names)
+
+
+def _check_keys(config: RouterConfig) -> None:
+    for name, key in config.gateway.keys.items():
+        path: Path = ("gateway", "keys", name)
+        if not _NAME.fullmatch(name):
+            raise ConfigurationError(
+                spelled(path), masked(name), "a name of letters, digits, '.', '-' and '_' is needed"
+            )
+        if (key.key is None) == (key.sha256 is None):
+            raise ConfigurationError(spelled(path), "***", "either `key` or `sha256` is needed")
+        if key.key is not None and not key.key.reveal():
+            raise ConfigurationError(spelled((*path, "key")), "***", "a key that is not empty is needed")
+        if key.sha256 is not None and not _SHA256.fullmatch(key.sha256):
+            raise ConfigurationError(spelled((*path, "sha256")), "***", "64 hexadecimal digits are needed")
 
 
 def _check_strategy(path: Path, strategy: str) -> None:

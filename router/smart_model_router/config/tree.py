@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from annotated_types import Interval
-
 from smart_model_router.config import aliases as patterns
 from smart_model_router.config import rules
+from smart_model_router.config.gateway import GatewayConfig
 from smart_model_router.config.secret import Secret
 from smart_model_router.config.suggest import did_you_mean
 from smart_model_router.core.backoff import BackoffConfig
@@ -19,7 +18,7 @@ from smart_model_router.core.budget import RetryBudgetConfig
 from smart_model_router.core.cooldown import CooldownConfig
 from smart_model_router.core.gate import GateConfig, Measures
 from smart_model_router.core.limits import PatienceConfig, RoutingConfig, TimeoutConfig
-from smart_model_router.core.options import Count, Options, Seconds, Unit
+from smart_model_router.core.options import Count, Interval, Options, Seconds, Unit
 from smart_model_router.core.shedding import SheddingConfig
 from smart_model_router.core.throttle import ThrottleConfig
 from smart_model_router.errors import InvalidRequest
@@ -156,6 +155,18 @@ class LocalConfig(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
+class StoreConfig(Options):
+    """The file that statistics outlive the process in; None keeps them in memory alone. Processes may share one.
+
+    What is older than `retention_days` goes, and the oldest minutes beyond `size_limit_mb` mebibytes.
+    """
+
+    path: str | None = None
+    retention_days: Annotated[int, Unit("count"), Interval(ge=1, le=3650)] = 14
+    size_limit_mb: Annotated[int, Unit("count"), Interval(ge=8, le=1_000_000)] = 512
+
+
+@dataclass(frozen=True, kw_only=True)
 class RouterConfig:
     """Everything a router is made from. Raises ConfigurationError that names key, value and what would be right.
 
@@ -171,6 +182,8 @@ class RouterConfig:
     routing: RoutingConfig = field(default_factory=RoutingConfig)
     resilience: ResilienceConfig = field(default_factory=ResilienceConfig)
     local: LocalConfig = field(default_factory=LocalConfig)
+    gateway: GatewayConfig = field(default_factory=GatewayConfig)
+    store: StoreConfig = field(default_factory=StoreConfig)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "models", rules.settled_models(self.models))

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from annotated_types import Interval
-
-from smart_model_router.core.options import Count, Options, Ratio, Seconds, Unit
+from smart_model_router.core.options import Count, Interval, Options, Ratio, Seconds, Unit
 from smart_model_router.outcome import Refusal
 
 Verdict = Literal["success", "failure", "ignored"]

@@ -9,10 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from annotated_types import Interval
-
 from smart_model_router.core.clearing import Clearing
-from smart_model_router.core.options import DAY, Count, Options, Seconds
+from smart_model_router.core.options import DAY, Count, Interval, Options, Seconds
 from smart_model_router.outcome import Category, CooldownRule, Failure, FailureClass, Refusal, Wait
 
 LawReason = Literal["wait", "wall", "off"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, assert_never
+from typing import Literal, cast, assert_never
 
 from smart_model_router.core.breaker import BreakerConfig, BreakerState, CircuitBreaker, Permit, Transition, Verdict
 from smart_model_router.core.bulkhead import Bulkhead
@@ -190,8 +190,8 @@ class Gate:
         tossed = self.config.measures.cascade_prevention and not (probing or trials)
         if tossed and not provider.throttle.try_pass(now, roll):
             return Refusal("throttle", now + 1.0)
-        permit, transport = breaker.try_acquire(now), provider.transport.try_acquire(now)
-        assert isinstance(permit, Permit) and isinstance(transport, Permit)  # `refusal` said so
+        permit = cast("Permit", breaker.try_acquire(now))  # never a Refusal: `refusal` asked them just now
+        transport = cast("Permit", provider.transport.try_acquire(now))
         provider.probe_in_flight = provider.probe_in_flight or probing
         if provider.remote:
             provider.connectivity.take_pass(now)
@@ -225,7 +225,7 @@ class Gate:
             return Refusal("bulkhead")
         return self.limits.refusal(cost, now)
 
-    def ready_at(self, now: float, refusal: Refusal) -> float | None:
+    def ready_at(self, refusal: Refusal) -> float | None:
         """When a waiter refused for this reason should look again by itself; None: an event will tell."""
         if refusal.reason == "slow_start" and self._slow_start_at is not None:
             slots = self.provider.bulkhead.slots

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from annotated_types import Interval
-
-from smart_model_router.core.options import CountOrZero, Options, Ratio, Unit
+from smart_model_router.core.options import CountOrZero, Interval, Options, Ratio, Unit
 
 
 def rejection_probability(requests: float, accepts: float, k: float = 2.0) -> float:

@@ -10,7 +10,7 @@ from smart_model_router.core.gate import Gate, Lease
 from smart_model_router.core.ratelimit import Cost, estimate
 from smart_model_router.core.tiers import Plan, TargetFacts
 from smart_model_router.events import AttemptFinished
-from smart_model_router.outcome import Failure, FailureClass, Success, Usage
+from smart_model_router.outcome import NO_READING, Failure, FailureClass, LimitReading, Success, Usage
 from smart_model_router.ports import Provider, ProviderCall
 from smart_model_router.request import Attempt, RouteReport, RouteRequest
 from smart_model_router.runtime.state import RouterState
@@ -61,7 +61,7 @@ class Caller:
             outcome = provider_bug(bug)
         if isinstance(outcome, Failure):
             return self.settle(step, outcome)
-        self.settled(step, None, usage=outcome.usage)
+        self.settled(step, None, usage=outcome.usage, reading=outcome.reading)
         self.state.remember_maker(step.facts.id, outcome.body)
         return outcome
 
@@ -129,7 +129,13 @@ class Caller:
         return failure
 
     def settled(
-        self, step: Admission, failure: Failure | None, *, usage: Usage | None = None, ttft: float | None = None
+        self,
+        step: Admission,
+        failure: Failure | None,
+        *,
+        usage: Usage | None = None,
+        reading: LimitReading = NO_READING,
+        ttft: float | None = None,
     ) -> None:
         """The call ended: the lease is settled, then statistics, events and the report hear of it."""
         state, lease, facts = self.state, step.lease, step.facts
@@ -137,7 +143,8 @@ class Caller:
         seconds = now - lease.admitted_at
         slow_after = step.gate.config.breaker.slow_call
         slow = slow_after is not None and (seconds if ttft is None else ttft) > slow_after
-        settlement = lease.settle(failure, now, usage=usage, roll=state.dice.roll(), slow=slow)
+        settlement = lease.settle(failure, now, usage=usage, reading=reading, roll=state.dice.roll(), slow=slow)
+        state.count_rejected(facts.target.provider, reading if failure is None else failure.reading)
         cost = None if usage is None else state.price(facts, usage)
         failure_class = None if failure is None else failure.failure_class
         status = None if failure is None else failure.status
@@ -178,11 +185,18 @@ class Caller:
 
     def cost(self, facts: TargetFacts, now: float) -> Cost:
         """What the call will probably cost the target's buckets."""
-        if not self.state.fleet.gates[facts.id].limits.known:
+        limits = self.state.fleet.gates[facts.id].limits
+        if not limits.known:
             return _FREE
         usual = self.state.book.snapshot(facts.id, now).completion_tokens_p95
         request = self.request
-        return estimate(request.prompt_bytes, request.max_tokens, usual, counts_max_tokens=facts.counts_max_tokens)
+        return estimate(
+            request.prompt_bytes,
+            request.max_tokens,
+            usual,
+            counts_max_tokens=facts.counts_max_tokens,
+            factor=limits.factor.value,
+        )
 
     def is_free(self, facts: TargetFacts, now: float) -> bool:
         """Whether this request could be admitted there now."""

@@ -7,11 +7,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Annotated
 
-from annotated_types import Interval
-
 from smart_model_router.core.fallback import comes_due
 from smart_model_router.core.gate import Gate, GateConfig, Lease, ProviderState
-from smart_model_router.core.options import Count, Options, Unit
+from smart_model_router.core.options import Count, Interval, Options, Unit
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker
 from smart_model_router.errors import AllTargetsFailed, ConfigurationError
 from smart_model_router.events import AttemptFinished

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -11,7 +11,7 @@ from smart_model_router.core.backoff import BackoffConfig
 from smart_model_router.core.breaker import BreakerState
 from smart_model_router.core.budget import RetryBudget
 from smart_model_router.core.fleet import Fleet
-from smart_model_router.core.gate import Gate, Settlement
+from smart_model_router.core.gate import Gate, Lease, Settlement
 from smart_model_router.core.limits import PatienceConfig, RoutingConfig, TimeoutConfig
 from smart_model_router.core.shedding import Shedding
 from smart_model_router.core.tiers import EstimateUsd, Ladder, TargetFacts
@@ -23,7 +23,7 @@ from smart_model_router.events import (
     RestStarted,
     SheddingChanged,
 )
-from smart_model_router.outcome import Failure, FailureClass, Snapshot, Usage
+from smart_model_router.outcome import Failure, FailureClass, LimitReading, Snapshot, Usage
 from smart_model_router.ports import Clock, Dice, EventSink, Provider, StatsStore
 from smart_model_router.request import state_made
 from smart_model_router.runtime.waiting import Ticket, WaitingRoom
@@ -73,6 +73,8 @@ class RouterState:
     store: StatsStore | None = None
     degrade: bool = True
     sink_errors: int = 0
+    rejected_fields: Counter[str] = field(default_factory=Counter)
+    """Rate-limit fields that made no sense, by provider: somebody changed a format."""
     made_by: dict[str, str] = field(default_factory=dict)
     """Which target made a thing that is kept at its provider, by the thing's id; the oldest are forgotten."""
     recent: deque[Event] = field(default_factory=lambda: deque(maxlen=RECENT_EVENTS))
@@ -158,6 +160,18 @@ class RouterState:
             everyone = bool(settlement.moved) or settlement.offline is not None
             self._pump(None if everyone else gate.provider.name)
 
+    def heard(self, gate: Gate, lease: Lease, reading: LimitReading) -> None:
+        """The head of a stream is there: its limits count at once, the rest of the answer may take minutes."""
+        lease.heard(reading, self.clock.now())
+        self.count_rejected(gate.provider.name, reading)
+        if reading.buckets and self.room.waiting:
+            self._pump(gate.provider.name)
+
+    def count_rejected(self, provider: str, reading: LimitReading) -> None:
+        """Count the fields of an answer that made no sense."""
+        if reading.rejected:
+            self.rejected_fields[provider] += reading.rejected
+
     def update_shedding(self, now: float) -> None:
         """Look at system health; say so when shedding begins or ends."""
         ratio = self.fleet.open_ratio(now)
@@ -180,4 +194,4 @@ class RouterState:
         if gate_id in ticket.resorts:
             return now if gate.provider.bulkhead.free else None
         refusal = gate.refusal(ticket.gates[gate_id], now, stream=ticket.stream)
-        return now if refusal is None else gate.ready_at(now, refusal)
+        return now if refusal is None else gate.ready_at(refusal)

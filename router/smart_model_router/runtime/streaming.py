@@ -183,6 +183,7 @@ class StreamOpener:
             return caller.settle(step, provider_bug(bug))
         if isinstance(source, Failure):
             return caller.settle(step, source)
+        caller.state.heard(step.gate, step.lease, source.reading)
         live = LiveStream(caller, step, source)
         head = await live.hold(*limit_own)
         return head if isinstance(head, Failure) else (live, head)

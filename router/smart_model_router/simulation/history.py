@@ -19,9 +19,7 @@ from smart_model_router.events import (
 from smart_model_router.simulation.traffic import Asked
 from smart_model_router.simulation.weather import SimulatedProvider, Spell
 
-E = TypeVar(
-    "E", AttemptFinished, BreakerChanged, OfflineChanged, ProbeStarted, RestStarted, SheddingChanged
-)
+E = TypeVar("E", AttemptFinished, BreakerChanged, OfflineChanged, ProbeStarted, RestStarted, SheddingChanged)
 MOST_VIOLATIONS = 50
 """More than this many only repeat what the first of them say."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from smart_model_router.events import AttemptFinished, BreakerChanged, RestStarted, SheddingChanged
 from smart_model_router.outcome import FailureClass
@@ -135,5 +135,18 @@ def nothing_was(failure_class: FailureClass) -> Expectation:
         count = sum(event.failure_class is failure_class for event in history.of(AttemptFinished))
         if count:
             yield f"{count} calls ended with {failure_class}"
+
+    return look
+
+
+def all_closed(targets: Iterable[str]) -> Expectation:
+    """I14: at the end no breaker of these targets, nor that of their providers, is anything but closed."""
+
+    def look(history: History) -> Iterator[str]:
+        owners = {owner for target in targets for owner in (target, target.partition("/")[0])}
+        last = {(event.owner, event.kind): event for event in history.of(BreakerChanged)}
+        for (owner, kind), event in last.items():
+            if owner in owners and event.to_state != "closed":
+                yield f"{owner} ({kind}) is {event.to_state} since {event.at - history.began:.0f} s"
 
     return look

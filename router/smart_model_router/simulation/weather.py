@@ -21,11 +21,11 @@ _TOKENS = 40
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What a provider sees when a call arrives. `in_flight` and `last_second` count this call, too."""
+    """What a provider sees when a call arrives: how many are in flight with it, how many it took in the last second."""
 
     call: ProviderCall
     in_flight: int
-    last_second: int
+    taken: int
     dice: Random
 
 
@@ -117,7 +117,7 @@ class Limited:
 
     def reply(self, moment: Moment) -> FakeReply:
         """A 429 above the rate."""
-        if moment.last_second <= self.per_second:
+        if moment.taken < self.per_second:
             return Healthy(self.seconds).reply(moment)
         return Failing(FailureClass.RATE_LIMITED, seconds=0.02, hint=self.hint).reply(moment)
 
@@ -156,6 +156,7 @@ class SimulatedProvider(FakeProvider):
         self._spells = tuple(spells)
         self._began = began
         self._dice = dice
+        self._taken: list[float] = []
 
     def condition(self, now: float) -> Condition:
         """How it behaves at the instant `now`."""
@@ -165,5 +166,8 @@ class SimulatedProvider(FakeProvider):
 
     def _behave(self, call: ProviderCall) -> FakeReply:
         now = asyncio.get_running_loop().time()
-        last_second = len(self.arrivals) - bisect_left(self.arrivals, now - 1.0)
-        return self.condition(now).reply(Moment(call, self.in_flight, last_second, self._dice))
+        taken = len(self._taken) - bisect_left(self._taken, now - 1.0)
+        reply = self.condition(now).reply(Moment(call, self.in_flight, taken, self._dice))
+        if reply.failure is None:
+            self._taken.append(now)
+        return reply

@@ -15,7 +15,7 @@ from smart_model_router.core.breaker import CircuitBreaker
 from smart_model_router.core.cooldown import Cooldown
 from smart_model_router.core.gate import Gate, Lease, Settlement
 from smart_model_router.core.ratelimit import Cost
-from smart_model_router.outcome import Failure, Refusal, Usage
+from smart_model_router.outcome import NO_READING, Failure, LimitReading, Refusal, Usage
 from smart_model_router.runtime.state import RouterState
 from smart_model_router.runtime.waiting import Ticket, WaitingRoom
 from smart_model_router.simulation.checkers.base import Checker
@@ -174,12 +174,13 @@ def _watched_gate(witness: Witness) -> type[Gate]:
             now: float,
             *,
             usage: Usage | None = None,
+            reading: LimitReading = NO_READING,
             roll: float = 0.0,
             slow: bool = False,
         ) -> Settlement:
             held = known[self]
             before = shot(held.gate, stream=self.stream)
-            settlement = super().settle(failure, now, usage=usage, roll=roll, slow=slow)
+            settlement = super().settle(failure, now, usage=usage, reading=reading, roll=roll, slow=slow)
             after = shot(held.gate, stream=self.stream)
             witness.settled(Settled(held, failure, usage, before, after, now))
             return settlement

@@ -666,20 +666,20 @@ def test_a_slow_start_tells_when_the_next_may_come() -> None:
         admit(gate, 1e6 + 40.1 + n - 1)
         refusal = ask(gate, 1e6 + 40.1 + n - 1)
         assert refusal == Refusal("slow_start")
-        assert gate.ready_at(1e6 + 40.1, Refusal("slow_start")) == pytest.approx(1e6 + 40.1 + n)
-        assert gate.refusal(COST, gate.ready_at(0.0, Refusal("slow_start")) or 0.0) is None
+        assert gate.ready_at(Refusal("slow_start")) == pytest.approx(1e6 + 40.1 + n)
+        assert gate.refusal(COST, gate.ready_at(Refusal("slow_start")) or 0.0) is None
 
 
 def test_other_refusals_are_ready_at_their_own_instant() -> None:
     """Only slow start is computed; a single slot gets no second call however long one waits."""
     gate = make_gate()
-    assert gate.ready_at(0.0, Refusal("wait", 3.0)) == 3.0
-    assert gate.ready_at(0.0, Refusal("bulkhead")) is None
-    assert gate.ready_at(0.0, Refusal("slow_start")) is None
+    assert gate.ready_at(Refusal("wait", 3.0)) == 3.0
+    assert gate.ready_at(Refusal("bulkhead")) is None
+    assert gate.ready_at(Refusal("slow_start")) is None
     single = tripped(make_gate(make_provider(slots=5)))
     single.provider.bulkhead.resize(1)
     admit(single, 30.0).settle(None, 40.0)
-    assert single.ready_at(40.0, Refusal("slow_start")) is None
+    assert single.ready_at(Refusal("slow_start")) is None
 
 
 def test_a_recovery_from_probation_starts_slowly() -> None:

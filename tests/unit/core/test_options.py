@@ -7,13 +7,13 @@ from dataclasses import FrozenInstanceError, dataclass
 from typing import Annotated, Any
 
 import pytest
-from annotated_types import Interval
 
 from smart_model_router.core.breaker import BreakerConfig
 from smart_model_router.core.options import (
     DAY,
     Count,
     CountOrZero,
+    Interval,
     Options,
     Ratio,
     Seconds,

@@ -6,7 +6,7 @@ import pytest
 
 from smart_model_router.errors import ConfigurationError
 from smart_model_router_providers.catalog import KINDS, failure_domain, found_in, kind_of, resolve
-from smart_model_router_providers.signals.buckets import FAMILIES
+from smart_model_router_providers.signals import FAMILIES
 
 
 @pytest.mark.parametrize("name", KINDS)

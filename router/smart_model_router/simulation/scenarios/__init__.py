@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from smart_model_router.simulation.scenarios import callers, clocks, outages, overload
+from smart_model_router.simulation.scenarios import callers, clocks, outages, overload, swarm, switches
 from smart_model_router.simulation.setting import Scenario
 
 SCENARIOS: dict[str, Scenario] = {
@@ -20,5 +20,20 @@ SCENARIOS: dict[str, Scenario] = {
         callers.black_hole,
         callers.slow_loris,
         clocks.clock_steps,
+        switches.jumps,
+        switches.hints,
+        switches.probes,
+        switches.slots,
+        switches.degradation,
+        swarm.swarm,
+        swarm.hour,
     )
 }
+SWITCHES: dict[str, str] = {
+    "monotonic_clock": "jumps",
+    "rate_limit_awareness": "hints",
+    "serialized_probes": "probes",
+    "cascade_prevention": "slots",
+    "tiered_degradation": "degradation",
+}
+"""For each measure the scenario that fails when it is off, and only then."""

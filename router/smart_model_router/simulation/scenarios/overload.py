@@ -52,7 +52,7 @@ def fifty_agents(dice: Random) -> Setting:
             Traffic(at_once=50, start=150.0),
         ],
         providers={"a": {"bulkhead": 50}},
-        usual={"a": Congested(60, seconds=20.0)},
+        usual={"a": Congested(60, seconds=10.0)},
         expect={
             "served": served(1.0),
             "429s": nobody_opens,

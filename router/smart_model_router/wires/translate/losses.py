@@ -9,6 +9,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
+_SHOWN = 200
+"""Characters of an explanation: it may quote the body."""
+
+
 @dataclass(frozen=True, slots=True)
 class Untranslatable:
     """A loss that would change the meaning: the target is refused instead. `where` is a field of the body."""
@@ -45,4 +49,4 @@ class Losses:
     def refuse(self, where: str, why: str) -> None:
         """Something is left out without which the request means something else."""
         if self.refusal is None:
-            self.refusal = Untranslatable(where, why)
+            self.refusal = Untranslatable(where, why[:_SHOWN])

@@ -75,9 +75,7 @@ def thinking_blocks(message: Mapping[str, Any], losses: Losses) -> list[dict[str
         elif detail.get("type") == "reasoning.encrypted" and text(detail.get("data")):
             blocks.append({"type": "redacted_thinking", "data": detail["data"]})
         elif text(detail.get("signature")):
-            blocks.append(
-                {"type": "thinking", "thinking": text(detail.get("text")), "signature": detail["signature"]}
-            )
+            blocks.append({"type": "thinking", "thinking": text(detail.get("text")), "signature": detail["signature"]})
         else:
             losses.drop("reasoning", _FOREIGN)
     if not blocks and text_of(message):

@@ -1,0 +1,88 @@
+"""The header families by the names the catalog uses: who reads the headers, and how the provider gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal
+
+from smart_model_router.outcome import NO_READING, LimitReading
+from smart_model_router_providers.catalog import KINDS, HeaderFamily
+from smart_model_router_providers.signals import (
+    anthropic,
+    azure,
+    cerebras,
+    groq,
+    ietf,
+    mistral,
+    openai,
+    openrouter,
+)
+from smart_model_router_providers.signals.fields import Fields
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from smart_model_router.outcome import BucketReading
+
+Refill = Literal["continuous", "window"]
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """One way of speaking about limits.
+
+    `refill` is what is believed until a provider's answers show otherwise. `clock_minutes`: a window ends when the
+    minute of the wall clock does, and a refusal says nothing of it.
+    """
+
+    read: Callable[[Fields], list[BucketReading]]
+    refill: Refill = "continuous"
+    clock_minutes: bool = False
+
+
+def _nothing(fields: Fields) -> list[BucketReading]:  # noqa: ARG001 - the shape of a family's reader
+    return []
+
+
+_SPOKEN_BY_SOMEBODY = (azure, anthropic, cerebras, mistral, openrouter, ietf)
+"""In the order in which an unknown provider is believed to speak them; azure's names include OpenAI's."""
+
+
+def _any(fields: Fields) -> list[BucketReading]:
+    """Whatever an unknown provider speaks: the first family that finds something."""
+    if any("ratelimit" in name for name in fields.headers):
+        for family in _SPOKEN_BY_SOMEBODY:
+            if found := family.read(fields):
+                return found
+    return []
+
+
+FAMILIES: Mapping[HeaderFamily, Family] = MappingProxyType(
+    {
+        "openai": Family(openai.read),
+        "azure": Family(azure.read),
+        "github": Family(azure.read, "window"),
+        "groq": Family(groq.read),
+        "anthropic": Family(anthropic.read),
+        "mistral": Family(mistral.read, "window", clock_minutes=True),
+        "cerebras": Family(cerebras.read, "window"),
+        "openrouter": Family(openrouter.read, "window"),
+        "ietf": Family(ietf.read),
+        "any": Family(_any),
+        "none": Family(_nothing),
+    }
+)
+
+
+def family_of(kind: str) -> Family:
+    """The family a provider of this kind speaks; none for an unknown kind."""
+    row = KINDS.get(kind)
+    return FAMILIES["none" if row is None else row.header_family]
+
+
+def read_limits(kind: str, headers: Mapping[str, str]) -> LimitReading:
+    """What an answer's headers (names in lower case) say of the buckets of a provider of this kind. Never raises."""
+    fields = Fields(headers)
+    buckets = family_of(kind).read(fields)
+    return LimitReading(tuple(buckets), fields.rejected) if buckets or fields.rejected else NO_READING

@@ -1,0 +1,97 @@
+"""`smr stats`: the figures in a statistics file, once or again and again, while routers write to it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from smart_model_router.cli.configured import configured
+from smart_model_router.cli.ending import ExitCode
+from smart_model_router.cli.printing import print_json, print_line, print_table
+from smart_model_router.errors import ConfigurationError
+from smart_model_router_stats.figures import ModelStats
+from smart_model_router_stats.opening import StoreUnavailableError
+from smart_model_router_stats.reading import StoreView, read_store
+
+WATCH_SECONDS = 1.0
+HEADINGS = ("target", "calls", "ok", "now ok", "p50", "p95", "p99", "first p50", "first p95", "last ok", "USD")
+
+
+def run(*, db: Path | None, config: Path | None, as_json: bool, watch: bool) -> int:
+    """Print the figures; with `watch` every second until Ctrl-C. 3 when nobody can write to the file.
+
+    Raises ConfigurationError when it cannot be read.
+    """
+    path = store_path(db, config)
+    while True:
+        view = look(path)
+        if as_json:
+            print_json(view.to_dict())
+        else:
+            print_table(HEADINGS, rows(view), sys.stdout)
+            print_line(summary(view))
+        if view.problem is not None:
+            print_line(f"smr: {path}: {view.problem}: routers keep their statistics in memory")
+        if not watch:
+            return ExitCode.OK if view.problem is None else ExitCode.CONFIGURATION
+        time.sleep(WATCH_SECONDS)
+
+
+def store_path(db: Path | None, config: Path | None) -> Path:
+    """The file to read: `db`, else that of the configuration. Raises ConfigurationError."""
+    if db is not None:
+        return db
+    found = configured(config)
+    if found.config.store.path is None:
+        raise ConfigurationError("store.path", None, f"a statistics file is needed: there, or as --db ({found.source})")
+    return Path(found.config.store.path).expanduser()
+
+
+def look(path: Path) -> StoreView:
+    """Read the file. Raises ConfigurationError."""
+    try:
+        return read_store(path)
+    except StoreUnavailableError as error:
+        raise ConfigurationError("store", str(path), error.reason) from None
+
+
+def rows(view: StoreView) -> Iterator[tuple[str, ...]]:
+    """A line for each target: percentiles of the last 15 minutes in seconds, ages in words."""
+    for name, stats in view.figures.targets.items():
+        latency, first = stats.latency_15_min, stats.ttft_15_min
+        yield (
+            name,
+            str(stats.calls),
+            _share(stats.successes, stats.calls),
+            _share(stats.recent_successes, stats.recent_outcomes),
+            *(_seconds(figure) for figure in (latency.p50, latency.p95, latency.p99, first.p50, first.p95)),
+            _age(stats),
+            f"{stats.cost_usd:.4f}",
+        )
+
+
+def summary(view: StoreView) -> str:
+    """The store in one line."""
+    calls = sum(stats.calls for stats in view.figures.targets.values())
+    dropped = f", {view.stats_dropped} observations dropped" if view.stats_dropped else ""
+    return f"{calls} calls at {len(view.figures.targets)} targets; {view.writers} processes are writing{dropped}"
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.1%}" if whole else "-"
+
+
+def _seconds(figure: float | None) -> str:
+    return "-" if figure is None else f"{figure:.3g} s"
+
+
+def _age(stats: ModelStats) -> str:
+    age = stats.last_success_age
+    if age is None:
+        return "never"
+    for length, name in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if age >= length:
+            return f"{age / length:.0f} {name} ago"
+    return f"{age:.0f} s ago"

@@ -1,0 +1,46 @@
+"""`smr top`: the statistics file as a table that stays on the screen and follows what is written to it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+from rich import box
+from rich.console import Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from smart_model_router.cli.ending import ExitCode
+from smart_model_router.cli.printing import console, printable
+from smart_model_router.cli.statistics import HEADINGS, look, rows, store_path, summary
+from smart_model_router_stats.reading import StoreView
+
+
+def run(*, db: Path | None, config: Path | None, seconds: float, times: int | None) -> int:
+    """Show the figures anew every `seconds`, `times` times (None: until Ctrl-C). Raises ConfigurationError."""
+    path = store_path(db, config)
+    view = look(path)
+    before: dict[str, int] = {}
+    shown = 0
+    with Live(console=console(sys.stdout), auto_refresh=False) as live:
+        while True:
+            live.update(_screen(path, view, before, seconds), refresh=True)
+            shown += 1
+            if times is not None and shown >= times:
+                return ExitCode.OK if view.problem is None else ExitCode.CONFIGURATION
+            before = {name: stats.calls for name, stats in view.figures.targets.items()}
+            time.sleep(seconds)
+            view = look(path)
+
+
+def _screen(path: Path, view: StoreView, before: dict[str, int], seconds: float) -> Group:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in (*HEADINGS, "calls/s"):
+        table.add_column(heading, justify="left" if heading == "target" else "right")
+    for cells, (name, stats) in zip(rows(view), view.figures.targets.items(), strict=True):
+        rate = "-" if name not in before else f"{(stats.calls - before[name]) / seconds:.1f}"
+        table.add_row(*(Text(printable(cell)) for cell in cells), rate)
+    problem = "" if view.problem is None else f"; {view.problem}"
+    return Group(table, Text(printable(f"{path}: {summary(view)}{problem}")))

@@ -1,0 +1,50 @@
+"""The section `gateway`: where `smr serve` listens, who may call it, and its limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from smart_model_router.config.secret import Secret
+from smart_model_router.core.options import Count, Interval, Options, Seconds, SecondsOrZero, Unit
+
+
+@dataclass(frozen=True, kw_only=True)
+class GatewayKeyConfig(Options):
+    """One virtual key: what a client of the gateway shows, and what it may do.
+
+    Either `key` or `sha256` (64 hexadecimal digits of the key's hash) is needed. `models` are public names, `*`
+    standing for any text; none is all. `rpm` and `tpm` are a minute's, `usd_per_day` is a rolling day's, of this
+    process. `criticality` is the most a client may ask for, and what it gets when it does not ask.
+    """
+
+    key: Secret | None = None
+    sha256: str | None = None
+    models: tuple[str, ...] = ()
+    rpm: Count | None = None
+    tpm: Count | None = None
+    usd_per_day: Annotated[float, Interval(gt=0, le=1_000_000)] | None = None
+    criticality: Literal["critical_plus", "critical", "sheddable_plus", "sheddable"] = "critical"
+
+
+@dataclass(frozen=True, kw_only=True)
+class GatewayConfig(Options):
+    """The HTTP gateway. Without `keys` it listens on this machine's own addresses only. Durations are seconds.
+
+    A stream's head is held for `hold_head` at most; a silent stream is pinged every `ping`. A request's head must
+    be there within `head_timeout`, its body within `body_timeout` more; they have at most so many bytes.
+    `drain` is how long requests under way may go on after SIGTERM.
+    """
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, Interval(ge=0, le=65_535)] = 8000
+    keys: Mapping[str, GatewayKeyConfig] = field(default_factory=dict)
+    hold_head: Seconds = 15.0
+    ping: Seconds = 15.0
+    head_timeout: Seconds = 10.0
+    body_timeout: Seconds = 60.0
+    head_bytes: Annotated[int, Unit("count"), Interval(ge=1024, le=16_777_216)] = 65_536
+    body_bytes: Annotated[int, Unit("count"), Interval(ge=1024, le=1_073_741_824)] = 33_554_432
+    drain: SecondsOrZero = 30.0
+    real_model: bool = False

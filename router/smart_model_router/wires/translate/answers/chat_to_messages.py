@@ -1,0 +1,76 @@
+"""A Chat Completions answer as a Messages answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from smart_model_router.wires.translate import reasoning
+from smart_model_router.wires.translate.words import (
+    STOP_OF_FINISH,
+    arguments_of,
+    messages_usage_of_chat,
+    tool_use_id,
+)
+from smart_model_router.wires.values import items, mapping, text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from smart_model_router.wires.translate.losses import Losses
+    from smart_model_router.wires.translate.terms import Terms
+
+
+def answer(body: Mapping[str, Any], asked: Mapping[str, Any], terms: Terms, losses: Losses) -> dict[str, Any]:
+    """The Messages answer that says the same."""
+    choice = mapping(next(iter(items(body.get("choices"))), None))
+    message = mapping(choice.get("message"))
+    blocks = [
+        *thinking(reasoning.text_of(message), items(message.get("reasoning_details")), terms),
+        *_texts(message),
+        *(_tool_use(mapping(call), at, losses) for at, call in enumerate(items(message.get("tool_calls")))),
+    ]
+    return {
+        "id": text(body.get("id")),
+        "type": "message",
+        "role": "assistant",
+        "model": text(body.get("model")),
+        "content": blocks,
+        "stop_reason": stop_reason(text(choice.get("finish_reason")), called=bool(message.get("tool_calls"))),
+        "stop_sequence": None,
+        "usage": messages_usage_of_chat(body.get("usage")),
+    }
+
+
+def stop_reason(finish: str, *, called: bool) -> str:
+    """Messages' word for why the answer ended. Some providers say `stop` after a tool call."""
+    return "tool_use" if called and finish == "stop" else STOP_OF_FINISH.get(finish, "end_turn")
+
+
+def thinking(thought: str, details: list[Any], terms: Terms) -> list[dict[str, Any]]:
+    """Thinking blocks: the provider's own when it gave them, else one whose signature is our seal."""
+    blocks: list[dict[str, Any]] = []
+    for detail in map(mapping, details):
+        if detail.get("format") == reasoning.ANTHROPIC and text(detail.get("signature")):
+            blocks.append({"type": "thinking", "thinking": text(detail.get("text")), "signature": detail["signature"]})
+        elif detail.get("format") == reasoning.ANTHROPIC and text(detail.get("data")):
+            blocks.append({"type": "redacted_thinking", "data": detail["data"]})
+    if blocks or not (thought or details):
+        return blocks
+    return [{"type": "thinking", "thinking": thought, "signature": reasoning.seal(terms.family, details)}]
+
+
+def _texts(message: Mapping[str, Any]) -> list[dict[str, Any]]:
+    content = message.get("content")
+    parts = [content] if isinstance(content, str) else [mapping(part).get("text") for part in items(content)]
+    said = [text(part) for part in (*parts, message.get("refusal"))]
+    return [{"type": "text", "text": part} for part in said if part]
+
+
+def _tool_use(call: Mapping[str, Any], at: int, losses: Losses) -> dict[str, Any]:
+    function = mapping(call.get("function"))
+    arguments = arguments_of(function.get("arguments"))
+    if arguments is None:
+        losses.drop("tool_calls", "arguments that are no JSON object are handed on as `arguments`")
+        arguments = {"arguments": text(function.get("arguments"))}
+    found = tool_use_id(call.get("id")) if call.get("id") else f"call_{at}"
+    return {"type": "tool_use", "id": found, "name": text(function.get("name")), "input": arguments}

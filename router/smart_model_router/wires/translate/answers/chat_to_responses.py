@@ -1,0 +1,136 @@
+"""A Chat Completions answer as a Responses answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from smart_model_router.wires.translate import reasoning
+from smart_model_router.wires.translate.tools import Tool, tools_by_flat_name, unwrapped_input
+from smart_model_router.wires.translate.words import INCOMPLETE_OF_FINISH, responses_usage_of_chat
+from smart_model_router.wires.values import items, mapping, text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from smart_model_router.wires.translate.losses import Losses
+    from smart_model_router.wires.translate.terms import Terms
+
+_ECHOED: dict[str, Any] = {
+    "instructions": None,
+    "max_output_tokens": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "previous_response_id": None,
+    "reasoning": {"effort": None, "summary": None},
+    "service_tier": "auto",
+    "temperature": None,
+    "text": {"format": {"type": "text"}},
+    "tool_choice": "auto",
+    "tools": [],
+    "top_p": None,
+    "truncation": "disabled",
+}
+"""What a Responses answer repeats of its request, with what it says when the request did not."""
+
+
+def answer(body: Mapping[str, Any], asked: Mapping[str, Any], terms: Terms, losses: Losses) -> dict[str, Any]:
+    """The Responses answer that says the same. It is kept nowhere: nobody can refer to it."""
+    choice = mapping(next(iter(items(body.get("choices"))), None))
+    message = mapping(choice.get("message"))
+    made = response_id(body.get("id"))
+    tools = tools_by_flat_name(asked)
+    output: list[dict[str, Any]] = []
+    thought, details = reasoning.text_of(message), items(message.get("reasoning_details"))
+    if thought or details:
+        output.append(reasoning_item(f"rs_{made}", thought, details, terms))
+    parts = _parts(message)
+    if parts:
+        output.append(message_item(f"msg_{made}", parts))
+    for at, call in enumerate(map(mapping, items(message.get("tool_calls")))):
+        function = mapping(call.get("function"))
+        found = text(call.get("id")) or f"call_{at}"
+        output.append(call_item(found, text(function.get("name")), text(function.get("arguments")), tools))
+    return {
+        **frame(made, text(body.get("model")), asked, terms),
+        **ending(text(choice.get("finish_reason"))),
+        "output": output,
+        "usage": responses_usage_of_chat(body.get("usage")),
+    }
+
+
+def response_id(value: object) -> str:
+    """The id of a Responses answer made of one with another id."""
+    return text(value) if text(value).startswith("resp_") else f"resp_{text(value)}"
+
+
+def frame(made: str, model: str, asked: Mapping[str, Any], terms: Terms) -> dict[str, Any]:
+    """What every state of a Responses answer has."""
+    echoed = {key: usual if asked.get(key) is None else asked[key] for key, usual in _ECHOED.items()}
+    return {
+        "id": made,
+        "object": "response",
+        "created_at": terms.created,
+        "status": "in_progress",
+        "background": False,
+        "error": None,
+        "incomplete_details": None,
+        "model": model,
+        "output": [],
+        **echoed,
+        "store": False,
+        "usage": None,
+    }
+
+
+def ending(finish: str) -> dict[str, Any]:
+    """How a Responses answer says why it ended."""
+    why = INCOMPLETE_OF_FINISH.get(finish)
+    return {"status": "completed"} if why is None else {"status": "incomplete", "incomplete_details": {"reason": why}}
+
+
+def text_part(said: str) -> dict[str, Any]:
+    """A part of visible text."""
+    return {"type": "output_text", "text": said, "annotations": [], "logprobs": []}
+
+
+def message_item(made: str, parts: list[dict[str, Any]], status: str = "completed") -> dict[str, Any]:
+    """What the assistant said."""
+    return {"id": made, "type": "message", "status": status, "role": "assistant", "content": parts}
+
+
+def reasoning_item(made: str, thought: str, details: list[Any], terms: Terms) -> dict[str, Any]:
+    """What the assistant thought. `encrypted_content` is the provider's own when it is of this dialect, else a seal."""
+    summary = [{"type": "summary_text", "text": thought}] if thought else []
+    own = next((mapping(one) for one in details if mapping(one).get("format") == reasoning.OPENAI), None)
+    if own is not None and text(own.get("data")):
+        return {
+            "id": text(own.get("id")) or made,
+            "type": "reasoning",
+            "summary": summary,
+            "encrypted_content": own["data"],
+        }
+    sealed = reasoning.seal(terms.family, details)
+    return {"id": made, "type": "reasoning", "summary": summary, "encrypted_content": sealed}
+
+
+def call_item(
+    call_id: str, name: str, arguments: str, tools: Mapping[str, Tool], status: str = "completed"
+) -> dict[str, Any]:
+    """A tool call, by the name the caller's own tool has."""
+    tool = tools.get(name, Tool(name))
+    named: dict[str, Any] = {"call_id": call_id, "name": tool.name}
+    if tool.namespace:
+        named["namespace"] = tool.namespace
+    if tool.custom:
+        said = unwrapped_input(arguments) if status == "completed" else ""
+        return {"id": f"ctc_{call_id}", "type": "custom_tool_call", "status": status, **named, "input": said}
+    return {"id": f"fc_{call_id}", "type": "function_call", "status": status, **named, "arguments": arguments}
+
+
+def _parts(message: Mapping[str, Any]) -> list[dict[str, Any]]:
+    content = message.get("content")
+    texts = [content] if isinstance(content, str) else [mapping(part).get("text") for part in items(content)]
+    parts = [text_part(text(said)) for said in texts if text(said)]
+    if text(message.get("refusal")):
+        parts.append({"type": "refusal", "refusal": message["refusal"]})
+    return parts

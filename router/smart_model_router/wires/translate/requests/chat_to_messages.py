@@ -1,0 +1,253 @@
+"""A Chat Completions request as a Messages request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from smart_model_router.wires.translate import media, reasoning
+from smart_model_router.wires.translate.words import JSON_TOOL, TOOL_ERROR, arguments_of, given, tool_use_id
+from smart_model_router.wires.values import count, is_object, items, mapping, text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from smart_model_router.wires.translate.losses import Losses
+    from smart_model_router.wires.translate.terms import Terms
+
+MAX_TOKENS = 8192
+"""What an answer is capped at when the caller named no cap: Messages demands one."""
+
+_HANDLED = frozenset(
+    "model stream stream_options messages max_tokens max_completion_tokens stop temperature top_p user "
+    "safety_identifier tools tool_choice parallel_tool_calls response_format reasoning_effort".split()
+)
+_HARMLESS: dict[str, tuple[Any, ...]] = {
+    "n": (1,),
+    "store": (False,),
+    "logprobs": (False,),
+    "frequency_penalty": (0,),
+    "presence_penalty": (0,),
+    "modalities": (["text"],),
+    "service_tier": ("auto", "default"),
+    "logit_bias": ({},),
+    "functions": ([],),
+}
+"""Fields that say nothing when they say this."""
+_MEANINGFUL = ("n", "functions", "function_call", "audio", "modalities", "web_search_options")
+_CHOICES = {"auto": "auto", "none": "none", "required": "any"}
+_EFFORTS = {"minimal": "low", "low": "low", "medium": "medium", "high": "high", "xhigh": "xhigh", "max": "max"}
+_HEAD_ROLES = ("system", "developer")
+
+
+def request(body: Mapping[str, Any], terms: Terms, losses: Losses) -> dict[str, Any]:
+    """The Messages body that asks the same. `model` is not in it."""
+    said = given(body)
+    said = {key: value for key, value in said.items() if value not in _HARMLESS.get(key, ())}
+    for key in _MEANINGFUL:
+        if key in said:
+            losses.refuse(key, "Messages has no such thing")
+    losses.drop_keys(said, (*_HANDLED, *_MEANINGFUL), "dropped, Messages has no such parameter")
+    messages = [mapping(message) for message in items(said.get("messages"))]
+    head = next((at for at, one in enumerate(messages) if one.get("role") not in _HEAD_ROLES), len(messages))
+    out: dict[str, Any] = {}
+    if head:
+        out["system"] = _system(messages[:head], losses)
+    out["messages"] = _conversation(messages[head:], losses)
+    if not out["messages"]:
+        losses.refuse("messages", "Messages needs one that is not the system's")
+    _settings(said, out, losses)
+    _tools(said, out, losses)
+    _format(said, out, losses)
+    _effort(said, out, terms, losses)
+    return out
+
+
+def _settings(said: dict[str, Any], out: dict[str, Any], losses: Losses) -> None:
+    cap = count(said.get("max_completion_tokens")) or count(said.get("max_tokens"))
+    if cap is None:
+        losses.drop("max_tokens", f"{MAX_TOKENS}, Messages needs a cap and none was asked")
+    out["max_tokens"] = cap or MAX_TOKENS
+    stop = said.get("stop")
+    if stop:
+        out["stop_sequences"] = [stop] if isinstance(stop, str) else items(stop)
+    if "top_p" in said:
+        out["top_p"] = said["top_p"]
+    if "temperature" in said:
+        heat = said["temperature"]
+        if isinstance(heat, (int, float)) and heat > 1:
+            losses.drop("temperature", "lowered to 1, the most that Messages takes")
+            heat = 1
+        out["temperature"] = heat
+    user = text(said.get("safety_identifier")) or text(said.get("user"))
+    if user:
+        out["metadata"] = {"user_id": user}
+
+
+# ------------------------------------------------------------------------------------------- messages
+
+
+def _system(messages: list[Mapping[str, Any]], losses: Losses) -> str | list[dict[str, Any]]:
+    if len(messages) == 1 and isinstance(messages[0].get("content"), str):
+        return text(messages[0]["content"])
+    return [block for one in messages for block in _blocks(one.get("content"), losses)]
+
+
+def _conversation(messages: list[Mapping[str, Any]], losses: Losses) -> list[dict[str, Any]]:
+    out: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
+    for message in messages:
+        role = message.get("role")
+        if role == "tool":
+            if not results:
+                out.append({"role": "user", "content": results})
+            results.append(_result(message, losses))
+            continue
+        results = []
+        if role == "assistant":
+            out.append({"role": "assistant", "content": _answer(message, losses)})
+        elif role == "user":
+            if message.get("name"):
+                losses.drop("messages[].name", "dropped, Messages has no names")
+            out.append({"role": "user", "content": _content(message.get("content"), losses)})
+        elif role in _HEAD_ROLES:
+            out.append({"role": "system", "content": _content(message.get("content"), losses)})
+        else:
+            losses.refuse("messages[].role", f"{role!r} is no role in Messages")
+    return out
+
+
+def _content(content: object, losses: Losses) -> str | list[dict[str, Any]]:
+    return content if isinstance(content, str) else _blocks(content, losses)
+
+
+def _blocks(content: object, losses: Losses) -> list[dict[str, Any]]:
+    """The content as blocks. Messages rejects empty text, which says nothing anyway."""
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
+    found = (_block(mapping(part), losses) for part in parts)
+    return [block for block in found if block is not None]
+
+
+def _block(part: Mapping[str, Any], losses: Losses) -> dict[str, Any] | None:
+    kind = part.get("type")
+    if kind in ("text", "refusal"):
+        said = text(part.get(str(kind)))
+        return {"type": "text", "text": said} if said else None
+    if kind == "image_url":
+        image = mapping(part.get("image_url"))
+        if image.get("detail") not in (None, "auto"):
+            losses.drop("image_url.detail", "dropped, Messages has no such parameter")
+        return media.image_block(image.get("url"), losses)
+    if kind == "file":
+        return media.document_block(mapping(part.get("file")), losses)
+    losses.refuse("messages[].content", f"a part of type {kind!r} has no equal in Messages")
+    return None
+
+
+def _result(message: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
+    content = _content(message.get("content"), losses)
+    result = {"type": "tool_result", "tool_use_id": tool_use_id(message.get("tool_call_id")), "content": content}
+    if isinstance(content, str) and content.startswith(TOOL_ERROR):
+        return {**result, "content": content.removeprefix(TOOL_ERROR), "is_error": True}
+    if isinstance(content, list) and content and text(content[0].get("text")).startswith(TOOL_ERROR):
+        said = content[0]["text"].removeprefix(TOOL_ERROR)
+        first = [{**content[0], "text": said}] if said else []
+        return {**result, "content": [*first, *content[1:]], "is_error": True}
+    return result
+
+
+def _answer(message: Mapping[str, Any], losses: Losses) -> str | list[dict[str, Any]]:
+    """An assistant's turn: what it thought, what it said, then the tools it called."""
+    if message.get("function_call") or message.get("audio"):
+        losses.refuse("messages[]", "a function_call or audio has no equal in Messages")
+    thoughts = reasoning.thinking_blocks(message, losses)
+    calls = [_call(mapping(call), losses) for call in items(message.get("tool_calls"))]
+    content = message.get("content") or message.get("refusal")
+    if isinstance(content, str) and not thoughts and not calls:
+        return content
+    return [*thoughts, *_blocks(content, losses), *calls]
+
+
+def _call(call: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
+    function = mapping(call.get("function"))
+    arguments = arguments_of(function.get("arguments"))
+    if call.get("type") not in (None, "function") or not text(function.get("name")) or arguments is None:
+        losses.refuse("messages[].tool_calls", "a call that is no function's, or whose arguments are no object")
+    return {
+        "type": "tool_use",
+        "id": tool_use_id(call.get("id")),
+        "name": text(function.get("name")),
+        "input": arguments or {},
+    }
+
+
+# ------------------------------------------------------------------------------------------- tools and form
+
+
+def _tools(said: dict[str, Any], out: dict[str, Any], losses: Losses) -> None:
+    tools = [_tool(mapping(tool), losses) for tool in items(said.get("tools"))]
+    if not tools:
+        return
+    choice = said.get("tool_choice")
+    chosen: dict[str, Any] = {}
+    if isinstance(choice, str):
+        chosen = {"type": _CHOICES.get(choice, choice)}
+    elif is_object(choice) and choice.get("type") == "allowed_tools":
+        allowed = mapping(choice.get("allowed_tools"))
+        names = {text(mapping(mapping(one).get("function")).get("name")) for one in items(allowed.get("tools"))}
+        tools = [tool for tool in tools if tool["name"] in names]
+        chosen = {"type": "any" if allowed.get("mode") == "required" else "auto"}
+    elif is_object(choice):
+        name = text(mapping(choice.get("function")).get("name"))
+        chosen = {"type": "tool", "name": name}
+        if not name:
+            losses.refuse("tool_choice", "it names no function")
+    if said.get("parallel_tool_calls") is False and chosen.get("type") != "none":
+        chosen = {"type": "auto", **chosen, "disable_parallel_tool_use": True}
+    out["tools"] = tools
+    if chosen:
+        out["tool_choice"] = chosen
+
+
+def _tool(tool: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
+    function = mapping(tool.get("function"))
+    schema = function.get("parameters", {"type": "object", "properties": {}})
+    if tool.get("type") != "function" or not text(function.get("name")) or not is_object(schema):
+        losses.refuse("tools", f"a tool of type {tool.get('type')!r} has no equal in Messages")
+    out: dict[str, Any] = {"name": text(function.get("name"))}
+    if text(function.get("description")):
+        out["description"] = function["description"]
+    out["input_schema"] = schema
+    if function.get("strict") is True:
+        out["strict"] = True
+    return out
+
+
+def _format(said: dict[str, Any], out: dict[str, Any], losses: Losses) -> None:
+    form = mapping(said.get("response_format"))
+    kind = form.get("type", "text")
+    if kind == "text":
+        return
+    schema = mapping(form.get("json_schema")).get("schema")
+    if kind == "json_schema" and is_object(schema):
+        out["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
+    elif kind == "json_object" and "tools" not in out:
+        out["tools"] = [
+            {
+                "name": JSON_TOOL,
+                "description": "Gives the answer. The input is the answer: any JSON object.",
+                "input_schema": {"type": "object", "additionalProperties": True},
+            }
+        ]
+        out["tool_choice"] = {"type": "tool", "name": JSON_TOOL}
+    else:
+        losses.refuse("response_format", f"{kind!r} (with these tools) has no equal in Messages")
+
+
+def _effort(said: dict[str, Any], out: dict[str, Any], terms: Terms, losses: Losses) -> None:
+    effort = said.get("reasoning_effort")
+    if effort in (None, "none"):
+        return
+    if not terms.reasoning:
+        losses.drop("reasoning_effort", "dropped, the target is not marked as a reasoning one")
+    elif text(effort) in _EFFORTS:
+        out.setdefault("output_config", {})["effort"] = _EFFORTS[text(effort)]

@@ -1,0 +1,244 @@
+"""A Messages request as a Chat Completions request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from smart_model_router.wires.translate import media, reasoning
+from smart_model_router.wires.translate.words import TOOL_ERROR, dumps, given
+from smart_model_router.wires.values import count, is_object, items, mapping, text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from smart_model_router.wires.translate.losses import Losses
+    from smart_model_router.wires.translate.terms import Terms
+
+FORMAT_NAME = "response"
+"""Chat's schemas have a name, Messages' have none."""
+
+_HANDLED = frozenset(
+    "model stream messages system max_tokens stop_sequences temperature top_p metadata tools tool_choice "
+    "output_config thinking".split()
+)
+_MEANINGFUL = ("container", "mcp_servers")
+_CHOICES = {"auto": "auto", "none": "none", "any": "required"}
+_MAX_STOPS = 4  # OpenAI's limit
+_MAX_USER = 64  # OpenAI's limit, in characters
+_BUDGETS = ((4096, "low"), (16384, "medium"))
+"""Thinking budgets up to so many tokens -> effort; above them it is high."""
+
+
+def request(body: Mapping[str, Any], terms: Terms, losses: Losses) -> dict[str, Any]:
+    """The Chat body that asks the same. `model` is not in it."""
+    said = given(body)
+    for key in _MEANINGFUL:
+        if said.get(key):
+            losses.refuse(key, "Chat has no such thing")
+    losses.drop_keys(said, (*_HANDLED, *_MEANINGFUL), "dropped, Chat has no such parameter")
+    out: dict[str, Any] = {"messages": _conversation(said, terms, losses)}
+    _settings(said, out, terms, losses)
+    _tools(said, out, losses)
+    _format(said, out, losses)
+    _effort(said, out, terms, losses)
+    return out
+
+
+def _settings(said: dict[str, Any], out: dict[str, Any], terms: Terms, losses: Losses) -> None:
+    if count(said.get("max_tokens")):
+        out[terms.output_cap] = said["max_tokens"]
+    stops = items(said.get("stop_sequences"))
+    if len(stops) > _MAX_STOPS:
+        losses.drop("stop_sequences", f"only the first {_MAX_STOPS} are kept")
+    if stops:
+        out["stop"] = stops[:_MAX_STOPS]
+    for key in ("temperature", "top_p"):
+        if key in said:
+            out[key] = said[key]
+    user = text(mapping(said.get("metadata")).get("user_id"))
+    if user and len(user) <= _MAX_USER:
+        out["user"] = user
+    elif user:
+        losses.drop("metadata.user_id", f"dropped, longer than {_MAX_USER} characters")
+
+
+# ------------------------------------------------------------------------------------------- messages
+
+
+def _conversation(said: dict[str, Any], terms: Terms, losses: Losses) -> list[dict[str, Any]]:
+    out: list[dict[str, Any]] = []
+    if said.get("system"):
+        out.append({"role": "system", "content": _content(said["system"], losses)})
+    messages = [mapping(message) for message in items(said.get("messages"))]
+    for message in messages:
+        role, content = message.get("role"), message.get("content")
+        if role == "user":
+            out += _turn(content, losses)
+        elif role == "assistant":
+            out.append(_answer(content, terms, losses))
+        elif role == "system":
+            out.append({"role": "system", "content": _content(content, losses)})
+        else:
+            losses.refuse("messages[].role", f"{role!r} is no role in Chat")
+    if messages and messages[-1].get("role") == "assistant":
+        losses.drop("messages", "the answer may not go on where the last message ends, as it would in Messages")
+    return out
+
+
+def _turn(content: object, losses: Losses) -> list[dict[str, Any]]:
+    """A user's turn: the results of tools each as a message, images in them after all of them, then the rest."""
+    blocks = [mapping(block) for block in items(content)]
+    results = [block for block in blocks if block.get("type") == "tool_result"]
+    rest = [block for block in blocks if block.get("type") != "tool_result"]
+    out: list[dict[str, Any]] = []
+    shown: list[dict[str, Any]] = []
+    for result in results:
+        out.append({"role": "tool", "tool_call_id": text(result.get("tool_use_id")), "content": ""})
+        out[-1]["content"], pictures = _result(result, losses)
+        shown += pictures
+    if shown:
+        losses.drop("tool_result", "its images follow in a message of the user")
+        out.append({"role": "user", "content": shown})
+    if rest or not results:
+        out.append({"role": "user", "content": _content(rest if blocks else content, losses)})
+    return out
+
+
+def _content(content: object, losses: Losses) -> str | list[dict[str, Any]]:
+    """Blocks as Chat's content; a single text as a string, which every Chat provider takes."""
+    if isinstance(content, str):
+        return content
+    found = (_part(mapping(block), losses) for block in items(content))
+    parts = [part for part in found if part is not None]
+    if not parts:
+        return ""
+    return text(parts[0]["text"]) if len(parts) == 1 and parts[0]["type"] == "text" else parts
+
+
+def _part(block: Mapping[str, Any], losses: Losses) -> dict[str, Any] | None:
+    if block.get("cache_control"):
+        losses.drop("cache_control", "dropped, Chat has no such parameter")
+    kind = block.get("type")
+    if kind == "text":
+        return {"type": "text", "text": text(block.get("text"))}
+    if kind == "image":
+        url = media.image_url(block, losses)
+        return None if url is None else {"type": "image_url", "image_url": {"url": url}}
+    if kind == "document":
+        return media.chat_file(block, losses)
+    losses.refuse("messages[].content", f"a block of type {kind!r} has no equal in Chat")
+    return None
+
+
+def _result(result: Mapping[str, Any], losses: Losses) -> tuple[str | list[dict[str, Any]], list[dict[str, Any]]]:
+    """A tool's result as (content, what a tool message cannot hold)."""
+    content = _content(result.get("content"), losses)
+    parts = [] if isinstance(content, str) else content
+    pictures = [part for part in parts if part["type"] != "text"]
+    if pictures:
+        texts = [part for part in parts if part["type"] == "text"]
+        content = "\n".join(part["text"] for part in texts) or "(see the next message)"
+    if result.get("is_error") is not True:
+        return content, pictures
+    if isinstance(content, str):
+        return TOOL_ERROR + content, pictures
+    return [{"type": "text", "text": TOOL_ERROR}, *content], pictures
+
+
+def _answer(content: object, terms: Terms, losses: Losses) -> dict[str, Any]:
+    if isinstance(content, str):
+        return {"role": "assistant", "content": content}
+    said: list[str] = []
+    thoughts: list[tuple[str, object]] = []
+    calls: list[dict[str, Any]] = []
+    for block in map(mapping, items(content)):
+        kind = block.get("type")
+        if kind == "text":
+            said.append(text(block.get("text")))
+            if calls:
+                losses.drop("messages[].content", "text after a tool call stands before it")
+        elif kind == "tool_use":
+            calls.append(_call(block, losses))
+        elif kind == "thinking":
+            thoughts.append((text(block.get("thinking")), block.get("signature")))
+        elif kind == "redacted_thinking":
+            thoughts.append(("", block.get("data")))
+        else:
+            losses.refuse("messages[].content", f"a block of type {kind!r} has no equal in Chat")
+    out: dict[str, Any] = {"role": "assistant", "content": "".join(said) or None}
+    out.update(reasoning.unsealed_fields(thoughts, terms.family, losses))
+    if calls:
+        out["tool_calls"] = calls
+    elif out["content"] is None:
+        out["content"] = ""
+    return out
+
+
+def _call(block: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
+    if not text(block.get("name")) or block.get("toolset_name"):
+        losses.refuse("messages[].content", "a tool call without a name, or of a toolset, has no equal in Chat")
+    function = {"name": text(block.get("name")), "arguments": dumps(mapping(block.get("input")))}
+    return {"id": text(block.get("id")), "type": "function", "function": function}
+
+
+# ------------------------------------------------------------------------------------------- tools and form
+
+
+def _tools(said: dict[str, Any], out: dict[str, Any], losses: Losses) -> None:
+    tools = [_tool(mapping(tool), losses) for tool in items(said.get("tools"))]
+    if not tools:
+        return
+    out["tools"] = tools
+    choice = mapping(said.get("tool_choice"))
+    kind = text(choice.get("type"))
+    if kind == "tool":
+        out["tool_choice"] = {"type": "function", "function": {"name": text(choice.get("name"))}}
+    elif kind in _CHOICES:
+        out["tool_choice"] = _CHOICES[kind]
+    elif choice:
+        losses.refuse("tool_choice", f"{kind!r} has no equal in Chat")
+    if choice.get("disable_parallel_tool_use") is True:
+        out["parallel_tool_calls"] = False
+
+
+def _tool(tool: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
+    schema = tool.get("input_schema")
+    if tool.get("type") not in (None, "custom") or not text(tool.get("name")) or not is_object(schema):
+        losses.refuse("tools", f"a tool of type {tool.get('type')!r} has no equal in Chat")
+    losses.drop_keys(
+        {f"tools[].{key}": value for key, value in tool.items()},
+        [f"tools[].{key}" for key in ("type", "name", "description", "input_schema", "strict")],
+        "dropped, Chat has no such parameter",
+    )
+    function: dict[str, Any] = {"name": text(tool.get("name"))}
+    if text(tool.get("description")):
+        function["description"] = tool["description"]
+    function["parameters"] = schema
+    if tool.get("strict") is True:
+        function["strict"] = True
+    return {"type": "function", "function": function}
+
+
+def _format(said: dict[str, Any], out: dict[str, Any], losses: Losses) -> None:
+    form = mapping(mapping(said.get("output_config")).get("format"))
+    if not form:
+        return
+    if form.get("type") != "json_schema" or not is_object(form.get("schema")):
+        losses.refuse("output_config.format", f"{form.get('type')!r} has no equal in Chat")
+    schema = {"name": FORMAT_NAME, "strict": True, "schema": form.get("schema")}
+    out["response_format"] = {"type": "json_schema", "json_schema": schema}
+
+
+def _effort(said: dict[str, Any], out: dict[str, Any], terms: Terms, losses: Losses) -> None:
+    effort = text(mapping(said.get("output_config")).get("effort"))
+    thinking = mapping(said.get("thinking"))
+    budget = count(thinking.get("budget_tokens"))
+    if not effort and budget is not None:
+        effort = next((word for most, word in _BUDGETS if budget <= most), "high")
+        losses.drop("thinking", f"a budget of {budget} tokens is asked for as effort {effort!r}")
+    if not effort and thinking.get("type") in (None, "disabled"):
+        return
+    if not terms.reasoning:
+        losses.drop("thinking", "dropped, the target is not marked as a reasoning one")
+    elif effort:
+        out["reasoning_effort"] = effort

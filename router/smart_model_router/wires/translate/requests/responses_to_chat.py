@@ -1,0 +1,230 @@
+"""A Responses request as a Chat Completions request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from smart_model_router.wires.translate import reasoning
+from smart_model_router.wires.translate.tools import chat_choice, chat_tools, flat_name, wrapped_input
+from smart_model_router.wires.translate.words import given
+from smart_model_router.wires.values import count, items, mapping, text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from smart_model_router.wires.translate.losses import Losses
+    from smart_model_router.wires.translate.terms import Terms
+
+SAME_IN_CHAT = (
+    "temperature",
+    "top_p",
+    "metadata",
+    "user",
+    "safety_identifier",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "service_tier",
+)
+"""Fields that both dialects have, with the same meaning."""
+
+_HANDLED = frozenset("model stream stream_options input instructions max_output_tokens tools tool_choice text".split())
+_MEANINGFUL = ("previous_response_id", "conversation", "prompt", "background", "context_management", "image")
+"""What refers to things kept at a provider, or asks for another kind of answer."""
+_HARMLESS: dict[str, tuple[Any, ...]] = {
+    "store": (False,),
+    "background": (False,),
+    "include": ([], ["reasoning.encrypted_content"]),
+    "truncation": ("disabled",),
+    "top_logprobs": (0,),
+    "service_tier": ("auto",),
+    "metadata": ({},),
+}
+_ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
+_TEXTS = ("input_text", "output_text", "text")
+
+
+def request(body: Mapping[str, Any], terms: Terms, losses: Losses) -> dict[str, Any]:
+    """The Chat body that asks the same. `model` is not in it."""
+    said = {key: value for key, value in given(body).items() if value not in _HARMLESS.get(key, ())}
+    for key in _MEANINGFUL:
+        if key in said:
+            losses.refuse(key, "Chat has no such thing")
+    handled = (*_HANDLED, *_MEANINGFUL, *SAME_IN_CHAT, "reasoning", "parallel_tool_calls")
+    losses.drop_keys(said, handled, "dropped, Chat has no such parameter")
+    out: dict[str, Any] = {"messages": _conversation(said, terms, losses)}
+    out.update((key, said[key]) for key in SAME_IN_CHAT if key in said)
+    if count(said.get("max_output_tokens")):
+        out[terms.output_cap] = said["max_output_tokens"]
+    tools = chat_tools(items(said.get("tools")), losses)
+    if tools:
+        out["tools"] = tools
+        choice = chat_choice(said.get("tool_choice"), losses)
+        if choice is not None:
+            out["tool_choice"] = choice
+        if said.get("parallel_tool_calls") is False:
+            out["parallel_tool_calls"] = False
+    _text(said, out, losses)
+    _effort(said, out, terms, losses)
+    return out
+
+
+def _text(said: dict[str, Any], out: dict[str, Any], losses: Losses) -> None:
+    settings = mapping(said.get("text"))
+    if settings.get("verbosity") not in (None, "medium"):
+        out["verbosity"] = settings["verbosity"]
+    form = mapping(settings.get("format"))
+    kind = form.get("type", "text")
+    if kind == "json_schema":
+        rest = {key: value for key, value in form.items() if key != "type" and value is not None}
+        out["response_format"] = {"type": "json_schema", "json_schema": rest}
+    elif kind == "json_object":
+        out["response_format"] = {"type": "json_object"}
+    elif kind != "text":
+        losses.refuse("text.format", f"{kind!r} has no equal in Chat")
+
+
+def _effort(said: dict[str, Any], out: dict[str, Any], terms: Terms, losses: Losses) -> None:
+    effort = mapping(said.get("reasoning")).get("effort")
+    if effort in (None, "none"):
+        return
+    if terms.reasoning:
+        out["reasoning_effort"] = effort
+    else:
+        losses.drop("reasoning", "dropped, the target is not marked as a reasoning one")
+
+
+# ------------------------------------------------------------------------------------------- input items
+
+
+def _conversation(said: dict[str, Any], terms: Terms, losses: Losses) -> list[dict[str, Any]]:
+    turns = _Turns(terms, losses)
+    if text(said.get("instructions")):
+        turns.say("system", said["instructions"])
+    asked = said.get("input")
+    if isinstance(asked, str):
+        turns.say("user", asked)
+    for item in items(asked):
+        turns.take(mapping(item))
+    return turns.end()
+
+
+class _Turns:
+    """Puts items together into messages: what an assistant thought, said and called is one message of Chat."""
+
+    def __init__(self, terms: Terms, losses: Losses) -> None:
+        self._family = terms.family
+        self._losses = losses
+        self._out: list[dict[str, Any]] = []
+        self._answer: dict[str, Any] | None = None
+        self._thoughts: list[tuple[str, object]] = []
+        self._shown: list[dict[str, Any]] = []
+
+    def take(self, item: Mapping[str, Any]) -> None:
+        """One input item."""
+        kind = item.get("type", "message")
+        if kind == "message":
+            self._message(item)
+        elif kind in ("function_call", "custom_tool_call"):
+            self._call(item, str(kind))
+        elif kind in ("function_call_output", "custom_tool_call_output"):
+            self._result(item)
+        elif kind == "reasoning":
+            self._flush()
+            summary = "\n\n".join(text(mapping(part).get("text")) for part in items(item.get("summary")))
+            self._thoughts.append((summary, item.get("encrypted_content")))
+        else:
+            self._losses.refuse("input", f"an item of type {kind!r} has no equal in Chat")
+
+    def say(self, role: str, content: str | list[dict[str, Any]]) -> None:
+        """A message as it is."""
+        self._flush()
+        self._show()
+        self._out.append({"role": role, "content": content})
+
+    def end(self) -> list[dict[str, Any]]:
+        """Every message."""
+        self._flush()
+        self._show()
+        return self._out
+
+    def _message(self, item: Mapping[str, Any]) -> None:
+        role = _ROLES.get(text(item.get("role")))
+        if role is None:
+            self._losses.refuse("input[].role", f"{item.get('role')!r} is no role in Chat")
+            return
+        content = _content(item.get("content"), self._losses)
+        if role != "assistant":
+            self.say(role, content)
+            return
+        words = content if isinstance(content, str) else "".join(text(part.get("text")) for part in content)
+        answer = self._open(fresh=self._answer is not None)
+        answer["content"] = words
+
+    def _call(self, item: Mapping[str, Any], kind: str) -> None:
+        name = flat_name(text(item.get("namespace")), text(item.get("name")))
+        arguments = wrapped_input(item.get("input")) if kind == "custom_tool_call" else text(item.get("arguments"))
+        if not text(item.get("name")):
+            self._losses.refuse("input", "a tool call without a name")
+        function = {"name": name, "arguments": arguments or "{}"}
+        call = {"id": text(item.get("call_id")), "type": "function", "function": function}
+        self._open().setdefault("tool_calls", []).append(call)
+
+    def _open(self, *, fresh: bool = False) -> dict[str, Any]:
+        """The assistant's message that is being put together."""
+        if fresh:
+            self._flush()
+        if self._answer is None:
+            self._show()
+            self._answer = {"role": "assistant", "content": None}
+            self._answer.update(reasoning.unsealed_fields(self._thoughts, self._family, self._losses))
+            self._thoughts = []
+        return self._answer
+
+    def _result(self, item: Mapping[str, Any]) -> None:
+        self._flush()
+        output = item.get("output")
+        content = _content(output, self._losses) if not isinstance(output, str) else output
+        if isinstance(content, list):
+            self._shown += [part for part in content if part["type"] != "text"]
+            texts = [part for part in content if part["type"] == "text"]
+            content = texts if len(texts) == len(content) else "\n".join(part["text"] for part in texts)
+        content = content or ("(see the next message)" if self._shown else "")
+        self._out.append({"role": "tool", "tool_call_id": text(item.get("call_id")), "content": content})
+
+    def _flush(self) -> None:
+        if self._answer is not None:
+            self._out.append(self._answer)
+            self._answer = None
+
+    def _show(self) -> None:
+        """Images and files of tool results: Chat's tool messages hold text only."""
+        if self._shown:
+            self._losses.drop("function_call_output", "its images and files follow in a message of the user")
+            self._out.append({"role": "user", "content": self._shown})
+            self._shown = []
+
+
+def _content(content: object, losses: Losses) -> str | list[dict[str, Any]]:
+    if isinstance(content, str):
+        return content
+    found = (_part(mapping(part), losses) for part in items(content))
+    parts = [part for part in found if part is not None]
+    if not parts:
+        return ""
+    return text(parts[0]["text"]) if len(parts) == 1 and parts[0]["type"] == "text" else parts
+
+
+def _part(part: Mapping[str, Any], losses: Losses) -> dict[str, Any] | None:
+    kind = part.get("type")
+    if kind in _TEXTS:
+        return {"type": "text", "text": text(part.get("text"))}
+    if kind == "refusal":
+        return {"type": "text", "text": text(part.get("refusal"))}
+    if kind == "input_image" and text(part.get("image_url")):
+        detail = {"detail": part["detail"]} if part.get("detail") not in (None, "auto") else {}
+        return {"type": "image_url", "image_url": {"url": part["image_url"], **detail}}
+    if kind == "input_file" and text(part.get("file_data")):
+        named = {"filename": part["filename"]} if text(part.get("filename")) else {}
+        return {"type": "file", "file": {"file_data": part["file_data"], **named}}
+    losses.refuse("input[].content", f"a part of type {kind!r} (of this source) has no equal in Chat")
+    return None

@@ -1,0 +1,72 @@
+"""A ladder keeps the plans of ordinary requests, and no request ever gets a plan that is not its own."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+from smart_model_router.core.selection import Candidate
+from smart_model_router.core.tiers import Ladder, Plan, TargetFacts, Tier, plan
+from smart_model_router.request import RouteRequest, Target, peek
+
+WISHES: tuple[dict[str, Any], ...] = (
+    {},
+    {"tier": "standard"},
+    {"avoid": ("a/big",)},
+    {"max_cost": 0.01},
+)
+BODIES: tuple[dict[str, Any], ...] = (
+    {},
+    {"tools": [{"type": "function"}]},
+    {"metadata": {"note": "x" * 5_000}},
+    {"container": "made-at-small"},
+)
+PRICES = {"a/big": 1.0, "b/small": 0.001}
+SWITCHES = tuple({"allow_escalation": up, "degrade": down} for up, down in product((False, True), repeat=2))
+CASES = [
+    (peek("chat", {"model": "m", "messages": [{"role": "user", "content": "hi"}], **body}, **wish), switches)
+    for wish, body, switches in product(WISHES, BODIES, SWITCHES)
+]
+
+
+def facts(target: str, **known: Any) -> TargetFacts:
+    """Make the facts of a `provider/model` that speaks Chat."""
+    provider, model = target.split("/")
+    return TargetFacts(Target(target, provider, model), Candidate(target, provider, 0), frozenset({"chat"}), **known)
+
+
+def new_ladder() -> Ladder:
+    """Make two tiers whose targets differ in what they can do and in how much they take, and a small last resort."""
+    frontier = Tier("frontier", (facts("a/big"), facts("b/blunt", lacks=frozenset({"tools"}))))
+    return Ladder("m", (frontier, Tier("standard", (facts("b/small", context_tokens=1_000),))), (facts("l/local"),))
+
+
+def planned(asked: RouteRequest, ladder: Ladder, switches: dict[str, bool]) -> Plan:
+    """Plan where one target has a price, and one made the container."""
+    return plan(
+        asked,
+        ladder,
+        estimate_usd=lambda target, _: PRICES.get(target.id),
+        made_by={"made-at-small": "b/small"}.get,
+        **switches,
+    )
+
+
+def test_whoever_asked_before_every_request_gets_its_own_plan() -> None:
+    """Tier, needs, wishes, size, things kept at a provider and switches all decide, as on a ladder nobody used yet."""
+    used = new_ladder()
+    asked_before = [planned(request, used, switches) for request, switches in CASES]
+    asked_again = [planned(request, used, switches) for request, switches in CASES]
+    alone = [planned(request, new_ladder(), switches) for request, switches in CASES]
+    assert asked_before == alone
+    assert asked_again == alone
+
+
+def test_ordinary_requests_share_a_plan_and_others_are_not_kept() -> None:
+    """What is kept is bounded by tiers and needs, not by how many callers have wishes of their own."""
+    ladder = new_ladder()
+    for number in range(100):
+        planned(CASES[0][0], ladder, CASES[0][1])
+        avoiding = peek("chat", CASES[0][0].body, avoid=(f"a/{number}",))
+        planned(avoiding, ladder, CASES[0][1])
+    assert len(ladder.plans) == 1
