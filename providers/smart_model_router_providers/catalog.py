@@ -35,8 +35,9 @@ class Kind:
     None where the account decides. `counts_max_tokens`: the token bucket is charged with max_tokens already
     at admission. `header_family` is how its answers speak of limits (signals/; "any" believes whatever looks like
     one). `limit_pool` is the part of a model's name that all models with one common limit share, as a pattern; ""
-    where each model has its own. `capabilities` are what the kind can do in general; a model may do less. `remote` is False
-    on this machine. `failure_domain` is what fails together with it; "" means the kind alone.
+    where each model has its own. `capabilities` are what the kind can do in general; a model may do less. `output_cap`
+    is Chat's field for the cap on an answer. `remote` is False on this machine. `failure_domain` is what fails together
+    with it; "" means the kind alone.
     """
 
     path: str = _HTTP
@@ -51,6 +52,7 @@ class Kind:
     header_family: HeaderFamily = "any"
     limit_pool: str = ""
     counts_max_tokens: bool = False
+    output_cap: str = "max_tokens"
     capabilities: tuple[Need, ...] = _ALL_NEEDS
     remote: bool = True
 
@@ -58,6 +60,8 @@ class Kind:
 KINDS: Mapping[str, Kind] = MappingProxyType(
     {
         "openai": Kind(
+            wires=("chat", "responses", "embeddings"),
+            output_cap="max_completion_tokens",
             base_url="https://api.openai.com/v1",
             key_variables=("OPENAI_API_KEY",),
             bulkhead=50,
@@ -71,7 +75,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             key_variables=("ANTHROPIC_API_KEY",),
             bulkhead=50,
             header_family="anthropic",
-            limit_pool=r"claude-(?:opus|sonnet|haiku)-\d+",  # docs, "Rate limits": Opus 4.x counts as one, Sonnet 4.x too
+            limit_pool=r"claude-(?:opus|sonnet|haiku)-\d+",  # docs, "Rate limits": Opus 4.x counts as one model
         ),
         "gemini": Kind(
             base_url="https://generativelanguage.googleapis.com/v1beta/openai",
@@ -81,6 +85,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "azure": Kind(  # base_url: https://RESOURCE.openai.azure.com; the model is the deployment
             auth="api-key",
             key_variables=("AZURE_OPENAI_API_KEY",),
+            output_cap="max_completion_tokens",
             bulkhead=50,
             failure_domain="azure",
             header_family="azure",
@@ -144,7 +149,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         ),
         "scripted": Kind(
             path="smart_model_router_providers.fault:ScriptedProvider",
-            wires=("chat", "messages", "embeddings"),
+            wires=("chat", "messages", "responses", "embeddings"),
             auth="none",
             remote=False,
         ),

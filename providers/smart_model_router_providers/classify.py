@@ -18,7 +18,7 @@ from smart_model_router.wires.failures import (
     shown,
 )
 from smart_model_router.wires.values import decode, is_list, is_object, items, mapping
-from smart_model_router_providers.signals import read_limits, read_wait
+from smart_model_router_providers.signals import family_of, headers_inside, read_limits, read_wait
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -122,8 +122,10 @@ def classify_error(
     message = _words(words)
     if status is not None and found is class_of_status(status):
         found = _by_quirk(status, headers, " ".join((*codes, message))) or found
+    headers = {**headers_inside(words), **headers}
     reading = read_limits(kind, headers)
-    wait, rejected = read_wait(headers, words, message, reading, _SCOPES.get(found, "minute"))
+    scope, clock_minutes = _SCOPES.get(found, "minute"), family_of(kind).clock_minutes
+    wait, rejected = read_wait(headers, words, message, reading, scope, clock_minutes=clock_minutes)
     said = error_message(words) or _summary(raw)
     return Failure(
         found,
@@ -133,12 +135,21 @@ def classify_error(
         replace(reading, rejected=reading.rejected + rejected) if rejected else reading,
         raw,
         headers,
-        credential_wide=found is _F.AUTH and status != 403 and _NARROW_CODES.isdisjoint(codes),
+        credential_wide=_is_credential_wide(found, status, codes),
     )
+
+
+def _is_credential_wide(found: FailureClass, status: int | None, codes: list[str]) -> bool:
+    """Whether every target of the credential is concerned: its key is bad, or its account out of credit."""
+    if found is _F.QUOTA:
+        return True
+    return found is _F.AUTH and status != 403 and _NARROW_CODES.isdisjoint(codes)
 
 
 def find_error(value: object) -> Mapping[str, Any] | None:
     """The error object a decoded body declares; None when it declares none."""
+    if isinstance(value, str):  # the whole body encoded once more
+        value = _decoded_again(value)
     if is_list(value):  # Gemini wraps errors in an array
         value = value[0] if value else None
     top = mapping(value)
@@ -157,12 +168,16 @@ def find_error(value: object) -> Mapping[str, Any] | None:
 def _unwrapped(error: Mapping[str, Any]) -> Mapping[str, Any]:
     """An error whose message is the JSON of the real one (Gemini's compatible endpoint, proxies)."""
     message = error.get("message")
-    if not isinstance(message, str) or message.lstrip()[:1] not in ("{", "["):
-        return error
-    inner = decode(message.encode(errors="replace"))
+    inner = _decoded_again(message) if isinstance(message, str) else None
     inner = inner[0] if is_list(inner) and inner else inner
     declared = mapping(inner).get("error")
     return declared if is_object(declared) else error
+
+
+def _decoded_again(value: str) -> object:
+    """The JSON object or array that a text is; None when it is just a text."""
+    looks_like_json = value.lstrip()[:1] in ("{", "[")
+    return decode(value.encode(errors="replace")) if looks_like_json else None
 
 
 def _words(error: Mapping[str, Any]) -> str:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from smart_model_router_providers.catalog import AuthStyle
 
 PATHS: Mapping[Dialect, str] = MappingProxyType(
-    {"chat": "/chat/completions", "messages": "/messages", "embeddings": "/embeddings"}
+    {"chat": "/chat/completions", "messages": "/messages", "responses": "/responses", "embeddings": "/embeddings"}
 )
 """Below the base URL, which ends in /v1 where the provider has one."""
 
@@ -81,6 +81,7 @@ class HttpProvider:
         fixed: dict[Dialect, dict[str, str]] = {
             "chat": _FIXED_HEADERS,
             "messages": {**_FIXED_HEADERS, "anthropic-version": version},
+            "responses": _FIXED_HEADERS,
             "embeddings": _FIXED_HEADERS,
         }
         self._headers = {

@@ -29,7 +29,7 @@ SDKS: Mapping[str, Sdk] = MappingProxyType(
         "openai": Sdk(
             "openai",
             3,
-            MappingProxyType({"chat": "/chat/completions", "embeddings": "/embeddings"}),
+            MappingProxyType({"chat": "/chat/completions", "responses": "/responses", "embeddings": "/embeddings"}),
         ),
         "anthropic": Sdk("anthropic", 1, MappingProxyType({"messages": "/v1/messages"})),
     }

@@ -23,6 +23,7 @@ from smart_model_router.errors import ConfigurationError
 from smart_model_router.request import Need, Target
 from smart_model_router.runtime.clock import SystemClock, SystemDice, WallClock
 from smart_model_router.runtime.state import RouterState
+from smart_model_router.wires.translate import reachable
 from smart_model_router_providers.catalog import KINDS, Kind, failure_domain, kind_of, limit_pool, resolve
 from smart_model_router_providers.classify import classify_exception
 from smart_model_router_providers.signals import FAMILIES
@@ -90,7 +91,7 @@ def assemble(
 
 
 def open_store(config: RouterConfig, clock: Clock) -> StatsStore | None:
-    """The configured store, None when statistics stay in memory. Its file is opened when there is something to write."""
+    """The configured store, None when statistics stay in memory. Its file is made when there is something to write."""
     settings = config.store
     if settings.path is None:
         return None
@@ -257,6 +258,8 @@ class _Parts:
             only=frozenset(mention.only),
             unless=frozenset(mention.unless),
             counts_max_tokens=kind.counts_max_tokens,
+            translated=reachable(kind.wires),
+            output_cap=kind.output_cap,
         )
 
     def _price(self, kind: str, model: str) -> float | None:

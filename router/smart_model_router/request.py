@@ -12,12 +12,13 @@ from typing import Any, Literal, TypedDict, get_args
 from smart_model_router.errors import InvalidRequest
 from smart_model_router.outcome import FailureClass, Usage
 
-Dialect = Literal["chat", "messages", "embeddings"]
+Dialect = Literal["chat", "messages", "responses", "embeddings"]
 Criticality = Literal["critical_plus", "critical", "sheddable_plus", "sheddable"]
 Need = Literal["tools", "images", "schema"]
 
 CRITICALITIES: tuple[Criticality, ...] = get_args(Criticality)
 _IMAGES = ("image_url", "image", "input_image")
+_INSTEAD_OF_INPUT = ("previous_response_id", "conversation", "prompt")
 WAITING_CRITICALITIES: frozenset[Criticality] = frozenset({"critical_plus", "critical"})
 
 
@@ -82,6 +83,10 @@ class RouteRequest:
         output = self.body.get("output_config")
         if isinstance(output, Mapping) and output.get("format"):
             found.add("schema")
+        settings = self.body.get("text") if self.dialect == "responses" else None
+        form = settings.get("format") if isinstance(settings, Mapping) else None
+        if isinstance(form, Mapping) and form.get("type") == "json_schema":
+            found.add("schema")
         if self.dialect != "embeddings" and any(part.get("type") in _IMAGES for part in self._parts):
             found.add("images")
         return frozenset(found)
@@ -94,7 +99,7 @@ class RouteRequest:
     @cached_property
     def max_tokens(self) -> int | None:
         """The caller's own cap on the answer, when it named one."""
-        for key in ("max_completion_tokens", "max_tokens"):
+        for key in ("max_completion_tokens", "max_tokens", "max_output_tokens"):
             value = self.body.get(key)
             if isinstance(value, int) and not isinstance(value, bool) and value > 0:
                 return value
@@ -109,12 +114,12 @@ class RouteRequest:
     @cached_property
     def state_ids(self) -> frozenset[str]:
         """Ids of things kept at one provider (containers, uploaded files): only who made them knows them."""
-        return frozenset(_state_ids(self.body, self._parts))
+        return frozenset(_state_ids(self.dialect, self.body, self._parts))
 
     @cached_property
     def _parts(self) -> tuple[Mapping[str, Any], ...]:
         """The parts of all messages that have parts; plain text is none."""
-        return tuple(_parts(self.body.get("messages")))
+        return tuple(_parts(self.body.get("input" if self.dialect == "responses" else "messages")))
 
     def payload(self, model: str) -> bytes:
         """The body as it is sent to a target that calls the model `model`."""
@@ -177,12 +182,17 @@ def _check_prompt(dialect: Dialect, body: Mapping[str, Any]) -> None:
         if not body.get("input"):
             raise InvalidRequest(f"input: a non-empty string or list is needed, not {_shown(body.get('input'))}")
         return
-    messages = body.get("messages")
-    if not isinstance(messages, (list, tuple)) or not messages:
-        raise InvalidRequest(f"messages: a non-empty list is needed, not {_shown(messages)}")
+    key = "input" if dialect == "responses" else "messages"
+    messages = body.get(key)
+    if dialect == "responses" and (messages or any(body.get(other) for other in _INSTEAD_OF_INPUT)):
+        messages = () if messages is None or isinstance(messages, str) else messages
+    elif not isinstance(messages, (list, tuple)) or not messages:
+        raise InvalidRequest(f"{key}: a non-empty list is needed, not {_shown(messages)}")
+    if not isinstance(messages, (list, tuple)):
+        raise InvalidRequest(f"{key}: text or a list is needed, not {_shown(messages)}")
     for index, message in enumerate(messages):
         if not isinstance(message, Mapping):
-            raise InvalidRequest(f"messages[{index}]: an object is needed, not {_shown(message)}")
+            raise InvalidRequest(f"{key}[{index}]: an object is needed, not {_shown(message)}")
 
 
 def _check_option(name: str, value: object) -> None:
@@ -235,16 +245,22 @@ def state_made(data: Mapping[str, Any]) -> Iterator[str]:
         container = holder.get("container") if isinstance(holder, Mapping) else None
         if isinstance(container, Mapping) and isinstance(container.get("id"), str):
             yield container["id"]
+    response = data.get("response", data)
+    if isinstance(response, Mapping) and response.get("object") == "response" and response.get("store") is not False:
+        for holder in (response, response.get("conversation")):
+            if isinstance(holder, Mapping) and isinstance(holder.get("id"), str):
+                yield holder["id"]
 
 
-def _state_ids(body: Mapping[str, Any], parts: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    container = body.get("container")
-    if isinstance(container, Mapping):
-        container = container.get("id")
-    if isinstance(container, str):
-        yield container
+def _state_ids(dialect: Dialect, body: Mapping[str, Any], parts: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    for key in ("previous_response_id", "conversation") if dialect == "responses" else ("container",):
+        kept = body.get(key)
+        if isinstance(kept, Mapping):
+            kept = kept.get("id")
+        if isinstance(kept, str):
+            yield kept
     for part in parts:
-        for holder in (part.get("file"), part.get("source")):
+        for holder in (part, part.get("file"), part.get("source")):
             if isinstance(holder, Mapping) and isinstance(holder.get("file_id"), str):
                 yield holder["file_id"]
 

@@ -13,25 +13,17 @@ from smart_model_router.config import RouterConfig
 from smart_model_router.core.gate import Gate, Moved, Settlement
 from smart_model_router.core.tiers import Ladder, ModelSelection
 from smart_model_router.errors import InvalidRequest
-from smart_model_router.events import Event
 from smart_model_router.request import Dialect, RequestOptions, RouteReport, peek
-from smart_model_router.runtime.course import Course
-from smart_model_router.runtime.guarding import GuardLease, GuardLimits, guard
-from smart_model_router.runtime.inspection import (
-    Availability,
-    Explanation,
-    SystemHealth,
-    TargetStatus,
-    explain,
-    predict_availability,
-    select,
-    statuses,
-)
-from smart_model_router.runtime.state import RouterState
-from smart_model_router.runtime.streaming import RouterStream
 
+# All of this comes with the first router, or with the first question to one: it would double what the import costs.
 if TYPE_CHECKING:
+    from smart_model_router.clients.transport import RouterTransport
+    from smart_model_router.events import Event
     from smart_model_router.ports import Clock, EventSink, Provider, StatsStore
+    from smart_model_router.runtime.guarding import GuardLease, GuardLimits
+    from smart_model_router.runtime.inspection import Availability, Explanation, SystemHealth, TargetStatus
+    from smart_model_router.runtime.state import RouterState
+    from smart_model_router.runtime.streaming import RouterStream
     from smart_model_router_stats.book import StatsBook
     from smart_model_router_stats.figures import StatsView
 
@@ -55,6 +47,11 @@ class SmartModelRouter:
     def __init__(
         self, *, config: RouterConfig, state: RouterState, book: StatsBook, ladders: Mapping[str, Ladder]
     ) -> None:
+        from smart_model_router.runtime.course import Course  # noqa: PLC0415
+        from smart_model_router.runtime.streaming import RouterStream  # noqa: PLC0415
+
+        self._course = Course
+        self._router_stream = RouterStream
         self._config = config
         self._state = state
         self._book = book
@@ -82,6 +79,17 @@ class SmartModelRouter:
         tree = load(config, given=frozenset(providers or ()))
         return cls(**assemble(tree, clock=clock, seed=seed, providers=providers, store=store, sinks=sinks))
 
+    @property
+    def config(self) -> RouterConfig:
+        """What it was made from."""
+        return self._config
+
+    def transport(self) -> RouterTransport:
+        """An httpx2 transport with this router behind it, for frameworks that build their own SDK client."""
+        from smart_model_router.clients.transport import RouterTransport  # noqa: PLC0415 - only who asks pays
+
+        return RouterTransport(self)
+
     async def chat(self, body: Mapping[str, Any], **options: Unpack[RequestOptions]) -> RouterReply:
         """A Chat Completions request, answered whole. `options`: see RequestOptions."""
         return await self._answer("chat", body, options)
@@ -89,6 +97,10 @@ class SmartModelRouter:
     async def messages(self, body: Mapping[str, Any], **options: Unpack[RequestOptions]) -> RouterReply:
         """An Anthropic Messages request, answered whole."""
         return await self._answer("messages", body, options)
+
+    async def responses(self, body: Mapping[str, Any], **options: Unpack[RequestOptions]) -> RouterReply:
+        """An OpenAI Responses request, answered whole."""
+        return await self._answer("responses", body, options)
 
     async def embeddings(self, body: Mapping[str, Any], **options: Unpack[RequestOptions]) -> RouterReply:
         """An Embeddings request; only targets of the same embedding space serve it."""
@@ -102,12 +114,18 @@ class SmartModelRouter:
         """An Anthropic Messages stream; iterating yields its events."""
         return self._stream("messages", body, options)
 
+    def stream_responses(self, body: Mapping[str, Any], **options: Unpack[RequestOptions]) -> RouterStream:
+        """An OpenAI Responses stream; iterating yields its events."""
+        return self._stream("responses", body, options)
+
     def guard(self, name: str, limits: GuardLimits | None = None) -> AbstractAsyncContextManager[GuardLease]:
         """The same breaker, cooldown, buckets and bulkhead for any awaitable: `async with router.guard("tavily")`.
 
         `limits` of the first use count (later ones resize the slots). An exception inside is a failure of the
         resource; RouterUnavailable is raised when it is not admitted within `max_wait`.
         """
+        from smart_model_router.runtime.guarding import guard  # noqa: PLC0415
+
         return guard(self._state, name, limits, self._config.resilience.gate)
 
     def get_model_for_tier(self, tier: str, model: str | None = None) -> ModelSelection:
@@ -115,15 +133,21 @@ class SmartModelRouter:
 
         Raises AllTargetsFailed with every reason when nobody would; InvalidRequest for a tier that does not exist.
         """
+        from smart_model_router.runtime.inspection import select  # noqa: PLC0415
+
         return select(self._state, self._ladder(model), tier)
 
     def explain(self, body: Mapping[str, Any], **options: Unpack[RequestOptions]) -> Explanation:
         """The plan for a Chat Completions request, without sending anything."""
+        from smart_model_router.runtime.inspection import explain  # noqa: PLC0415
+
         return explain(self._state, peek("chat", body, **options))
 
     def predict_availability(self, target: str) -> Availability:
         """Whether `target` would admit a call now, why not, and how well recent outcomes support the answer."""
         self._gate(target)
+        from smart_model_router.runtime.inspection import predict_availability  # noqa: PLC0415
+
         return predict_availability(self._state, target)
 
     def stats(self) -> StatsView:
@@ -132,6 +156,8 @@ class SmartModelRouter:
 
     def system_health(self) -> SystemHealth:
         """The share of OPEN providers, and whether the router is offline or shedding."""
+        from smart_model_router.runtime.inspection import SystemHealth  # noqa: PLC0415
+
         now = self._state.clock.now()
         self._state.update_shedding(now)
         return SystemHealth(
@@ -140,6 +166,8 @@ class SmartModelRouter:
 
     def targets(self) -> tuple[TargetStatus, ...]:
         """Every target: its state, why it would refuse a call now, and when it comes due."""
+        from smart_model_router.runtime.inspection import statuses  # noqa: PLC0415
+
         return statuses(self._state)
 
     def events(self) -> tuple[Event, ...]:
@@ -172,12 +200,12 @@ class SmartModelRouter:
         await self.aclose()
 
     async def _answer(self, dialect: Dialect, body: Mapping[str, Any], options: RequestOptions) -> RouterReply:
-        course = Course(self._state, peek(dialect, body, **options))
+        course = self._course(self._state, peek(dialect, body, **options))
         success = await course.answer()
         return RouterReply(success.body, success.raw, course.report)
 
     def _stream(self, dialect: Dialect, body: Mapping[str, Any], options: RequestOptions) -> RouterStream:
-        return RouterStream(Course(self._state, peek(dialect, body, stream=True, **options)))
+        return self._router_stream(self._course(self._state, peek(dialect, body, stream=True, **options)))
 
     def _ladder(self, model: str | None) -> Ladder:
         return next(iter(self._ladders.values())) if model is None else self._state.ladder(model)

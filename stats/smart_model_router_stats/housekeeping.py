@@ -44,6 +44,8 @@ class Housekeeper:
         self._wal = path.with_name(path.name + "-wal")
         self._owner = owner
         self._limits = limits
+        self._checkpoint_at = min(_CHECKPOINT_BYTES, limits.wal_bytes // 2)
+        self._truncate_at = min(JOURNAL_BYTES, limits.wal_bytes // 2)
         self._elected = False
         self._ask_at = 0.0
         self._refresh_at = 0.0
@@ -88,11 +90,11 @@ class Housekeeper:
             await self._database.execute("UPDATE keeping SET lease_until = 0 WHERE owner = ?", (self._owner,))
 
     async def _checkpoint(self) -> None:
-        if self._wal_bytes() <= _CHECKPOINT_BYTES:
+        if self._wal_bytes() <= self._checkpoint_at:
             return
         # Most of the work, in nobody's way.
         await self._database.fetch("PRAGMA wal_checkpoint(PASSIVE)")
-        if self._wal_bytes() <= JOURNAL_BYTES:
+        if self._wal_bytes() <= self._truncate_at:
             return
         # Nobody can write while this waits for a reader: briefly.
         await self._database.fetch(f"PRAGMA busy_timeout = {round(1000 * _TRUNCATE_BUSY_SECONDS)}")

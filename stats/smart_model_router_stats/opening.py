@@ -67,7 +67,7 @@ def filesystem_of(path: Path) -> str:
         return ""
     found = ("", "")
     for fields in mounts:
-        point = fields[1].encode().decode("unicode_escape")  # blanks are written \040
+        point = fields[1].replace("\\040", " ")
         if path.is_relative_to(point) and len(point) >= len(found[0]):
             found = (point, fields[2])
     return found[1]
@@ -142,14 +142,21 @@ def refuse(path: Path, *, filesystem: Callable[[Path], str] = filesystem_of) -> 
 
 
 def writable_problem(path: Path) -> str | None:
-    """Why nobody can write to the store at present, None when nothing speaks against it."""
+    """Why nobody can write to the store (or make it) at present, None when nothing speaks against it."""
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
     try:
-        found = os.statvfs(path.parent)
+        found = os.statvfs(folder)
     except OSError as error:
         return error.strerror or "its folder cannot be looked at"
-    if found.f_flag & os.ST_RDONLY or not os.access(path.parent, os.W_OK) or not os.access(path, os.W_OK):
+    places = (folder, path) if path.exists() else (folder,)
+    if found.f_flag & os.ST_RDONLY or not all(os.access(place, os.W_OK) for place in places):
         return "it is read-only"
     return "the disk is full" if found.f_bavail * found.f_frsize < MIB else None
+
+
+def has_wal_reset_bug(version: tuple[int, ...]) -> bool:
+    """Whether a checkpoint that meets a writer who begins the WAL anew may lose writes (sqlite.org/wal.html)."""
+    return (3, 7, 0) <= version <= (3, 51, 2)
 
 
 def is_corrupt(error: sqlite3.Error) -> bool:

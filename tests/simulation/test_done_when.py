@@ -247,6 +247,33 @@ async def test_a_recovered_primary_carries_its_share_again(name: str, stream: bo
     w.assert_idle()
 
 
+FIRST_CALLS = {
+    "silent": BLACK_HOLE,
+    "down": DOWN,
+    "unreachable": UNREACHABLE,
+    "overloaded": failing(FailureClass.OVERLOADED, 529),
+    "loading": failing(FailureClass.WARMING, 503),
+    "limited": limited(3.0),
+    "empty": failing(FailureClass.EMPTY),
+    "cut": CUT,
+    "too slow for one caller": FakeReply(seconds=20.0),
+}
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["chat", "streams"])
+@pytest.mark.parametrize("name", FIRST_CALLS)
+@virtual
+async def test_a_primary_whose_very_first_call_failed_gets_its_share(name: str, stream: bool) -> None:
+    """A bad start is no life sentence: it never succeeded, another one did, and it is asked all the same."""
+    w = world(["a/big", "b/big"])
+    w.providers["a"].set([FIRST_CALLS[name], FakeReply(seconds=0.3)])
+    w.providers["b"].set(FakeReply(seconds=0.3))
+    await served_by(w, stream=stream, timeout=15.0)
+    served = await steady(w, 120.0, stream=stream)
+    assert share(served[-60:], "a/big") > 0.9
+    w.assert_idle()
+
+
 @virtual
 async def test_fifty_agents_starting_at_once_are_all_admitted() -> None:
     """Fifty calls of twenty seconds begin together: nothing throttles what has no outcome yet."""

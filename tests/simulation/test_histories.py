@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from tests.world import BODY, World, now, served_by, world
 
 TIMEOUT = 40.0
 LADDER = (["a/1", "b/1", "c/1"], ["d/2", "a/2"])
-KINDS = {
+KINDS: dict[str, dict[str, Any]] = {
     "a": {"bulkhead": 4, "rpm": 120},
     "b": {"bulkhead": 2, "tpm": 40_000, "api_key": ["k1", "k2"]},
     "c": {"bulkhead": 6},

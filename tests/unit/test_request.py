@@ -92,7 +92,7 @@ def test_a_long_value_is_cut_in_the_message() -> None:
 @pytest.mark.parametrize("value", [0, -1.0, math.nan, math.inf, True, "10"])
 def test_an_option_that_is_no_positive_number_is_refused(option: str, value: Any) -> None:
     """Timeouts and costs are above 0 and finite."""
-    with pytest.raises(InvalidRequest, match=f"{option}: a number above 0 is needed"):
+    with pytest.raises(InvalidRequest, match=f"{option}: a number above 0, at most 1e9, is needed"):
         peek("chat", body(), **{option: value})
 
 

@@ -122,6 +122,18 @@ async def test_upward_only_when_it_is_allowed() -> None:
     assert (report.target, report.escalated, report.degraded) == ("a/big", True, False)
 
 
+@virtual
+async def test_get_model_for_tier_raises_with_reasons() -> None:
+    """Nothing is left: the error names what ruled out each target and when to ask again; None never comes."""
+    w = world(["a/big"], ["b/small"])
+    w.providers["a"].set(limited(40.0))
+    await served_by(w)
+    w.router.isolate("b/small")
+    with pytest.raises(AllTargetsFailed, match="a/big wait, b/small isolated") as caught:
+        w.router.get_model_for_tier("frontier")
+    assert caught.value.retry_after == pytest.approx(40.0)
+
+
 # What is refused by name ------------------------------------------------------------------------------
 
 

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from random import Random
 
 LimitKind = Literal["continuous", "window"]
-LimitStyle = Literal["openai", "anthropic", "plain", "none"]
+LimitStyle = Literal[
+    "openai", "azure", "github", "groq", "anthropic", "mistral", "cerebras", "openrouter", "ietf", "plain", "none"
+]
 Nothing = Literal["content", "choices", "body"]
 Body = str | bytes | Mapping[str, Any]
 Headers = tuple[tuple[str, str], ...]
@@ -109,6 +111,7 @@ class Limit:
     kind: LimitKind
     window: float
     style: LimitStyle
+    burst: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -219,12 +219,14 @@ class Fault:
         kind: LimitKind = "continuous",
         window: float = 60.0,
         headers: LimitStyle = "openai",
+        burst: float | None = None,
         **when: Unpack[When],
     ) -> Fault:
         """Admit `rpm` requests and `tpm` tokens a `window` (seconds) for each API key; answer 429 beyond.
 
-        continuous: a token bucket, full at first. window: counts that start again every `window` seconds
-        since the script was given. `headers` says whose rate-limit headers are sent; plain: only
+        continuous: a token bucket, full at first; it holds `burst` requests and tokens (None: all of `rpm` and
+        `tpm`). window: counts that start again every `window` seconds since the script was given (mistral: when
+        the minute of the wall clock does). `headers` says whose rate-limit headers are sent; plain: only
         Retry-After on a 429; none: not even that. A refused call costs nothing.
         """
         if rpm is None and tpm is None:
@@ -239,6 +241,7 @@ class Fault:
             kind,
             _number("limit.window", window, above=0.0),
             headers,
+            None if burst is None else _number("limit.burst", burst, least=1.0),
         )
         return _fault("limit", effect, when)
 

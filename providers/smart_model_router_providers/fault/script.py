@@ -76,7 +76,7 @@ class RunningScript:
                 continue
             match line.fault.effect:
                 case Limit() as limit:
-                    limiter = line.limiter(key, limit, started)
+                    limiter = line.limiter(key, limit, started, self._wall() - (now - started))
                     wait = limiter.admit(tokens, now)
                     if not wait:
                         headers += limiter.headers(now, self._wall())
@@ -125,9 +125,9 @@ class _Line:
             return False
         return fault.due(elapsed) and (fault.probability >= 1 or chance.random.random() < fault.probability)
 
-    def limiter(self, key: str, limit: Limit, started: float) -> Limiter:
+    def limiter(self, key: str, limit: Limit, started: float, wall: float) -> Limiter:
         if key not in self._limiters:
-            self._limiters[key] = Limiter(limit, started)
+            self._limiters[key] = Limiter(limit, started, wall)
         return self._limiters[key]
 
 

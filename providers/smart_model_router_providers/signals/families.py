@@ -45,15 +45,15 @@ def _nothing(fields: Fields) -> list[BucketReading]:  # noqa: ARG001 - the shape
     return []
 
 
-_SPOKEN_BY_SOMEBODY = (azure, anthropic, cerebras, mistral, openrouter, ietf)
+_SPOKEN_BY_SOMEBODY = (azure.read, anthropic.read, cerebras.read, mistral.read, openrouter.read, ietf.read)
 """In the order in which an unknown provider is believed to speak them; azure's names include OpenAI's."""
 
 
 def _any(fields: Fields) -> list[BucketReading]:
     """Whatever an unknown provider speaks: the first family that finds something."""
     if any("ratelimit" in name for name in fields.headers):
-        for family in _SPOKEN_BY_SOMEBODY:
-            if found := family.read(fields):
+        for read in _SPOKEN_BY_SOMEBODY:
+            if found := read(fields):
                 return found
     return []
 

@@ -42,6 +42,15 @@ class Fields:
         """Seconds to a date, by the answer's own clock; a past one is 0."""
         return self._read(name, lambda text: until(text, self.date))
 
+    def duration_or_instant(self, name: str) -> float | None:
+        """A duration, or seconds to a date (RFC 9110, Retry-After)."""
+
+        def read(text: str) -> float | None:
+            found = seconds(text)
+            return until(text, self.date) if found is None else found
+
+        return self._read(name, read)
+
     def epoch(self, name: str) -> float | None:
         """Seconds to an instant in seconds or milliseconds since the epoch."""
         return self._read(name, lambda text: until_epoch(text, self.date))

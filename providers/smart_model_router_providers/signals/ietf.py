@@ -31,12 +31,12 @@ def read(fields: Fields) -> list[BucketReading]:
         policy = policies.get(name, {})
         limit, window = whole(policy.get("q", ""), least=1), whole(policy.get("w", ""), least=1)
         if remaining is not None or reset is not None:
-            found.append(
-                BucketReading(
-                    name, limit, remaining, None if reset is None else float(reset), None if window is None else float(window)
-                )
-            )
+            found.append(BucketReading(name, limit, remaining, _seconds(reset), _seconds(window)))
     return found
+
+
+def _seconds(number: int | None) -> float | None:
+    return None if number is None else float(number)
 
 
 def _members(fields: Fields, header: str) -> Iterator[tuple[str, Mapping[str, str]]]:

@@ -156,6 +156,23 @@ def top(
     finish(command)
 
 
+@app.command()
+def serve(
+    config: Config = None,
+    host: Annotated[str | None, typer.Option(help="The address to listen on; else gateway.host.")] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="0 takes a free one; else gateway.port.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Be an OpenAI and Anthropic endpoint for any client, until Ctrl-C."""
+
+    def command() -> int:
+        from smart_model_router.cli.serving import run  # noqa: PLC0415 - as above
+
+        return run(config=config, host=host, port=port, as_json=as_json)
+
+    finish(command, as_json=as_json)
+
+
 @app.command("fault-server")
 def fault_server(
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 0,
@@ -182,6 +199,25 @@ def demo(as_json: Json = False) -> None:
         from smart_model_router.cli.demo import run  # noqa: PLC0415 - as above
 
         return run(as_json=as_json)
+
+    finish(command, as_json=as_json)
+
+
+@app.command()
+def simulate(
+    scenario: Annotated[str | None, typer.Argument(help="Which one; without: list them.")] = None,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same history.")] = 0,
+    off: Annotated[
+        list[str] | None, typer.Option("--off", metavar="MEASURE", help="Switch a measure off; may be repeated.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Live through an outage in virtual time; 1 when a promise is broken."""
+
+    def command() -> int:
+        from smart_model_router.cli.simulate import run  # noqa: PLC0415 - as above
+
+        return run(scenario, seed=seed, off=off or (), as_json=as_json)
 
     finish(command, as_json=as_json)
 

@@ -5,30 +5,22 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from platform import python_version
-from typing import Literal
 
 from smart_model_router.assembly import assemble, keys_of
 from smart_model_router.cli.configured import configured
 from smart_model_router.cli.ending import ExitCode
+from smart_model_router.cli.finding import Finding
 from smart_model_router.cli.printing import print_json, print_table
+from smart_model_router.cli.store_check import store_findings
 from smart_model_router.config import ModelConfig, ProviderConfig, RouterConfig, TargetConfig
 from smart_model_router.config.secret import MASK
 from smart_model_router.core.tiers import Ladder
 from smart_model_router_providers.catalog import kind_of
 from smart_model_router_providers.local import Readiness, is_ready
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing looked at. A `problem` keeps a model from being served; a `warning` will only hurt some day."""
-
-    level: Literal["ok", "warning", "problem"]
-    topic: str
-    text: str
 
 
 def run(*, config: Path | None, as_json: bool) -> int:
@@ -40,11 +32,15 @@ def run(*, config: Path | None, as_json: bool) -> int:
         Finding("ok", "configuration", found.source),
         *_look(found.config, ladders, is_ready()),
     ]
+    store = store_findings(found.config.store)
+    findings += store
     healthy = all(finding.level != "problem" for finding in findings)
     if as_json:
         print_json({"ok": healthy, "findings": [asdict(finding) for finding in findings]})
     else:
         print_table(("", "what", "found"), [(f.level, f.topic, f.text) for f in findings], sys.stdout)
+    if any(finding.level == "problem" for finding in store):
+        return ExitCode.CONFIGURATION
     return ExitCode.OK if healthy else ExitCode.FAILED
 
 

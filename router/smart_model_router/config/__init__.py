@@ -11,6 +11,7 @@ from smart_model_router.config.tree import (
     ProviderConfig,
     ResilienceConfig,
     RouterConfig,
+    StoreConfig,
     TargetConfig,
     TierConfig,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "ResilienceConfig",
     "RouterConfig",
     "Secret",
+    "StoreConfig",
     "TargetConfig",
     "TierConfig",
 ]

@@ -12,6 +12,7 @@ from smart_model_router.errors import (
     InvalidRequest,
     RequestRejected,
     SmartRouterError,
+    TranslationRefused,
     UnsupportedFeature,
 )
 from smart_model_router.outcome import Failure, FailureClass
@@ -41,10 +42,13 @@ def final_error(
     """Why nobody served the request: naming every attempt and refusal."""
     if plan.empty:
         return _unable(plan, report.model)
+    if (why := progress.untranslatable()) is not None:
+        return TranslationRefused(f"no target can be asked this without changing what it means: {why}")
     classes = {failure.failure_class for _, failure in progress.failures}
     for blamed, kind in _REJECTIONS:
         if classes and classes <= blamed:
-            facts, failure = progress.failures[0]
+            # The one in the caller's own dialect; the body of any other was left behind with its translation.
+            facts, failure = next((one for one in progress.failures if one[1].raw), progress.failures[0])
             return _rejection(kind, facts.id, failure)
     tried = ", ".join(f"{a.target} {a.failure_class}" for a in report.attempts) or "nobody asked"
     refused = ", ".join(f"{r.target} {r.reason}" for r in report.refusals)

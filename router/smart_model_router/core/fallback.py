@@ -35,6 +35,7 @@ class Progress:
         "_paid_back",
         "_plan",
         "_retried",
+        "_ruled_out",
         "failures",
         "last_resort_tried",
         "rejected",
@@ -53,6 +54,7 @@ class Progress:
         self._by_tier: dict[str, int] = {}
         self._failed: dict[str, _Failed] = {}
         self._retried: set[str] = set()
+        self._ruled_out: dict[str, str] = {}
         self._larger_than: int | None = None
         self._paid_back = 0
 
@@ -67,12 +69,12 @@ class Progress:
         return self._larger_than is not None
 
     def tried(self, target: str) -> bool:
-        """Whether a call to this target has ended."""
-        return target in self._failed
+        """Whether a call to this target has ended, or none can be made."""
+        return target in self._failed or target in self._ruled_out
 
     def untried(self) -> int:
         """Targets of the plan not asked yet."""
-        return sum(f.id not in self._failed for tier in self._plan.tiers for f in tier.targets)
+        return sum(not self.tried(f.id) for tier in self._plan.tiers for f in tier.targets)
 
     def tier_is_spent(self, tier: str) -> bool:
         """Whether the tier has had its share, when a lower one could take over."""
@@ -80,6 +82,8 @@ class Progress:
 
     def refusal(self, facts: TargetFacts, now: float) -> Refusal | None:
         """Why this request does not ask a target again; None when it may. `retry_at` None: not in its lifetime."""
+        if facts.id in self._ruled_out:
+            return Refusal("filtered:translation")
         if self._larger_than is not None and (facts.context_tokens or 0) <= self._larger_than:
             return Refusal("filtered:context")
         last = self._failed.get(facts.id)
@@ -114,6 +118,18 @@ class Progress:
             self.rejected += 1
         if failure.failure_class.policy.next is NextTarget.LARGER_ONLY:
             self._larger_than = max(self._larger_than or 0, facts.context_tokens or 0)
+
+    def rule_out(self, target: str, why: str) -> Refusal:
+        """The request would mean something else in the target's dialect: it is not asked."""
+        self._ruled_out[target] = why
+        return Refusal("filtered:translation")
+
+    def untranslatable(self) -> str | None:
+        """Why nobody at all could be sent the request as it is meant; None when somebody could."""
+        everyone = [*(f.id for tier in self._plan.tiers for f in tier.targets), *(f.id for f in self._plan.last_resort)]
+        if any(target not in self._ruled_out for target in everyone):
+            return None
+        return "; ".join(f"{target}: {self._ruled_out[target]}" for target in dict.fromkeys(everyone))
 
     def waited(self) -> None:
         """The request waited: answers that only said 'later' no longer count toward its total."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, cast, assert_never
+from typing import Literal, assert_never, cast
 
 from smart_model_router.core.breaker import BreakerConfig, BreakerState, CircuitBreaker, Permit, Transition, Verdict
 from smart_model_router.core.bulkhead import Bulkhead
@@ -244,6 +244,11 @@ class Gate:
         dues = [due for one in (breaker, transport) if (due := one.open_until) is not None]
         dues += [due for rest in (self.cooldown, self.credential) if (due := rest.due_since(now)) is not None]
         return min(dues, default=None)
+
+    @property
+    def tried(self) -> bool:
+        """Whether it ever admitted a call."""
+        return self.breakers["whole"].used or self.breakers["stream"].used
 
     def is_open(self, now: float) -> bool:
         """OPEN for system health: both breakers are, or the only kind in use is."""

@@ -23,10 +23,12 @@ _COUNTED: Mapping[str, Counted] = MappingProxyType(
 
 _ROUNDING = 1.0
 """Seconds. Providers round a reset up to whole seconds, and none promises more."""
-_TELLING = 2.5
+_TELLING = 5.0
 """Seconds by which the instant of being full must have had to move before it tells a window from a bucket."""
-_MOVED = 0.3
-"""The share of that which rounding and a slow answer may add or take away."""
+_MANY = 10
+"""Calls (or tokens). Fewer may be used again soon after a window began anew."""
+_MOVED = 0.45
+"""The share of that which rounding (of the reset and of the answer's Date) and a slow answer may come to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +130,12 @@ class Meter:
             if newest and reading.remaining is not None and reading.reset_seconds is not None:
                 self._watch(reading.limit - reading.remaining, reading.reset_seconds, now, now - sent_at)
         bucket, level = self.bucket, self.bucket.level(now)
-        if bucket.resets_at is not None and sent_at < bucket.resets_at - self.window:
-            return  # about a window that is over
-        if newest and reading.reset_seconds is not None and bucket.resets_at is not None:
-            self._begin_window(now + reading.reset_seconds, sent_at + reading.reset_seconds, bucket.resets_at, now)
+        if bucket.resets_at is not None:
+            ends_in = self.window if reading.reset_seconds is None else reading.reset_seconds
+            if sent_at < bucket.resets_at - self.window or sent_at + ends_in <= now:
+                return  # about a window that is over, or may be
+            if newest and reading.reset_seconds is not None:
+                self._begin_window(now + ends_in, sent_at + ends_in, bucket.resets_at, now)
         if reading.remaining is None:
             return
         came_back = 0.0 if bucket.window is not None else bucket.rate * (now - sent_at)
@@ -160,13 +164,17 @@ class Meter:
         before = self._anchor
         if before is None or now >= before.full_at:
             self._anchor = here
+            if before is not None and _MANY <= before.used <= used:
+                self.bucket.refills_steadily(now)  # a window would have begun anew
             return
         expected = (now - before.at) + (used - before.used) * self.window / self.bucket.capacity
         if expected < max(_TELLING, 4 * latency, 4 * before.latency):
             return
         self._anchor = here
-        if abs(here.full_at - before.full_at) > _MOVED * expected:
-            self.bucket.refills_steadily(now)
+        moved = here.full_at - before.full_at
+        if moved > _MOVED * expected:
+            if abs(moved - self.window) > _ROUNDING:  # else the next window began
+                self.bucket.refills_steadily(now)
         elif self.bucket.window is None:
             self.bucket.refills_at(here.full_at, self.window, now)
 

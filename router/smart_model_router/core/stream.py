@@ -8,7 +8,9 @@ from typing import assert_never
 from smart_model_router.outcome import EventKind, Failure, FailureClass, StreamEvent, Usage
 
 MALFORMED_LIMIT = 3
-_EMPTY_IS_FINE = frozenset({"length", "max_tokens", "content_filter", "refusal", "model_context_window_exceeded"})
+_EMPTY_IS_FINE = frozenset(
+    {"length", "max_tokens", "max_output_tokens", "content_filter", "refusal", "model_context_window_exceeded"}
+)
 
 
 class StreamState(StrEnum):

@@ -21,7 +21,8 @@ class TargetFacts:
     """A target as configured in one tier. `timeout` (seconds) replaces the default attempt timeout.
 
     `lacks` is what it cannot do; `context_tokens` the prompt it can take, None when unknown. `only` keeps it for
-    requests that need all of these, `unless` from requests that need any of them.
+    requests that need all of these, `unless` from requests that need any of them. It speaks `dialects`, and can be
+    asked in those of `translated` by translation; `output_cap` is Chat's field for the cap on an answer there.
     """
 
     target: Target
@@ -35,6 +36,8 @@ class TargetFacts:
     only: frozenset[Need] = frozenset()
     unless: frozenset[Need] = frozenset()
     counts_max_tokens: bool = False
+    translated: frozenset[Dialect] = frozenset()
+    output_cap: str = "max_tokens"
 
     @property
     def id(self) -> str:
@@ -181,7 +184,7 @@ def _able(
 def _unmet(facts: TargetFacts, wanted: _Wanted) -> str | None:
     """The first need of the request that the target does not meet; None when it can serve."""
     request, needs = wanted.request, wanted.needs
-    if request.dialect not in facts.dialects:
+    if request.dialect not in facts.dialects and request.dialect not in facts.translated:
         return "wire"
     if request.avoid and (facts.id in request.avoid or facts.target.provider in request.avoid):
         return "avoid"

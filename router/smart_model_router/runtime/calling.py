@@ -14,7 +14,10 @@ from smart_model_router.outcome import NO_READING, Failure, FailureClass, LimitR
 from smart_model_router.ports import Provider, ProviderCall
 from smart_model_router.request import Attempt, RouteReport, RouteRequest
 from smart_model_router.runtime.state import RouterState
+from smart_model_router.runtime.translations import Sent, Translations
 from smart_model_router.runtime.watchdog import Expired, Watchdog
+from smart_model_router.wires.translate import Losses, Translation, Untranslatable
+from smart_model_router.wires.translate.words import dumps
 
 _FREE = Cost(0, 0)
 
@@ -41,9 +44,11 @@ class Caller:
     report: RouteReport
     deadline: float
     watchdog: Watchdog = field(init=False)
+    translations: Translations = field(init=False)
 
     def __post_init__(self) -> None:
         self.watchdog = Watchdog(self.state.clock)
+        self.translations = Translations(self.request, self.state.wall)
 
     async def whole(self, step: Admission) -> Success | Failure:
         """One whole-answer call: everything the lease holds is given back here, whatever happens."""
@@ -59,11 +64,28 @@ class Caller:
             raise
         except Exception as bug:  # noqa: BLE001 - providers return failures: whatever they raise is their bug
             outcome = provider_bug(bug)
-        if isinstance(outcome, Failure):
-            return self.settle(step, outcome)
+        translation = self.sent(step).translation
+        answer = outcome
+        if translation is not None and isinstance(outcome, Success):
+            answer = self._translated(translation, outcome)
+        if isinstance(outcome, Failure) or isinstance(answer, Failure):
+            return self.settle(step, outcome if isinstance(outcome, Failure) else answer)
         self.settled(step, None, usage=outcome.usage, reading=outcome.reading)
         self.state.remember_maker(step.facts.id, outcome.body)
-        return outcome
+        return answer
+
+    def _translated(self, translation: Translation, success: Success) -> Success | Failure:
+        """The answer in the caller's dialect."""
+        losses = Losses()
+        body = translation.answer(success.body, losses)
+        if isinstance(body, Untranslatable):
+            return Failure(FailureClass.MALFORMED, str(body), reading=success.reading)
+        self.report.losses += losses.entries
+        return replace(success, body=body, raw=dumps(body).encode(errors="backslashreplace"))
+
+    def sent(self, step: Admission) -> Sent:
+        """What this target is sent, in its own dialect."""
+        return self.translations.sent(step.facts)
 
     def limit(self, step: Admission) -> tuple[float, bool]:
         """Until when the call may last (streams: to first content), and whether that is the target's own limit."""
@@ -109,7 +131,7 @@ class Caller:
 
     def provider_call(self, step: Admission) -> ProviderCall:
         """What is sent."""
-        request, target = self.request, step.facts.target
+        request, target = self.sent(step).request, step.facts.target
         return ProviderCall(
             dialect=request.dialect,
             model=target.model,
@@ -123,7 +145,11 @@ class Caller:
     def settle(self, step: Admission, failure: Failure, *, ttft: float | None = None) -> Failure:
         """The call failed: give everything back, keep the books; the failure as this request sees it."""
         rejected = failure.failure_class is FailureClass.INVALID_REQUEST
-        if rejected and not self.progress.native_rejection(step.facts, failure):
+        if self.request.dialect not in step.facts.dialects:
+            failure = replace(failure, raw=b"")  # an error body of another dialect is nothing to hand back
+        elif rejected:
+            rejected = not self.progress.native_rejection(step.facts, failure)
+        if rejected:
             failure = replace(failure, failure_class=FailureClass.REJECTED_BY_FALLBACK)
         self.settled(step, failure, ttft=ttft)
         return failure
@@ -200,7 +226,7 @@ class Caller:
 
     def is_free(self, facts: TargetFacts, now: float) -> bool:
         """Whether this request could be admitted there now."""
-        if self.progress.refusal(facts, now) is not None:
+        if self.progress.refusal(facts, now) is not None or self.translations.refusal(facts) is not None:
             return False
         gate = self.state.fleet.gates[facts.id]
         return gate.refusal(self.cost(facts, now), now, stream=self.request.stream) is None

@@ -16,7 +16,7 @@ from smart_model_router.core.ending import final_error, final_rejection
 from smart_model_router.core.fallback import Progress, comes_due, least_retry_after
 from smart_model_router.core.gate import Gate, Kind, Lease
 from smart_model_router.core.ratelimit import Cost
-from smart_model_router.core.selection import STRATEGIES, Candidate, View
+from smart_model_router.core.selection import STRATEGIES, Candidate
 from smart_model_router.core.selection.correlated import elsewhere_first
 from smart_model_router.core.selection.draw import redistribute
 from smart_model_router.core.selection.scoring import scores
@@ -221,9 +221,7 @@ class Course:
                 self._refused[facts.id] = refusal
         if len(able) < 2:
             return list(able.values())
-        view = View(
-            {target: state.book.snapshot(target, now) for target in able}, self.request.stream, self.request.session_key
-        )
+        view = state.view(able, now, stream=self.request.stream, session=self.request.session_key)
         candidates = [facts.candidate for facts in able.values()]
         order = self.selector.order(candidates, view, now, state.dice.roll())
         if self.progress.failures:
@@ -248,13 +246,15 @@ class Course:
 
     def _redistributed(self, rest: list[TargetFacts], now: float) -> list[TargetFacts]:
         state, by_id = self.state, {facts.id: facts for facts in rest}
-        view = View({target: state.book.snapshot(target, now) for target in by_id}, self.request.stream)
+        view = state.view(by_id, now, stream=self.request.stream)
         candidates = [facts.candidate for facts in rest]
         free = {target: state.fleet.gates[target].free_share(now) for target in by_id}
         drawn = redistribute(candidates, scores(candidates, view, now), free, state.dice.roll())
         return [by_id[c.id] for c in drawn]
 
     def _ask(self, facts: TargetFacts, tier: str, now: float, *, ignore_advice: bool = False) -> Admission | None:
+        if self._ruled_out(facts, now):
+            return None
         state, gate = self.state, self.state.fleet.gates[facts.id]
         cost = self.caller.cost(facts, now)
         if state.room.waiting and state.room.is_behind(self._ticket, facts.id):
@@ -271,6 +271,13 @@ class Course:
             self._tell(facts.id, got, now)
             return None
         return self._admitted(facts, tier, gate, got)
+
+    def _ruled_out(self, facts: TargetFacts, now: float) -> bool:
+        """Whether the request would mean something else in the target's dialect."""
+        why = self.caller.translations.refusal(facts)
+        if why is not None:
+            self._tell(facts.id, self.progress.rule_out(facts.id, str(why)), now)
+        return why is not None
 
     def _admitted(self, facts: TargetFacts, tier: str, gate: Gate, lease: Lease) -> Admission:
         if lease.probe:
@@ -301,6 +308,8 @@ class Course:
         full = []
         for facts in self.plan.last_resort:
             if facts.id in self.progress.last_resort_tried or self.progress.refusal(facts, now) is not None:
+                continue
+            if self._ruled_out(facts, now):
                 continue
             gate = self.state.fleet.gates[facts.id]
             behind = self.state.room.is_behind(self._ticket, facts.id)
@@ -456,7 +465,9 @@ class Course:
         report = self.report
         report.target, report.actual_tier = step.facts.id, step.tier
         provider = step.facts.target.provider
-        lost = sorted(self.state.dropped.get(provider, frozenset()) & self.request.body.keys())
+        sent = self.caller.sent(step)
+        report.losses += sent.losses
+        lost = sorted(self.state.dropped.get(provider, frozenset()) & sent.request.body.keys())
         report.losses += [f"{field}: dropped, {provider} does not take it" for field in lost]
         report.last_resort = step.last_resort
         report.escalated = step.tier in self.plan.escalations
@@ -521,7 +532,8 @@ class Course:
     def _retry_after(self, now: float) -> float | None:
         """Seconds until the first target of the plan is worth asking again; 0 when one would take a call now."""
         gates, stream = self.state.fleet.gates, self.request.stream
-        everyone = [facts for tier in self.plan.tiers for facts in tier.targets]
+        able = self.caller.translations.refusal
+        everyone = [facts for tier in self.plan.tiers for facts in tier.targets if able(facts) is None]
         refusals = [gates[f.id].refusal(self.caller.cost(f, now), now, stream=stream) for f in everyone]
         return least_retry_after([r or Refusal("", now) for r in refusals], now)
 

@@ -181,10 +181,10 @@ def _ordered(
 
 
 def _view(state: RouterState, targets: tuple[TargetFacts, ...], now: float, request: RouteRequest | None) -> View:
-    snapshots = {facts.id: state.book.snapshot(facts.id, now) for facts in targets}
+    ids = [facts.id for facts in targets]
     if request is None:
-        return View(snapshots)
-    return View(snapshots, request.stream, request.session_key)
+        return state.view(ids, now)
+    return state.view(ids, now, stream=request.stream, session=request.session_key)
 
 
 def _status(state: RouterState, gate: Gate, now: float) -> TargetStatus:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -13,6 +14,7 @@ from smart_model_router.core.budget import RetryBudget
 from smart_model_router.core.fleet import Fleet
 from smart_model_router.core.gate import Gate, Lease, Settlement
 from smart_model_router.core.limits import PatienceConfig, RoutingConfig, TimeoutConfig
+from smart_model_router.core.selection import View
 from smart_model_router.core.shedding import Shedding
 from smart_model_router.core.tiers import EstimateUsd, Ladder, TargetFacts
 from smart_model_router.events import (
@@ -72,6 +74,8 @@ class RouterState:
     sinks: Sequence[EventSink] = ()
     store: StatsStore | None = None
     degrade: bool = True
+    wall: Callable[[], float] = time.time
+    """Epoch seconds, for people and for answers that are stamped with them; no decision reads it."""
     sink_errors: int = 0
     rejected_fields: Counter[str] = field(default_factory=Counter)
     """Rate-limit fields that made no sense, by provider: somebody changed a format."""
@@ -106,6 +110,14 @@ class RouterState:
                 sink.emit(event)
             except Exception:  # noqa: BLE001 - somebody else's code, and nobody's reason to fail a request
                 self.sink_errors += 1
+
+    def view(self, targets: Iterable[str], now: float, *, stream: bool = False, session: str | None = None) -> View:
+        """What a selector sees of these targets."""
+        gates, snapshot = self.fleet.gates, self.book.snapshot
+        snapshots = {target: snapshot(target, now) for target in targets}
+        new = [target for target, known in snapshots.items() if known.last_success_at is None]
+        tried = frozenset(target for target in new if gates[target].tried) if new else frozenset[str]()
+        return View(snapshots, stream, session, tried)
 
     def observe(self, event: AttemptFinished) -> None:
         """An attempt ended: statistics first, then the world."""

@@ -24,7 +24,7 @@ from smart_model_router.wires import text_of
 
 PROOF_SECONDS = 10.0
 """A streaming probe has succeeded after so many seconds of content, complete or not."""
-_FINISH_PROVES_COMPLETENESS: frozenset[Dialect] = frozenset({"chat"})
+_FINISH_PROVES_COMPLETENESS: frozenset[Dialect] = frozenset({"chat", "responses"})
 
 
 class LiveStream:
@@ -36,7 +36,9 @@ class LiveStream:
         self._step = step
         self._source = source
         self._events: AsyncIterator[StreamEvent] | None = None
-        self._guard = StreamGuard(finish_required=caller.request.dialect in _FINISH_PROVES_COMPLETENESS)
+        sent = caller.sent(step)
+        self._guard = StreamGuard(finish_required=sent.request.dialect in _FINISH_PROVES_COMPLETENESS)
+        self._translator = None if sent.translation is None else sent.translation.events()
         self._admitted_at = step.lease.admitted_at
         self._heard_at = self._admitted_at
         self._left_at: float | None = None
@@ -46,7 +48,7 @@ class LiveStream:
 
     async def hold(self, limit: float, own: bool) -> tuple[StreamEvent, ...] | Failure:
         """Read up to the first content: the events to deliver, or the failure that nobody has to see."""
-        while self._guard.state is StreamState.HELD:
+        while not self._guard.ended:
             ready = await self._read(self._in_grace(limit), own)
             if ready:
                 return ready
@@ -110,10 +112,10 @@ class LiveStream:
                 self._events = aiter(self._source)
             event = await self._caller.watchdog.within(anext(self._events), limit)
         except StopAsyncIteration:
-            return self._guard.end()
+            return self._delivered(self._guard.end())
         except Expired:
             if self._finished_at is not None:
-                return self._guard.end()
+                return self._delivered(self._guard.end())
             self._guard.fail(self._caller.timed_out(self._step, own, self._heard_at))
             return ()
         except asyncio.CancelledError:
@@ -138,10 +140,21 @@ class LiveStream:
                 self._state.remember_maker(self._step.facts.id, event.data)
             if event.finish is not None:
                 self._finished_at = now
-        ready = self._guard.feed(event)
+        ready = self._delivered(self._guard.feed(event))
         if ready:
             self._left_at = self._state.clock.now()
         return ready
+
+    def _delivered(self, ready: tuple[StreamEvent, ...]) -> tuple[StreamEvent, ...]:
+        """What the caller gets for these events. Only a stream that is complete is given an end."""
+        translator = self._translator
+        if translator is None:
+            return ready
+        out = [made for event in ready for made in translator.feed(event)]
+        if self._guard.state is StreamState.COMPLETE:
+            out += translator.end()
+            self._caller.report.losses += translator.losses.entries
+        return tuple(out)
 
     async def _complete(self) -> None:
         if not self._step.lease.settled:

@@ -146,7 +146,7 @@ def all_closed(targets: Iterable[str]) -> Expectation:
         owners = {owner for target in targets for owner in (target, target.partition("/")[0])}
         last = {(event.owner, event.kind): event for event in history.of(BreakerChanged)}
         for (owner, kind), event in last.items():
-            if owner in owners and event.to_state != "closed":
+            if owner.partition("#")[0] in owners and event.to_state != "closed":
                 yield f"{owner} ({kind}) is {event.to_state} since {event.at - history.began:.0f} s"
 
     return look

@@ -83,6 +83,15 @@ class BlackHole:
 
 
 @dataclass(frozen=True, slots=True)
+class Buggy:
+    """Raises, which no provider may."""
+
+    def reply(self, moment: Moment) -> FakeReply:  # noqa: ARG002 - as above
+        """A bug."""
+        return FakeReply(seconds=0.1, bug=RuntimeError("a bug of the provider"))
+
+
+@dataclass(frozen=True, slots=True)
 class SlowLoris:
     """Opens every stream at once, then sends pings and, after `pieces`, no more content. Whole answers never come."""
 

@@ -16,6 +16,7 @@ UNFINISHED_REASONS = frozenset(
         "max_tokens",
         "model_context_window_exceeded",
         "refusal",
+        "max_output_tokens",  # Responses
     }
 )
 """Finish reasons that explain an answer without content: the cap or a filter, not an empty model."""

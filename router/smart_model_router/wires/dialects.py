@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from smart_model_router.outcome import EventKind, StreamEvent
-from smart_model_router.wires import chat, embeddings, messages
+from smart_model_router.wires import chat, embeddings, messages, responses
 from smart_model_router.wires.sse import fields
 from smart_model_router.wires.values import decode_object
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from smart_model_router.wires.answer import Answer
 
 EVENT_READERS: Mapping[Dialect, Callable[[bytes, dict[str, Any], bytes], StreamEvent]] = MappingProxyType(
-    {"chat": chat.read_event, "messages": messages.read_event}
+    {"chat": chat.read_event, "messages": messages.read_event, "responses": responses.read_event}
 )
 """Streaming dialects: (event type, decoded data, raw frame) -> StreamEvent."""
 
@@ -25,11 +25,16 @@ STREAMING = frozenset(EVENT_READERS)
 """The dialects that have streams."""
 
 ANSWER_READERS: Mapping[Dialect, Callable[[Mapping[str, Any]], Answer]] = MappingProxyType(
-    {"chat": chat.read_answer, "messages": messages.read_answer, "embeddings": embeddings.read_answer}
+    {
+        "chat": chat.read_answer,
+        "messages": messages.read_answer,
+        "responses": responses.read_answer,
+        "embeddings": embeddings.read_answer,
+    }
 )
 
 TEXT_READERS: Mapping[Dialect, Callable[[Mapping[str, Any]], str]] = MappingProxyType(
-    {"chat": chat.text_of, "messages": messages.text_of}
+    {"chat": chat.text_of, "messages": messages.text_of, "responses": responses.text_of}
 )
 
 TERMINATORS: Mapping[Dialect, bytes] = MappingProxyType({"chat": b"[DONE]"})

@@ -12,8 +12,8 @@ import pytest
 from smart_model_router.errors import ConfigurationError
 from smart_model_router_providers.fault import Fault, Script, load_script, lognormal, uniform
 from smart_model_router_providers.fault.effects import Fate, Plain, Status
-from smart_model_router_providers.fault.limits import go_duration
 from smart_model_router_providers.fault.loading import FAULTS
+from smart_model_router_providers.fault.manners import go_duration
 from smart_model_router_providers.fault.script import Decision, RunningScript
 
 EPOCH = 1_763_683_200.0  # 2025-11-21T00:00:00Z

@@ -19,7 +19,7 @@ from smart_model_router import (
 )
 from smart_model_router.events import AttemptFinished, RequestFinished, RequestShed, WaitFinished
 from smart_model_router.outcome import Failure, FailureClass, Usage, Wait
-from smart_model_router.testing import FakeDice, FakeProvider, FakeReply
+from smart_model_router.testing import FakeDice, FakeReply
 from tests.world import (
     BODY,
     DOWN,
@@ -668,9 +668,3 @@ async def test_an_unreachable_provider_is_not_asked_by_its_other_targets() -> No
         await w.router.chat(BODY, tier="standard", timeout=10.0)
     assert [(refusal.target, refusal.reason) for refusal in caught.value.refusals] == [("a/2", "open")]
     assert w.calls("a") == before
-
-
-def test_fakes_answer_in_turn() -> None:
-    """A provider with several replies gives the last of them for ever."""
-    provider = FakeProvider([DOWN, FakeReply()])
-    assert [provider._reply(None) for _ in range(3)] == [DOWN, FakeReply(), FakeReply()]  # type: ignore[arg-type]

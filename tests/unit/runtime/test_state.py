@@ -27,11 +27,15 @@ from tests.world import BODY, limited, now, served_by, virtual, world
 SLOW_DOWN = FakeReply(seconds=0.1, failure=Failure(FailureClass.SERVER_ERROR, "500"))
 
 
-class Broken:
-    """A sink and a store that raise at everything."""
+class BrokenSink:
+    """A sink that raises at everything."""
 
     def emit(self, event: Event) -> None:
         raise OSError("full")
+
+
+class BrokenStore:
+    """A store that raises at everything."""
 
     def observe(self, observation: AttemptFinished) -> None:
         raise OSError("full")
@@ -50,7 +54,7 @@ async def test_a_sink_and_a_store_that_raise_are_isolated_and_counted() -> None:
         "models": {"smart": {"tiers": [{"targets": ["a/big"]}], "last_resort": []}},
     }
     router = SmartModelRouter.from_config(
-        config, clock=LoopClock(), providers={"a": FakeProvider()}, store=Broken(), sinks=[Broken(), heard]
+        config, clock=LoopClock(), providers={"a": FakeProvider()}, store=BrokenStore(), sinks=[BrokenSink(), heard]
     )
     assert (await router.chat(BODY)).report.complete
     assert [type(event) for event in heard.events] == [AttemptFinished, RequestFinished]

@@ -26,11 +26,15 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The immutable statistics an order is made from. `session` asks to stay with one target among equals."""
+    """The immutable statistics an order is made from. `session` asks to stay with one target among equals.
+
+    `tried` are the targets that were called and have not succeeded yet.
+    """
 
     snapshots: Mapping[str, Snapshot]
     stream: bool = False
     session: str | None = None
+    tried: frozenset[str] = frozenset()
 
     def of(self, target: str) -> Snapshot:
         """The statistics of a target; those of an untried one when nothing is known."""

@@ -50,12 +50,13 @@ def scores(candidates: Sequence[Candidate], view: View, now: float) -> dict[str,
 def ranked(candidates: Sequence[Candidate], view: View, now: float) -> list[Candidate]:
     """Best first; near equals keep the configured order, or that of the session's hash.
 
-    A target that ever succeeded and has few outcomes in its window is judged by where it stands in the
-    configuration, not by a handful of samples: that is how a recovered primary gets its share back.
+    A target that was ever tried and has few outcomes in its window is judged by where it stands in the
+    configuration, not by a handful of samples: that is how a recovered primary gets its share back, also one whose
+    very first call failed. What keeps a dead one from being asked again and again is its gate.
     """
     score = scores(candidates, view, now)
     best = max(score.values())
-    tied = [c for c in candidates if score[c.id] >= best - TIE or _is_newcomer(view.of(c.id))]
+    tied = [c for c in candidates if score[c.id] >= best - TIE or _is_newcomer(c.id, view)]
     if view.session is None:
         tied.sort(key=lambda c: c.position)
     else:
@@ -73,5 +74,7 @@ def rendezvous(session: str, target: str) -> bytes:
     return hashlib.blake2b(f"{session}\x00{target}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
-def _is_newcomer(snapshot: Snapshot) -> bool:
-    return snapshot.last_success_at is not None and snapshot.outcomes < NEWCOMER_OUTCOMES
+def _is_newcomer(target: str, view: View) -> bool:
+    snapshot = view.of(target)
+    known = target in view.tried or snapshot.last_success_at is not None
+    return known and snapshot.outcomes < NEWCOMER_OUTCOMES

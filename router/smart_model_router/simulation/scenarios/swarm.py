@@ -13,6 +13,7 @@ from smart_model_router.simulation.setting import Setting
 from smart_model_router.simulation.traffic import Traffic
 from smart_model_router.simulation.weather import (
     BlackHole,
+    Buggy,
     Condition,
     Congested,
     Cutting,
@@ -49,7 +50,6 @@ def swarm(dice: Random) -> Setting:
     names = "abcde"[: dice.randint(2, 5)]
     tiers, last_resort = _ladder(dice, names), (["l/local"] if dice.random() < 0.5 else [])
     end = _STORM + _CALM
-    first = [target for target in tiers[0]]
     return Setting(
         tiers=tiers,
         last_resort=last_resort,
@@ -57,11 +57,11 @@ def swarm(dice: Random) -> Setting:
         resilience=_BRISK,
         usual={name: Healthy(dice.choice([0.2, 1.0])) for name in (*names, "l")},
         spells=[_spell(dice, names) for _ in range(dice.randint(1, 8))],
-        traffic=[*_callers(dice), Traffic(start=_STORM, end=end, per_second=1.0, streams=0.5)],
+        traffic=[*_callers(dice), Traffic(start=_STORM, end=end, per_second=0.5, streams=0.5)],
         wall_steps=[(dice.uniform(0.0, _STORM), dice.choice([-3600.0, 3600.0]))] if dice.random() < 0.2 else [],
         expect={
             "calm": served(0.99, end - 100.0, end, remotely=True),
-            "I14": all_closed(first),
+            "I14": all_closed(tiers[0]),
         },
     )
 
@@ -107,6 +107,7 @@ def _provider(dice: Random) -> dict[str, Any]:
         "rpm": dice.choice([None, None, 120, 600]),
         "tpm": dice.choice([None, None, 50_000]),
         "failure_domain": dice.choice([None, None, "shared"]),
+        "api_key": dice.choice([None, None, ["one", "two"]]),
     }
     return {key: value for key, value in drawn.items() if value is not None}
 
@@ -124,6 +125,7 @@ def _condition(dice: Random) -> Condition:
         Failing(FailureClass.RATE_LIMITED, hint=0.0, scope="concurrency"),
         Failing(FailureClass.TRANSPORT, seconds=0.01),
         BlackHole(),
+        Buggy(),
         SlowLoris(dice.choice([0, 2])),
         Cutting(),
         Limited(dice.randint(1, 4), hint=dice.choice([0.05, 1.0, None])),

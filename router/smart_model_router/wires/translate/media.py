@@ -42,7 +42,7 @@ def image_url(block: Mapping[str, Any], losses: Losses) -> str | None:
         return data_url(media_type, data)
     if source.get("type") == "url" and source.get("url"):
         return text(source["url"])
-    losses.refuse("image", f"a source of type {source.get('type')!r} has no equal")
+    losses.refuse("image", f"a source of type {text(source.get('type'))!r} has no equal")
     return None
 
 
@@ -75,7 +75,7 @@ def chat_file(block: Mapping[str, Any], losses: Losses) -> dict[str, Any] | None
     if source.get("type") == "text" and data:
         plain = base64.b64encode(data.encode(errors="replace")).decode()
         return _file_part(data_url("text/plain", plain), name or "document.txt")
-    losses.refuse("document", f"a source of type {source.get('type')!r} has no equal")
+    losses.refuse("document", f"a source of type {text(source.get('type'))!r} has no equal")
     return None
 
 

@@ -30,7 +30,12 @@ _FOREIGN = "dropped, it is signed or encrypted for another provider"
 
 def seal(family: str, details: list[Any]) -> str:
     """An opaque string that holds `details`."""
-    return SEAL + base64.urlsafe_b64encode(dumps({"family": family, "details": details}).encode()).decode()
+    return (
+        SEAL
+        + base64.urlsafe_b64encode(
+            dumps({"family": family, "details": details}).encode(errors="backslashreplace")
+        ).decode()
+    )
 
 
 def unseal(value: object, family: str) -> list[dict[str, Any]] | None:
@@ -114,3 +119,23 @@ def unsealed_fields(thoughts: list[tuple[str, object]], family: str, losses: Los
     if details:
         out["reasoning_details"] = details
     return out
+
+
+def merged(details: list[dict[str, Any]], arrived: list[Any]) -> list[dict[str, Any]]:
+    """The details of a stream so far: pieces of one (same type and index) are joined, the newest other field counts."""
+    for detail in map(mapping, arrived):
+        known = next((one for one in details if _same(one, detail)), None)
+        if known is None:
+            details.append(dict(detail))
+            continue
+        for key, value in detail.items():
+            known[key] = text(known.get(key)) + value if key in _PIECES and isinstance(value, str) else value
+    return details
+
+
+_PIECES = ("text", "summary", "data")
+
+
+def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    index = other.get("index")
+    return index is not None and one.get("index") == index and one.get("type") == other.get("type")

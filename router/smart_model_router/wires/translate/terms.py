@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from smart_model_router.wires.translate.losses import Losses
 
 OUTPUT_CAP = "max_tokens"
 
@@ -19,3 +25,12 @@ class Terms:
     reasoning: bool = False
     output_cap: str = OUTPUT_CAP
     created: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What the way back needs: the request as it was before the step, the terms, and where losses are told."""
+
+    asked: Mapping[str, Any]
+    terms: Terms
+    losses: Losses

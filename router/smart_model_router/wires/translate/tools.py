@@ -60,7 +60,7 @@ def chat_tools(tools: list[Any], losses: Losses) -> list[dict[str, Any]]:
     for tool, namespace in _flat(tools):
         kind, name = tool.get("type"), flat_name(namespace, text(tool.get("name")))
         if kind not in ("function", "custom") or not text(tool.get("name")):
-            losses.refuse("tools", f"a tool of type {kind!r} has no equal in Chat")
+            losses.refuse("tools", f"a tool of type {text(kind)!r} has no equal in Chat")
             continue
         if (namespace and not _NAME.fullmatch(name)) or name in taken:
             losses.refuse("tools", f"the name {name!r} is taken, or no name for a function")
@@ -81,7 +81,7 @@ def chat_choice(choice: object, losses: Losses) -> str | dict[str, Any] | None:
             _named(flat_name(namespace, text(tool.get("name")))) for tool, namespace in _flat(items(said.get("tools")))
         ]
         return {"type": "allowed_tools", "allowed_tools": {"mode": said.get("mode", "auto"), "tools": tools}}
-    losses.refuse("tool_choice", f"{said.get('type')!r} has no equal in Chat")
+    losses.refuse("tool_choice", f"{text(said.get('type'))!r} has no equal in Chat")
     return None
 
 
@@ -104,7 +104,7 @@ def _function(tool: Mapping[str, Any], kind: str, losses: Losses) -> dict[str, A
     said = text(tool.get("description"))
     if kind == "function":
         described = {"description": said} if said else {}
-        strict = {"strict": tool["strict"]} if isinstance(tool.get("strict"), bool) else {}
+        strict = {"strict": True} if tool.get("strict") is True else {}
         schema = mapping(tool.get("parameters")) or {"type": "object", "properties": {}}
         return {**described, "parameters": schema, **strict}
     grammar = mapping(tool.get("format"))

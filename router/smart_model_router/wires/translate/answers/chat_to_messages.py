@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from smart_model_router.wires.translate.losses import Losses
-    from smart_model_router.wires.translate.terms import Terms
+    from smart_model_router.wires.translate.terms import Context, Terms
 
 
-def answer(body: Mapping[str, Any], asked: Mapping[str, Any], terms: Terms, losses: Losses) -> dict[str, Any]:
+def answer(body: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """The Messages answer that says the same."""
     choice = mapping(next(iter(items(body.get("choices"))), None))
     message = mapping(choice.get("message"))
     blocks = [
-        *thinking(reasoning.text_of(message), items(message.get("reasoning_details")), terms),
+        *thinking(reasoning.text_of(message), items(message.get("reasoning_details")), context.terms),
         *_texts(message),
-        *(_tool_use(mapping(call), at, losses) for at, call in enumerate(items(message.get("tool_calls")))),
+        *(_tool_use(mapping(call), at, context.losses) for at, call in enumerate(items(message.get("tool_calls")))),
     ]
     return {
         "id": text(body.get("id")),

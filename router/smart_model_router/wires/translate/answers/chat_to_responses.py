@@ -12,8 +12,7 @@ from smart_model_router.wires.values import items, mapping, text
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from smart_model_router.wires.translate.losses import Losses
-    from smart_model_router.wires.translate.terms import Terms
+    from smart_model_router.wires.translate.terms import Context, Terms
 
 _ECHOED: dict[str, Any] = {
     "instructions": None,
@@ -33,16 +32,16 @@ _ECHOED: dict[str, Any] = {
 """What a Responses answer repeats of its request, with what it says when the request did not."""
 
 
-def answer(body: Mapping[str, Any], asked: Mapping[str, Any], terms: Terms, losses: Losses) -> dict[str, Any]:
+def answer(body: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """The Responses answer that says the same. It is kept nowhere: nobody can refer to it."""
     choice = mapping(next(iter(items(body.get("choices"))), None))
     message = mapping(choice.get("message"))
     made = response_id(body.get("id"))
-    tools = tools_by_flat_name(asked)
+    tools = tools_by_flat_name(context.asked)
     output: list[dict[str, Any]] = []
     thought, details = reasoning.text_of(message), items(message.get("reasoning_details"))
     if thought or details:
-        output.append(reasoning_item(f"rs_{made}", thought, details, terms))
+        output.append(reasoning_item(f"rs_{made}", thought, details, context.terms))
     parts = _parts(message)
     if parts:
         output.append(message_item(f"msg_{made}", parts))
@@ -51,7 +50,7 @@ def answer(body: Mapping[str, Any], asked: Mapping[str, Any], terms: Terms, loss
         found = text(call.get("id")) or f"call_{at}"
         output.append(call_item(found, text(function.get("name")), text(function.get("arguments")), tools))
     return {
-        **frame(made, text(body.get("model")), asked, terms),
+        **frame(made, text(body.get("model")), context.asked, context.terms),
         **ending(text(choice.get("finish_reason"))),
         "output": output,
         "usage": responses_usage_of_chat(body.get("usage")),

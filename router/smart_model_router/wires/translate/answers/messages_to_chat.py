@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from smart_model_router.wires.translate.losses import Losses
-    from smart_model_router.wires.translate.terms import Terms
+    from smart_model_router.wires.translate.terms import Context
 
 
-def answer(body: Mapping[str, Any], asked: Mapping[str, Any], terms: Terms, losses: Losses) -> dict[str, Any]:
+def answer(body: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """The Chat answer that says the same."""
-    message = _message(items(body.get("content")), losses)
+    message = _message(items(body.get("content")), context.losses)
     stop = text(body.get("stop_reason"))
     refusal = text(mapping(body.get("stop_details")).get("explanation"))
     if stop == "refusal" and refusal:
@@ -25,7 +25,7 @@ def answer(body: Mapping[str, Any], asked: Mapping[str, Any], terms: Terms, loss
     return {
         "id": text(body.get("id")),
         "object": "chat.completion",
-        "created": terms.created,
+        "created": context.terms.created,
         "model": text(body.get("model")),
         "choices": [
             {
@@ -67,7 +67,7 @@ def _message(blocks: list[Any], losses: Losses) -> dict[str, Any]:
         elif kind == "redacted_thinking":
             details.append(encrypted_detail(text(block.get("data")), len(details)))
         else:
-            losses.drop("content", f"a block of type {kind!r} is dropped from the answer"[:200])
+            losses.drop("content", f"a block of type {text(kind)!r} is dropped from the answer"[:200])
     out: dict[str, Any] = {"role": "assistant", "content": "".join(said) or None, "refusal": None}
     if "".join(thought):
         out["reasoning_content"] = "".join(thought)

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from smart_model_router.wires.translate.losses import Losses
-    from smart_model_router.wires.translate.terms import Terms
+    from smart_model_router.wires.translate.terms import Context
 
 
-def answer(body: Mapping[str, Any], asked: Mapping[str, Any], terms: Terms, losses: Losses) -> dict[str, Any]:
+def answer(body: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """The Chat answer that says the same."""
-    message = _message(items(body.get("output")), losses)
+    message = _message(items(body.get("output")), context.losses)
     choice = {
         "index": 0,
         "message": message,
@@ -27,7 +27,7 @@ def answer(body: Mapping[str, Any], asked: Mapping[str, Any], terms: Terms, loss
     return {
         "id": text(body.get("id")),
         "object": "chat.completion",
-        "created": terms.created,
+        "created": context.terms.created,
         "model": text(body.get("model")),
         "choices": [choice],
         "usage": chat_usage_of_responses(mapping(body.get("usage"))),
@@ -76,7 +76,7 @@ def _message(output: list[Any], losses: Losses) -> dict[str, Any]:
             detail = detail_of(item, len(details))
             details += [] if detail is None else [detail]
         else:
-            losses.drop("output", f"an item of type {kind!r} is dropped from the answer"[:200])
+            losses.drop("output", f"an item of type {text(kind)!r} is dropped from the answer"[:200])
     out: dict[str, Any] = {
         "role": "assistant",
         "content": "".join(said) or None,

@@ -112,7 +112,7 @@ def _conversation(messages: list[Mapping[str, Any]], losses: Losses) -> list[dic
         elif role in _HEAD_ROLES:
             out.append({"role": "system", "content": _content(message.get("content"), losses)})
         else:
-            losses.refuse("messages[].role", f"{role!r} is no role in Messages")
+            losses.refuse("messages[].role", f"{text(role)!r} is no role in Messages")
     return out
 
 
@@ -139,7 +139,7 @@ def _block(part: Mapping[str, Any], losses: Losses) -> dict[str, Any] | None:
         return media.image_block(image.get("url"), losses)
     if kind == "file":
         return media.document_block(mapping(part.get("file")), losses)
-    losses.refuse("messages[].content", f"a part of type {kind!r} has no equal in Messages")
+    losses.refuse("messages[].content", f"a part of type {text(kind)!r} has no equal in Messages")
     return None
 
 
@@ -212,7 +212,7 @@ def _tool(tool: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
     function = mapping(tool.get("function"))
     schema = function.get("parameters", {"type": "object", "properties": {}})
     if tool.get("type") != "function" or not text(function.get("name")) or not is_object(schema):
-        losses.refuse("tools", f"a tool of type {tool.get('type')!r} has no equal in Messages")
+        losses.refuse("tools", f"a tool of type {text(tool.get('type'))!r} has no equal in Messages")
     out: dict[str, Any] = {"name": text(function.get("name"))}
     if text(function.get("description")):
         out["description"] = function["description"]
@@ -240,7 +240,7 @@ def _format(said: dict[str, Any], out: dict[str, Any], losses: Losses) -> None:
         ]
         out["tool_choice"] = {"type": "tool", "name": JSON_TOOL}
     else:
-        losses.refuse("response_format", f"{kind!r} (with these tools) has no equal in Messages")
+        losses.refuse("response_format", f"{text(kind)!r} (with these tools) has no equal in Messages")
 
 
 def _effort(said: dict[str, Any], out: dict[str, Any], terms: Terms, losses: Losses) -> None:

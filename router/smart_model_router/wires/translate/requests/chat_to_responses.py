@@ -73,7 +73,7 @@ def _items(said: dict[str, Any], losses: Losses) -> list[dict[str, Any]]:
             output = _content(message.get("content"), losses)
             out.append({"type": "function_call_output", "call_id": call, "output": output})
         else:
-            losses.refuse("messages[].role", f"{role!r} is no role in Responses")
+            losses.refuse("messages[].role", f"{text(role)!r} is no role in Responses")
     return out
 
 
@@ -124,7 +124,7 @@ def _part(part: Mapping[str, Any], losses: Losses) -> dict[str, Any] | None:
     if kind == "file" and text(file.get("file_data")):
         named = {"filename": file["filename"]} if text(file.get("filename")) else {}
         return {"type": "input_file", "file_data": file["file_data"], **named}
-    losses.refuse("messages[].content", f"a part of type {kind!r} (of this source) has no equal in Responses")
+    losses.refuse("messages[].content", f"a part of type {text(kind)!r} (of this source) has no equal in Responses")
     return None
 
 
@@ -133,7 +133,7 @@ def _tools(said: dict[str, Any], out: dict[str, Any], losses: Losses) -> None:
     for tool in map(mapping, items(said.get("tools"))):
         function = mapping(tool.get("function"))
         if tool.get("type") != "function" or not text(function.get("name")):
-            losses.refuse("tools", f"a tool of type {tool.get('type')!r} has no equal in Responses")
+            losses.refuse("tools", f"a tool of type {text(tool.get('type'))!r} has no equal in Responses")
         # Responses is strict unless told otherwise, Chat is not.
         tools.append({"type": "function", **given(function), "strict": function.get("strict") is True})
     if not tools:
@@ -154,7 +154,7 @@ def _choice(choice: dict[str, Any], losses: Losses) -> dict[str, Any]:
         tools = [_named(mapping(tool)) for tool in items(allowed.get("tools"))]
         return {"type": "allowed_tools", "mode": allowed.get("mode", "auto"), "tools": tools}
     if choice.get("type") != "function":
-        losses.refuse("tool_choice", f"{choice.get('type')!r} has no equal in Responses")
+        losses.refuse("tool_choice", f"{text(choice.get('type'))!r} has no equal in Responses")
     return _named(choice)
 
 
@@ -171,7 +171,7 @@ def _text(said: dict[str, Any], out: dict[str, Any], losses: Losses) -> None:
     elif kind == "json_object":
         settings["format"] = {"type": "json_object"}
     elif kind != "text":
-        losses.refuse("response_format", f"{kind!r} has no equal in Responses")
+        losses.refuse("response_format", f"{text(kind)!r} has no equal in Responses")
     if said.get("verbosity") is not None:
         settings["verbosity"] = said["verbosity"]
     if settings:

@@ -79,7 +79,7 @@ def _conversation(said: dict[str, Any], terms: Terms, losses: Losses) -> list[di
         elif role == "system":
             out.append({"role": "system", "content": _content(content, losses)})
         else:
-            losses.refuse("messages[].role", f"{role!r} is no role in Chat")
+            losses.refuse("messages[].role", f"{text(role)!r} is no role in Chat")
     if messages and messages[-1].get("role") == "assistant":
         losses.drop("messages", "the answer may not go on where the last message ends, as it would in Messages")
     return out
@@ -126,7 +126,7 @@ def _part(block: Mapping[str, Any], losses: Losses) -> dict[str, Any] | None:
         return None if url is None else {"type": "image_url", "image_url": {"url": url}}
     if kind == "document":
         return media.chat_file(block, losses)
-    losses.refuse("messages[].content", f"a block of type {kind!r} has no equal in Chat")
+    losses.refuse("messages[].content", f"a block of type {text(kind)!r} has no equal in Chat")
     return None
 
 
@@ -164,7 +164,7 @@ def _answer(content: object, terms: Terms, losses: Losses) -> dict[str, Any]:
         elif kind == "redacted_thinking":
             thoughts.append(("", block.get("data")))
         else:
-            losses.refuse("messages[].content", f"a block of type {kind!r} has no equal in Chat")
+            losses.refuse("messages[].content", f"a block of type {text(kind)!r} has no equal in Chat")
     out: dict[str, Any] = {"role": "assistant", "content": "".join(said) or None}
     out.update(reasoning.unsealed_fields(thoughts, terms.family, losses))
     if calls:
@@ -196,7 +196,7 @@ def _tools(said: dict[str, Any], out: dict[str, Any], losses: Losses) -> None:
     elif kind in _CHOICES:
         out["tool_choice"] = _CHOICES[kind]
     elif choice:
-        losses.refuse("tool_choice", f"{kind!r} has no equal in Chat")
+        losses.refuse("tool_choice", f"{text(kind)!r} has no equal in Chat")
     if choice.get("disable_parallel_tool_use") is True:
         out["parallel_tool_calls"] = False
 
@@ -204,7 +204,7 @@ def _tools(said: dict[str, Any], out: dict[str, Any], losses: Losses) -> None:
 def _tool(tool: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
     schema = tool.get("input_schema")
     if tool.get("type") not in (None, "custom") or not text(tool.get("name")) or not is_object(schema):
-        losses.refuse("tools", f"a tool of type {tool.get('type')!r} has no equal in Chat")
+        losses.refuse("tools", f"a tool of type {text(tool.get('type'))!r} has no equal in Chat")
     losses.drop_keys(
         {f"tools[].{key}": value for key, value in tool.items()},
         [f"tools[].{key}" for key in ("type", "name", "description", "input_schema", "strict")],
@@ -224,7 +224,7 @@ def _format(said: dict[str, Any], out: dict[str, Any], losses: Losses) -> None:
     if not form:
         return
     if form.get("type") != "json_schema" or not is_object(form.get("schema")):
-        losses.refuse("output_config.format", f"{form.get('type')!r} has no equal in Chat")
+        losses.refuse("output_config.format", f"{text(form.get('type'))!r} has no equal in Chat")
     schema = {"name": FORMAT_NAME, "strict": True, "schema": form.get("schema")}
     out["response_format"] = {"type": "json_schema", "json_schema": schema}
 

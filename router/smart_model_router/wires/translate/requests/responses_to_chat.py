@@ -80,7 +80,7 @@ def _text(said: dict[str, Any], out: dict[str, Any], losses: Losses) -> None:
     elif kind == "json_object":
         out["response_format"] = {"type": "json_object"}
     elif kind != "text":
-        losses.refuse("text.format", f"{kind!r} has no equal in Chat")
+        losses.refuse("text.format", f"{text(kind)!r} has no equal in Chat")
 
 
 def _effort(said: dict[str, Any], out: dict[str, Any], terms: Terms, losses: Losses) -> None:
@@ -133,7 +133,7 @@ class _Turns:
             summary = "\n\n".join(text(mapping(part).get("text")) for part in items(item.get("summary")))
             self._thoughts.append((summary, item.get("encrypted_content")))
         else:
-            self._losses.refuse("input", f"an item of type {kind!r} has no equal in Chat")
+            self._losses.refuse("input", f"an item of type {text(kind)!r} has no equal in Chat")
 
     def say(self, role: str, content: str | list[dict[str, Any]]) -> None:
         """A message as it is."""
@@ -150,7 +150,7 @@ class _Turns:
     def _message(self, item: Mapping[str, Any]) -> None:
         role = _ROLES.get(text(item.get("role")))
         if role is None:
-            self._losses.refuse("input[].role", f"{item.get('role')!r} is no role in Chat")
+            self._losses.refuse("input[].role", f"{text(item.get('role'))!r} is no role in Chat")
             return
         content = _content(item.get("content"), self._losses)
         if role != "assistant":
@@ -226,5 +226,5 @@ def _part(part: Mapping[str, Any], losses: Losses) -> dict[str, Any] | None:
     if kind == "input_file" and text(part.get("file_data")):
         named = {"filename": part["filename"]} if text(part.get("filename")) else {}
         return {"type": "file", "file": {"file_data": part["file_data"], **named}}
-    losses.refuse("input[].content", f"a part of type {kind!r} (of this source) has no equal in Chat")
+    losses.refuse("input[].content", f"a part of type {text(kind)!r} (of this source) has no equal in Chat")
     return None

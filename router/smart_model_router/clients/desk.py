@@ -1,0 +1,102 @@
+"""A request of an SDK, answered by a router in this process: what the network and a server would have done."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from smart_model_router.clients.reports import remember
+from smart_model_router.edge import (
+    EVENT_STREAM,
+    EdgeStream,
+    HttpReply,
+    ProblemError,
+    answer_locally,
+    bug,
+    endpoint,
+    family_of,
+    open_stream,
+    problem_of,
+    read_ask,
+    rendered,
+    report_headers,
+    serve,
+)
+from smart_model_router.edge.local import public_names
+from smart_model_router.edge.problems import NOT_FOUND
+from smart_model_router.errors import DeadlineExceeded, SmartRouterError
+from smart_model_router.request import RouteReport
+from smart_model_router.router import SmartModelRouter
+
+log = logging.getLogger("smart_model_router.clients")
+_IDS = ("x-request-id", "request-id")
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What an SDK sends. Header names are lower-case; `read_timeout` is its patience between bytes, in seconds."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+    read_timeout: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A stream whose first content is there."""
+
+    headers: Mapping[str, str]
+    stream: EdgeStream
+    report: RouteReport
+
+
+class OutOfPatience(Exception):
+    """The SDK's own timeout came first; the cause says what the router was about."""
+
+
+async def answer(router: SmartModelRouter, sent: Sent) -> HttpReply | Opened:
+    """Have it answered. Every failure is a reply in the SDK's dialect, but for its own timeout: OutOfPatience."""
+    family = family_of(sent.path, sent.headers)
+    try:
+        reply = await _routed(router, sent)
+    except (SmartRouterError, ProblemError) as error:
+        reply = rendered(problem_of(error), family)
+    except OutOfPatience:
+        raise
+    except Exception as error:
+        log.exception("a request to %s met a bug", sent.path[:200])
+        reply = rendered(bug(error), family)
+    if isinstance(reply, Opened) or reply.report is None:
+        return reply
+    return HttpReply(reply.status, _named(reply.headers, reply.report), reply.body, reply.report)
+
+
+async def _routed(router: SmartModelRouter, sent: Sent) -> HttpReply | Opened:
+    dialect = endpoint(sent.path)
+    if dialect is None or sent.method != "POST":
+        names = public_names(router.config)
+        found = answer_locally(sent.method, sent.path, family_of(sent.path, sent.headers), sent.body, names)
+        if found is None:
+            raise ProblemError(NOT_FOUND, f"the router does not answer {sent.method} {sent.path[:200]}")
+        return found
+    ask = read_ask(dialect, sent.headers, sent.body)
+    if sent.read_timeout is not None and ("timeout" not in ask.options or ask.own_deadline):
+        ask.options["timeout"], ask.own_deadline = sent.read_timeout, True
+    try:
+        if not ask.stream:
+            return await serve(router, ask)
+        stream = await open_stream(router, ask)
+    except DeadlineExceeded as expired:
+        if ask.own_deadline:
+            raise OutOfPatience(expired.message) from expired
+        raise
+    headers = _named({**EVENT_STREAM, **report_headers(stream.report, stream=True)}, stream.report)
+    return Opened(headers, stream, stream.report)
+
+
+def _named(headers: Mapping[str, str], report: RouteReport) -> dict[str, str]:
+    """The headers with the id by which the report is found again."""
+    return {**headers, **dict.fromkeys(_IDS, remember(report))}

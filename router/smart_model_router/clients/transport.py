@@ -1,0 +1,127 @@
+"""An httpx transport with a router behind it: for our clients, and for frameworks that build their own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, ClassVar
+
+import httpx2
+
+from smart_model_router.clients.desk import Opened, OutOfPatience, Sent, answer
+from smart_model_router.clients.home import Home, home_of
+from smart_model_router.clients.reports import EXTENSION
+from smart_model_router.edge import EdgeStream, HttpReply
+from smart_model_router.errors import StreamInterrupted
+from smart_model_router.router import SmartModelRouter
+
+
+class Frames:
+    """The body of a streamed response; asks the router for the next frame when it is read."""
+
+    def __init__(self, http: Any, home: Home, stream: EdgeStream, request: Any, read_timeout: float | None) -> None:
+        self._http = http
+        self._home = home
+        self._stream = stream
+        self._request = request
+        self._read_timeout = read_timeout
+
+    def __iter__(self) -> Iterator[bytes]:
+        while (frames := self._home.run(self._next)) is not None:
+            yield frames
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while (frames := await self._home.reach(self._next)) is not None:
+            yield frames
+
+    def close(self) -> None:
+        """Stop; the provider's connection is closed soon."""
+        self._home.tell(self._stream.abandon)
+
+    async def aclose(self) -> None:
+        """Stop; the provider's connection is closed when this returns."""
+        await self._home.reach(self._stream.aclose)
+
+    def __del__(self) -> None:
+        self._home.tell(self._stream.abandon)
+
+    async def _next(self) -> bytes | None:
+        try:
+            async with asyncio.timeout(self._read_timeout):
+                return await self._stream.next_frame()
+        except StreamInterrupted as cut:
+            raise self._http.RemoteProtocolError(cut.message, request=self._request) from cut
+        except TimeoutError:
+            await self._stream.aclose()
+            message = f"nothing for {self._read_timeout} s"
+            raise self._http.ReadTimeout(message, request=self._request) from None
+
+
+class _Frames2(Frames, httpx2.SyncByteStream, httpx2.AsyncByteStream):
+    """The same, for httpx2 to recognise."""
+
+
+class Transport:
+    """What the transports of both httpx generations share. `owns`: closing it closes the router."""
+
+    http: ClassVar[Any]
+    frames: ClassVar[type[Frames]]
+
+    def __init__(self, router: SmartModelRouter, *, owns: bool = False) -> None:
+        self.router = router
+        self._home = home_of(router)
+        self._owns = owns
+
+    def handle_request(self, request: Any) -> Any:
+        """Answer an SDK's request; waits for it on this thread."""
+        sent = _sent(request, request.read())
+        try:
+            return self._response(request, sent, self._home.run(lambda: answer(self.router, sent)))
+        except OutOfPatience as late:
+            raise self.http.ReadTimeout(str(late), request=request) from late
+
+    async def handle_async_request(self, request: Any) -> Any:
+        """Answer an SDK's request."""
+        sent = _sent(request, await request.aread())
+        try:
+            return self._response(request, sent, await self._home.reach(lambda: answer(self.router, sent)))
+        except OutOfPatience as late:
+            raise self.http.ReadTimeout(str(late), request=request) from late
+
+    def close(self) -> None:
+        """Close the router if it is this transport's own."""
+        if self._owns:
+            self._home.run(self.router.aclose)
+
+    async def aclose(self) -> None:
+        """Close the router if it is this transport's own."""
+        if self._owns:
+            await self._home.reach(self.router.aclose)
+
+    def _response(self, request: Any, sent: Sent, got: HttpReply | Opened) -> Any:
+        extensions: dict[str, Any] = {"http_version": b"HTTP/1.1"}
+        if got.report is not None:
+            extensions[EXTENSION] = got.report
+        headers = dict(got.headers)
+        if isinstance(got, HttpReply):
+            return self.http.Response(
+                got.status, headers=headers, content=got.body, extensions=extensions, request=request
+            )
+        body = self.frames(self.http, self._home, got.stream, request, sent.read_timeout)
+        return self.http.Response(200, headers=headers, stream=body, extensions=extensions, request=request)
+
+
+class RouterTransport(Transport, httpx2.BaseTransport, httpx2.AsyncBaseTransport):
+    """A router as an httpx2 transport, for `httpx2.Client` and `httpx2.AsyncClient` alike.
+
+    The host of a request does not matter, its path does: `/v1/chat/completions` and the others of the gateway.
+    """
+
+    http: ClassVar[Any] = httpx2
+    frames: ClassVar[type[Frames]] = _Frames2
+
+
+def _sent(request: Any, body: bytes) -> Sent:
+    timeout = request.extensions.get("timeout") or {}
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    return Sent(request.method, request.url.path, headers, body, timeout.get("read"))

@@ -1,0 +1,37 @@
+"""The edge: HTTP in a dialect on one side, the router on the other. Shared by the gateway and the drop-in clients.
+
+asking.py reads a request, serving.py has it answered, streaming.py turns a stream into frames, problems.py says what
+went wrong in the client's own words, local.py answers what needs no provider.
+"""
+
+from __future__ import annotations
+
+from smart_model_router.edge.asking import Ask, endpoint, read_ask
+from smart_model_router.edge.headers import EVENT_STREAM, report_headers
+from smart_model_router.edge.http import Family, HttpReply, family_of
+from smart_model_router.edge.local import answer_locally
+from smart_model_router.edge.problems import Problem, ProblemError, bug, problem_of, rendered
+from smart_model_router.edge.serving import open_stream, serve
+from smart_model_router.edge.streaming import PINGS, EdgeStream, error_frame
+
+__all__ = [
+    "EVENT_STREAM",
+    "PINGS",
+    "Ask",
+    "EdgeStream",
+    "Family",
+    "HttpReply",
+    "Problem",
+    "ProblemError",
+    "answer_locally",
+    "bug",
+    "endpoint",
+    "error_frame",
+    "family_of",
+    "open_stream",
+    "problem_of",
+    "read_ask",
+    "rendered",
+    "report_headers",
+    "serve",
+]

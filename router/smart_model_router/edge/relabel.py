@@ -1,0 +1,69 @@
+"""The name of the model in an answer: the one that was asked for stands where the provider wrote its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from smart_model_router.edge.http import encoded
+from smart_model_router.request import Dialect
+
+_KEY = b'"model"'
+_INSIDE: Mapping[Dialect, str] = MappingProxyType({"messages": "message", "responses": "response"})
+"""Where an event holds the answer's head, `model` with it; elsewhere it is at the top."""
+
+
+class Relabel:
+    """Rewrites `model` in the answers to one request; bytes that need no rewriting stay as they came."""
+
+    __slots__ = ("_asked", "_needle", "_new", "_of")
+
+    def __init__(self, asked: str) -> None:
+        self._asked = asked
+        self._new = _KEY + b":" + json.dumps(asked).encode()
+        self._of: str | None = None
+        self._needle = b""
+
+    def whole(self, raw: bytes, body: Mapping[str, Any]) -> bytes:
+        """A whole answer, or the JSON of one event."""
+        found = body.get("model")
+        if found == self._asked or not isinstance(found, str):
+            return raw
+        quick = self._quick(raw, found)
+        return quick if quick is not None else encoded({**body, "model": self._asked})
+
+    def frame(self, dialect: Dialect, raw: bytes, data: Mapping[str, Any]) -> bytes:
+        """One server-sent event."""
+        inside = _INSIDE.get(dialect)
+        holder = data if inside is None else data.get(inside)
+        if not isinstance(holder, Mapping):
+            return raw
+        found = holder.get("model")
+        if found == self._asked or not isinstance(found, str):
+            return raw
+        quick = self._quick(raw, found)
+        if quick is not None:
+            return quick
+        renamed = {**holder, "model": self._asked}
+        return frame(dialect, renamed if inside is None else {**data, inside: renamed})
+
+    def _quick(self, raw: bytes, found: str) -> bytes | None:
+        """The bytes with one name replaced by another, where there is exactly one place that could be meant.
+
+        Inside a JSON string every quote is escaped: the key with bare quotes is never part of a text.
+        """
+        if found != self._of:
+            self._of = found
+            self._needle = _KEY + b":" + json.dumps(found).encode()
+        if raw.count(_KEY) != 1:
+            return None
+        at = raw.find(self._needle)
+        return None if at < 0 else raw[:at] + self._new + raw[at + len(self._needle) :]
+
+
+def frame(dialect: Dialect, data: Mapping[str, Any]) -> bytes:
+    """A server-sent event with this data, as the dialect writes it: all but Chat name their events."""
+    head = f"event: {data.get('type')}\n".encode() if dialect in _INSIDE else b""
+    return head + b"data: " + encoded(data) + b"\n\n"

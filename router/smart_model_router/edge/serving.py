@@ -1,0 +1,89 @@
+"""A question answered: the router is called in the dialect, and what it says becomes HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+from smart_model_router.edge.asking import Ask
+from smart_model_router.edge.headers import report_headers
+from smart_model_router.edge.http import JSON_TYPE, HttpReply
+from smart_model_router.edge.relabel import Relabel
+from smart_model_router.edge.streaming import EdgeStream
+from smart_model_router.errors import DeadlineExceeded, InvalidRequest, RouterUnavailable
+from smart_model_router.request import Dialect, RequestOptions
+from smart_model_router.router import RouterReply, SmartModelRouter
+from smart_model_router.runtime.streaming import RouterStream
+
+T = TypeVar("T")
+
+
+async def serve(router: SmartModelRouter, ask: Ask, *, real_model: bool = False) -> HttpReply:
+    """The whole answer. Raises SmartRouterError."""
+    send = _WHOLE[ask.dialect]
+
+    async def once(options: RequestOptions) -> RouterReply:
+        return await send(router, ask.body, **options)
+
+    reply = await _through_models(ask, once)
+    body = reply.raw if real_model else Relabel(ask.models[0]).whole(reply.raw, reply.body)
+    return HttpReply(200, {**JSON_TYPE, **report_headers(reply.report, stream=False)}, body, reply.report)
+
+
+async def open_stream(router: SmartModelRouter, ask: Ask, *, real_model: bool = False) -> EdgeStream:
+    """A stream whose first content is there. Raises SmartRouterError."""
+    open_one = _STREAMS[ask.dialect]
+
+    async def once(options: RequestOptions) -> EdgeStream:
+        stream = EdgeStream(open_one(router, ask.body, **options), ask, real_model=real_model)
+        await stream.start()
+        return stream
+
+    return await _through_models(ask, once)
+
+
+async def _through_models(ask: Ask, once: Callable[[RequestOptions], Awaitable[T]]) -> T:
+    """Ask under each name in turn while nobody of the one before can serve, within one deadline."""
+    loop = asyncio.get_running_loop()
+    started, timeout = loop.time(), ask.options.get("timeout")
+    first: RouterUnavailable | None = None
+    for name in ask.models[:-1]:
+        ask.body = _named(ask, name)
+        try:
+            return await once(_rest_of(ask.options, timeout, loop.time() - started))
+        except DeadlineExceeded:
+            raise
+        except RouterUnavailable as unavailable:
+            first = first or unavailable
+        except InvalidRequest:
+            if first is None:
+                raise
+    ask.body = _named(ask, ask.models[-1]) if ask.models else ask.body  # without a name the router says what is wrong
+    try:
+        return await once(_rest_of(ask.options, timeout, loop.time() - started))
+    except (RouterUnavailable, InvalidRequest):
+        if first is not None:  # what became of the name that was asked for says more than of a stand-in's
+            raise first from None
+        raise
+
+
+def _rest_of(options: RequestOptions, timeout: float | None, spent: float) -> RequestOptions:
+    return options if timeout is None else {**options, "timeout": max(0.001, timeout - spent)}
+
+
+def _named(ask: Ask, name: str) -> dict[str, Any]:
+    return ask.body if ask.body.get("model") == name else {**ask.body, "model": name}
+
+
+_WHOLE: Mapping[Dialect, Callable[..., Awaitable[RouterReply]]] = {
+    "chat": SmartModelRouter.chat,
+    "messages": SmartModelRouter.messages,
+    "responses": SmartModelRouter.responses,
+    "embeddings": SmartModelRouter.embeddings,
+}
+_STREAMS: Mapping[Dialect, Callable[..., RouterStream]] = {
+    "chat": SmartModelRouter.stream_chat,
+    "messages": SmartModelRouter.stream_messages,
+    "responses": SmartModelRouter.stream_responses,
+}

@@ -1,0 +1,148 @@
+"""A router's stream as the frames a client gets: events as they came, our name of the model, never a silent end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from smart_model_router.edge.asking import Ask
+from smart_model_router.edge.problems import Problem, error_body, problem_of
+from smart_model_router.edge.relabel import Relabel, frame
+from smart_model_router.errors import StreamInterrupted
+from smart_model_router.outcome import EventKind, StreamEvent
+from smart_model_router.request import Dialect, RouteReport
+from smart_model_router.runtime.streaming import RouterStream
+
+PINGS: Mapping[Dialect, bytes] = MappingProxyType(
+    {
+        "chat": b": ping\n\n",
+        "messages": b'event: ping\ndata: {"type": "ping"}\n\n',
+        "responses": b": ping\n\n",
+    }
+)
+"""What keeps a silent connection alive without meaning anything."""
+
+_TERMINATORS: Mapping[Dialect, bytes] = MappingProxyType(
+    {"chat": b"data: [DONE]\n\n", "messages": b'event: message_stop\ndata: {"type":"message_stop"}\n\n'}
+)
+
+
+def error_frame(problem: Problem, dialect: Dialect) -> bytes | None:
+    """The event that tells of a problem once the head is sent; None: the stream is to be cut instead.
+
+    Clients of Responses ask again after a cut, and take `response.failed` for the last word.
+    """
+    if dialect == "responses":
+        return None
+    return frame(dialect, error_body(problem, "anthropic" if dialect == "messages" else "openai"))
+
+
+class EdgeStream:
+    """The frames of one stream. `start` waits for the first content; `next_frame` gives bytes until None.
+
+    The last frames (usage, terminator) are held until the stream is known to be complete and its cost is known.
+    """
+
+    def __init__(self, stream: RouterStream, ask: Ask, *, real_model: bool = False) -> None:
+        self._stream = stream
+        self._dialect = ask.dialect
+        self._relabel = None if real_model else Relabel(ask.models[0])
+        options = ask.body.get("stream_options")
+        self._usage_wanted = isinstance(options, Mapping) and options.get("include_usage") is True
+        self._first: StreamEvent | None = None
+        self._tail: list[StreamEvent] = []
+        self._ended = False
+
+    @property
+    def dialect(self) -> Dialect:
+        """The client's dialect."""
+        return self._dialect
+
+    @property
+    def report(self) -> RouteReport:
+        """What happened so far."""
+        return self._stream.report
+
+    async def start(self) -> None:
+        """Wait until somebody has begun to answer. Raises SmartRouterError when nobody can."""
+        self._first = await self._stream.next_event()
+
+    async def next_frame(self) -> bytes | None:
+        """The next bytes for the client, None after the last.
+
+        A failure after content is told in a last frame, or, where the dialect has none, raised: StreamInterrupted.
+        """
+        while not self._ended:
+            event, self._first = self._first, None
+            try:
+                if event is None:
+                    event = await self._stream.next_event()
+            except StopAsyncIteration:
+                self._ended = True
+                return self._ending()
+            except StreamInterrupted as cut:
+                self._ended = True
+                told = error_frame(problem_of(cut), self._dialect)
+                if told is None:
+                    raise
+                return self._flushed() + told
+            ready = self._take(event)
+            if ready:
+                return ready
+        return None
+
+    async def aclose(self) -> None:
+        """Stop: the provider's connection is closed when this returns."""
+        await self._stream.aclose()
+
+    def abandon(self) -> None:
+        """Stop at once, without waiting for the connection to close."""
+        self._stream.abandon()
+
+    def _take(self, event: StreamEvent) -> bytes:
+        if event.kind is EventKind.END or (event.usage is not None and event.kind is not EventKind.CONTENT):
+            if self._is_head(event):
+                return self._written(event)
+            self._tail.append(event)
+            return b""
+        if self._tail and event.kind is not EventKind.PING:
+            return self._flushed() + self._written(event)
+        return self._written(event)
+
+    def _is_head(self, event: StreamEvent) -> bool:
+        """Messages counts the prompt in its very first event."""
+        return event.data is not None and event.data.get("type") == "message_start"
+
+    def _written(self, event: StreamEvent) -> bytes:
+        raw = event.raw
+        if not raw.endswith((b"\n\n", b"\r\n\r\n", b"\r\r")):
+            raw = raw.rstrip(b"\r\n") + b"\n\n"  # the last event of a stream that ended without its blank line
+        if event.data is None or self._relabel is None:
+            return raw
+        return self._relabel.frame(self._dialect, raw, event.data)
+
+    def _flushed(self) -> bytes:
+        held, self._tail = self._tail, []
+        return b"".join(self._written(event) for event in held if not self._is_only_ours(event))
+
+    def _ending(self) -> bytes:
+        cost = self.report.cost_usd
+        if cost is not None:
+            self._tail = [self._priced(event, cost) for event in self._tail]
+        closed = any(event.kind is EventKind.END for event in self._tail)
+        return self._flushed() + (b"" if closed else _TERMINATORS.get(self._dialect, b""))
+
+    def _priced(self, event: StreamEvent, cost: float) -> StreamEvent:
+        """The event with what it cost beside its token counts: a stream's head could not know."""
+        usage = event.data.get("usage") if event.data is not None else None
+        if event.data is None or not isinstance(usage, Mapping) or self._is_only_ours(event):
+            return event
+        data: dict[str, Any] = {**event.data, "usage": {**usage, "cost_usd": cost}}
+        return StreamEvent(event.kind, frame(self._dialect, data), data, event.finish, event.usage)
+
+    def _is_only_ours(self, event: StreamEvent) -> bool:
+        """The usage chunk that only the router asked for."""
+        if self._dialect != "chat" or self._usage_wanted or event.usage is None or event.data is None:
+            return False
+        return not event.data.get("choices")

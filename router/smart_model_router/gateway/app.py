@@ -1,0 +1,102 @@
+"""The gateway as an ASGI application: its routes, and the house they lead to."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from smart_model_router.config import RouterConfig
+from smart_model_router.edge import ProblemError, family_of, problem_of, rendered
+from smart_model_router.edge.asking import ENDPOINTS
+from smart_model_router.edge.problems import NOT_ALLOWED
+from smart_model_router.errors import ConfigurationError
+from smart_model_router.gateway.exchange import Asking, Endpoint, Walk, local, missing
+from smart_model_router.gateway.health import health, liveness, readiness
+from smart_model_router.gateway.house import House
+from smart_model_router.router import SmartModelRouter
+
+log = logging.getLogger("smart_model_router.gateway")
+Load = Callable[[], RouterConfig]
+
+
+class Gateway:
+    """An ASGI application over a configuration. `load` is asked for it at the start and at every `reload`.
+
+    The router is made when the application starts and closed when it stops. Raises ConfigurationError at once for a
+    configuration that cannot be; `make` makes a router of one.
+    """
+
+    def __init__(
+        self, load: Load, make: Callable[[RouterConfig], SmartModelRouter] = SmartModelRouter.from_config
+    ) -> None:
+        self._load = load
+        self._make = make
+        config = load()
+        self._house = House(config, make(config))
+        self._app = Starlette(routes=self._routes(), lifespan=self._lifespan, exception_handlers={405: _not_allowed})
+        self._app.router.default = Endpoint(self, missing)
+        self._app.router.redirect_slashes = False
+
+    @property
+    def house(self) -> House:
+        """The house that new requests enter."""
+        return self._house
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """ASGI."""
+        await self._app(scope, receive, send)
+
+    async def reload(self) -> bool:
+        """Read the configuration again; requests under way end in the old one. False, and a log line, for a bad one."""
+        try:
+            config = self._load()
+            house = House(config, self._make(config))
+        except ConfigurationError as error:
+            log.error("the new configuration is refused, the old one stays: %s", error.message)
+            return False
+        old, self._house = self._house, house
+        log.info("the new configuration is in use")
+        await old.retire()
+        return True
+
+    def _routes(self) -> list[Route]:
+        def route(path: str, walk: Walk, *methods: str) -> Route:
+            return Route(path, Endpoint(self, walk), methods=methods)
+
+        asked = [route(path, Asking(dialect), "POST") for path, dialect in ENDPOINTS.items()]
+        return [
+            *asked,
+            route("/v1/messages/count_tokens", local, "POST"),
+            route("/v1/models", local, "GET"),
+            route("/v1/models/{name:path}", local, "GET"),
+            route("/health/liveness", liveness, "GET"),
+            route("/health/readiness", readiness, "GET"),
+            route("/health", health, "GET"),
+            route("/", liveness, "GET"),
+        ]
+
+    @contextlib.asynccontextmanager
+    async def _lifespan(self, app: Any) -> AsyncIterator[None]:
+        del app
+        try:
+            yield
+        finally:
+            await self._house.retire()
+
+
+async def _not_allowed(request: Request, error: Exception) -> Response:
+    """405 in the manners of the path."""
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    told = ProblemError(NOT_ALLOWED, f"{request.method[:20]} is not what {request.url.path[:200]} is for")
+    reply = rendered(problem_of(told), family_of(request.url.path, headers))
+    allow = (error.headers or {}) if isinstance(error, HTTPException) else {}
+    return Response(reply.body, reply.status, {**reply.headers, **allow})

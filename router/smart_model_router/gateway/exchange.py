@@ -1,0 +1,181 @@
+"""One request to the gateway, top to bottom: who asks, what, may it, and the answer, whole or as a stream."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from starlette.types import Receive, Scope, Send
+
+from smart_model_router.edge import (
+    Ask,
+    HttpReply,
+    ProblemError,
+    answer_locally,
+    bug,
+    family_of,
+    open_stream,
+    problem_of,
+    read_ask,
+    report_headers,
+    serve,
+)
+from smart_model_router.edge.local import COUNT_TOKENS, public_names
+from smart_model_router.edge.problems import NOT_FOUND
+from smart_model_router.errors import SmartRouterError
+from smart_model_router.gateway.house import House
+from smart_model_router.gateway.receiving import ClientLeft, Departure, headers_of, read_body
+from smart_model_router.gateway.responding import Keepalive, Responder
+from smart_model_router.request import Dialect, RouteReport
+
+log = logging.getLogger("smart_model_router.gateway")
+_BYTES_PER_TOKEN = 4
+
+
+class Houses(Protocol):
+    """Where the present configuration is found."""
+
+    @property
+    def house(self) -> House:
+        """The house that new requests enter."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A request whose head is read. Header names are lower-case."""
+
+    house: House
+    scope: Scope
+    receive: Receive
+    responder: Responder
+    headers: dict[str, str]
+
+    @property
+    def path(self) -> str:
+        """The path, without the query."""
+        path: str = self.scope["path"]
+        return path
+
+    async def body(self) -> bytes:
+        """The whole body. Raises ProblemError and ClientLeft."""
+        config = self.house.config.gateway
+        return await read_body(self.receive, self.headers, limit=config.body_bytes, timeout=config.body_timeout)
+
+    async def reply(self, reply: HttpReply) -> None:
+        """Answer; a HEAD gets no body."""
+        await self.responder.reply(HttpReply(reply.status, reply.headers) if self.scope["method"] == "HEAD" else reply)
+
+
+Walk = Callable[[Arrival], Awaitable[None]]
+
+
+class Endpoint:
+    """An ASGI application that runs a walk: every end of it is an answer in the client's dialect, or silence."""
+
+    def __init__(self, houses: Houses, walk: Walk) -> None:
+        self._houses = houses
+        self._walk = walk
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        house = self._houses.house
+        house.enter()
+        responder = Responder(send, family_of(scope["path"], {}))
+        try:
+            headers = headers_of(scope, house.config.gateway.head_bytes)
+            responder = Responder(send, family_of(scope["path"], headers))
+            await self._walk(Arrival(house, scope, receive, responder, headers))
+        except ClientLeft:
+            pass
+        except (SmartRouterError, ProblemError) as error:
+            await responder.problem(problem_of(error))
+        except Exception as error:  # the last line of defence: the log gets the trace, the client a sentence
+            log.exception("a request to %s met a bug", scope["path"][:200])
+            await responder.problem(bug(error))
+        finally:
+            await house.leave()
+
+
+class Asking:
+    """The walk of a dialect's endpoint."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect: Dialect = dialect
+
+    async def __call__(self, arrival: Arrival) -> None:
+        """Read, admit, answer, settle."""
+        house, clock = arrival.house, asyncio.get_running_loop().time
+        guest = house.ring.guest(arrival.headers)
+        body = await arrival.body()
+        ask = read_ask(self._dialect, arrival.headers, body)
+        visit = guest.admit(ask, len(body) // _BYTES_PER_TOKEN, clock())
+        departure = Departure(arrival.receive)
+        bill = _Bill()
+        try:
+            if ask.stream:
+                await _stream(arrival, ask, bill)
+            else:
+                reply = await serve(house.router, ask, real_model=house.config.gateway.real_model)
+                bill.report = reply.report
+                departure.close()
+                await arrival.reply(reply)
+        except asyncio.CancelledError:
+            if departure.left:
+                raise ClientLeft from None
+            raise
+        finally:
+            departure.close()
+            visit.settle(bill.report, clock())
+
+
+async def local(arrival: Arrival) -> None:
+    """The walk of everything that needs no provider: models, count_tokens."""
+    config, path = arrival.house.config, arrival.path
+    guest = arrival.house.ring.guest(arrival.headers)
+    body = await arrival.body() if path.rstrip("/") == COUNT_TOKENS else b""
+    names = tuple(name for name in public_names(config) if guest.may_use(name))
+    found = answer_locally(arrival.scope["method"], path, family_of(path, arrival.headers), body, names)
+    if found is None:
+        raise not_found(arrival)
+    await arrival.reply(found)
+
+
+async def missing(arrival: Arrival) -> None:
+    """The walk of a path that nobody has."""
+    raise not_found(arrival)
+
+
+def not_found(arrival: Arrival) -> ProblemError:
+    """What is said of a path that nobody has."""
+    return ProblemError(NOT_FOUND, f"there is no {arrival.scope['method'][:20]} {arrival.path[:200]}")
+
+
+class _Bill:
+    """What a visit is settled with: known at the end, needed on every way out."""
+
+    __slots__ = ("report",)
+
+    def __init__(self) -> None:
+        self.report: RouteReport | None = None
+
+
+async def _stream(arrival: Arrival, ask: Ask, bill: _Bill) -> None:
+    house, responder = arrival.house, arrival.responder
+    config = house.config.gateway
+    keepalive = Keepalive(responder, ask.dialect, hold=config.hold_head, ping=config.ping)
+    try:
+        stream = await open_stream(house.router, ask, real_model=config.real_model)
+        bill.report = stream.report
+        try:
+            await responder.head(ask.dialect, report_headers(stream.report, stream=True))
+            while (frames := await stream.next_frame()) is not None:
+                await responder.frame(frames)
+        finally:
+            await stream.aclose()
+    finally:
+        await keepalive.close()
+    await responder.end()

@@ -1,0 +1,34 @@
+"""One configuration at work: a router and a key ring. A reload makes a new one; the old one closes when it is empty."""
+
+from __future__ import annotations
+
+from smart_model_router.config import RouterConfig
+from smart_model_router.gateway.keys import KeyRing
+from smart_model_router.router import SmartModelRouter
+
+
+class House:
+    """A router with its keys, and how many requests are inside."""
+
+    def __init__(self, config: RouterConfig, router: SmartModelRouter) -> None:
+        self.config = config
+        self.router = router
+        self.ring = KeyRing(config.gateway.keys)
+        self.in_flight = 0
+        self._retired = False
+
+    def enter(self) -> None:
+        """A request begins."""
+        self.in_flight += 1
+
+    async def leave(self) -> None:
+        """A request ended, however it did; the last one out of a retired house closes it."""
+        self.in_flight -= 1
+        if self._retired and self.in_flight == 0:
+            await self.router.aclose()
+
+    async def retire(self) -> None:
+        """Nobody new will come: close as soon as nobody is inside."""
+        self._retired = True
+        if self.in_flight == 0:
+            await self.router.aclose()

@@ -1,0 +1,144 @@
+"""Virtual keys: who a client is, what it may ask for, and how much."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from smart_model_router.config import GatewayKeyConfig
+from smart_model_router.core.bucket import TokenBucket
+from smart_model_router.core.options import DAY
+from smart_model_router.edge import Ask, ProblemError
+from smart_model_router.edge.problems import FORBIDDEN, LIMITED, UNAUTHORIZED
+from smart_model_router.request import CRITICALITIES, Criticality, RouteReport
+
+_MINUTE = 60.0
+
+
+class Guest:
+    """One virtual key with what it has used of its limits. Instants are monotonic seconds; not thread-safe."""
+
+    def __init__(self, name: str, config: GatewayKeyConfig) -> None:
+        self.name = name
+        self._config = config
+        self._requests = _bucket(config.rpm, _MINUTE)
+        self._tokens = _bucket(config.tpm, _MINUTE)
+        self._usd = _bucket(config.usd_per_day, DAY)
+
+    def may_use(self, model: str) -> bool:
+        """Whether the key is for this public name."""
+        patterns = self._config.models
+        return not patterns or any(fnmatchcase(model, pattern) for pattern in patterns)
+
+    def admit(self, ask: Ask, tokens: int, now: float) -> Visit:
+        """Let a question of about so many tokens in. Raises ProblemError: 403, or 429 with the time to wait."""
+        for model in ask.models:
+            if not self.may_use(model):
+                raise ProblemError(FORBIDDEN, f"model: the key {self.name!r} may not use {model[:100]!r}")
+        ask.options["criticality"] = _least(ask.options.get("criticality"), self._config.criticality)
+        if self._tokens is not None:
+            tokens = min(tokens, int(self._tokens.capacity))
+        self._wait_for(self._usd, 0.0, now, "USD a day")
+        self._wait_for(self._requests, 1, now, "requests a minute")
+        self._wait_for(self._tokens, tokens, now, "tokens a minute")
+        for bucket, amount in ((self._requests, 1), (self._tokens, tokens)):
+            if bucket is not None:
+                bucket.take(amount, now)
+        return Visit(self._tokens, self._usd, tokens)
+
+    def _wait_for(self, bucket: TokenBucket | None, amount: float, now: float, what: str) -> None:
+        due = now if bucket is None else bucket.due_at(amount, now)
+        if due > now:
+            raise ProblemError(LIMITED, f"the key {self.name!r} has used up its {what}", retry_after=due - now)
+
+
+class Visit:
+    """One admitted question of a guest, to be settled when it is answered."""
+
+    __slots__ = ("_reserved", "_tokens", "_usd")
+
+    def __init__(self, tokens: TokenBucket | None, usd: TokenBucket | None, reserved: int) -> None:
+        self._tokens = tokens
+        self._usd = usd
+        self._reserved = reserved
+
+    def settle(self, report: RouteReport | None, now: float) -> None:
+        """Charge what was really used; nothing when nobody answered."""
+        usage = None if report is None else report.usage
+        if self._tokens is not None:
+            self._tokens.give_back(self._reserved - (0 if usage is None else usage.total_tokens), now)
+        if self._usd is not None and report is not None and report.cost_usd is not None:
+            self._usd.take(report.cost_usd, now)
+
+
+class KeyRing:
+    """The guests of a gateway by the hashes of their keys; without any, everyone on this machine is the same guest."""
+
+    def __init__(self, keys: Mapping[str, GatewayKeyConfig]) -> None:
+        self._guests = [(_digest_of(key), Guest(name, key)) for name, key in keys.items()]
+        self._anyone = Guest("anyone", GatewayKeyConfig())
+
+    @property
+    def open(self) -> bool:
+        """Whether no key is asked for."""
+        return not self._guests
+
+    def guest(self, headers: Mapping[str, str]) -> Guest:
+        """Who is asking. Raises ProblemError: 401 without a known key, 403 for a web page from elsewhere."""
+        if not self._guests:
+            _check_origin(headers.get("origin"))
+            return self._anyone
+        shown = hashlib.sha256(_shown(headers).encode("utf-8", "surrogateescape")).digest()
+        found: Guest | None = None
+        for digest, guest in self._guests:  # all of them, always: how long it takes tells nothing
+            if hmac.compare_digest(digest, shown):
+                found = guest
+        if found is None:
+            raise ProblemError(UNAUTHORIZED, "a key of this gateway is needed (Authorization: Bearer, or x-api-key)")
+        return found
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address can be reached from this machine alone."""
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def _shown(headers: Mapping[str, str]) -> str:
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer" and token.strip():
+        return token.strip()
+    return headers.get("x-api-key") or headers.get("api-key") or ""
+
+
+def _check_origin(origin: str | None) -> None:
+    """Without keys every page a browser shows could spend the owner's money: only pages of this machine may ask."""
+    if origin is None:
+        return
+    try:
+        host = urlsplit(origin).hostname or ""
+    except ValueError:
+        host = ""
+    if not is_loopback(host):
+        raise ProblemError(FORBIDDEN, "a web page from elsewhere may not use a gateway without keys")
+
+
+def _digest_of(config: GatewayKeyConfig) -> bytes:
+    if config.sha256 is not None:
+        return bytes.fromhex(config.sha256)
+    return hashlib.sha256(config.key.reveal().encode() if config.key is not None else b"").digest()
+
+
+def _bucket(most: float | None, seconds: float) -> TokenBucket | None:
+    return None if most is None else TokenBucket(most, most / seconds)
+
+
+def _least(asked: Criticality | None, most: Criticality) -> Criticality:
+    """What was asked for, but no more than the key has."""
+    return most if asked is None else max(asked, most, key=CRITICALITIES.index)

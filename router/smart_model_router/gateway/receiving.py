@@ -1,0 +1,75 @@
+"""What comes in over ASGI: headers, a bounded body, and the news that the client has left."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.types import Receive, Scope
+
+from smart_model_router.edge import ProblemError
+from smart_model_router.edge.problems import HEAD_TOO_LARGE, SLOW_BODY, TOO_LARGE
+
+
+class ClientLeft(Exception):
+    """The client hung up before it had said everything: there is nobody to answer."""
+
+
+def headers_of(scope: Scope, limit: int) -> dict[str, str]:
+    """The headers by lower-case name; of a repeated one the last counts. Raises ProblemError (431)."""
+    raw: list[tuple[bytes, bytes]] = scope["headers"]
+    if sum(len(name) + len(value) + 4 for name, value in raw) > limit:
+        raise ProblemError(HEAD_TOO_LARGE, f"the headers have more than {limit} bytes")
+    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in raw}
+
+
+async def read_body(receive: Receive, headers: Mapping[str, str], *, limit: int, timeout: float) -> bytes:
+    """The whole body. Raises ProblemError: 413 above `limit` bytes, 408 after `timeout` seconds; ClientLeft."""
+    declared = headers.get("content-length", "")
+    if declared.isascii() and declared.isdigit() and int(declared[:20]) > limit:
+        raise ProblemError(TOO_LARGE, f"the body has more than {limit} bytes")
+    try:
+        async with asyncio.timeout(timeout):
+            return await _read(receive, limit)
+    except TimeoutError:
+        raise ProblemError(SLOW_BODY, f"the body did not arrive within {timeout:g} s") from None
+
+
+async def _read(receive: Receive, limit: int) -> bytes:
+    pieces: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientLeft
+        piece: bytes = message.get("body", b"")
+        size += len(piece)
+        if size > limit:
+            raise ProblemError(TOO_LARGE, f"the body has more than {limit} bytes")
+        if not message.get("more_body", False):
+            return piece if not pieces else b"".join([*pieces, piece])
+        pieces.append(piece)
+
+
+class Departure:
+    """Cancels the task it was made in as soon as the client hangs up; `left` tells that apart from other causes."""
+
+    __slots__ = ("_task", "_watch", "left")
+
+    def __init__(self, receive: Receive) -> None:
+        self.left = False
+        self._task: asyncio.Task[Any] | None = asyncio.current_task()
+        self._watch = asyncio.get_running_loop().create_task(self._wait(receive))
+
+    def close(self) -> None:
+        """Watch no longer."""
+        self._task = None
+        self._watch.cancel()
+
+    async def _wait(self, receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        if self._task is not None:
+            self.left = True
+            self._task.cancel()

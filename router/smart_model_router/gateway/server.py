@@ -1,0 +1,155 @@
+"""uvicorn with our manners: impatient with slow heads, quiet, drained on SIGTERM, reloaded on SIGHUP."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from smart_model_router.config import GatewayConfig
+from smart_model_router.errors import ConfigurationError
+from smart_model_router.gateway.app import Gateway
+from smart_model_router.gateway.keys import is_loopback
+
+_IDLE_SECONDS = 75
+"""Longer than the pools of the SDKs keep a connection: who closes first must not be us, in the middle of a send."""
+_STOPS = (signal.SIGINT, signal.SIGTERM)
+
+
+def run(gateway: Gateway, *, host: str | None, port: int | None, on_ready: Callable[[str], None]) -> None:
+    """Serve until SIGINT or SIGTERM; `on_ready` gets the base URL once it listens.
+
+    `host` and `port` replace those of the configuration. Raises ConfigurationError for an address that others can
+    reach when no key is asked for, OSError for one that is taken.
+    """
+    config = gateway.house.config.gateway
+    host = config.host if host is None else host
+    if gateway.house.ring.open and not is_loopback(host):
+        expected = "an address of this machine alone (127.0.0.1, ::1) is needed while gateway.keys is empty"
+        raise ConfigurationError("gateway.host", host, expected)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.create_server((host.strip("[]"), config.port if port is None else port), family=family)
+    shown = f"[{host.strip('[]')}]" if ":" in host else host
+    base_url = f"http://{shown}:{listener.getsockname()[1]}"
+    options = uvicorn.Config(
+        gateway,
+        http=_patient(config),
+        loop="auto",
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_keep_alive=_IDLE_SECONDS,
+        timeout_graceful_shutdown=int(config.drain),
+    )
+    logging.getLogger("uvicorn.error").addFilter(_is_news)
+    _Server(options, gateway, lambda: on_ready(base_url)).run([listener])
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Not what uvicorn says of a stream that we cut on purpose: nobody else leaves one without an end."""
+    return not record.getMessage().startswith("ASGI callable returned without completing response")
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server, but a signal it was stopped by is not raised again: to be stopped is no failure."""
+
+    def __init__(self, config: uvicorn.Config, gateway: Gateway, on_ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._gateway = gateway
+        self._on_ready = on_ready
+        self._reloading: asyncio.Task[bool] | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, then say so."""
+        await super().startup(sockets)
+        if hasattr(signal, "SIGHUP"):
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._reload)
+        self._on_ready()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """SIGINT and SIGTERM drain; a second SIGINT does not wait."""
+        before = {number: signal.signal(number, self.handle_exit) for number in _STOPS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _reload(self) -> None:
+        if self._reloading is None or self._reloading.done():
+            self._reloading = asyncio.get_running_loop().create_task(self._gateway.reload())
+
+
+class _PatientProtocol(HttpToolsProtocol):
+    """HTTP/1.1 that gives a head so many seconds and bytes, and not more."""
+
+    head_timeout: ClassVar[float]
+    head_bytes: ClassVar[int]
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._alarm: asyncio.TimerHandle | None = None
+        self._in_head = True
+        self._seen = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        """The first head begins now."""
+        super().connection_made(transport)
+        self._expect_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nothing is expected any more."""
+        self._relax()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """More of a head must not go on for ever."""
+        super().data_received(data)
+        if self._in_head:
+            self._seen += len(data)
+            if self._seen > self.head_bytes:
+                self._refuse(b"431 Request Header Fields Too Large")
+
+    def on_message_begin(self) -> None:
+        """Another head begins."""
+        super().on_message_begin()
+        if not self._in_head:
+            self._expect_head()
+
+    def on_headers_complete(self) -> None:
+        """It is there."""
+        self._relax()
+        super().on_headers_complete()
+
+    def _expect_head(self) -> None:
+        self._in_head, self._seen = True, 0
+        self._alarm = self.loop.call_later(self.head_timeout, self._refuse, b"408 Request Timeout")
+
+    def _relax(self) -> None:
+        self._in_head = False
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+
+    def _refuse(self, status: bytes) -> None:
+        self._relax()
+        if not self.transport.is_closing():
+            self.transport.write(b"HTTP/1.1 " + status + b"\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+            self.transport.close()
+
+
+def _patient(config: GatewayConfig) -> type[_PatientProtocol]:
+    """The protocol with the limits of a configuration: uvicorn makes it without arguments of ours."""
+    limits = {"head_timeout": config.head_timeout, "head_bytes": config.head_bytes}
+    return type("PatientProtocol", (_PatientProtocol,), limits)

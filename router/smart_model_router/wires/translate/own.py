@@ -1,0 +1,41 @@
+"""Our own seals in a body that goes out as it came: the provider would reject a signature it never made."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from smart_model_router.wires.translate.reasoning import SEAL, is_sealed
+from smart_model_router.wires.values import is_list, is_object, items, mapping
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from smart_model_router.request import Dialect
+
+_MARKS: Mapping[Dialect, bytes] = MappingProxyType(
+    {"messages": b'"signature":"' + SEAL.encode(), "responses": b'"encrypted_content":"' + SEAL.encode()}
+)
+SEALED = "reasoning: dropped, it is signed or encrypted for another provider"
+
+
+def holds_seals(dialect: Dialect, payload: bytes) -> bool:
+    """Whether a body, as compact JSON, may hold one: a search of bytes, for every request."""
+    mark = _MARKS.get(dialect)
+    return mark is not None and mark in payload
+
+
+def without_seals(dialect: Dialect, body: Mapping[str, Any]) -> dict[str, Any]:
+    """The body without the reasoning that other providers did."""
+    if dialect == "responses":
+        kept = [item for item in items(body.get("input")) if not is_sealed(mapping(item).get("encrypted_content"))]
+        return {**body, "input": kept}
+    return {**body, "messages": [_cleaned(message) for message in items(body.get("messages"))]}
+
+
+def _cleaned(message: Any) -> Any:
+    content = mapping(message).get("content")
+    if not is_object(message) or not is_list(content):
+        return message
+    kept = [block for block in content if not is_sealed(mapping(block).get("signature"))]
+    return {**message, "content": kept}

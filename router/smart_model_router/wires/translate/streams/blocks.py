@@ -1,0 +1,168 @@
+"""Chat chunks as blocks one after another: whatever a provider interleaves, never are two of them open.
+
+The first tool call is passed on as it comes. What comes beside it - a second call, or text - waits until the stream
+ends: Chat does not say when a call is complete, and its pieces may still arrive between those of another.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from smart_model_router.wires.translate import reasoning
+from smart_model_router.wires.translate.words import dumps
+from smart_model_router.wires.values import count, is_object, items, mapping, text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+BlockKind = Literal["text", "refusal", "reasoning", "tool"]
+
+
+@dataclass(slots=True, eq=False)
+class Block:
+    """A part of an answer. `index` counts the blocks as they are opened; `call_id` and `name` are a tool call's."""
+
+    kind: BlockKind
+    index: int = 0
+    call_id: str = ""
+    name: str = ""
+    pieces: list[str] = field(default_factory=list)
+    details: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """All that came so far."""
+        return "".join(self.pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A block begins."""
+
+    block: Block
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """A block grows by a non-empty `piece`."""
+
+    block: Block
+    piece: str
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """A block is complete."""
+
+    block: Block
+
+
+Change = Opened | Added | Closed
+
+
+class ChatBlocks:
+    """Reads the chunks of one stream (its first choice). `finish` and `usage` are the newest seen."""
+
+    def __init__(self) -> None:
+        self.id = ""
+        self.model = ""
+        self.finish = ""
+        self.usage: Mapping[str, Any] = {}
+        self.called = False
+        self._blocks: list[Block] = []
+        self._tools: dict[int, Block] = {}
+        self._open: Block | None = None
+        self._opened = 0
+
+    def feed(self, chunk: Mapping[str, Any]) -> list[Change]:
+        """What a chunk changes, in order."""
+        self.id = self.id or text(chunk.get("id"))
+        self.model = self.model or text(chunk.get("model"))
+        self.usage = mapping(chunk.get("usage")) or self.usage
+        changes: list[Change] = []
+        for choice in map(mapping, items(chunk.get("choices"))):
+            if choice.get("index", 0) == 0:
+                self.finish = text(choice.get("finish_reason")) or self.finish
+                self._delta(mapping(choice.get("delta")), changes)
+        return changes
+
+    def end(self) -> list[Change]:
+        """The stream is complete: what waited comes now."""
+        changes: list[Change] = []
+        self._close(changes)
+        for block in self._blocks[self._opened :]:
+            self._begin(block, changes)
+            if block.text:
+                changes.append(Added(block, block.text))
+            self._close(changes)
+        return changes
+
+    def _delta(self, delta: Mapping[str, Any], changes: list[Change]) -> None:
+        details = items(delta.get("reasoning_details"))
+        thought = reasoning.text_of(delta) or "".join(_shown(mapping(detail)) for detail in details)
+        if thought or details:
+            block = self._last("reasoning", changes)
+            reasoning.merged(block.details, details)
+            self._add(block, thought, changes)
+        content = delta.get("content")
+        parts = [content] if isinstance(content, str) else [mapping(part).get("text") for part in items(content)]
+        for part in filter(None, map(text, parts)):
+            self._add(self._last("text", changes), part, changes)
+        if text(delta.get("refusal")):
+            self._add(self._last("refusal", changes), text(delta["refusal"]), changes)
+        for call in map(mapping, items(delta.get("tool_calls"))):
+            self._call(call, changes)
+
+    def _call(self, call: Mapping[str, Any], changes: list[Change]) -> None:
+        function = mapping(call.get("function"))
+        call_id, name, arguments = text(call.get("id")), text(function.get("name")), function.get("arguments")
+        newest = max(self._tools, default=-1)
+        place = count(call.get("index"))
+        if place is None:
+            place = newest + 1 if call_id else max(newest, 0)
+        block = self._tools.get(place)
+        if block is not None and call_id and name and block.call_id != call_id:
+            # Gemini's compatible endpoint has numbered all parallel calls 0.
+            place, block = newest + 1, None
+        if block is None:
+            block = Block("tool", call_id=call_id or f"call_{self.id}_{place}", name=name)
+            self._tools[place] = block
+            self.called = True
+            self._new(block, changes)
+        self._add(block, dumps(arguments) if is_object(arguments) else text(arguments), changes)
+
+    def _last(self, kind: BlockKind, changes: list[Change]) -> Block:
+        """The newest block when it is of this kind, else a new one."""
+        if self._blocks and self._blocks[-1].kind == kind:
+            return self._blocks[-1]
+        block = Block(kind)
+        self._new(block, changes)
+        return block
+
+    def _new(self, block: Block, changes: list[Change]) -> None:
+        self._blocks.append(block)
+        if self._open is None or self._open.kind != "tool":
+            self._close(changes)
+            self._begin(block, changes)
+
+    def _add(self, block: Block, piece: str, changes: list[Change]) -> None:
+        if piece:
+            block.pieces.append(piece)
+            if block is self._open:
+                changes.append(Added(block, piece))
+
+    def _begin(self, block: Block, changes: list[Change]) -> None:
+        block.index = self._opened
+        self._opened += 1
+        self._open = block
+        changes.append(Opened(block))
+
+    def _close(self, changes: list[Change]) -> None:
+        if self._open is not None:
+            changes.append(Closed(self._open))
+            self._open = None
+
+
+def _shown(detail: Mapping[str, Any]) -> str:
+    return text(detail.get("text")) or text(detail.get("summary"))

@@ -1,0 +1,143 @@
+"""Chat Completions chunks as Responses events."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from smart_model_router.wires.translate.answers.chat_to_responses import (
+    call_item,
+    ending,
+    frame,
+    message_item,
+    reasoning_item,
+    response_id,
+    text_part,
+)
+from smart_model_router.wires.translate.streams.blocks import Added, Block, Change, ChatBlocks, Opened
+from smart_model_router.wires.translate.tools import tools_by_flat_name, unwrapped_input
+from smart_model_router.wires.translate.words import responses_usage_of_chat
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from smart_model_router.wires.translate.terms import Context
+
+
+class ChatToResponses:
+    """One stream: each block is an output item of its own."""
+
+    def __init__(self, context: Context) -> None:
+        self._asked = context.asked
+        self._terms = context.terms
+        self._tools = tools_by_flat_name(context.asked)
+        self._blocks = ChatBlocks()
+        self._response: dict[str, Any] = {}
+        self._output: list[dict[str, Any]] = []
+        self._sent = 0
+
+    def feed(self, data: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The events that a chunk becomes."""
+        changes = self._blocks.feed(data)
+        return self._numbered([*self._head(), *(event for change in changes for event in self._events(change))])
+
+    def end(self) -> list[dict[str, Any]]:
+        """The events that close a complete stream."""
+        events = [*self._head(), *(event for change in self._blocks.end() for event in self._events(change))]
+        how = ending(self._blocks.finish)
+        usage = responses_usage_of_chat(self._blocks.usage)
+        whole = {**self._response, **how, "output": self._output, "usage": usage}
+        return self._numbered([*events, {"type": f"response.{how['status']}", "response": whole}])
+
+    def _numbered(self, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        for event in events:
+            event["sequence_number"] = self._sent
+            self._sent += 1
+        return events
+
+    def _head(self) -> list[dict[str, Any]]:
+        if self._response:
+            return []
+        self._response = frame(response_id(self._blocks.id), self._blocks.model, self._asked, self._terms)
+        return [{"type": f"response.{state}", "response": self._response} for state in ("created", "in_progress")]
+
+    def _events(self, change: Change) -> list[dict[str, Any]]:
+        block = change.block
+        done = self._item(block)
+        place = {"item_id": done["id"], "output_index": block.index}
+        if isinstance(change, Opened):
+            added = {"type": "response.output_item.added", "output_index": block.index, "item": self._item_begun(block)}
+            return [added, *_opening(block, place)]
+        if isinstance(change, Added):
+            return [] if done["type"] == "custom_tool_call" else _growing(block, change.piece, place)
+        self._output.append(done)
+        return [
+            *_closing(block, done, place),
+            {"type": "response.output_item.done", "output_index": block.index, "item": done},
+        ]
+
+    def _item(self, block: Block, *, empty: bool = False) -> dict[str, Any]:
+        """The block as an output item."""
+        made = f"{self._response['id']}_{block.index}"
+        said, status = ("", "in_progress") if empty else (block.text, "completed")
+        if block.kind == "tool":
+            return call_item(block.call_id, block.name, said, self._tools, status)
+        if block.kind == "reasoning":
+            return reasoning_item(f"rs_{made}", said, block.details, self._terms)
+        return message_item(f"msg_{made}", [] if empty else [_part(block, said)], status)
+
+    def _item_begun(self, block: Block) -> dict[str, Any]:
+        item = self._item(block, empty=True)
+        if block.kind == "reasoning":  # its seal is complete at the end only
+            item["encrypted_content"] = None
+        return item
+
+
+def _part(block: Block, said: str) -> dict[str, Any]:
+    return {"type": "refusal", "refusal": said} if block.kind == "refusal" else text_part(said)
+
+
+def _opening(block: Block, place: dict[str, Any]) -> list[dict[str, Any]]:
+    if block.kind == "reasoning":
+        part = {"type": "summary_text", "text": ""}
+        return [{"type": "response.reasoning_summary_part.added", **place, "summary_index": 0, "part": part}]
+    if block.kind == "tool":
+        return []
+    return [{"type": "response.content_part.added", **place, "content_index": 0, "part": _part(block, "")}]
+
+
+def _growing(block: Block, piece: str, place: dict[str, Any]) -> list[dict[str, Any]]:
+    event: dict[str, Any]
+    if block.kind == "tool":
+        event = {"type": "response.function_call_arguments.delta", **place, "delta": piece}
+    elif block.kind == "reasoning":
+        event = {"type": "response.reasoning_summary_text.delta", **place, "summary_index": 0, "delta": piece}
+    elif block.kind == "refusal":
+        event = {"type": "response.refusal.delta", **place, "content_index": 0, "delta": piece}
+    else:
+        event = {"type": "response.output_text.delta", **place, "content_index": 0, "delta": piece, "logprobs": []}
+    return [event]
+
+
+def _closing(block: Block, done: dict[str, Any], place: dict[str, Any]) -> list[dict[str, Any]]:
+    said = block.text
+    if done["type"] == "custom_tool_call":
+        said = unwrapped_input(said)
+        return [
+            {"type": "response.custom_tool_call_input.delta", **place, "delta": said},
+            {"type": "response.custom_tool_call_input.done", **place, "input": said},
+        ]
+    if block.kind == "tool":
+        return [{"type": "response.function_call_arguments.done", **place, "name": done["name"], "arguments": said}]
+    if block.kind == "reasoning":
+        part = {"type": "summary_text", "text": said}
+        return [
+            {"type": "response.reasoning_summary_text.done", **place, "summary_index": 0, "text": said},
+            {"type": "response.reasoning_summary_part.done", **place, "summary_index": 0, "part": part},
+        ]
+    told: dict[str, Any] = {"type": "response.output_text.done", "text": said, "logprobs": []}
+    if block.kind == "refusal":
+        told = {"type": "response.refusal.done", "refusal": said}
+    return [
+        {**told, **place, "content_index": 0},
+        {"type": "response.content_part.done", **place, "content_index": 0, "part": _part(block, said)},
+    ]

@@ -1,0 +1,65 @@
+"""Chat Completions chunks, written: what the two translators into Chat share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from smart_model_router.wires.translate.terms import Terms
+
+
+class Chunks:
+    """Writes the chunks of one stream. `id` and `model` are set before the first one."""
+
+    def __init__(self, terms: Terms) -> None:
+        self.id = ""
+        self.model = ""
+        self._created = terms.created
+        self._begun = False
+        self._calls = 0
+
+    def delta(self, **delta: Any) -> list[dict[str, Any]]:
+        """The chunk that adds `delta`, after the one that names the role when it is the first."""
+        return [*self.head(), self._chunk(delta)]
+
+    def head(self) -> list[dict[str, Any]]:
+        """The chunk that names the role, once."""
+        if self._begun:
+            return []
+        self._begun = True
+        return [self._chunk({"role": "assistant", "content": ""})]
+
+    def call(self, call_id: str, name: str) -> tuple[int, list[dict[str, Any]]]:
+        """A new tool call: its number, and the chunk that opens it."""
+        number = self._calls
+        self._calls += 1
+        function = {"name": name, "arguments": ""}
+        return number, self.delta(
+            tool_calls=[{"index": number, "id": call_id, "type": "function", "function": function}]
+        )
+
+    def arguments(self, number: int, piece: str) -> list[dict[str, Any]]:
+        """The chunk that adds to the arguments of a call."""
+        return self.delta(tool_calls=[{"index": number, "function": {"arguments": piece}}])
+
+    @property
+    def called(self) -> bool:
+        """Whether there was any tool call."""
+        return self._calls > 0
+
+    def finish(self, reason: str) -> list[dict[str, Any]]:
+        """The chunk with the finish reason."""
+        return [*self.head(), self._chunk({}, reason)]
+
+    def usage(self, usage: dict[str, Any]) -> dict[str, Any]:
+        """The chunk with the token counts, which is the last."""
+        return {**self._chunk({}), "choices": [], "usage": usage}
+
+    def _chunk(self, delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "object": "chat.completion.chunk",
+            "created": self._created,
+            "model": self.model,
+            "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}],
+        }

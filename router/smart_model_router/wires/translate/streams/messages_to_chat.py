@@ -1,0 +1,132 @@
+"""Messages events as Chat Completions chunks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from smart_model_router.wires.translate.answers.messages_to_chat import finish_reason
+from smart_model_router.wires.translate.reasoning import encrypted_detail, signed_detail
+from smart_model_router.wires.translate.streams.chunks import Chunks
+from smart_model_router.wires.translate.words import JSON_TOOL, chat_usage_of_messages, dumps
+from smart_model_router.wires.values import mapping, text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from smart_model_router.wires.translate.terms import Context
+
+
+@dataclass(slots=True)
+class _Block:
+    """The open block. `number` is its tool call's, None for anything else."""
+
+    kind: str = ""
+    number: int | None = None
+    whole: Mapping[str, Any] = field(default_factory=dict)
+    signature: str = ""
+    pieces: list[str] = field(default_factory=list)
+
+
+class MessagesToChat:
+    """One stream. Blocks follow one another, so only one is kept in mind."""
+
+    def __init__(self, context: Context) -> None:
+        self._losses = context.losses
+        self._chunks = Chunks(context.terms)
+        self._block = _Block()
+        self._usage: dict[str, Any] = {}
+        self._details = 0
+
+    def feed(self, data: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The chunks that an event becomes."""
+        kind = data.get("type")
+        if kind == "message_start":
+            return self._start(mapping(data.get("message")))
+        if kind == "content_block_start":
+            return [*self._stop(), *self._open(mapping(data.get("content_block")))]
+        if kind == "content_block_delta":
+            return self._add(mapping(data.get("delta")))
+        if kind == "content_block_stop":
+            return self._stop()
+        if kind == "message_delta":
+            return self._finish(mapping(data.get("delta")), mapping(data.get("usage")))
+        return []
+
+    def end(self) -> list[dict[str, Any]]:
+        """The chunk that closes a complete stream."""
+        return [*self._stop(), *self._chunks.head(), self._chunks.usage(chat_usage_of_messages(self._usage))]
+
+    def _start(self, message: Mapping[str, Any]) -> list[dict[str, Any]]:
+        self._chunks.id, self._chunks.model = text(message.get("id")), text(message.get("model"))
+        self._count(mapping(message.get("usage")))
+        return self._chunks.head()
+
+    def _count(self, usage: Mapping[str, Any]) -> None:
+        """The head counts the prompt, the end the answer; what a later event does not count stays."""
+        self._usage.update((key, value) for key, value in usage.items() if value)
+
+    def _open(self, block: Mapping[str, Any]) -> list[dict[str, Any]]:
+        kind = text(block.get("type"))
+        self._block = _Block(kind, whole=block)
+        if kind == "tool_use" and block.get("name") == JSON_TOOL:
+            self._block.kind = "json"
+        elif kind == "tool_use":
+            self._block.number, chunks = self._chunks.call(text(block.get("id")), text(block.get("name")))
+            return chunks
+        elif kind == "redacted_thinking":
+            return self._detail(encrypted_detail(text(block.get("data")), self._details))
+        elif kind in ("text", "thinking"):
+            return self._say(text(block.get(kind)))
+        else:
+            self._losses.drop("content", f"a block of type {text(kind)!r} is dropped from the answer"[:200])
+        return []
+
+    def _add(self, delta: Mapping[str, Any]) -> list[dict[str, Any]]:
+        kind = delta.get("type")
+        if kind in ("text_delta", "thinking_delta"):
+            return self._say(text(delta.get("text")) or text(delta.get("thinking")))
+        if kind == "signature_delta":
+            self._block.signature += text(delta.get("signature"))
+        elif kind == "input_json_delta":
+            return self._arguments(text(delta.get("partial_json")))
+        elif kind == "citations_delta":
+            self._losses.drop("citations", "dropped from the answer, Chat has no place for them")
+        return []
+
+    def _say(self, piece: str) -> list[dict[str, Any]]:
+        if not piece:
+            return []
+        self._block.pieces.append(piece)
+        return self._chunks.delta(**{"reasoning_content" if self._block.kind == "thinking" else "content": piece})
+
+    def _arguments(self, piece: str) -> list[dict[str, Any]]:
+        if not piece or self._block.kind not in ("tool_use", "json"):
+            return []
+        self._block.pieces.append(piece)
+        if self._block.number is None:
+            return self._chunks.delta(content=piece)
+        return self._chunks.arguments(self._block.number, piece)
+
+    def _stop(self) -> list[dict[str, Any]]:
+        """The block is complete. A call without arguments is `{}` in Chat, and nothing at all in Messages."""
+        block, chunks = self._block, list[dict[str, Any]]()
+        if block.kind in ("tool_use", "json") and not block.pieces:
+            chunks = self._arguments(dumps(mapping(block.whole.get("input"))))
+        elif block.kind == "thinking":
+            chunks = self._detail(signed_detail("".join(block.pieces), block.signature, self._details))
+        self._block = _Block()
+        return chunks
+
+    def _detail(self, detail: dict[str, Any]) -> list[dict[str, Any]]:
+        self._details += 1
+        return self._chunks.delta(reasoning_details=[detail])
+
+    def _finish(self, delta: Mapping[str, Any], usage: Mapping[str, Any]) -> list[dict[str, Any]]:
+        self._count(usage)
+        stop = text(delta.get("stop_reason"))
+        if not stop:
+            return []
+        refusal = text(mapping(delta.get("stop_details")).get("explanation"))
+        told = self._chunks.delta(refusal=refusal) if stop == "refusal" and refusal else []
+        return [*self._stop(), *told, *self._chunks.finish(finish_reason(stop, called=self._chunks.called))]

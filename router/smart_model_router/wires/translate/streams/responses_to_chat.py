@@ -1,0 +1,105 @@
+"""Responses events as Chat Completions chunks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from smart_model_router.wires.translate.answers.responses_to_chat import detail_of, finish_reason
+from smart_model_router.wires.translate.streams.chunks import Chunks
+from smart_model_router.wires.translate.words import chat_usage_of_responses
+from smart_model_router.wires.values import count, mapping, text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from smart_model_router.wires.translate.terms import Context
+
+_FIELDS = {
+    "response.output_text.delta": "content",
+    "response.refusal.delta": "refusal",
+    "response.reasoning_text.delta": "reasoning_content",
+    "response.reasoning_summary_text.delta": "reasoning_content",
+}
+_ENDS = ("response.completed", "response.incomplete")
+_KNOWN_ITEMS = ("message", "reasoning", "function_call")
+
+
+@dataclass(slots=True)
+class _Call:
+    number: int
+    grown: bool = False
+
+
+class ResponsesToChat:
+    """One stream. Tool calls are told apart by their place in the output."""
+
+    def __init__(self, context: Context) -> None:
+        self._losses = context.losses
+        self._chunks = Chunks(context.terms)
+        self._calls: dict[int, _Call] = {}
+        self._usage: Mapping[str, Any] = {}
+        self._thoughts = 0
+        self._details = 0
+
+    def feed(self, data: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The chunks that an event becomes."""
+        kind = text(data.get("type"))
+        place, piece = count(data.get("output_index")) or 0, text(data.get("delta"))
+        if kind in _FIELDS:
+            return self._chunks.delta(**{_FIELDS[kind]: piece}) if piece else []
+        if kind == "response.created":
+            response = mapping(data.get("response"))
+            self._chunks.id, self._chunks.model = text(response.get("id")), text(response.get("model"))
+            return self._chunks.head()
+        if kind == "response.output_item.added":
+            return self._open(mapping(data.get("item")), place)
+        if kind == "response.function_call_arguments.delta":
+            return self._arguments(place, piece)
+        if kind == "response.output_item.done":
+            return self._done(mapping(data.get("item")), place)
+        if kind == "response.reasoning_summary_part.added":
+            self._thoughts += 1
+            return self._chunks.delta(reasoning_content="\n\n") if self._thoughts > 1 else []
+        if kind in _ENDS:
+            return self._finish(mapping(data.get("response")))
+        if kind == "response.output_text.annotation.added":
+            self._losses.drop("annotations", "dropped from the answer, Chat has no place for them")
+        return []
+
+    def end(self) -> list[dict[str, Any]]:
+        """The chunk that closes a complete stream."""
+        return [*self._chunks.head(), self._chunks.usage(chat_usage_of_responses(self._usage))]
+
+    def _open(self, item: Mapping[str, Any], place: int) -> list[dict[str, Any]]:
+        kind = item.get("type")
+        if kind == "function_call" and place not in self._calls:
+            number, chunks = self._chunks.call(text(item.get("call_id")), text(item.get("name")))
+            self._calls[place] = _Call(number)
+            return chunks
+        if kind not in _KNOWN_ITEMS:
+            self._losses.drop("output", f"an item of type {text(kind)!r} is dropped from the answer"[:200])
+        return []
+
+    def _arguments(self, place: int, piece: str) -> list[dict[str, Any]]:
+        call = self._calls.get(place)
+        if call is None or not piece:
+            return []
+        call.grown = True
+        return self._chunks.arguments(call.number, piece)
+
+    def _done(self, item: Mapping[str, Any], place: int) -> list[dict[str, Any]]:
+        kind = item.get("type")
+        if kind == "reasoning":
+            detail = detail_of(item, self._details)
+            self._details += detail is not None
+            return [] if detail is None else self._chunks.delta(reasoning_details=[detail])
+        if kind != "function_call":
+            return []
+        opened = self._open(item, place)
+        grown = self._calls[place].grown
+        return opened if grown else [*opened, *self._arguments(place, text(item.get("arguments")) or "{}")]
+
+    def _finish(self, response: Mapping[str, Any]) -> list[dict[str, Any]]:
+        self._usage = mapping(response.get("usage"))
+        return self._chunks.finish(finish_reason(response, called=self._chunks.called))

@@ -1,0 +1,57 @@
+"""Statistics files for tests: observations to put in, and a reader that is none of ours to see what is there."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from smart_model_router.events import AttemptFinished
+from smart_model_router.outcome import FailureClass, Usage
+
+
+def attempt(
+    target: str = "a/big",
+    failure: FailureClass | None = None,
+    *,
+    seconds: float = 2.0,
+    ttft: float | None = None,
+    at: float | None = None,
+    usage: Usage | None = None,
+) -> AttemptFinished:
+    """One attempt that ended at `at` (default: now); with `ttft` it was a stream."""
+    provider, _, model = target.partition("/")
+    ended = time.monotonic() if at is None else at
+    return AttemptFinished(
+        at=ended,
+        admitted_at=ended - seconds,
+        target=target,
+        provider=provider,
+        model=model,
+        stream=ttft is not None,
+        seconds=seconds,
+        ttft_seconds=ttft,
+        failure_class=failure,
+        usage=usage,
+    )
+
+
+def rows(path: Path, query: str, *values: Any) -> list[Any]:
+    """What any SQL tool would be told."""
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(query, values).fetchall()
+
+
+def one(path: Path, query: str, *values: Any) -> Any:
+    """The only column of the only row."""
+    ((value,),) = rows(path, query, *values)
+    return value
+
+
+def calls(path: Path) -> int:
+    """How many calls are in the file."""
+    total = one(path, "SELECT coalesce(sum(calls), 0) FROM v_target_now")
+    assert isinstance(total, int)
+    return total
