@@ -206,6 +206,9 @@ def _summary(body: bytes) -> str:
 
 # ------------------------------------------------------------------------------------------- exceptions
 
+_UNCONNECTED = frozenset(
+    {"ConnectError", "ConnectTimeout", "PoolTimeout", "ClientConnectorError", "ConnectionTimeoutError"}
+)  # of httpx, httpx2 and aiohttp
 EXCEPTIONS: Mapping[str, FailureClass] = MappingProxyType(
     {
         # httpx and httpx2
@@ -290,11 +293,21 @@ def classify_exception(exc: BaseException, *, kind: str = "openai_compatible") -
     if found in (_F.TIMEOUT, _F.TRANSPORT) and exc.__cause__ is not None:
         # The SDKs call a connect timeout a timeout; what it was raised from knows better.
         found = class_of_exception(exc.__cause__) or found
-        message = shown(f"{message} ({type(exc.__cause__).__name__}: {exc.__cause__})")
+        cause, text = type(exc.__cause__).__name__, str(exc.__cause__)
+        message = shown(f"{message} ({cause})" if text in message else f"{message} ({cause}: {text})")
     body = getattr(exc, "body", None)
     if found is _F.SERVER_ERROR and is_object(body):  # an SDK's error inside a stream
         return replace(failure_of(mapping(body.get("error")) or body), message=message)
-    return Failure(found or _F.SERVER_ERROR, message)
+    return Failure(found or _F.SERVER_ERROR, message, unsent=_never_left(exc))
+
+
+def _never_left(exc: BaseException | None) -> bool:
+    """Whether the connection was never made: such a call costs no request and no token."""
+    while exc is not None:
+        if not _UNCONNECTED.isdisjoint(kind.__name__ for kind in type(exc).__mro__):
+            return True
+        exc = exc.__cause__
+    return False
 
 
 def _answer_of(exc: BaseException) -> tuple[int, dict[str, str], bytes] | None:

@@ -215,7 +215,8 @@ class Failure:
 
     `message` is for people, without secrets. `status` is the HTTP status when there was one. `raw` is the
     provider's own error body: a caller's fault is handed back unchanged. `credential_wide` says that every
-    target of the same credential is concerned (a 401), not this target alone (a 403).
+    target of the same credential is concerned (a 401), not this target alone (a 403). `unsent`: the call never left
+    (no connection), so it cost the provider nothing.
     """
 
     failure_class: FailureClass
@@ -226,6 +227,7 @@ class Failure:
     raw: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
     credential_wide: bool = False
+    unsent: bool = False
 
 
 Outcome = Success | Failure

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from smart_model_router.config import RouterConfig
-from smart_model_router.core.gate import Gate, Moved, Settlement
+from smart_model_router.core.gate import Gate, Settlement
 from smart_model_router.core.tiers import Ladder, ModelSelection
 from smart_model_router.errors import InvalidRequest
 from smart_model_router.request import Dialect, RequestOptions, RouteReport, peek
@@ -176,11 +176,13 @@ class SmartModelRouter:
 
     def isolate(self, target: str) -> None:
         """The operator's no: nothing is sent to `target` until `close`."""
-        self._operated(target, self._gate(target).isolate(self._state.clock.now()))
+        gate, now = self._gate(target), self._state.clock.now()
+        self._state.apply(gate, Settlement(gate.isolate(now)), now, None)
 
     def close(self, target: str) -> None:
         """The operator's yes: breakers closed, cooldowns and walls forgotten."""
-        self._operated(target, self._gate(target).close(self._state.clock.now()))
+        gate, now = self._gate(target), self._state.clock.now()
+        self._state.apply(gate, Settlement(gate.close(now), recovered=True), now, None)
 
     async def aclose(self) -> None:
         """Close every provider, then the store; one that raises keeps no other open. Safe to call twice."""
@@ -215,7 +217,3 @@ class SmartModelRouter:
         if target not in gates:
             raise InvalidRequest(f"target: {target!r} is none of {', '.join(gates)}")
         return gates[target]
-
-    def _operated(self, target: str, moved: tuple[Moved, ...]) -> None:
-        now = self._state.clock.now()
-        self._state.apply(self._gate(target), Settlement(moved, recovered=True), now, None)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -34,6 +35,7 @@ from smart_model_router.ports import ProviderCall, ProviderStream, TimerHandle
 T = TypeVar("T")
 START = 1_000.0
 """Virtual time begins here: an instant is never mistaken for a duration, and nothing may count from 0."""
+_RESOLUTION = time.get_clock_info("monotonic").resolution
 
 
 class Deadlock(RuntimeError):
@@ -70,8 +72,10 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
         """What the base loop does between two rounds, where others wait for sockets: jump. There are no events."""
         if timeout is None:
             raise Deadlock("nothing is ready and no timer is set")
-        if timeout > 0:
-            timers: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]  # asyncio's own heap
+        timers: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]  # asyncio's own heap
+        # asyncio runs what is due within the clock's resolution at once: it must not be early, or two that wait for
+        # an instant a billionth of a second away wake and wait again for ever, while time stands still.
+        if timers and (timeout > 0 or timers[0].when() <= self._now + _RESOLUTION):
             self._now = max(self._now, timers[0].when())
         if self._now > self._end:
             raise OutOfTime(f"still running at {self._now:.3f}")

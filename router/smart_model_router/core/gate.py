@@ -404,7 +404,6 @@ class Lease:
         "_trials",
         "admitted_at",
         "probe",
-        "sent",
         "sequence",
         "stream",
     )
@@ -438,8 +437,6 @@ class Lease:
         self.stream = stream
         self.probe = probing or bool(trials)
         """Whether this call decides over a return: a breaker's probe, or on probation."""
-        self.sent = True
-        """Set to False when the call never left: it then costs no request and no token."""
 
     @property
     def settled(self) -> bool:
@@ -484,7 +481,9 @@ class Lease:
             return _NOTHING
         self._settled = True
         gate, provider = self._gate, self._gate.provider
-        gate.limits.settle(self._reservation, usage, now, sent=self.sent)
+        gate.limits.settle(
+            self._reservation, _real_usage(failure, usage), now, sent=failure is None or not failure.unsent
+        )
         self.heard(reading if failure is None else failure.reading, now)
         self._count(failure, now)
         provider.bulkhead.leave()
@@ -590,6 +589,7 @@ class Lease:
         self._trials = ()
 
 
+_NO_USAGE = Usage(0, 0)
 _GIVEN_UP = Failure(FailureClass.CANCELLED)
 
 
@@ -597,6 +597,12 @@ def _exchanged(breaker: CircuitBreaker, now: float) -> Permit | None:
     """A permit of the closed breaker for the rest of a call that has proved itself; never a second probe's."""
     got = breaker.try_acquire(now) if breaker.is_closed else None
     return got if isinstance(got, Permit) else None
+
+
+def _real_usage(failure: Failure | None, usage: Usage | None) -> Usage | None:
+    """What the call used: an HTTP error used no tokens; a call that ended otherwise keeps its estimate."""
+    refused = failure is not None and failure.status is not None and failure.status >= 400
+    return _NO_USAGE if refused else usage
 
 
 def _transport_verdict(failure: Failure | None) -> Verdict:

@@ -81,7 +81,18 @@ class Meter:
     arguments. Not thread-safe.
     """
 
-    __slots__ = ("_anchor", "_configured", "_newest", "_theirs", "bucket", "counted", "name", "window")
+    __slots__ = (
+        "_anchor",
+        "_configured",
+        "_newest",
+        "_taken",
+        "_taken_since",
+        "_theirs",
+        "bucket",
+        "counted",
+        "name",
+        "window",
+    )
 
     def __init__(self, name: str, capacity: float, window: float = MINUTE, *, configured: bool = False) -> None:
         self.name = name
@@ -92,6 +103,29 @@ class Meter:
         self._theirs = not configured
         self._newest = -1
         self._anchor: _Anchor | None = None
+        self._taken = 0
+        self._taken_since = 0.0
+
+    def take(self, cost: Cost, now: float) -> int:
+        """Take what a call of this cost takes, and say how much that was."""
+        amount = self.charge(cost)
+        self.bucket.take(amount, now)
+        if now >= self._taken_since + self.window:
+            self._taken_since, self._taken = now, 0
+        self._taken += amount
+        return amount
+
+    def refused_until(self, instant: float, cost: Cost, now: float) -> None:
+        """The provider refused a call of this cost and named an instant: nothing is there before it.
+
+        When all of the capacity was taken within one window, and the wait is far longer than a bucket that refills
+        all the time would need for one call, then it is a fixed window that ends at the instant.
+        """
+        amount, wait = self.charge(cost), instant - now
+        used_up = self._taken >= self.bucket.capacity and self.counted == "requests"
+        if used_up and 2 * amount / self.bucket.rate + _ROUNDING < wait <= self.window + _ROUNDING:
+            self.bucket.refills_at(instant, self.window, now)
+        self.bucket.empty_until(instant, now, keep=amount)
 
     def charge(self, cost: Cost) -> int:
         """What a call of this cost takes; an answer longer than the bucket takes all it can hold, the rest is debt."""

@@ -144,9 +144,7 @@ class RateLimitTracker:
 
         `sent_seq` numbers the calls of the key in the order they are sent.
         """
-        charged = tuple((meter, meter.charge(cost)) for meter in self._meters.values())
-        for meter, amount in charged:
-            meter.bucket.take(amount, now)
+        charged = tuple((meter, meter.take(cost, now)) for meter in self._meters.values())
         reservation = Reservation(cost, sent_seq, charged)
         self._open[reservation] = None
         return reservation
@@ -198,7 +196,7 @@ class RateLimitTracker:
         exhausted &= {meter.name for meter in self._meters.values()}
         for meter in self._meters.values():
             if not exhausted or meter.name in exhausted:
-                meter.bucket.empty_until(instant, now, keep=meter.charge(cost))
+                meter.refused_until(instant, cost, now)
 
     def release(self, now: float) -> None:
         """Forget the instant a provider named."""

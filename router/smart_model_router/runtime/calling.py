@@ -65,14 +65,13 @@ class Caller:
         except Exception as bug:  # noqa: BLE001 - providers return failures: whatever they raise is their bug
             outcome = provider_bug(bug)
         translation = self.sent(step).translation
-        answer = outcome
         if translation is not None and isinstance(outcome, Success):
-            answer = self._translated(translation, outcome)
-        if isinstance(outcome, Failure) or isinstance(answer, Failure):
-            return self.settle(step, outcome if isinstance(outcome, Failure) else answer)
+            outcome = self._translated(translation, outcome)
+        if isinstance(outcome, Failure):
+            return self.settle(step, outcome)
         self.settled(step, None, usage=outcome.usage, reading=outcome.reading)
         self.state.remember_maker(step.facts.id, outcome.body)
-        return answer
+        return outcome
 
     def _translated(self, translation: Translation, success: Success) -> Success | Failure:
         """The answer in the caller's dialect."""

@@ -49,14 +49,14 @@ class Translations:
         return found if isinstance(found, Untranslatable) else None
 
     def sent(self, facts: TargetFacts) -> Sent:
-        """What a target that `refusal` does not refuse is sent."""
+        """What a target is sent; only for targets without a `refusal`."""
         if self._request.dialect in facts.dialects:
             if self._native is None:
                 self._native = _native(self._request)
             return self._native
         found = self._translated(facts)
         if isinstance(found, Untranslatable):
-            raise AssertionError(f"{facts.id} was refused: {found}")
+            raise TypeError(f"{facts.id} cannot be asked: {found}")
         return found
 
     def _translated(self, facts: TargetFacts) -> Sent | Untranslatable:

@@ -151,10 +151,19 @@ def test_real_usage_corrects_the_estimate() -> None:
     assert gate.limits.tokens is not None
     admit(gate, 0.0).settle(None, 0.0, usage=Usage(30, 20))
     assert (gate.limits.requests.level(0.0), gate.limits.tokens.level(0.0)) == (59.0, 5950.0)
-    unsent = admit(gate, 0.0)
-    unsent.sent = False
-    unsent.release(0.0)
+    admit(gate, 0.0).settle(Failure(FailureClass.TRANSPORT, unsent=True), 0.0)
     assert (gate.limits.requests.level(0.0), gate.limits.tokens.level(0.0)) == (59.0, 5950.0)
+
+
+def test_an_http_error_costs_a_request_and_no_tokens() -> None:
+    """A provider that answers 500 again and again does not drain our own token bucket."""
+    gate = make_gate(limits=RateLimitTracker(rpm=60, tpm=6000))
+    assert gate.limits.requests is not None
+    assert gate.limits.tokens is not None
+    admit(gate, 0.0).settle(Failure(FailureClass.SERVER_ERROR, status=500), 0.0)
+    assert (gate.limits.requests.level(0.0), gate.limits.tokens.level(0.0)) == (59.0, 6000.0)
+    admit(gate, 0.0).settle(Failure(FailureClass.TIMEOUT), 0.0)
+    assert gate.limits.tokens.level(0.0) == 5800.0
 
 
 def test_sequence_numbers_follow_the_order_of_admission_across_a_provider() -> None:

@@ -1,0 +1,135 @@
+"""`smr serve` in a process of its own, for tests: started with a configuration, asked over real sockets."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import urlopen
+
+from smart_model_router_providers.fault import FaultServer
+
+SECONDS = 30.0
+MESSAGES: list[Any] = [{"role": "user", "content": "hello"}]
+ECHO = "fault-server: echo of the last user message: hello"
+
+
+def fleet(*servers: FaultServer, **sections: Any) -> dict[str, Any]:
+    """A configuration over these servers, the first preferred: `smart` reaches them by Chat, `claude` by Messages."""
+    names = "abc"[: len(servers)]
+    providers = {
+        name + kind[0]: {"kind": kind, "base_url": server.base_url, "api_key": f"upstream-{name}"}
+        for name, server in zip(names, servers, strict=True)
+        for kind in ("openai_compatible", "anthropic")
+    }
+    models = {
+        "smart": {"tiers": [{"targets": [f"{name}o/big" for name in names]}], "last_resort": []},
+        "claude": {"tiers": [{"targets": [f"{name}a/big" for name in names]}], "last_resort": []},
+    }
+    return {"version": 1, "providers": providers, "models": models, **sections}
+
+
+@dataclass
+class Served:
+    """A running gateway."""
+
+    base_url: str
+    process: subprocess.Popen[str]
+    file: Path
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port."""
+        parts = urlsplit(self.base_url)
+        return str(parts.hostname), int(parts.port or 0)
+
+    def health(self) -> dict[str, Any]:
+        """What /health says."""
+        with urlopen(self.base_url + "/health", timeout=SECONDS) as response:
+            told: dict[str, Any] = json.loads(response.read())
+        return told
+
+    def in_flight(self) -> int:
+        """Requests inside the gateway and calls inside its router."""
+        told = self.health()
+        return int(told["in_flight"]) + sum(target["in_flight"] for target in told["targets"])
+
+    def send(self, raw: bytes) -> bytes:
+        """What comes back for raw bytes, until the server closes or has been silent for a second."""
+        with socket.create_connection(self.address, timeout=1.0) as wire:
+            wire.sendall(raw)
+            return read_all(wire)
+
+    def post(self, path: str, body: bytes, *headers: str) -> tuple[int, dict[str, Any]]:
+        """Status and JSON of one POST."""
+        lines = [f"POST {path} HTTP/1.1", "host: x", "connection: close", f"content-length: {len(body)}", *headers]
+        head, _, rest = self.send("\r\n".join([*lines, "", ""]).encode() + body).partition(b"\r\n\r\n")
+        told: dict[str, Any] = json.loads(rest)
+        return int(head.split()[1]), told
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        """Stop it; the exit code."""
+        self.process.send_signal(number)
+        return self.process.wait(SECONDS)
+
+
+def read_all(wire: socket.socket) -> bytes:
+    """Everything that arrives until the other side closes or falls silent."""
+    pieces = []
+    try:
+        while piece := wire.recv(65_536):
+            pieces.append(piece)
+    except TimeoutError:
+        pass
+    return b"".join(pieces)
+
+
+@contextmanager
+def served(config: Mapping[str, Any], folder: Path, **sections: Any) -> Iterator[Served]:
+    """A gateway on a free port, until the block is left. It must end by itself when told to, without a trace."""
+    program = shutil.which("smr", path=str(Path(sys.executable).parent))
+    assert program is not None
+    file, log = folder / "smart-router.yaml", folder / "gateway.log"
+    file.write_text(json.dumps({**config, **sections}), encoding="utf-8")
+    with log.open("w", encoding="utf-8") as stderr:
+        process = subprocess.Popen(
+            [program, "serve", "--config", str(file), "--port", "0", "--json"],
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONWARNINGS": "default"},
+            encoding="utf-8",
+        )
+    assert process.stdout is not None
+    try:
+        line = process.stdout.readline()
+        assert line, log.read_text(encoding="utf-8")
+        yield Served(json.loads(line)["base_url"], process, file)
+    finally:
+        process.terminate()
+        process.wait(SECONDS)
+        process.stdout.close()
+        told = log.read_text(encoding="utf-8")
+        assert "Traceback" not in told, told
+        assert "Warning" not in told, told
+
+
+def becomes(condition: Callable[[], bool], *, within: float) -> bool:
+    """Whether something in another process becomes true within so many seconds."""
+    end = time.monotonic() + within
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.02)  # noqa: TID251 - a socket's other end, which no fake clock can hurry
+    return condition()
