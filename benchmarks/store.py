@@ -56,9 +56,9 @@ def attempts(count: int, targets: int) -> list[AttemptFinished]:
     return made
 
 
-async def feed(store: SqliteStore, seconds: float) -> int:
+async def feed(store: SqliteStore, made: list[AttemptFinished], seconds: float) -> int:
     """RATE observations a second; how many there were."""
-    made, sent = attempts(2_000, 10), 0
+    sent = 0
     began = time.perf_counter()
     while (passed := time.perf_counter() - began) < seconds:
         due = min(int(passed * RATE) - sent, WRITTEN_AT_ONCE)
@@ -74,7 +74,7 @@ def writer(path: Path, seconds: float, told: multiprocessing.Queue[tuple[int, in
 
     async def run() -> None:
         store = SqliteStore(path)
-        sent = await feed(store, seconds)
+        sent = await feed(store, attempts(2_000, 10), seconds)
         await store.aclose()
         told.put((sent, store.stats_dropped))
 
@@ -108,9 +108,10 @@ def observing(folder: Path) -> Figure:
 
 
 def loop_turns(folder: Path) -> Figure:
-    """The longest turn of the loop under one process's share of the load: CPU, so that a busy machine does not count."""
-    turns: list[float] = []
-    run_handle = asyncio.events.Handle._run  # noqa: SLF001 - there is no other place where each turn passes
+    """The longest turn of the loop under one process's share of the load, in CPU: a busy machine does not count."""
+    made, turns = attempts(2_000, 10), list[float]()
+    # Every turn of the loop passes here.
+    run_handle = asyncio.events.Handle._run
 
     def timed(handle: asyncio.Handle) -> None:
         start = time.thread_time()
@@ -118,15 +119,15 @@ def loop_turns(folder: Path) -> Figure:
         turns.append(1e3 * (time.thread_time() - start))
 
     async def run(store: SqliteStore) -> int:
-        sent = await feed(store, 4.0)
+        sent = await feed(store, made, 4.0)
         await store.aclose()
         return sent
 
-    asyncio.events.Handle._run = timed  # type: ignore[method-assign]  # noqa: SLF001 - as above
+    asyncio.events.Handle._run = timed  # type: ignore[method-assign, assignment]
     try:
         sent = asyncio.run(run(SqliteStore(folder / "turns.db")))
     finally:
-        asyncio.events.Handle._run = run_handle  # type: ignore[method-assign]  # noqa: SLF001 - as above
+        asyncio.events.Handle._run = run_handle  # type: ignore[method-assign]
     feeding = statistics.median(turns)
     note = f"{len(turns):,} turns for {sent:,} observations"
     return Figure("longest turn of the loop", max(turns), "ms", feeding, "median turn", 5.0, note)

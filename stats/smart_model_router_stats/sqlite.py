@@ -204,14 +204,22 @@ class SqliteStore:
             await asyncio.wait([self._flusher])
         async with self._turn:
             self._retry_at = self._write_at = 0.0
-            if self._observed and await self._work():
-                try:
-                    await self._keeper.refresh(self._wall())
-                    await self._keeper.resign()
-                except sqlite3.Error as error:
-                    self._failed(error)
+            if self._unsure is not None or self._pending or self._queue:
+                await self._work()
+            if self._database.is_open:
+                await self._tidy_up()
             await self._database.close()
+        if self._observed > self._acknowledged + self.stats_dropped:
+            _LOG.warning("the last statistics are lost: %s: %s", self._path, self._status.reason)
         atexit.unregister(self._finish)
+
+    async def _tidy_up(self) -> None:
+        """Leave the percentiles of now, and the housekeeping to somebody else."""
+        try:
+            await self._keeper.refresh(self._wall())
+            await self._keeper.resign()
+        except sqlite3.Error as error:
+            self._failed(error)
 
     # The flusher ------------------------------------------------------------------------------------------
 
@@ -274,7 +282,7 @@ class SqliteStore:
         if not self._database.is_open:
             await self._database.open()
             await self._database.run(statements.SETUP)
-        full = self._keeper.wal_is_full
+        full = self._keeper.wal_is_full and not self._closed  # what is left at the end has nowhere else to go
         if not full:
             for _ in range(self._pending.batches + (self._unsure is not None)):
                 await self._write_one()
