@@ -7,7 +7,7 @@ LOCK := $(BIN)/uv pip compile --quiet --no-config --universal --python-version 3
 # pyright brings its own node from the package registry; without this it also asks whether a newer one exists.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help setup demo test check lint types imports leaks format bench lock build clean
+.PHONY: help setup demo test nightly check lint types imports leaks format bench lock build clean
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -20,9 +20,12 @@ demo: setup  ## a failing fleet, a real local model, and what the router makes o
 	$(BIN)/smr demo
 
 # `coverage run` and not `pytest --cov`: our own pytest plugin is loaded before pytest-cov could start to measure.
+# What measures real time (sockets, processes, the local model) runs alone; the rest shares the cores.
 test: setup  ## every test; core is covered by every branch
-	$(BIN)/coverage run -m pytest
+	$(BIN)/coverage run -m pytest tests/unit/core tests/property
 	$(BIN)/coverage report
+	$(BIN)/pytest -n auto tests/unit tests/meta tests/simulation --ignore tests/unit/core
+	$(BIN)/pytest tests/conformance tests/e2e
 
 check: setup lint types imports leaks  ## style, types, import contracts, nothing private
 

@@ -16,7 +16,7 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from _measure import Figure, report
+from benchmarks._measure import Figure, report
 
 from smart_model_router.events import AttemptFinished
 from smart_model_router.outcome import FailureClass, Usage

@@ -37,7 +37,8 @@ def files() -> Iterator[Path]:
     for path in sorted(ROOT.rglob("*")):
         parts = path.relative_to(ROOT).parts
         made = any(part in MADE_BY_TOOLS or part.endswith(("_cache", ".egg-info")) for part in parts)
-        if path.is_file() and not made and parts[0] != ".hypothesis":
+        made = made or parts[0] == ".hypothesis" or parts[0].startswith(".coverage")
+        if path.is_file() and not made:
             yield path
 
 

@@ -30,14 +30,14 @@ _ALL_NEEDS: tuple[Need, ...] = ("tools", "images", "schema")
 class Kind:
     """One provider kind.
 
-    `path` names the provider class as `module:Class`. `wires` are the dialects spoken natively. `base_url` is
-    None where every owner has their own. `key_variables` are tried in order. `rpm` and `tpm` (a minute) are
-    None where the account decides. `counts_max_tokens`: the token bucket is charged with max_tokens already
-    at admission. `header_family` is how its answers speak of limits (signals/; "any" believes whatever looks like
-    one). `limit_pool` is the part of a model's name that all models with one common limit share, as a pattern; ""
-    where each model has its own. `capabilities` are what the kind can do in general; a model may do less. `output_cap`
-    is Chat's field for the cap on an answer. `remote` is False on this machine. `failure_domain` is what fails together
-    with it; "" means the kind alone.
+    `path` names the provider class as `module:Class`. `wires` are the dialects spoken natively. `base_url` is None
+    where every owner has their own. `key_variables` are tried in order. `rpm` and `tpm` (a minute) are None where the
+    account decides. `counts_max_tokens`: the token bucket is charged with max_tokens already at admission.
+    `header_family` is how its answers speak of limits (signals/; "any" believes whatever looks like one). `limit_pool`
+    is the part of a model's name that all models with one common limit share, as a pattern; "" where each model has its
+    own. `capabilities` are what the kind can do in general; a model may do less. `newest_chat`: its Chat takes OpenAI's
+    newest parameters; others reject what they do not know. `remote` is False on this machine. `failure_domain` is what
+    fails together with it; "" means the kind alone.
     """
 
     path: str = _HTTP
@@ -52,7 +52,7 @@ class Kind:
     header_family: HeaderFamily = "any"
     limit_pool: str = ""
     counts_max_tokens: bool = False
-    output_cap: str = "max_tokens"
+    newest_chat: bool = False
     capabilities: tuple[Need, ...] = _ALL_NEEDS
     remote: bool = True
 
@@ -61,7 +61,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
     {
         "openai": Kind(
             wires=("chat", "responses", "embeddings"),
-            output_cap="max_completion_tokens",
+            newest_chat=True,
             base_url="https://api.openai.com/v1",
             key_variables=("OPENAI_API_KEY",),
             bulkhead=50,
@@ -85,7 +85,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "azure": Kind(  # base_url: https://RESOURCE.openai.azure.com; the model is the deployment
             auth="api-key",
             key_variables=("AZURE_OPENAI_API_KEY",),
-            output_cap="max_completion_tokens",
+            newest_chat=True,
             bulkhead=50,
             failure_domain="azure",
             header_family="azure",

@@ -114,7 +114,7 @@ def load(
     if isinstance(config, RouterConfig):
         return with_last_resort(config)
     if isinstance(config, Mapping):
-        named = config.get("providers")
+        named = config.get("providers", {})
         if isinstance(named, Mapping):
             own = {name: {"kind": "openai_compatible"} for name in sorted(given) if name not in named}
             config = {**config, "providers": {**named, **own}}
@@ -259,7 +259,7 @@ class _Parts:
             unless=frozenset(mention.unless),
             counts_max_tokens=kind.counts_max_tokens,
             translated=reachable(kind.wires),
-            output_cap=kind.output_cap,
+            newest_chat=kind.newest_chat,
         )
 
     def _price(self, kind: str, model: str) -> float | None:

@@ -148,6 +148,8 @@ def peek(
     _check_prompt(dialect, body)
     _check_option("timeout", timeout)
     _check_option("max_cost", max_cost)
+    _check_name("tier", tier)
+    _check_name("session", session)
     if criticality not in CRITICALITIES:
         raise InvalidRequest(f"criticality: {_shown(criticality)} is none of {', '.join(CRITICALITIES)}")
     if isinstance(avoid, str):
@@ -162,6 +164,7 @@ def peek(
             rest["stream_options"] = {**(options if isinstance(options, Mapping) else {}), "include_usage": True}
     else:
         rest.pop("stream", None)
+        rest.pop("stream_options", None)  # alone it is an error
     return RouteRequest(
         dialect=dialect,
         body=body,
@@ -200,6 +203,11 @@ def _check_option(name: str, value: object) -> None:
         return
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 1e9:
         raise InvalidRequest(f"{name}: a number above 0, at most 1e9, is needed, not {_shown(value)}")
+
+
+def _check_name(name: str, value: object) -> None:
+    if value is not None and not isinstance(value, str):
+        raise InvalidRequest(f"{name}: text is needed, not {_shown(value)}")
 
 
 # One encoder for all: json.dumps with any option builds a new one each time.

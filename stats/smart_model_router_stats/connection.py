@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
 import weakref
 from collections.abc import Callable
+from threading import Thread
 from typing import Any
 
 import aiosqlite
@@ -25,6 +27,7 @@ class Database:
         self._opener = opener
         self._raw: GuardedConnection | None = None
         self._connection: aiosqlite.Connection | None = None
+        self._retired: list[aiosqlite.Connection] = []
         self._inherited: list[aiosqlite.Connection] = []
         self.inode: int | None = None
         self._forks_watched = False
@@ -41,10 +44,16 @@ class Database:
         await self.close()
         self._watch_forks()
         connection = aiosqlite.connect(self._path, factory=self._factory)
+        thread = _thread_of(connection)
         # The interpreter waits at its end for threads that are no daemons, and nobody would tell this one to end.
-        thread: Any = getattr(connection, "_thread", connection)  # before 0.22 the connection is the thread
         thread.daemon = True
-        self._connection = await connection
+        try:
+            self._connection = await connection
+        except BaseException:
+            # aiosqlite lets the thread end. It must have done so before this loop can be closed: see `settle`.
+            await asyncio.to_thread(thread.join, BUSY_SECONDS)
+            self.abandon(0.0)
+            raise
         self.inode = _inode(self._path)
 
     async def run(self, script: str) -> None:
@@ -70,7 +79,7 @@ class Database:
         return tuple(first)
 
     async def settle(self) -> None:
-        """Return when the thread has done whatever it was given."""
+        """Return when the thread has done what it was given: a word to a loop that was closed would be its last."""
         if self._connection is not None and self._raw is not None:
             await self._connection.execute("SELECT 1")
 
@@ -78,6 +87,11 @@ class Database:
         """Close the handle and end the thread; safe to call twice."""
         connection, self._connection = self._connection, None
         self._raw = None
+        retired, self._retired = self._retired, []
+        for old in retired:
+            if _thread_of(old).is_alive():
+                old.stop()
+                await asyncio.to_thread(_thread_of(old).join, BUSY_SECONDS)
         if connection is not None:
             await connection.close()
 
@@ -89,18 +103,20 @@ class Database:
             raw.guard.release()
 
     def retire(self) -> None:
-        """Let go of a handle whose loop is gone; somebody else's loop runs."""
+        """Let go of a handle whose loop is gone; its thread ends when the next one is opened."""
         self.abandon(BUSY_SECONDS)
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.stop()
+        if self._connection is not None:
+            self._retired.append(self._connection)
+            self._connection = None
 
     def forget(self) -> None:
         """In a forked process: the handle and the thread are the parent's."""
         self._raw = None
         if self._connection is not None:
-            self._inherited.append(self._connection)  # its end would want a loop
+            self._retired.append(self._connection)
             self._connection = None
+        self._inherited += self._retired  # kept, for their end would want a loop
+        self._retired = []
 
     def _opened(self) -> aiosqlite.Connection:
         if self._connection is None:
@@ -123,6 +139,10 @@ class Database:
         raw, self._raw = self._raw, None
         if raw is not None:
             raw.close()
+
+
+def _thread_of(connection: aiosqlite.Connection) -> Thread:
+    return connection._thread  # there is no public way to it
 
 
 def _call(method: weakref.WeakMethod[Callable[[], None]]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections import defaultdict
+from collections import defaultdict, deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -128,15 +128,17 @@ class Batch:
 class Delta:
     """Everything observed and not yet written: at most `limit` cells; beyond that the oldest go and are counted.
 
-    Cells of a batch are at most `BATCH_CELLS`, so that neither writing its JSON nor its transaction takes long.
+    A batch has at most `BATCH_CELLS` cells and `BATCH_ROWS` rows of a table, so that neither writing its JSON nor its
+    transaction takes long.
     """
 
     BATCH_CELLS = 32
+    BATCH_ROWS = 1_000
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._cells: dict[tuple[str, int], Cell] = {}
-        self._notes: dict[str, list[list[Any]]] = {"events": [], "requests": []}
+        self._notes: dict[str, deque[list[Any]]] = {name: deque(maxlen=limit) for name in ("events", "requests")}
         self.calls = 0
         self.lost = 0
 
@@ -146,7 +148,8 @@ class Delta:
     @property
     def batches(self) -> int:
         """How many batches it makes."""
-        return max(-(-len(self._cells) // self.BATCH_CELLS), int(bool(self)))
+        rows = max(len(notes) for notes in self._notes.values())
+        return max(-(-len(self._cells) // self.BATCH_CELLS), -(-rows // self.BATCH_ROWS))
 
     def add(self, event: AttemptFinished, wall: float) -> None:
         """Take one call that ended at `wall` seconds since the epoch (>= 0). Raises ValueError for no figures."""
@@ -163,10 +166,7 @@ class Delta:
 
     def note(self, table: str, row: list[Any]) -> None:
         """Take a row of `events` or `requests`; they are kept as they are, the newest `limit` of each."""
-        rows = self._notes[table]
-        if len(rows) >= self._limit:
-            del rows[0]
-        rows.append(row)
+        self._notes[table].append(row)
 
     def take(self, number: int) -> Batch:
         """Take out what fits one batch, oldest first."""
@@ -174,10 +174,10 @@ class Delta:
         cells = {key: self._cells.pop(key) for key in keys}
         calls = sum(cell.calls for cell in cells.values())
         self.calls -= calls
-        body = {"cells": [cell.row(*key) for key, cell in cells.items()], **self._notes}
-        encoded = json.dumps(body, separators=(",", ":"))
-        self._notes = {"events": [], "requests": []}
-        return Batch(number, calls, encoded)
+        body: dict[str, list[list[Any]]] = {"cells": [cell.row(*key) for key, cell in cells.items()]}
+        for table, notes in self._notes.items():
+            body[table] = [notes.popleft() for _ in range(min(len(notes), self.BATCH_ROWS))]
+        return Batch(number, calls, json.dumps(body, separators=(",", ":")))
 
     def _lose_oldest(self) -> None:
         calls = self._cells.pop(next(iter(self._cells))).calls

@@ -52,6 +52,8 @@ _LOG = logging.getLogger(__name__)
 ROWS = 200
 INTERVAL_SECONDS = 0.25
 QUEUE_LIMIT = 10_000
+CELL_LIMIT = 2_000
+"""Sums of (target, minute) that wait while the file cannot be written: 60 MB at most, when all targets are busy."""
 _CHUNK = 300
 """Observations summed up at a time: about a millisecond of the loop."""
 _EXIT_BUSY_SECONDS = 1.0
@@ -110,7 +112,7 @@ class SqliteStore:
         self._writer = uuid.uuid4().hex
         self._started_at = self._wall()
         self._queue: deque[AttemptFinished] = deque(maxlen=QUEUE_LIMIT)
-        self._pending = Delta(QUEUE_LIMIT)
+        self._pending = Delta(CELL_LIMIT)
         self._unsure: Batch | None = None
         """Given to the file, and not known to be there."""
         self._number = 0

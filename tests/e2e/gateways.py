@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,7 +63,7 @@ class Served:
     def in_flight(self) -> int:
         """Requests inside the gateway and calls inside its router."""
         told = self.health()
-        return int(told["in_flight"]) + sum(target["in_flight"] for target in told["targets"])
+        return int(told["in_flight"]) + sum(int(target["in_flight"]) for target in told["targets"])
 
     def send(self, raw: bytes) -> bytes:
         """What comes back for raw bytes, until the server closes or has been silent for a second."""
@@ -96,7 +96,7 @@ def read_all(wire: socket.socket) -> bytes:
 
 
 @contextmanager
-def served(config: Mapping[str, Any], folder: Path, **sections: Any) -> Iterator[Served]:
+def served(config: Mapping[str, Any], folder: Path, **sections: Any) -> Generator[Served]:
     """A gateway on a free port, until the block is left. It must end by itself when told to, without a trace."""
     program = shutil.which("smr", path=str(Path(sys.executable).parent))
     assert program is not None

@@ -67,6 +67,9 @@ async def leave(path: str, count: str) -> None:
     router = make_router(path)
     for _ in range(int(count)):
         await router.chat(BODY)
+    await asyncio.sleep(0.5)  # the file is open by now
+    for _ in range(int(count)):
+        await router.chat(BODY)
     tell(time.monotonic())
 
 
@@ -109,8 +112,10 @@ async def fork(path: str) -> None:
 
 
 def run_in_child(store: SqliteStore) -> int:
-    """The forked side: a loop of its own, and the same store."""
+    """The forked side: a loop of its own, and the same store. 1 when it came with the parent's handle."""
     asyncio.events._set_running_loop(None)  # the parent's does not run here
+    if store.path in {descriptor.resolve() for descriptor in Path("/proc/self/fd").iterdir()}:
+        return 1
 
     async def observe() -> None:
         for _ in range(7):
@@ -142,6 +147,7 @@ async def cramped(path: str, room: str) -> None:
 
 async def unwritable(path: str) -> None:
     """A router whose statistics file cannot be made serves, and says so."""
+    await asyncio.to_thread(int)  # loads what could not be loaded from root's folders afterwards
     os.setuid(65_534)
     store = SqliteStore(Path(path))
     store.observe(attempt())

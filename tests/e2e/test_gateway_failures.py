@@ -43,12 +43,12 @@ def gateway(tmp_path: Path) -> Iterator[Start]:
 
 def chatty(gateway: Served, **options: Any) -> openai.OpenAI:
     """OpenAI's SDK without retries of its own."""
-    return openai.OpenAI(**{"base_url": gateway.base_url + "/v1", "api_key": "k", "max_retries": 0, **options})
+    return openai.OpenAI(base_url=gateway.base_url + "/v1", api_key="k", max_retries=0, **options)
 
 
 def claudish(gateway: Served, **options: Any) -> anthropic.Anthropic:
     """Anthropic's SDK without retries of its own."""
-    return anthropic.Anthropic(**{"base_url": gateway.base_url, "api_key": "k", "max_retries": 0, **options})
+    return anthropic.Anthropic(base_url=gateway.base_url, api_key="k", max_retries=0, **options)
 
 
 def test_a_dead_primary_is_never_noticed(upstream: FaultServer, gateway: Start) -> None:
@@ -217,6 +217,19 @@ def test_sigterm_lets_a_stream_end(upstream: FaultServer, gateway: Start) -> Non
         rest = "".join(chunk.choices[0].delta.content or "" for chunk in stream)
     assert first + rest == ECHO
     assert running.process.wait(10) == 0
+
+
+def test_sigterm_does_not_wait_for_ever(upstream: FaultServer, gateway: Start) -> None:
+    """What outlasts `drain` is cancelled: the provider is freed, and the process still ends with 0."""
+    upstream.set([Fault.stall(after=2)])
+    running = gateway(upstream, gateway={"drain": "1s"})
+    with chatty(running) as client:
+        stream = client.chat.completions.create(model="smart", messages=MESSAGES, stream=True)
+        next(stream)
+        running.process.terminate()
+        assert running.process.wait(10) == 0
+        assert becomes(lambda: upstream.in_flight == 0, within=1)
+        stream.close()
 
 
 def test_a_request_that_is_half_sent_is_nobodys_problem(upstream: FaultServer, gateway: Start) -> None:

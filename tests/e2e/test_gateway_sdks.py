@@ -76,6 +76,23 @@ def test_the_chat_stream_helper_works(chatty: openai.OpenAI) -> None:
         assert stream.get_final_completion().choices[0].message.content == ECHO
 
 
+def test_responses_whole_and_streamed(chatty: openai.OpenAI) -> None:
+    """Responses works over a provider that speaks Chat and over one that speaks Messages."""
+    for model in ("smart", "claude"):
+        answer = chatty.responses.create(model=model, input="hello")
+        assert (answer.model, answer.output_text) == (model, ECHO)
+        with chatty.responses.stream(model=model, input="hello") as stream:
+            assert stream.get_final_response().output_text == ECHO
+
+
+def test_a_dialect_crosses_to_a_provider_of_the_other(chatty: openai.OpenAI, claudish: anthropic.Anthropic) -> None:
+    """OpenAI's SDK is answered by a Messages provider, Anthropic's by a Chat provider, streams too."""
+    chunks = list(chatty.chat.completions.create(model="claude", messages=MESSAGES, stream=True))
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == ECHO
+    with claudish.messages.stream(model="smart", max_tokens=99, messages=MESSAGES) as stream:
+        assert (stream.get_final_message().model, stream.get_final_text()) == ("smart", ECHO)
+
+
 def test_embeddings_of_token_numbers(chatty: openai.OpenAI) -> None:
     """Lists of token numbers are as good as text."""
     answer = chatty.embeddings.create(model="smart", input=[[1, 2, 3], [4, 5]])

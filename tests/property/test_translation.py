@@ -66,6 +66,12 @@ CALL = st.builds(
     ID,
     JSON_OBJECT,
 )
+
+
+def _id_of(call: Any) -> str:
+    return str(call["id"])
+
+
 RESULT_TEXT = st.builds(lambda mark, t: mark + t, st.sampled_from(["", "[tool error]\n"]), TEXT)
 
 
@@ -73,7 +79,7 @@ RESULT_TEXT = st.builds(lambda mark, t: mark + t, st.sampled_from(["", "[tool er
 def turns(draw: st.DrawFn) -> list[dict[str, Any]]:
     """A user's turn and an assistant's, with tools called and answered in order."""
     made: list[dict[str, Any]] = [{"role": "user", "content": draw(CONTENT)}]
-    calls = draw(st.lists(CALL, max_size=3, unique_by=lambda c: c["id"]))
+    calls = draw(st.lists(CALL, max_size=3, unique_by=_id_of))
     if not calls:
         return [*made, {"role": "assistant", "content": draw(TEXT)}]
     made.append({"role": "assistant", "content": draw(st.none() | TEXT), "tool_calls": calls})
@@ -90,6 +96,10 @@ TOOL = st.builds(
     SCHEMA,
     st.booleans(),
 )
+
+
+def _name_of(tool: Any) -> str:
+    return str(tool["function"]["name"])
 
 
 @st.composite
@@ -118,7 +128,7 @@ def chat_bodies(draw: st.DrawFn) -> dict[str, Any]:
     for key, values in optional.items():
         if draw(st.booleans()):
             body[key] = draw(values)
-    tools = draw(st.lists(TOOL, max_size=2, unique_by=lambda t: t["function"]["name"]))
+    tools: list[Any] = draw(st.lists(TOOL, max_size=2, unique_by=_name_of))
     if tools:
         body["tools"] = tools
         named = {"type": "function", "function": {"name": tools[0]["function"]["name"]}}
@@ -159,7 +169,7 @@ def test_a_request_of_another_dialect_comes_back_through_chat(asked: Dialect, bo
 @st.composite
 def chat_answers(draw: st.DrawFn) -> dict[str, Any]:
     """Whole Chat answers in the words that every dialect has."""
-    calls = draw(st.lists(CALL, max_size=3, unique_by=lambda c: c["id"]))
+    calls = draw(st.lists(CALL, max_size=3, unique_by=_id_of))
     message: dict[str, Any] = {"role": "assistant", "content": draw(TEXT), "refusal": None}
     if calls:
         message["tool_calls"] = calls
@@ -317,11 +327,12 @@ def test_a_responses_stream_says_in_its_end_what_it_streamed(data: list[dict[str
 # ------------------------------------------------------------------------------------------- hostile input
 
 WORDS = (
-    "messages input system content role type text tools tool_calls tool_choice function name arguments parameters id "
-    "call_id output source data media_type url image_url file file_data response_format json_schema schema "
-    "output_config format thinking signature reasoning reasoning_details encrypted_content tool_use_id is_error cache_control index "
-    "delta choices message usage finish_reason stop_reason content_block partial_json item output_index response error "
-    "namespace custom input_schema max_tokens stop stop_sequences metadata summary incomplete_details"
+    "messages input system content role type text tools tool_calls tool_choice function name arguments parameters "
+    "id call_id output source data media_type url image_url file file_data response_format json_schema schema "
+    "output_config format thinking signature reasoning reasoning_details encrypted_content tool_use_id is_error "
+    "cache_control index delta choices message usage finish_reason stop_reason content_block partial_json item "
+    "output_index response error namespace custom input_schema max_tokens stop stop_sequences metadata summary "
+    "incomplete_details"
 ).split()
 KINDS = (
     "user assistant system tool text image image_url document file tool_use tool_result thinking redacted_thinking "

@@ -145,6 +145,20 @@ def test_a_stream_says_so_and_asks_for_usage() -> None:
     assert odd["stream_options"] == {"include_usage": True}
 
 
+def test_a_whole_answer_is_asked_without_the_options_of_streams() -> None:
+    """`stream_options` without `stream` is a provider's 400."""
+    sent = json.loads(peek("chat", body(stream=True, stream_options={"include_usage": True})).payload("m"))
+    assert sent == json.loads(peek("chat", body()).payload("m"))
+
+
+@pytest.mark.parametrize("option", ["tier", "session"])
+@pytest.mark.parametrize("value", [5, ["x"], b"x"])
+def test_a_name_is_text(option: str, value: Any) -> None:
+    """A tier or a session that is something else is refused by name, not overlooked."""
+    with pytest.raises(InvalidRequest, match=f"{option}: text is needed"):
+        peek("chat", body(), **{option: value})
+
+
 def test_messages_streams_have_no_stream_options() -> None:
     """That dialect does not know them."""
     sent = json.loads(peek("messages", body(), stream=True).payload("m"))

@@ -397,3 +397,11 @@ async def test_a_thousand_requests_leave_nothing_behind() -> None:
     await asyncio.sleep(10.0)
     assert asyncio.all_tasks() == tasks
     w.assert_idle()
+
+
+@virtual
+async def test_given_providers_need_no_section_of_their_own() -> None:
+    """A configuration that names only models is enough when every provider is an object."""
+    tree = {"version": 1, "models": {"smart": {"tiers": [{"targets": ["mine/m"]}]}}}
+    router = SmartModelRouter.from_config(tree, clock=LoopClock(), providers={"mine": FakeProvider()})
+    assert (await router.chat(BODY)).report.target == "mine/m"

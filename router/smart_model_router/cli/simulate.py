@@ -28,7 +28,7 @@ def run(scenario: str | None, *, seed: int, off: Sequence[str], as_json: bool) -
     if scenario == _FLEET:
         return _fleet(simulate_fleet(seed), as_json)
     if scenario == _MEASURES:
-        return max(_tell(history, as_json, brief=True) for history in simulate_measures(SCENARIOS["swarm"], seed))
+        return max(_tell(history, as_json, brief=True) for history in simulate_measures(SCENARIOS["skirmish"], seed))
     if scenario not in SCENARIOS:
         raise ConfigurationError("scenario", scenario, did_you_mean(scenario, (*SCENARIOS, _MEASURES, _FLEET)))
     measures = Measures(**dict.fromkeys(off, False))
@@ -38,7 +38,9 @@ def run(scenario: str | None, *, seed: int, off: Sequence[str], as_json: bool) -
 def _list() -> int:
     for scenario in SCENARIOS.values():
         print_answer(f"{scenario.name:18} {scenario.about}\n")
-    print_answer(f"{_MEASURES:18} swarm under all 32 combinations of the measures: nothing crashes, hangs or leaks.\n")
+    print_answer(
+        f"{_MEASURES:18} skirmish under all 32 combinations of the measures: nothing crashes, hangs or leaks.\n"
+    )
     print_answer(f"{_FLEET:18} 200 routers and 50 targets for an hour; takes minutes.\n")
     return ExitCode.OK
 

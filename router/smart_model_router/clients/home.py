@@ -15,6 +15,10 @@ T = TypeVar("T")
 Make = Callable[[], Coroutine[Any, Any, T]]
 
 
+class WouldBlock(RuntimeError):
+    """A synchronous call on the very thread that would have to answer it."""
+
+
 class Home:
     """The event loop of one router.
 
@@ -37,11 +41,11 @@ class Home:
     def run(self, make: Make[T]) -> T:
         """Run a coroutine where the router lives, and wait for it. Whatever interrupts the wait cancels it.
 
-        Raises RuntimeError on the very thread that it would have to wait for.
+        Raises WouldBlock on the very thread that it would have to wait for.
         """
         loop = self._settled(_PORTAL.loop)
         if self.is_here(loop):
-            raise RuntimeError(
+            raise WouldBlock(
                 "this router is in use by asynchronous code on this thread, which a synchronous call would stop: "
                 "use the asynchronous client, or give the synchronous one a router of its own"
             )

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import httpx2
 
 from smart_model_router.clients.desk import Opened, OutOfPatience, Sent, answer
-from smart_model_router.clients.home import Home, home_of
+from smart_model_router.clients.home import Home, WouldBlock, home_of
 from smart_model_router.clients.reports import EXTENSION
 from smart_model_router.edge import EdgeStream, HttpReply
 from smart_model_router.errors import StreamInterrupted
@@ -77,6 +77,8 @@ class Transport:
         sent = _sent(request, request.read())
         try:
             return self._response(request, sent, self._home.run(lambda: answer(self.router, sent)))
+        except WouldBlock as told:
+            raise self.http.ConnectError(str(told), request=request) from told
         except OutOfPatience as late:
             raise self.http.ReadTimeout(str(late), request=request) from late
 

@@ -16,7 +16,7 @@ class GatewayKeyConfig(Options):
 
     Either `key` or `sha256` (64 hexadecimal digits of the key's hash) is needed. `models` are public names, `*`
     standing for any text; none is all. `rpm` and `tpm` are a minute's, `usd_per_day` is a rolling day's, of this
-    process. `criticality` is the most a client may ask for, and what it gets when it does not ask.
+    process. `criticality` is the most a client may ask for; who does not ask has `critical`, or this if it is less.
     """
 
     key: Secret | None = None

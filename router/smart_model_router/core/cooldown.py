@@ -79,6 +79,7 @@ class Cooldown:
         "_advice_began",
         "_advice_until",
         "_auth_failures",
+        "_causes",
         "_clearing",
         "_config",
         "_cooldowns",
@@ -98,6 +99,7 @@ class Cooldown:
     def __init__(self, config: CooldownConfig | None = None) -> None:
         self._config = config or CooldownConfig()
         self._laws: dict[LawReason, _Law] = {}
+        self._causes: dict[str, FailureClass] = {}
         self._advice_until = 0.0
         self._advice_began = 0.0
         self._rests_until = 0.0
@@ -122,6 +124,11 @@ class Cooldown:
             if law is not None and now < law.until:
                 return Refusal(reason, law.until)
         return None
+
+    def cause(self, now: float) -> FailureClass | None:
+        """Which failure the law in force at `now` goes back to; None when none is in force."""
+        law = self.law(now)
+        return None if law is None else self._causes.get(law.reason)
 
     def advice(self, now: float) -> Refusal | None:
         """The cooldown in force at `now`."""
@@ -174,6 +181,8 @@ class Cooldown:
             law = self._take_hint(hint, sent_seq, now, paced)
         elif policy.cooldown is CooldownRule.LAW:
             law = self._guess(admitted_at, sent_seq, now, roll, paced, expected, honour_hints)
+        if law is not None:
+            self._causes[law.reason] = failure.failure_class
         return law or advice
 
     def succeeded(self, admitted_at: float, now: float) -> bool:

@@ -89,12 +89,11 @@ class Progress:
         last = self._failed.get(facts.id)
         if last is None:
             return None
-        failed_class = last.failure.failure_class
-        if failed_class not in _UNCOUNTED:
+        if last.failure.failure_class not in _UNCOUNTED:
             return Refusal("filtered:failed")
         if self._by_target.get(facts.id, 0) >= self._config.attempts_per_target:
             return Refusal("filtered:failed")
-        again = last.at + (0.0 if failed_class is FailureClass.RATE_LIMITED else _PAUSE)
+        again = last.at + (0.0 if _gate_waits(last.failure) else _PAUSE)
         return Refusal("cooldown", again) if now < again else None
 
     def native_rejection(self, facts: TargetFacts, failure: Failure) -> bool:
@@ -150,6 +149,13 @@ class Progress:
     def last_resort_allowed(self) -> bool:
         """After a fallback's 400 the last resort would only say the same, worse."""
         return self.rejected == 0
+
+
+def _gate_waits(failure: Failure) -> bool:
+    """Whether the target's own gate refuses long enough: a rate limit is law, but 'fewer at once' names no time."""
+    wait = failure.wait
+    fewer_at_once = wait is not None and wait.scope == "concurrency" and wait.seconds <= 0
+    return failure.failure_class is FailureClass.RATE_LIMITED and not fewer_at_once
 
 
 def comes_due(refusal: Refusal, now: float, within: float) -> bool:

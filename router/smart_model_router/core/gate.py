@@ -69,6 +69,7 @@ class ProviderState:
         "queue",
         "remote",
         "sequence",
+        "slow_start_at",
         "throttle",
         "transport",
     )
@@ -92,6 +93,8 @@ class ProviderState:
         self.connectivity = connectivity
         self.credentials: dict[int, Cooldown] = {}
         self.probe_in_flight = False
+        self.slow_start_at: float | None = None
+        """When its transport came back, and all of its targets with it."""
         self.queue = queue
         """How many may wait for it as a last resort; None is limited by the waiting room alone."""
         self.sequence = 0
@@ -219,7 +222,7 @@ class Gate:
             return advice
         if any(trial.on_trial for trial in self._trials(now, ignore_advice)):
             return Refusal("probation")
-        if self.in_flight + 1 > self._allowed(now) + _EPSILON:
+        if any(in_flight + 1 > self._allowed(began, now) for began, in_flight in self._slow_starts()):
             return Refusal("slow_start")
         if self.config.measures.cascade_prevention and provider.bulkhead.free == 0:
             return Refusal("bulkhead")
@@ -227,10 +230,9 @@ class Gate:
 
     def ready_at(self, refusal: Refusal) -> float | None:
         """When a waiter refused for this reason should look again by itself; None: an event will tell."""
-        if refusal.reason == "slow_start" and self._slow_start_at is not None:
-            slots = self.provider.bulkhead.slots
-            if slots > 1:
-                return self._slow_start_at + self.config.slow_start * self.in_flight / (slots - 1)
+        slots, starts = self.provider.bulkhead.slots, self._slow_starts()
+        if refusal.reason == "slow_start" and starts and slots > 1:
+            return max(began + self.config.slow_start * in_flight / (slots - 1) for began, in_flight in starts)
         return refusal.retry_at
 
     def due_since(self, now: float, *, stream: bool) -> float | None:
@@ -270,7 +272,7 @@ class Gate:
         self.cooldown.clear()
         self.credential.clear()
         self.limits.release(now)
-        self._slow_start_at = None
+        self._slow_start_at = self.provider.slow_start_at = None
         self.provider.throttle.reset()
         moved = self._operate(now, "close")
         reconnected = self.provider.transport.close(now)
@@ -340,15 +342,18 @@ class Gate:
             last_resort,
         )
 
-    def _allowed(self, now: float) -> float:
+    def _slow_starts(self) -> list[tuple[float, int]]:
+        """When this target and its provider came back, and how many calls each has in flight."""
+        provider = self.provider
+        starts = ((self._slow_start_at, self.in_flight), (provider.slow_start_at, provider.bulkhead.in_flight))
+        return [(began, in_flight) for began, in_flight in starts if began is not None]
+
+    def _allowed(self, began: float, now: float) -> float:
         """Slow start: 1 + (slots - 1) x (t / slow_start) calls in flight; after it the bulkhead alone decides."""
-        if self._slow_start_at is None:
-            return math.inf
-        elapsed = now - self._slow_start_at
+        elapsed = now - began
         if elapsed >= self.config.slow_start:
-            self._slow_start_at = None
             return math.inf
-        return 1 + (self.provider.bulkhead.slots - 1) * elapsed / self.config.slow_start
+        return 1 + (self.provider.bulkhead.slots - 1) * elapsed / self.config.slow_start + _EPSILON
 
     # What follows is the lease's half.
 
@@ -571,6 +576,7 @@ class Lease:
         for m in moved:
             if m.kind == "transport":
                 provider.connectivity.moved(provider.name, m.transition.to_state is BreakerState.OPEN, now)
+                provider.slow_start_at = now if m.transition.to_state is BreakerState.CLOSED else None
             if m.transition.to_state is BreakerState.CLOSED:
                 provider.throttle.reset()
                 recovered = slow_start = True

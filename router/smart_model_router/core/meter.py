@@ -52,7 +52,7 @@ class Cost:
                 return self.total
             case "prompt":
                 return self.prompt_tokens
-            case "output":
+            case _:  # "output"
                 return self.output_tokens
 
 
@@ -198,7 +198,7 @@ class Meter:
         before = self._anchor
         if before is None or now >= before.full_at:
             self._anchor = here
-            if before is not None and _MANY <= before.used <= used:
+            if before is not None and _MANY <= before.used <= used and now - latency >= before.full_at:
                 self.bucket.refills_steadily(now)  # a window would have begun anew
             return
         expected = (now - before.at) + (used - before.used) * self.window / self.bucket.capacity

@@ -71,6 +71,10 @@ class Reservation:
     charged: tuple[tuple[Meter, int], ...]
     settled: bool = False
 
+    def will_refund(self, meter: Meter) -> bool:
+        """Whether settling it may give tokens back that the provider never counted."""
+        return meter.counted != "requests" and any(charged is meter for charged, _ in self.charged)
+
     @property
     def tokens(self) -> int:
         """What it took from the bucket of tokens a minute."""
@@ -99,7 +103,7 @@ class RateLimitTracker:
         configured = {"requests": rpm, "tokens": tpm}
         self._meters = {name: Meter(name, most, configured=True) for name, most in configured.items() if most}
         self._open: dict[Reservation, None] = {}
-        self._refill = refill
+        self._refill: Refill = refill
         self._learns = learns
         self.factor = factor or TokenFactor()
 
@@ -226,6 +230,8 @@ class RateLimitTracker:
     def _outstanding(self, meter: Meter, sent_seq: int) -> Outstanding:
         everyone = later = 0
         for reservation in self._open:
+            if reservation.sent_seq == sent_seq and not reservation.will_refund(meter):
+                continue  # the provider has counted the call it answers
             amount = meter.charge(reservation.cost)
             everyone += amount
             later += amount if reservation.sent_seq > sent_seq else 0

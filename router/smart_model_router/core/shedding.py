@@ -26,6 +26,11 @@ class Shedding:
         self._calm_since: float | None = None
         self.active = False
 
+    @property
+    def calm(self) -> float:
+        """Seconds at or below the threshold after which it stops."""
+        return self._config.calm
+
     def update(self, open_ratio: float, now: float) -> bool:
         """Take in the share of OPEN providers; True when shedding began or ended."""
         before = self.active

@@ -22,7 +22,7 @@ class TargetFacts:
 
     `lacks` is what it cannot do; `context_tokens` the prompt it can take, None when unknown. `only` keeps it for
     requests that need all of these, `unless` from requests that need any of them. It speaks `dialects`, and can be
-    asked in those of `translated` by translation; `output_cap` is Chat's field for the cap on an answer there.
+    asked in those of `translated` by translation; `newest_chat`: OpenAI's newest Chat parameters are taken there.
     """
 
     target: Target
@@ -37,7 +37,7 @@ class TargetFacts:
     unless: frozenset[Need] = frozenset()
     counts_max_tokens: bool = False
     translated: frozenset[Dialect] = frozenset()
-    output_cap: str = "max_tokens"
+    newest_chat: bool = False
 
     @property
     def id(self) -> str:

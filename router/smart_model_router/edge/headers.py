@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from smart_model_router.request import RouteReport
 
 EVENT_STREAM = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
@@ -31,6 +33,7 @@ def report_headers(report: RouteReport, *, stream: bool) -> dict[str, str]:
     return headers
 
 
+@lru_cache(maxsize=1024)
 def _header(text: str) -> str:
     """Text as a header may carry it."""
     return text[:_MOST_HEADER].encode("ascii", "replace").decode().translate(_CONTROLS)

@@ -46,7 +46,7 @@ class EdgeStream:
 
     def __init__(self, stream: RouterStream, ask: Ask, *, real_model: bool = False) -> None:
         self._stream = stream
-        self._dialect = ask.dialect
+        self._dialect: Dialect = ask.dialect
         self._relabel = None if real_model else Relabel(ask.models[0])
         options = ask.body.get("stream_options")
         self._usage_wanted = isinstance(options, Mapping) and options.get("include_usage") is True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 from starlette.applications import Starlette
@@ -42,6 +42,7 @@ class Gateway:
         self._make = make
         config = load()
         self._house = House(config, make(config))
+        self._asked = {path: Endpoint(self, Asking(dialect)) for path, dialect in ENDPOINTS.items()}
         self._app = Starlette(routes=self._routes(), lifespan=self._lifespan, exception_handlers={405: _not_allowed})
         self._app.router.default = Endpoint(self, missing)
         self._app.router.redirect_slashes = False
@@ -52,8 +53,9 @@ class Gateway:
         return self._house
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """ASGI."""
-        await self._app(scope, receive, send)
+        """ASGI. The endpoints of the dialects are found without a walk through the routes and their middleware."""
+        asked = self._asked.get(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
+        await (asked or self._app)(scope, receive, send)
 
     async def reload(self) -> bool:
         """Read the configuration again; requests under way end in the old one. False, and a log line, for a bad one."""
@@ -72,9 +74,8 @@ class Gateway:
         def route(path: str, walk: Walk, *methods: str) -> Route:
             return Route(path, Endpoint(self, walk), methods=methods)
 
-        asked = [route(path, Asking(dialect), "POST") for path, dialect in ENDPOINTS.items()]
         return [
-            *asked,
+            *(Route(path, endpoint, methods=["POST"]) for path, endpoint in self._asked.items()),  # for their 405
             route("/v1/messages/count_tokens", local, "POST"),
             route("/v1/models", local, "GET"),
             route("/v1/models/{name:path}", local, "GET"),
@@ -85,7 +86,7 @@ class Gateway:
         ]
 
     @contextlib.asynccontextmanager
-    async def _lifespan(self, app: Any) -> AsyncIterator[None]:
+    async def _lifespan(self, app: Any) -> AsyncGenerator[None]:
         del app
         try:
             yield

@@ -27,7 +27,7 @@ from smart_model_router.edge.local import COUNT_TOKENS, public_names
 from smart_model_router.edge.problems import NOT_FOUND
 from smart_model_router.errors import SmartRouterError
 from smart_model_router.gateway.house import House
-from smart_model_router.gateway.receiving import ClientLeft, Departure, headers_of, read_body
+from smart_model_router.gateway.receiving import ClientLeft, Departure, check_size, headers_of, read_body
 from smart_model_router.gateway.responding import Keepalive, Responder
 from smart_model_router.request import Dialect, RouteReport
 
@@ -84,10 +84,10 @@ class Endpoint:
         """Answer one request."""
         house = self._houses.house
         house.enter()
-        responder = Responder(send, family_of(scope["path"], {}))
+        headers = headers_of(scope)
+        responder = Responder(send, family_of(scope["path"], headers))
         try:
-            headers = headers_of(scope, house.config.gateway.head_bytes)
-            responder = Responder(send, family_of(scope["path"], headers))
+            check_size(scope, house.config.gateway.head_bytes)
             await self._walk(Arrival(house, scope, receive, responder, headers))
         except ClientLeft:
             pass

@@ -80,7 +80,7 @@ class KeyRing:
 
     def __init__(self, keys: Mapping[str, GatewayKeyConfig]) -> None:
         self._guests = [(_digest_of(key), Guest(name, key)) for name, key in keys.items()]
-        self._anyone = Guest("anyone", GatewayKeyConfig())
+        self._anyone = Guest("anyone", GatewayKeyConfig(criticality="critical_plus"))
 
     @property
     def open(self) -> bool:
@@ -140,5 +140,6 @@ def _bucket(most: float | None, seconds: float) -> TokenBucket | None:
 
 
 def _least(asked: Criticality | None, most: Criticality) -> Criticality:
-    """What was asked for, but no more than the key has."""
-    return most if asked is None else max(asked, most, key=CRITICALITIES.index)
+    """What was asked for (critical is the default), but no more than the key has."""
+    wanted = asked or "critical"
+    return most if CRITICALITIES.index(wanted) < CRITICALITIES.index(most) else wanted

@@ -11,17 +11,23 @@ from starlette.types import Receive, Scope
 from smart_model_router.edge import ProblemError
 from smart_model_router.edge.problems import HEAD_TOO_LARGE, SLOW_BODY, TOO_LARGE
 
+WATCH_AFTER = 0.1
+"""Seconds. Who hangs up sooner is noticed then."""
+
 
 class ClientLeft(Exception):
     """The client hung up before it had said everything: there is nobody to answer."""
 
 
-def headers_of(scope: Scope, limit: int) -> dict[str, str]:
-    """The headers by lower-case name; of a repeated one the last counts. Raises ProblemError (431)."""
-    raw: list[tuple[bytes, bytes]] = scope["headers"]
-    if sum(len(name) + len(value) + 4 for name, value in raw) > limit:
+def headers_of(scope: Scope) -> dict[str, str]:
+    """The headers by lower-case name (as ASGI has them); of a repeated one the last counts."""
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+
+
+def check_size(scope: Scope, limit: int) -> None:
+    """Raises ProblemError (431) for headers of more than `limit` bytes."""
+    if sum([len(name) + len(value) + 4 for name, value in scope["headers"]]) > limit:
         raise ProblemError(HEAD_TOO_LARGE, f"the headers have more than {limit} bytes")
-    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in raw}
 
 
 async def read_body(receive: Receive, headers: Mapping[str, str], *, limit: int, timeout: float) -> bytes:
@@ -53,22 +59,32 @@ async def _read(receive: Receive, limit: int) -> bytes:
 
 
 class Departure:
-    """Cancels the task it was made in as soon as the client hangs up; `left` tells that apart from other causes."""
+    """Cancels the task it was made in when the client hangs up; `left` tells that apart from other causes.
 
-    __slots__ = ("_task", "_watch", "left")
+    Watching takes a task of its own, which a quick answer is spared: it begins after WATCH_AFTER seconds.
+    """
+
+    __slots__ = ("_receive", "_task", "_timer", "_watch", "left")
 
     def __init__(self, receive: Receive) -> None:
         self.left = False
+        self._receive = receive
         self._task: asyncio.Task[Any] | None = asyncio.current_task()
-        self._watch = asyncio.get_running_loop().create_task(self._wait(receive))
+        self._watch: asyncio.Task[None] | None = None
+        self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER, self._begin)
 
     def close(self) -> None:
         """Watch no longer."""
         self._task = None
-        self._watch.cancel()
+        self._timer.cancel()
+        if self._watch is not None:
+            self._watch.cancel()
 
-    async def _wait(self, receive: Receive) -> None:
-        while (await receive())["type"] != "http.disconnect":
+    def _begin(self) -> None:
+        self._watch = asyncio.get_running_loop().create_task(self._wait())
+
+    async def _wait(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
             pass
         if self._task is not None:
             self.left = True

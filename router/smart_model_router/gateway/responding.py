@@ -78,7 +78,7 @@ class Keepalive:
         """Send nothing more; what is being sent is finished first."""
         self._timer.cancel()
         if self._task is not None:
-            await asyncio.wait((self._task,))
+            await asyncio.gather(self._task, return_exceptions=True)  # a connection that broke is noticed elsewhere
 
     def _tick(self) -> None:
         responder = self._responder

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from typing import Any, ClassVar
 
 import uvicorn
@@ -49,14 +50,16 @@ def run(gateway: Gateway, *, host: str | None, port: int | None, on_ready: Calla
         proxy_headers=False,
         server_header=False,
         timeout_keep_alive=_IDLE_SECONDS,
-        timeout_graceful_shutdown=int(config.drain),
+        timeout_graceful_shutdown=math.ceil(config.drain),
     )
     logging.getLogger("uvicorn.error").addFilter(_is_news)
     _Server(options, gateway, lambda: on_ready(base_url)).run([listener])
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Not what uvicorn says of a stream that we cut on purpose: nobody else leaves one without an end."""
+    """Not what uvicorn says of a stream that we cut on purpose, nor the trace of one that outlasted the drain."""
+    if record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError):
+        return False
     return not record.getMessage().startswith("ASGI callable returned without completing response")
 
 
@@ -77,7 +80,7 @@ class _Server(uvicorn.Server):
         self._on_ready()
 
     @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
+    def capture_signals(self) -> Generator[None]:
         """SIGINT and SIGTERM drain; a second SIGINT does not wait."""
         before = {number: signal.signal(number, self.handle_exit) for number in _STOPS}
         try:

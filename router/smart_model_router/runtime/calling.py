@@ -97,14 +97,14 @@ class Caller:
             own = max(own, 2 * p99) if p99 is not None else own
             own = own if another else max(own, remaining)
         if step.lease.probe and self._someone_free(facts, now):
-            own = min(own, self.patience(step))
+            own = min(own, self.patience(facts, now))
         allowed = remaining * (1 - timeouts.margin) if another else remaining
         return now + min(own, allowed), own <= allowed
 
-    def patience(self, step: Admission) -> float:
-        """After how many silent seconds giving up is the target's fault."""
-        config, facts = self.state.patience, step.facts
-        snapshot = self.state.book.snapshot(facts.id, step.lease.admitted_at)
+    def patience(self, facts: TargetFacts, at: float) -> float:
+        """After how many silent seconds giving up on a call admitted `at` is the target's fault."""
+        config = self.state.patience
+        snapshot = self.state.book.snapshot(facts.id, at)
         usual = snapshot.ttft_p99 if self.request.stream else snapshot.latency_p99
         if usual is None:
             usual = config.stream if self.request.stream else config.whole
@@ -113,14 +113,14 @@ class Caller:
     def timed_out(self, step: Admission, own: bool, silent_since: float) -> Failure:
         """The limit came first: the target's fault, unless our caller was in more of a hurry than is fair."""
         seconds = self.state.clock.now() - silent_since
-        if own or seconds >= self.patience(step):
+        if own or seconds >= self.patience(step.facts, step.lease.admitted_at):
             return Failure(FailureClass.TIMEOUT, f"nothing for {seconds:.1f} s")
         return Failure(FailureClass.CANCELLED, f"the caller's deadline left it only {seconds:.1f} s")
 
     def given_up(self, step: Admission, silent_since: float) -> Failure:
         """The caller left: TIMEOUT when the target had been silent beyond patience, else nobody's fault."""
         silent = self.state.clock.now() - silent_since
-        if silent >= self.patience(step):
+        if silent >= self.patience(step.facts, step.lease.admitted_at):
             return Failure(FailureClass.TIMEOUT, f"the caller left after {silent:.1f} silent seconds")
         return Failure(FailureClass.CANCELLED, "the caller left")
 

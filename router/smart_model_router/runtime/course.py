@@ -7,7 +7,7 @@ breath (no await between asking a gate and holding its lease).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -16,7 +16,7 @@ from smart_model_router.core.ending import final_error, final_rejection
 from smart_model_router.core.fallback import Progress, comes_due, least_retry_after
 from smart_model_router.core.gate import Gate, Kind, Lease
 from smart_model_router.core.ratelimit import Cost
-from smart_model_router.core.selection import STRATEGIES, Candidate
+from smart_model_router.core.selection import STRATEGIES
 from smart_model_router.core.selection.correlated import elsewhere_first
 from smart_model_router.core.selection.draw import redistribute
 from smart_model_router.core.selection.scoring import scores
@@ -227,20 +227,21 @@ class Course:
         if self.progress.failures:
             failed_facts, failure = self.progress.failures[-1]
             order = elsewhere_first(order, failed_facts.candidate, failure.failure_class, scores(order, view, now))
-        due = self._due_for_probe(candidates, now)
+        due = self._due_for_probe(able.values(), now)
         if due is not None:
             order.sort(key=lambda c: c.id != due)
         return [able[c.id] for c in order]
 
-    def _due_for_probe(self, candidates: list[Candidate], now: float) -> str | None:
+    def _due_for_probe(self, able: Iterable[TargetFacts], now: float) -> str | None:
         """The target due the longest; at most one probe a request, none without time (or a place) to fall back."""
-        if self._probe_taken or self.request.state_ids or self.deadline - now < 2 * self.state.patience.minimum:
+        if self._probe_taken or self.request.state_ids:
             return None
-        gates, stream = self.state.fleet.gates, self.request.stream
+        gates, stream, left = self.state.fleet.gates, self.request.stream, self.deadline - now
         dues = [
-            (since, c.position, c.id)
-            for c in candidates
-            if (since := gates[c.id].due_since(now, stream=stream)) is not None
+            (since, facts.candidate.position, facts.id)
+            for facts in able
+            if (since := gates[facts.id].due_since(now, stream=stream)) is not None
+            and left >= 2 * self.caller.patience(facts, now)
         ]
         return min(dues)[2] if dues else None
 
@@ -373,7 +374,7 @@ class Course:
         until = now + within  # what is left of a sum of waits may be too little for any instant after `now`
         if until <= now or not self._waits or (self.state.room.full and self._ticket is None):
             return None
-        due = {t: r for t, r in refused.items() if comes_due(r, now, within) and t not in self._tossed_out}
+        due = {t: r for t, r in refused.items() if comes_due(r, now, within) and not self._tossed_again(t, r)}
         if not due:
             return None
         instants = [(r.retry_at, target) for target, r in due.items() if r.retry_at is not None]
@@ -389,6 +390,10 @@ class Course:
         place = min(instants)[1] if instants else None
         return Pause(tuple(gates), place if place in gates else None, until, in_asked_tier=in_asked_tier)
 
+    def _tossed_again(self, target: str, refusal: Refusal) -> bool:
+        """Whether the throttle said no to this request before; what else the target says now is waited for."""
+        return refusal.reason == "throttle" and target in self._tossed_out
+
     async def _pause(self, pause: Pause) -> None:
         state, began = self.state, self.state.clock.now()
         self.progress.waited()
@@ -400,6 +405,7 @@ class Course:
             costs = {target: self.caller.cost(facts_of(self, target), began) for target in pause.gates}
             woken = await state.room.wait(self._ticket, costs, pause.place, pause.until, pause.resorts)
         else:
+            self._leave_room()  # it waits for no gate: who does is not to stand behind it
             await state.clock.sleep(pause.until - began)
         waited = state.clock.now() - began
         self.report.waited_seconds += waited

@@ -79,6 +79,7 @@ async def _admitted(state: RouterState, gate: Gate) -> Lease:
     began = state.clock.now()
     until = began + state.routing.max_wait
     ticket = None
+    tossed_out = False
     try:
         while True:
             now = state.clock.now()
@@ -86,9 +87,17 @@ async def _admitted(state: RouterState, gate: Gate) -> Lease:
             got: Lease | Refusal = Refusal("bulkhead") if behind else gate.try_admit(_ONE, now, state.dice.roll())
             if isinstance(got, Lease):
                 return got
-            if not comes_due(got, now, until - now) or now >= until or (ticket is None and state.room.full):
+            lost_again = got.reason == "throttle" and tossed_out
+            late = now >= until or not comes_due(got, now, until - now)
+            if lost_again or late or (ticket is None and state.room.full):
                 retry_after = None if got.retry_at is None else max(0.0, got.retry_at - now)
                 raise AllTargetsFailed(f"{gate.id}: refused, {got.reason}", retry_after=retry_after)
+            if got.reason == "throttle":  # the gate itself would say yes: waited for by time alone, and once
+                tossed_out = True
+                if ticket is not None:
+                    state.room.done(ticket)
+                await state.clock.sleep((got.retry_at or now) - now)
+                continue
             ticket = ticket or state.room.ticket(stream=False)
             await state.room.wait(ticket, {gate.id: _ONE}, gate.id, until)
     finally:

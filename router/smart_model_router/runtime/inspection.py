@@ -16,6 +16,7 @@ from smart_model_router.errors import AllTargetsFailed, InvalidRequest
 from smart_model_router.outcome import Refusal
 from smart_model_router.request import RouteRequest
 from smart_model_router.runtime.state import RouterState
+from smart_model_router.runtime.translations import Translations
 
 _FREE = Cost(0, 0)
 
@@ -46,7 +47,8 @@ class Availability:
 class TargetStatus:
     """A target as it stands. `state` is the worse of its breakers'; `refusal` what a call would meet now.
 
-    `retry_after` is in seconds; `success_rate` in [0, 1] is smoothed (see Snapshot); latencies are seconds.
+    `because` is the failure class behind a wait, a wall or being off. `retry_after` is in seconds; `success_rate` in
+    [0, 1] is smoothed (see Snapshot); latencies are seconds.
     """
 
     id: str
@@ -54,6 +56,7 @@ class TargetStatus:
     state: str
     refusal: str | None
     retry_after: float | None
+    because: str | None
     in_flight: int
     slots: int
     success_rate: float
@@ -141,18 +144,22 @@ def explain(state: RouterState, request: RouteRequest) -> Explanation:
         degrade=state.degrade,
     )
     lines: list[PlannedTarget] = []
+    untranslatable = Translations(request, state.wall).refusal
     for tier in drawn.tiers:
         view = _view(state, tier.targets, now, request)
         health = scores([f.candidate for f in tier.targets], view, now) if tier.targets else {}
         for rank, facts in enumerate(_ordered(state, ladder, tier.targets, now, request), 1):
             refusal = state.fleet.gates[facts.id].refusal(_FREE, now, stream=request.stream)
+            refusal = refusal if untranslatable(facts) is None else Refusal("filtered:translation")
             lines.append(_line(facts.id, tier.name, refusal, now, rank, health[facts.id]))
     for facts in drawn.last_resort:
         full = state.fleet.gates[facts.id].provider.bulkhead.free == 0
-        lines.append(_line(facts.id, "last_resort", Refusal("bulkhead") if full else None, now))
+        refusal = Refusal("bulkhead") if full else None
+        refusal = refusal if untranslatable(facts) is None else Refusal("filtered:translation")
+        lines.append(_line(facts.id, "last_resort", refusal, now))
     serves = next((line for line in lines if line.refusal is None), None)
     lines += [_line(target, "-", refusal, now) for target, refusal in drawn.left_out]
-    degraded = serves is not None and serves.tier != drawn.asked
+    degraded = serves is not None and serves.tier != drawn.asked and serves.tier not in drawn.escalations
     strategy, target = ladder.strategy, None if serves is None else serves.target
     return Explanation(request.model, drawn.asked, strategy, target, degraded, tuple(lines))
 
@@ -196,12 +203,19 @@ def _status(state: RouterState, gate: Gate, now: float) -> TargetStatus:
         state=_worst(gate, now),
         refusal=None if refusal is None else refusal.reason,
         retry_after=_after(refusal, now),
+        because=_because(gate, now),
         in_flight=gate.in_flight,
         slots=gate.provider.bulkhead.limit,
         success_rate=snapshot.success_rate,
         latency_seconds=snapshot.latency_ema,
         ttft_seconds=snapshot.ttft_ema,
     )
+
+
+def _because(gate: Gate, now: float) -> str | None:
+    """The failure that a wait, a wall or being off goes back to: the credential's before the target's own."""
+    cause = gate.credential.cause(now) or gate.cooldown.cause(now)
+    return None if cause is None else cause.value
 
 
 def _worst(gate: Gate, now: float) -> str:

@@ -84,6 +84,7 @@ class RouterState:
     recent: deque[Event] = field(default_factory=lambda: deque(maxlen=RECENT_EVENTS))
     room: WaitingRoom = field(init=False)
     _requests: int = 0
+    _health_at: float = 0.0
 
     def __post_init__(self) -> None:
         self._instance = f"{int(self.dice.roll() * 16**6):06x}"
@@ -185,9 +186,18 @@ class RouterState:
             self.rejected_fields[provider] += reading.rejected
 
     def update_shedding(self, now: float) -> None:
-        """Look at system health; say so when shedding begins or ends."""
-        ratio = self.fleet.open_ratio(now)
-        if self.shedding.update(ratio, now):
+        """Look at system health; say so when shedding begins or ends.
+
+        Between two looks only time passed: what was OPEN came due. So the last seconds can still be looked at, and
+        calm does not begin only when somebody asks.
+        """
+        before, ratio = self.shedding.active, self.fleet.open_ratio(now)
+        if before:
+            then = max(self._health_at, now - self.shedding.calm)
+            self.shedding.update(self.fleet.open_ratio(then), then)
+        self._health_at = now
+        self.shedding.update(ratio, now)
+        if self.shedding.active != before:
             self.emit(SheddingChanged(at=now, shedding=self.shedding.active, open_ratio=ratio))
 
     def _reset_windows(self, provider: str, now: float) -> None:

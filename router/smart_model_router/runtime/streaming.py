@@ -78,11 +78,24 @@ class LiveStream:
         """Events skipped because they made no sense."""
         return self._guard.malformed
 
+    @property
+    def complete(self) -> bool:
+        """Whether the whole answer came, read to its end or not."""
+        return self._guard.state is StreamState.COMPLETE
+
     def abandon(self) -> None:
-        """The caller left: give everything back now; closing the connection follows on the loop."""
+        """The caller left: give everything back now; closing the connection follows on the loop.
+
+        Who leaves after the finish reason has the whole answer: many stop reading there.
+        """
         self._resume()
+        if self._guard.finish is not None:
+            self._guard.end()
         if not self._step.lease.settled:
-            self._caller.settle(self._step, self._caller.given_up(self._step, self._heard_at), ttft=self.ttft)
+            if self.complete:
+                self._caller.settled(self._step, None, usage=self._guard.usage, ttft=self.ttft)
+            else:
+                self._caller.settle(self._step, self._caller.given_up(self._step, self._heard_at), ttft=self.ttft)
         self._caller.watchdog.close()
 
     async def close(self) -> None:
@@ -275,7 +288,16 @@ class RouterStream:
             self._live.abandon()
             self._closing = asyncio.get_running_loop().create_task(self._live.close())
         if self._opened:
-            self._course.finish("cancelled")
+            self._finish_left()
+
+    def __del__(self) -> None:
+        with suppress(RuntimeError):  # as in _Iteration
+            self.abandon()
+
+    def _finish_left(self) -> None:
+        """The caller left: without the answer, or with all of it."""
+        self.report.complete = self._live is not None and self._live.complete
+        self._course.finish(self._course.outcome() if self.report.complete else "cancelled")
 
     async def _refill(self) -> None:
         if not self._opened:
@@ -288,7 +310,7 @@ class RouterStream:
             got = await live.next()
         except asyncio.CancelledError:
             self._ended = True
-            self._course.finish("cancelled")
+            self._finish_left()
             raise
         if self._ended:
             return  # another task closed the stream meanwhile
@@ -303,6 +325,7 @@ class RouterStream:
             self._ended = True
             text = self.text
             message = f"the stream was cut after {len(text)} characters: {got.failure_class} {got.message}"
+            self._course.caller.watchdog.close()
             self._course.finish("failed", message)
             raise StreamInterrupted(message, report=self.report, text=text)
 

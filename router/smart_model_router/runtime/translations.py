@@ -20,7 +20,7 @@ from smart_model_router.wires.translate import (
 )
 from smart_model_router.wires.values import decode_object
 
-_Key = tuple[Dialect, str, bool, str]
+_Key = tuple[Dialect, str, bool, bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +63,9 @@ class Translations:
         goal = spoken(self._request.dialect, facts.dialects)
         if goal is None:
             return Untranslatable("body", f"{self._request.dialect} has no translation that {facts.id} speaks")
-        key = (goal, facts.target.provider, facts.reasoning, facts.output_cap)
+        key = (goal, facts.target.provider, facts.reasoning, facts.newest_chat)
         if key not in self._made:
-            terms = Terms(facts.target.provider, facts.reasoning, facts.output_cap, int(self._wall()))
+            terms = Terms(facts.target.provider, facts.reasoning, facts.newest_chat, int(self._wall()))
             self._made[key] = _in_dialect(self._request, goal, terms)
         return self._made[key]
 

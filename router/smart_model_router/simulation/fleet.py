@@ -81,7 +81,7 @@ class _Tally:
             self.wasted += event.failure_class is not None
 
 
-def simulate_fleet(seed: int, setting: FleetSetting = FleetSetting()) -> Report:  # noqa: B008 - frozen
+def simulate_fleet(seed: int, setting: FleetSetting = FleetSetting()) -> Report:
     """An hour of a fleet. The same seed gives the same report. Takes about a minute for each 100,000 requests."""
     return run_world(_live(seed, setting), limit=setting.seconds * 3)
 

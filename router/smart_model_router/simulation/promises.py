@@ -14,7 +14,7 @@ SLOW_START = 10.0
 
 
 def served(at_least: float, start: float = 0.0, end: float = float("inf"), *, remotely: bool = False) -> Expectation:
-    """Of the requests that arrive from `start` to `end` at least this share is served (`remotely`: by no last resort)."""
+    """Of the requests from `start` to `end` at least this share is served (`remotely`: by no last resort)."""
 
     def look(history: History) -> Iterator[str]:
         share = history.served_share(start, end, last_resort=not remotely)
@@ -43,7 +43,7 @@ def admits_again(targets: tuple[str, ...], recovered: float, *, at_least: float 
         start = min(due(history, target, recovered) for target in targets) + 1.0
         share = history.served_share(start, start + 60.0, last_resort=False)
         if share < at_least:
-            yield f"all are back since {recovered:.0f} s, from {start:.0f} s {share:.1%} were served, not {at_least:.1%}"
+            yield f"all are back since {recovered:.0f} s, served {share:.1%} from {start:.0f} s, not {at_least:.1%}"
 
     return look
 
@@ -113,18 +113,17 @@ def due(history: History, target: str, recovered: float) -> float:
     A probe that was sent before the recovery says nothing of it: what it brings is taken in as well.
     """
     at = recovered
-    for event in history.of(AttemptFinished, start=recovered):
-        before = event.admitted_at - history.began < recovered
-        if before and event.target == target and event.failure_class:
-            at = max(at, event.at - history.began)
-    provider = target.partition("/")[0]
-    until = at
-    for event in history.of(BreakerChanged, end=at + 1e-6):
-        if event.owner in {target, provider} and event.open_until is not None:
-            until = max(until, event.open_until - history.began)
-    for event in history.of(RestStarted, end=at + 1e-6):
-        if event.target == target:
-            until = max(until, event.at + event.seconds - history.began)
+    for attempt in history.of(AttemptFinished, start=recovered):
+        before = attempt.admitted_at - history.began < recovered
+        if before and attempt.target == target and attempt.failure_class:
+            at = max(at, attempt.at - history.began)
+    owners, until = {target, target.partition("/")[0]}, at
+    for moved in history.of(BreakerChanged, end=at + 1e-6):
+        if moved.owner in owners and moved.open_until is not None:
+            until = max(until, moved.open_until - history.began)
+    for rest in history.of(RestStarted, end=at + 1e-6):
+        if rest.target == target:
+            until = max(until, rest.at + rest.seconds - history.began)
     return until
 
 

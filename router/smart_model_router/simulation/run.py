@@ -11,7 +11,8 @@ from unittest import mock
 from smart_model_router.core.gate import Measures
 from smart_model_router.events import Event
 from smart_model_router.router import SmartModelRouter
-from smart_model_router.simulation.checkers import CHECKERS, Checker
+from smart_model_router.simulation.checkers import CHECKERS
+from smart_model_router.simulation.checkers.base import Checker
 from smart_model_router.simulation.history import History
 from smart_model_router.simulation.setting import Scenario, Setting
 from smart_model_router.simulation.traffic import Asked
@@ -110,7 +111,7 @@ async def _send(router: SmartModelRouter, history: History, ended: Callable[[Ask
         history.begun += 1
         try:
             await asked.ask(router)
-        except Exception as bug:
+        except Exception as bug:  # noqa: BLE001 - whatever it is, it is what we look for
             history.violate("crash", loop.time(), f"the request of {asked.at:.3f}: {type(bug).__name__}: {bug}")
         ended(asked)
 

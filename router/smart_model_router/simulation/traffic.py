@@ -85,9 +85,10 @@ class Asked:
     async def ask(self, router: SmartModelRouter) -> None:
         """Send it and see it end. Raises only what would be a bug of the router."""
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
-        assert task is not None  # only a task can await
         self.began = loop.time()
-        alarm = None if self.leaves_after is None else loop.call_later(self.leaves_after, task.cancel)
+        alarm = None
+        if task is not None and self.leaves_after is not None:
+            alarm = loop.call_later(self.leaves_after, task.cancel)
         try:
             await (self._read(router) if self.stream else self._get(router))
         except SmartRouterError as error:

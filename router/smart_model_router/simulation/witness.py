@@ -156,7 +156,7 @@ def _rests(cooldown: Cooldown) -> RestShot:
 
 
 def _watched_gate(witness: Witness) -> type[Gate]:
-    """A Gate that tells the witness. (No slots of its own: a gate in use can become one.)"""
+    """A Gate that tells the witness. It has no slots of its own, so that a gate in use can become one."""
 
     class WatchedLease(Lease):
         __slots__ = ()

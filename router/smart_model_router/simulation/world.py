@@ -1,4 +1,4 @@
-"""The world of a simulation: a loop in virtual time that notices when it turns on the spot, and a wall clock that jumps."""
+"""The world of a simulation: a loop that notices when it turns on the spot, and a wall clock that jumps."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from smart_model_router.testing import LoopClock, VirtualTimeLoop
 T = TypeVar("T")
 _MOST_ROUNDS = 200_000
 """Rounds of the loop within one virtual second. The busiest scenario needs a hundredth of it."""
+_LATE = 1e-6
 _EPOCH = 1_700_000_000.0
 
 
@@ -62,7 +63,11 @@ class Wall:
 
 
 class StepClock(LoopClock):
-    """A clock that follows the wall: what a router has whose `monotonic_clock` measure is off."""
+    """A clock that follows the wall: what a router has whose `monotonic_clock` measure is off.
+
+    Its instants are sums, and off by a rounding: a timer comes a microsecond late rather than too early for ever, as
+    real time goes on while a program runs and ours does not.
+    """
 
     def __init__(self, wall: Wall) -> None:
         self._wall = wall
@@ -71,6 +76,10 @@ class StepClock(LoopClock):
         """The loop's time and every jump of the wall."""
         return super().now() + self._wall.offset()
 
+    async def sleep(self, seconds: float) -> None:
+        """Return after `seconds` and the microsecond."""
+        await super().sleep(seconds + _LATE)
+
     def call_at(self, when: float, callback: Callable[[], object]) -> TimerHandle:
         """A timer that counts down from what the wall says now, like a real one."""
-        return asyncio.get_running_loop().call_later(max(0.0, when - self.now()), callback)
+        return asyncio.get_running_loop().call_later(max(0.0, when - self.now()) + _LATE, callback)

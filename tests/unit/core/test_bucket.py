@@ -159,3 +159,115 @@ def test_release_without_a_hold_changes_nothing() -> None:
     fresh = TokenBucket(60.0, 1.0)
     fresh.release(5.0)
     assert fresh.level(5.0) == 60.0
+
+
+def test_consume_takes_all_or_nothing() -> None:
+    """What is there is taken; what is not there leaves the bucket as it was."""
+    bucket = TokenBucket(60.0, 1.0)
+    assert bucket.consume(50.0, 0.0)
+    assert not bucket.consume(20.0, 0.0)
+    assert bucket.level(0.0) == 10.0
+    assert bucket.consume(20.0, 10.0)
+
+
+def test_what_was_refused_fits_at_the_instant() -> None:
+    """Held for 3 s with room for one call: one at the instant, the next when the rate has brought it."""
+    bucket = TokenBucket(30.0, 0.5)
+    bucket.empty_until(3.0, 0.0, keep=1.0)
+    assert bucket.level(2.999) == 0.0
+    assert bucket.due_at(1.0, 0.0) == 3.0
+    assert bucket.consume(1.0, 3.0)
+    assert bucket.due_at(1.0, 3.0) == 5.0
+
+
+def test_a_hold_never_brings_more_than_the_rate_would() -> None:
+    """An empty bucket held for a second at one in two seconds has half a call then, whatever is kept."""
+    bucket = TokenBucket(30.0, 0.5)
+    bucket.take(30.0, 0.0)
+    bucket.empty_until(1.0, 0.0, keep=1.0)
+    assert bucket.level(1.0) == 0.5
+    assert bucket.due_at(1.0, 0.0) == 2.0
+
+
+def test_a_window_refills_at_once_and_not_before() -> None:
+    """Empty until its instant, full at it, and again every minute."""
+    bucket = TokenBucket(60.0, 1.0)
+    bucket.refills_at(40.0, 60.0, 0.0)
+    bucket.take(60.0, 0.0)
+    assert bucket.resets_at == 40.0
+    assert bucket.level(39.999) == 0.0
+    assert bucket.due_at(1.0, 10.0) == 40.0
+    assert bucket.level(40.0) == 60.0
+    bucket.take(60.0, 40.0)
+    assert bucket.due_at(60.0, 99.0) == 100.0
+    assert bucket.level(250.0) == 60.0
+    assert bucket.resets_at == 280.0
+
+
+def test_more_than_a_window_holds_takes_several() -> None:
+    """A hundred and thirty of sixty a window: the third window from now has the last of them."""
+    bucket = TokenBucket(60.0, 1.0)
+    bucket.refills_at(40.0, 60.0, 0.0)
+    bucket.take(60.0, 0.0)
+    assert bucket.due_at(130.0, 0.0) == 160.0
+
+
+def test_a_hold_up_to_the_end_of_a_window_begins_the_next() -> None:
+    """Full at the instant the provider named, and every minute after it."""
+    bucket = TokenBucket(60.0, 1.0)
+    bucket.refills_at(40.0, 60.0, 0.0)
+    bucket.empty_until(43.0, 10.0)
+    assert bucket.level(42.0) == 0.0
+    assert bucket.due_at(60.0, 10.0) == 43.0
+    assert bucket.level(43.0) == 60.0
+    assert bucket.resets_at == 103.0
+
+
+def test_a_shorter_hold_does_not_end_a_window() -> None:
+    """What was refused fits at the instant; the rest comes when the window ends."""
+    bucket = TokenBucket(60.0, 1.0)
+    bucket.refills_at(40.0, 60.0, 0.0)
+    bucket.empty_until(20.0, 10.0, keep=1.0)
+    assert bucket.consume(1.0, 20.0)
+    assert bucket.due_at(1.0, 20.0) == 40.0
+
+
+def test_released_a_window_begins_now() -> None:
+    """The operator's word fills it."""
+    bucket = TokenBucket(60.0, 1.0)
+    bucket.refills_at(40.0, 60.0, 0.0)
+    bucket.empty_until(43.0, 10.0)
+    bucket.release(20.0)
+    assert bucket.level(20.0) == 60.0
+
+
+def test_a_window_may_turn_out_to_be_none() -> None:
+    """From then on it refills at its rate."""
+    bucket = TokenBucket(60.0, 1.0)
+    bucket.refills_at(40.0, 60.0, 0.0)
+    bucket.take(60.0, 0.0)
+    bucket.refills_steadily(10.0)
+    assert bucket.resets_at is None
+    assert bucket.level(15.0) == 5.0
+
+
+def test_the_providers_figure_replaces_ours() -> None:
+    """Up or down, never above the capacity; while it is held only down."""
+    bucket = TokenBucket(60.0, 1.0)
+    bucket.refill_from_headers(10.0, 0.0)
+    assert bucket.level(0.0) == 10.0
+    bucket.refill_from_headers(100.0, 0.0)
+    assert bucket.level(0.0) == 60.0
+    bucket.empty_until(5.0, 0.0)
+    bucket.refill_from_headers(50.0, 1.0)
+    assert bucket.level(5.0) == 0.0
+
+
+def test_a_smaller_size_cuts_what_is_there() -> None:
+    """Half the size: at most half is left; a larger size brings nothing by itself."""
+    bucket = TokenBucket(60.0, 1.0)
+    bucket.resize(30.0, 0.5, 0.0)
+    assert bucket.level(0.0) == 30.0
+    bucket.resize(90.0, 1.5, 0.0)
+    assert bucket.level(0.0) == 30.0
+    assert bucket.level(2.0) == 33.0

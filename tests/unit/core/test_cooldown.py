@@ -415,6 +415,36 @@ def test_one_wave_is_one_rung() -> None:
     assert seconds(fail(rests, RATE_LIMITED, 30.0), 30.0) == 2.0
 
 
+def test_a_known_end_of_a_window_is_waited_for() -> None:
+    """Without a hint the window's end is the best guess; when it was wrong the ladder goes on from its second rung."""
+    rests = Cooldown()
+    assert seconds(limited_in_window(rests, 0.0, 42.0), 0.0) == 42.0
+    assert seconds(limited_in_window(rests, 42.0, 60.0), 42.0) == 2.0
+
+
+def test_what_it_took_before_is_waited_for() -> None:
+    """Cleared within three seconds once: the next un-hinted refusal waits a little less than that."""
+    rests = Cooldown()
+    for now in (0.0, 1.0):
+        fail(rests, RATE_LIMITED, now)
+    rests.succeeded(3.0, 3.5)
+    assert seconds(fail(rests, RATE_LIMITED, 100.0), 100.0) == 2.5
+
+
+def limited_in_window(rests: Cooldown, now: float, expected: float) -> Rest | None:
+    """An un-hinted refusal by a key whose window ends in `expected` seconds."""
+    return rests.failed(
+        Failure(RATE_LIMITED),
+        admitted_at=now,
+        sent_seq=int(now) + 1,
+        now=now,
+        roll=0.0,
+        paced=False,
+        advise=True,
+        expected=expected,
+    )
+
+
 def test_a_success_resets_the_ladder() -> None:
     """Three rungs, a success, and it begins at one second."""
     rests = Cooldown()

@@ -8,7 +8,7 @@ from smart_model_router.core.fallback import Progress, comes_due, least_retry_af
 from smart_model_router.core.limits import RoutingConfig
 from smart_model_router.core.selection import Candidate
 from smart_model_router.core.tiers import Plan, TargetFacts, Tier
-from smart_model_router.outcome import REFUSAL_REASONS, Failure, FailureClass, NextTarget, Refusal
+from smart_model_router.outcome import REFUSAL_REASONS, Failure, FailureClass, NextTarget, Refusal, Wait
 from smart_model_router.request import Target
 
 
@@ -66,6 +66,15 @@ def test_a_target_that_said_later_may_be_asked_again(failure_class: FailureClass
     pause = 0.0 if failure_class is FailureClass.RATE_LIMITED else 1.0
     assert tries.refusal(A, 10.0) == (Refusal("cooldown", 11.0) if pause else None)
     assert tries.refusal(A, 10.0 + pause) is None
+
+
+def test_fewer_at_once_is_not_asked_again_in_the_same_breath() -> None:
+    """A 429 about concurrency names no time: this request leaves the target alone for a second, others ask it."""
+    tries = progress(A, B)
+    tries.note(A, "frontier", Failure(FailureClass.RATE_LIMITED, wait=Wait(0.0, "concurrency")), 5.0)
+    assert tries.refusal(A, 5.0) == Refusal("cooldown", 6.0)
+    assert tries.refusal(A, 6.0) is None
+    assert tries.refusal(B, 5.0) is None
 
 
 def test_later_does_not_reset_what_a_target_has_used() -> None:

@@ -667,6 +667,22 @@ def test_slow_start_allows_one_and_a_share_of_the_rest(after: float, allowed: in
     assert [isinstance(got, Lease) for got in admitted] == [True] * allowed + [False] * (12 - allowed)
 
 
+def test_a_transport_that_came_back_starts_slowly_with_all_its_targets() -> None:
+    """One probe of one target closes it; the others do not take full load at once either, and say when they will."""
+    provider = make_provider(slots=11)
+    gate, sibling = make_gate(provider), make_gate(provider, target="p/n")
+    cut_off(provider, gate)
+    call(gate, 100.0)
+    assert provider.transport.is_closed
+    admit(sibling, 100.0)
+    assert ask(sibling, 100.0) == Refusal("slow_start")
+    assert sibling.ready_at(Refusal("slow_start")) == pytest.approx(101.0)
+    admit(sibling, 101.0)
+    assert ask(sibling, 101.0) == Refusal("slow_start")
+    sibling.close(101.0)
+    admit(sibling, 101.0)
+
+
 def test_a_slow_start_tells_when_the_next_may_come() -> None:
     """The instant is exact: who looks again then is admitted."""
     gate = tripped(make_gate(make_provider(slots=11)), 1e6)

@@ -19,7 +19,7 @@ from smart_model_router import (
 )
 from smart_model_router.events import AttemptFinished, RequestFinished, RequestShed, WaitFinished
 from smart_model_router.outcome import Failure, FailureClass, Usage, Wait
-from smart_model_router.testing import FakeDice, FakeReply
+from smart_model_router.testing import FakeDice, FakeProvider, FakeReply
 from tests.world import (
     BODY,
     DOWN,
@@ -301,6 +301,37 @@ async def test_a_toss_that_was_lost_is_repeated_once_a_second_later() -> None:
     w.assert_idle()
 
 
+@virtual
+async def test_who_waits_for_time_alone_holds_up_nobody_at_a_gate() -> None:
+    """A waiter whose turn the throttle tossed away pauses a second; the next one at that gate goes at once."""
+    w = world(["a/big"], replies={"a": FakeProvider(FakeReply(seconds=5.0))}, kinds={"a": {"bulkhead": 1}})
+    asks = [asyncio.ensure_future(served_by(w)) for _ in range(3)]
+    await asyncio.sleep(4.5)
+    throttle = w.gate("a/big").provider.throttle
+    for _ in range(100):
+        throttle.record(False, now())
+    w.state.dice = FakeDice(0.5, 0.0, 0.99)
+    began = now()
+    assert await asyncio.gather(*asks) == ["a/big"] * 3
+    assert [at - began for at in w.providers["a"].arrivals] == pytest.approx([-4.5, 0.5, 5.5])
+    w.assert_idle()
+
+
+# Probes -----------------------------------------------------------------------------------------------
+
+
+@virtual
+@pytest.mark.parametrize(("timeout", "first"), [(59.0, "b"), (61.0, "a")])
+async def test_a_probe_goes_first_only_with_twice_its_patience_left(timeout: float, first: str) -> None:
+    """An unknown whole answer has 30 s of patience: who has less than twice that is not sent to find out."""
+    w = world(["b/big", "a/big"])
+    await trip(w, "a")
+    w.providers["a"].set(FakeReply())
+    await asyncio.sleep(40.0)
+    assert await served_by(w, timeout=timeout) == f"{first}/big"
+    w.assert_idle()
+
+
 # Attempts ---------------------------------------------------------------------------------------------
 
 
@@ -510,6 +541,16 @@ async def test_above_half_of_the_fleet_open_sheddable_requests_are_shed() -> Non
 
 
 @virtual
+async def test_who_asks_long_after_the_outage_is_not_shed() -> None:
+    """The breakers came due while nobody asked: the calm began then, not with the first who asks."""
+    w = world(["c/1", "a/1", "b/1"])
+    await trip(w, "a", "b")
+    await asyncio.sleep(33.0 + 5.0)
+    assert await served_by(w, criticality="sheddable") is not None
+    assert not w.sink.of(RequestShed)
+
+
+@virtual
 async def test_shed_requests_may_be_given_to_the_last_resort() -> None:
     """With `shed_to_last_resort` they are answered there, and nobody else is asked for them."""
     w = world(
@@ -654,6 +695,16 @@ async def test_a_429_about_concurrency_means_fewer_at_once() -> None:
     w.providers["a"].max_in_flight = 0
     assert await asyncio.gather(*asks) == ["a/big"] * 6
     assert w.providers["a"].max_in_flight == 3
+    w.assert_idle()
+
+
+@virtual
+async def test_a_provider_with_too_many_calls_at_once_does_not_use_up_a_request() -> None:
+    """`Retry-After: 0` for concurrency, again and again: one attempt, and the free target answers."""
+    w = world(["a/big", "b/big"])
+    w.providers["a"].set(FakeReply(failure=Failure(FailureClass.RATE_LIMITED, "429", wait=Wait(0.0, "concurrency"))))
+    assert await served_by(w) == "b/big"
+    assert w.calls("a") == 1
     w.assert_idle()
 
 

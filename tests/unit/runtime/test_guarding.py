@@ -9,6 +9,7 @@ import pytest
 from smart_model_router import AllTargetsFailed, ConfigurationError, FailureClass, GuardLimits
 from smart_model_router.core.breaker import BreakerState
 from smart_model_router.events import AttemptFinished
+from smart_model_router.testing import FakeDice
 from tests.world import World, now, swallow, virtual, world
 
 
@@ -124,6 +125,23 @@ async def test_more_slots_let_waiters_in_at_once() -> None:
     assert await waiter == began
     assert await other == began
     await holder
+    w.assert_idle()
+
+
+@virtual
+async def test_a_toss_that_was_lost_is_repeated_once_a_second_later() -> None:
+    """The throttle's no is waited for one second, once; then the block is refused. No tossing until it lets go."""
+    w = world(["a/big"])
+    await hold(w, 1.0)
+    throttle = w.gate("search").provider.throttle
+    for _ in range(100):
+        throttle.record(False, now())
+    w.state.dice = FakeDice(0.0)
+    began, counted = now(), throttle._requests
+    with pytest.raises(AllTargetsFailed, match="throttle"):
+        await hold(w, 1.0)
+    assert now() - began == pytest.approx(1.0)
+    assert throttle._requests - counted == 2
     w.assert_idle()
 
 

@@ -94,6 +94,15 @@ async def test_an_explanation_is_what_would_happen() -> None:
 
 
 @virtual
+async def test_an_explanation_calls_no_better_tier_degraded() -> None:
+    """Where escalation is allowed a higher tier may serve: that is no degradation, there as in the report."""
+    w = world(["a/big"], ["b/small"], config={"routing": {"allow_escalation": True}})
+    w.router.isolate("b/small")
+    explained = w.router.explain(BODY, tier="standard")
+    assert (explained.serves, explained.degraded) == ("a/big", False)
+
+
+@virtual
 async def test_an_explanation_names_what_is_left_out() -> None:
     """A target that cannot do it is listed with the need it does not meet."""
     w = world(["a/big"], last_resort=["l/x"], kinds={"l": {"kind": "local"}})

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from smart_model_router import SmartRouterError, StreamInterrupted
-from smart_model_router.core.breaker import BreakerState
+from smart_model_router.core.breaker import BreakerState, Permit
 from smart_model_router.events import AttemptFinished, RequestFinished
 from smart_model_router.outcome import EventKind, Failure, FailureClass, StreamEvent, Usage
 from smart_model_router.runtime.streaming import RouterStream
-from smart_model_router.testing import FakeReply, chunk
+from smart_model_router.testing import FakeProvider, FakeReply, chunk
 from tests.world import BODY, DOWN, HandMade, World, now, served_by, swallow, virtual, world
 
 CUT = Failure(FailureClass.TRUNCATED, "cut")
@@ -259,6 +259,39 @@ async def test_leaving_the_loop_early_frees_the_slot_at_once() -> None:
     await asyncio.sleep(0)
     w.assert_idle()
     assert w.sink.of(RequestFinished)[0].outcome == "cancelled"
+
+
+@virtual
+async def test_a_stream_dropped_between_two_chunks_frees_the_slot() -> None:
+    """One chunk by hand, no loop, no close: when the stream goes, so does what it held."""
+    w = world(["a/big"], replies={"a": FakeProvider(FakeReply(gap=1.0))})
+    stream = w.router.stream_chat(BODY)
+    await anext(stream)
+    del stream
+    await asyncio.sleep(0)
+    assert classes(w) == [("a/big", FailureClass.CANCELLED)]
+    w.assert_idle()
+
+
+@virtual
+@pytest.mark.parametrize("probing", [False, True])
+async def test_who_leaves_at_the_finish_reason_has_the_whole_answer(probing: bool) -> None:
+    """Many callers stop reading there: a success like any other, which also closes a breaker that was probing."""
+    w = world(["a/big"])
+    breaker = w.gate("a/big").breakers["stream"]
+    for _ in range(5 * probing):
+        permit = breaker.try_acquire(now())
+        assert isinstance(permit, Permit)
+        breaker.record(permit, "failure", now())
+    await asyncio.sleep(40.0)
+    async with w.router.stream_chat(BODY) as stream:
+        chunks = [await anext(stream) for _ in range(4)]
+    assert chunks[-1]["choices"][0]["finish_reason"] == "stop"
+    assert stream.report.complete
+    assert classes(w) == [("a/big", None)]
+    assert [event.outcome for event in w.sink.of(RequestFinished)] == ["ok"]
+    assert breaker.state(now()) is BreakerState.CLOSED
+    w.assert_idle()
 
 
 @virtual

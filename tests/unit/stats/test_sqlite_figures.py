@@ -132,6 +132,19 @@ async def test_the_averages_favour_the_newest_minute(tmp_path: Path) -> None:
 
 
 @pytest.mark.asyncio
+async def test_the_last_success_is_the_latest_whoever_writes_last(tmp_path: Path) -> None:
+    """A writer that brings an older success, or a newer failure, moves neither back."""
+    path = tmp_path / "s.db"
+    now = time.monotonic()
+    await written(path, attempt(at=now - 50), attempt("a/big", FailureClass.TIMEOUT, at=now - 90))
+    await written(path, attempt(at=now - 10))
+    await written(path, attempt(at=now - 70), attempt("a/big", FailureClass.TIMEOUT, at=now - 30))
+    stats = read_store(path).figures.targets["a/big"]
+    assert stats.last_success_age == pytest.approx(time.monotonic() - now + 10, abs=2)
+    assert stats.last_failure_age == pytest.approx(time.monotonic() - now + 30, abs=2)
+
+
+@pytest.mark.asyncio
 async def test_minutes_are_told_apart(tmp_path: Path) -> None:
     """The views by minute have a row for each target (or model) and minute, with its own percentiles."""
     now = time.monotonic()

@@ -75,6 +75,27 @@ def test_each_migration_runs_once_and_is_recorded(tmp_path: Path) -> None:
     assert rows(tmp_path / "s.db", "SELECT number, name FROM migration") == [(n + 1, f"step {n}") for n in range(5)]
 
 
+def test_who_waited_for_a_migration_does_not_repeat_it(tmp_path: Path) -> None:
+    """A second process that begins during the first one's migration waits for it, and finds nothing left to do."""
+    began = threading.Event()
+
+    def take_long(connection: sqlite3.Connection) -> None:
+        began.set()
+        threading.Event().wait(0.3)
+        connection.execute("CREATE TABLE t (x)")
+
+    def second() -> None:
+        with closing(autocommit(tmp_path / "s.db")) as connection:
+            began.wait(5)
+            migrate(connection, [Migration("long", take_long)])
+
+    with ThreadPoolExecutor(1) as thread, closing(autocommit(tmp_path / "s.db")) as connection:
+        waiting = thread.submit(second)
+        migrate(connection, [Migration("long", take_long)])
+        waiting.result()
+    assert rows(tmp_path / "s.db", "SELECT number, name FROM migration") == [(1, "long")]
+
+
 def test_a_migration_that_fails_leaves_nothing(tmp_path: Path) -> None:
     """Half a step and its record are rolled back together; the steps before it stay."""
     steps = [

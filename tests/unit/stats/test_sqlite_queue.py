@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -99,11 +101,11 @@ async def test_cancelling_who_waits_for_a_write_leaves_no_lock_and_loses_nothing
     """Whenever the caller of `flush` is cancelled, another process can write at once, and every call is there once."""
     path = tmp_path / "s.db"
     store = SqliteStore(path, interval=3_600)
-    for number in range(30):
+    for number in range(60):
         store.observe(attempt())
         waiting = asyncio.ensure_future(store.flush())
-        for _ in range(number % 10):
-            await asyncio.sleep(0.0005)
+        for _ in range(number * 3):
+            await asyncio.sleep(0)
         waiting.cancel()
         with suppress(asyncio.CancelledError):
             await waiting
@@ -112,7 +114,7 @@ async def test_cancelling_who_waits_for_a_write_leaves_no_lock_and_loses_nothing
         other.execute("BEGIN IMMEDIATE")
         other.execute("ROLLBACK")
     await store.aclose()
-    assert calls(path) == 30
+    assert calls(path) == 60
 
 
 @pytest.mark.asyncio
@@ -175,3 +177,54 @@ async def test_a_reader_that_holds_a_snapshot_bounds_the_log_and_loses_nothing(t
     await store.aclose()
     assert calls(path) == observed
     assert store.stats_dropped == 0
+
+
+@pytest.mark.asyncio
+async def test_closing_writes_what_a_full_log_held_back(tmp_path: Path) -> None:
+    """Who closes while a reader still holds its snapshot does not lose what waited for its end."""
+    path = tmp_path / "s.db"
+    open_store(path, STATS_MIGRATIONS).close()
+    store = SqliteStore(path, limits=Limits(wal_bytes=1))
+    with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+        store.observe(attempt())
+        assert await store.flush()
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM outcome_minute").fetchone()
+        store.observe(attempt())
+        assert not await store.flush()
+        await store.aclose()
+    assert calls(path) == 2
+
+
+def test_a_batch_is_never_large() -> None:
+    """However much waits, a batch takes 32 cells and 1,000 rows at most, and every one of them in turn."""
+    delta = Delta(limit=5_000)
+    for number in range(100):
+        delta.add(attempt(f"a/m{number}"), 0.0)
+    for number in range(2_500):
+        delta.note("requests", [number])
+    assert delta.batches == 4
+    batches = [json.loads(delta.take(number).body) for number in range(delta.batches)]
+    assert [(len(batch["cells"]), len(batch["requests"])) for batch in batches] == [
+        (32, 1_000),
+        (32, 1_000),
+        (32, 500),
+        (4, 0),
+    ]
+    assert not delta
+
+
+def test_routers_on_their_own_loops_add_up(tmp_path: Path) -> None:
+    """Four loops in four threads of one process, each with a store on the same file: the file has the sum."""
+    path = tmp_path / "s.db"
+
+    async def observe_some() -> None:
+        store = SqliteStore(path, interval=0.01)
+        for _ in range(50):
+            store.observe(attempt())
+            await asyncio.sleep(0.002)
+        await store.aclose()
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda _: asyncio.run(observe_some()), range(4)))
+    assert calls(path) == 200

@@ -1,4 +1,4 @@
-"""What a lease promises: one probe at a time, everything given back once, verdicts fenced, slots kept, no line jumped."""
+"""What a lease promises: one probe at a time, everything back once, verdicts fenced, slots kept, no line jumped."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class SettledOnce(Checker):
             if settled.before != settled.after:
                 self.violate("I2", settled.now, f"{held.gate.id}: settling again changed something")
             return
-        permits = [permit for permit in (lease._permit, lease._transport) if permit is not None]
-        if not all(part.settled for part in (*permits, lease._reservation)):
+        permits = (lease._permit, lease._transport)
+        if not lease._reservation.settled or not all(permit is None or permit.settled for permit in permits):
             self.violate("I2", settled.now, f"{held.gate.id}: a permit or a reservation is still out")
 
     def event(self, event: Event) -> None:

@@ -25,6 +25,7 @@ SCENARIOS: dict[str, Scenario] = {
         switches.probes,
         switches.slots,
         switches.degradation,
+        swarm.skirmish,
         swarm.swarm,
         swarm.hour,
     )

@@ -7,7 +7,7 @@ from random import Random
 from smart_model_router.simulation.promises import nobody_opens, served
 from smart_model_router.simulation.setting import Setting
 from smart_model_router.simulation.traffic import Traffic
-from smart_model_router.simulation.weather import BlackHole, Cutting, Healthy, SlowLoris, Spell
+from smart_model_router.simulation.weather import BlackHole, Condition, Cutting, Healthy, SlowLoris, Spell
 
 
 def impatient(dice: Random) -> Setting:
@@ -38,9 +38,10 @@ def black_hole(dice: Random) -> Setting:
 
 def slow_loris(dice: Random) -> Setting:
     """The first provider keeps streams alive with pings, or cuts them: before content nobody notices."""
+    worse: tuple[Condition, ...] = (SlowLoris(), SlowLoris(2), Cutting())
     return Setting(
         tiers=[["a/big", "b/big"]],
         traffic=[Traffic(end=600.0, per_second=1.0, streams=0.8)],
-        spells=[Spell("a", 60.0, 300.0, dice.choice([SlowLoris(), SlowLoris(2), Cutting()]))],
+        spells=[Spell("a", 60.0, 300.0, dice.choice(worse))],
         expect={"served": served(0.95), "later": served(1.0, 400.0)},
     )

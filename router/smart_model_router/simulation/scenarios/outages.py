@@ -85,7 +85,7 @@ def domain_outage(dice: Random) -> Setting:
 
 
 def dead_provider(dice: Random) -> Setting:
-    """One of two is dead for ever: everybody is served by the other, nothing is shed, and the dead one is left alone."""
+    """One of two is dead for ever: the other serves everybody, nothing is shed, and the dead one is left alone."""
     return Setting(
         tiers=[["a/big", "b/big"]],
         traffic=[Traffic(end=1800.0, per_second=1.0, streams=0.5, sheddable=0.5)],

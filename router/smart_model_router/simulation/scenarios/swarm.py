@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -66,6 +68,14 @@ def swarm(dice: Random) -> Setting:
     )
 
 
+def skirmish(dice: Random) -> Setting:
+    """The first minute of a swarm, without what comes of it."""
+    drawn = swarm(dice)
+    minute = [replace(traffic, end=min(traffic.end, 60.0)) for traffic in drawn.traffic if traffic.start < 60.0]
+    spells = [replace(spell, start=spell.start % 50.0, end=60.0) for spell in drawn.spells]
+    return replace(drawn, traffic=minute, spells=spells, expect={})
+
+
 def hour(dice: Random) -> Setting:
     """Ten thousand requests in an hour of changing weather over five providers and a last resort."""
     names = "abcde"
@@ -98,7 +108,7 @@ def _ladder(dice: Random, names: str) -> list[list[str]]:
     dice.shuffle(targets)
     cuts = sorted(dice.sample(range(1, len(targets)), k=min(len(targets) - 1, dice.randint(0, 2))))
     edges = [0, *cuts, len(targets)]
-    return [targets[low:high] for low, high in zip(edges, edges[1:], strict=False)]
+    return [targets[low:high] for low, high in pairwise(edges)]
 
 
 def _provider(dice: Random) -> dict[str, Any]:

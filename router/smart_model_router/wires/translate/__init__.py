@@ -5,11 +5,10 @@ from __future__ import annotations
 from smart_model_router.wires.translate.losses import Losses, Untranslatable
 from smart_model_router.wires.translate.own import SEALED, holds_seals, without_seals
 from smart_model_router.wires.translate.routes import ROUTES, reachable, spoken
-from smart_model_router.wires.translate.terms import OUTPUT_CAP, Terms
+from smart_model_router.wires.translate.terms import Terms
 from smart_model_router.wires.translate.translation import EventTranslator, Translation, translate
 
 __all__ = [
-    "OUTPUT_CAP",
     "ROUTES",
     "SEALED",
     "EventTranslator",

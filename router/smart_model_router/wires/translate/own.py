@@ -30,12 +30,13 @@ def without_seals(dialect: Dialect, body: Mapping[str, Any]) -> dict[str, Any]:
     if dialect == "responses":
         kept = [item for item in items(body.get("input")) if not is_sealed(mapping(item).get("encrypted_content"))]
         return {**body, "input": kept}
-    return {**body, "messages": [_cleaned(message) for message in items(body.get("messages"))]}
+    return {**body, "messages": [one for message in items(body.get("messages")) for one in _cleaned(message)]}
 
 
-def _cleaned(message: Any) -> Any:
+def _cleaned(message: Any) -> list[Any]:
+    """The message without seals; nothing when there was nothing else in it, which Messages would reject."""
     content = mapping(message).get("content")
     if not is_object(message) or not is_list(content):
-        return message
+        return [message]
     kept = [block for block in content if not is_sealed(mapping(block).get("signature"))]
-    return {**message, "content": kept}
+    return [{**message, "content": kept}] if kept or not content else []

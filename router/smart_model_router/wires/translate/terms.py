@@ -10,21 +10,25 @@ if TYPE_CHECKING:
 
     from smart_model_router.wires.translate.losses import Losses
 
-OUTPUT_CAP = "max_tokens"
-
 
 @dataclass(frozen=True, slots=True)
 class Terms:
     """`family` is whose model answers: reasoning that was sealed for it goes back to it and to nobody else.
 
-    `reasoning` says that the model takes a word on how long to think. `output_cap` is the field in which its Chat
-    endpoint takes the cap on the answer. `created` is the stamp of answers in dialects that have one, epoch seconds.
+    `reasoning` says that the model takes a word on how long to think. `newest_chat`: its Chat endpoint takes the newest
+    of OpenAI's parameters; others reject what they do not know. `created` is the stamp of answers in dialects that have
+    one, epoch seconds.
     """
 
     family: str = ""
     reasoning: bool = False
-    output_cap: str = OUTPUT_CAP
+    newest_chat: bool = False
     created: int = 0
+
+    @property
+    def output_cap(self) -> str:
+        """Chat's field for the cap on an answer: OpenAI rejects the old name for newer models."""
+        return "max_completion_tokens" if self.newest_chat else "max_tokens"
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,7 +104,9 @@ def _conversation(messages: list[Mapping[str, Any]], losses: Losses) -> list[dic
             continue
         results = []
         if role == "assistant":
-            out.append({"role": "assistant", "content": _answer(message, losses)})
+            content = _answer(message, losses)
+            if content:  # Messages rejects a turn that says nothing
+                out.append({"role": "assistant", "content": content})
         elif role == "user":
             if message.get("name"):
                 losses.drop("messages[].name", "dropped, Messages has no names")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from smart_model_router.wires.translate import reasoning
-from smart_model_router.wires.translate.requests.responses_to_chat import SAME_IN_CHAT
+from smart_model_router.wires.translate.requests.responses_to_chat import SAME_IN_CHAT, SAME_IN_NEWEST_CHAT
 from smart_model_router.wires.translate.words import given
 from smart_model_router.wires.values import count, is_object, items, mapping, text
 
@@ -38,10 +38,11 @@ def request(body: Mapping[str, Any], terms: Terms, losses: Losses) -> dict[str, 
     for key in _MEANINGFUL:
         if key in said:
             losses.refuse(key, "Responses has no such thing")
-    losses.drop_keys(said, (*_HANDLED, *_MEANINGFUL, *SAME_IN_CHAT), "dropped, Responses has no such parameter")
+    same = (*SAME_IN_CHAT, *SAME_IN_NEWEST_CHAT)
+    losses.drop_keys(said, (*_HANDLED, *_MEANINGFUL, *same), "dropped, Responses has no such parameter")
     # Chat keeps nothing unless it is told to, Responses keeps everything.
     out: dict[str, Any] = {"input": _items(said, losses), "store": said.get("store") is True}
-    out.update((key, said[key]) for key in SAME_IN_CHAT if key in said)
+    out.update((key, said[key]) for key in same if key in said)
     cap = count(said.get("max_completion_tokens")) or count(said.get("max_tokens"))
     if cap:
         out["max_output_tokens"] = cap

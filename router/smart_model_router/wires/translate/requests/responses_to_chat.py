@@ -15,17 +15,10 @@ if TYPE_CHECKING:
     from smart_model_router.wires.translate.losses import Losses
     from smart_model_router.wires.translate.terms import Terms
 
-SAME_IN_CHAT = (
-    "temperature",
-    "top_p",
-    "metadata",
-    "user",
-    "safety_identifier",
-    "prompt_cache_key",
-    "prompt_cache_retention",
-    "service_tier",
-)
+SAME_IN_CHAT = ("temperature", "top_p", "user")
 """Fields that both dialects have, with the same meaning."""
+SAME_IN_NEWEST_CHAT = ("metadata", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "service_tier")
+"""Those that only OpenAI's own Chat has: compatible ones reject them (Groq, Mistral)."""
 
 _HANDLED = frozenset("model stream stream_options input instructions max_output_tokens tools tool_choice text".split())
 _MEANINGFUL = ("previous_response_id", "conversation", "prompt", "background", "context_management", "image")
@@ -49,10 +42,11 @@ def request(body: Mapping[str, Any], terms: Terms, losses: Losses) -> dict[str, 
     for key in _MEANINGFUL:
         if key in said:
             losses.refuse(key, "Chat has no such thing")
-    handled = (*_HANDLED, *_MEANINGFUL, *SAME_IN_CHAT, "reasoning", "parallel_tool_calls")
+    same = (*SAME_IN_CHAT, *SAME_IN_NEWEST_CHAT) if terms.newest_chat else SAME_IN_CHAT
+    handled = (*_HANDLED, *_MEANINGFUL, *same, "reasoning", "parallel_tool_calls")
     losses.drop_keys(said, handled, "dropped, Chat has no such parameter")
     out: dict[str, Any] = {"messages": _conversation(said, terms, losses)}
-    out.update((key, said[key]) for key in SAME_IN_CHAT if key in said)
+    out.update((key, said[key]) for key in same if key in said)
     if count(said.get("max_output_tokens")):
         out[terms.output_cap] = said["max_output_tokens"]
     tools = chat_tools(items(said.get("tools")), losses)
@@ -63,15 +57,18 @@ def request(body: Mapping[str, Any], terms: Terms, losses: Losses) -> dict[str, 
             out["tool_choice"] = choice
         if said.get("parallel_tool_calls") is False:
             out["parallel_tool_calls"] = False
-    _text(said, out, losses)
+    _text(said, out, terms, losses)
     _effort(said, out, terms, losses)
     return out
 
 
-def _text(said: dict[str, Any], out: dict[str, Any], losses: Losses) -> None:
+def _text(said: dict[str, Any], out: dict[str, Any], terms: Terms, losses: Losses) -> None:
     settings = mapping(said.get("text"))
     if settings.get("verbosity") not in (None, "medium"):
-        out["verbosity"] = settings["verbosity"]
+        if terms.newest_chat:
+            out["verbosity"] = settings["verbosity"]
+        else:
+            losses.drop("text.verbosity", "dropped, Chat has no such parameter")
     form = mapping(settings.get("format"))
     kind = form.get("type", "text")
     if kind == "json_schema":

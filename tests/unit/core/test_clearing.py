@@ -1,0 +1,73 @@
+"""How long an un-hinted rate limit takes to clear: nearer to the truth with every spell."""
+
+from __future__ import annotations
+
+import pytest
+
+from smart_model_router.core.clearing import Clearing
+
+
+def spell(clearing: Clearing, began: float, cleared: float) -> float | None:
+    """Refused at `began`, answered again when a wait had just ended at `cleared`; the guess that was made."""
+    guess = clearing.refused(began)
+    clearing.waits(cleared)
+    clearing.admitted(cleared)
+    return guess
+
+
+def test_nothing_is_known_at_first() -> None:
+    """The ladder has to guess."""
+    assert Clearing().refused(0.0) is None
+
+
+def test_the_next_spell_is_taken_to_last_a_little_less() -> None:
+    """Ten seconds were enough: seven and a half are tried."""
+    clearing = Clearing()
+    spell(clearing, 0.0, 10.0)
+    assert clearing.refused(100.0) == 7.5
+
+
+def test_a_guess_that_was_too_short_is_a_bound() -> None:
+    """Too short after 6, enough after 10: the next guess lies between, nearer to what was enough."""
+    clearing = Clearing()
+    spell(clearing, 0.0, 10.0)
+    clearing.refused(100.0)
+    clearing.refused(106.0)
+    clearing.waits(110.0)
+    clearing.admitted(110.0)
+    assert clearing.refused(200.0) == 9.0
+
+
+def test_what_was_enough_once_may_be_too_short() -> None:
+    """Refused again after all of it: nothing is known any more."""
+    clearing = Clearing()
+    spell(clearing, 0.0, 10.0)
+    clearing.refused(100.0)
+    assert clearing.refused(112.0) is None
+
+
+@pytest.mark.parametrize("admitted_at", [-1.0, 0.0])
+def test_an_older_call_ends_no_spell(admitted_at: float) -> None:
+    """Who was admitted before the refusal says nothing of it."""
+    clearing = Clearing()
+    clearing.refused(0.0)
+    clearing.waits(5.0)
+    clearing.admitted(admitted_at)
+    clearing.admitted(5.0)
+    assert clearing.refused(100.0) == 3.75
+
+
+def test_without_a_spell_a_success_says_nothing() -> None:
+    """Nothing is learned from calls that were never refused."""
+    clearing = Clearing()
+    clearing.admitted(3.0)
+    assert clearing.refused(100.0) is None
+
+
+def test_an_idle_hour_is_no_spell() -> None:
+    """Nobody asked for an hour: that it was over then says nothing."""
+    clearing = Clearing()
+    clearing.refused(0.0)
+    clearing.waits(1.0)
+    clearing.admitted(3600.0)
+    assert clearing.refused(4000.0) is None

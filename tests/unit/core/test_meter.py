@@ -1,0 +1,406 @@
+"""What a provider's answers teach about its limits: how much is left, how much there is, and how it comes back."""
+
+from __future__ import annotations
+
+import pytest
+
+from smart_model_router.core.meter import Cost, Meter, Outstanding
+from smart_model_router.core.ratelimit import RateLimitTracker, TokenFactor
+from smart_model_router.outcome import BucketReading, LimitReading, Refusal, Usage
+
+CALL = Cost(100, 100)
+
+
+def requests(
+    remaining: int | None = None, *, limit: int | None = 60, reset: float | None = None, window: float | None = None
+) -> BucketReading:
+    """What headers say of the requests."""
+    return BucketReading("requests", limit, remaining, reset, window)
+
+
+def said(*buckets: BucketReading) -> LimitReading:
+    """What an answer says."""
+    return LimitReading(buckets)
+
+
+def known(remaining: int, *, limit: int = 60, refill: str = "continuous", now: float = 0.0) -> RateLimitTracker:
+    """A key whose limit its provider has just told."""
+    limits = RateLimitTracker(refill="window" if refill == "window" else "continuous")
+    limits.update(said(requests(remaining, limit=limit)), 0, now)
+    return limits
+
+
+def level(limits: RateLimitTracker, now: float, name: str = "requests") -> float:
+    """How much is left in a bucket."""
+    return limits.buckets[name].level(now)
+
+
+# What is left -----------------------------------------------------------------------------------------------------
+
+
+def test_a_limit_nobody_configured_is_learned() -> None:
+    """The first answer says sixty a minute, ten left: ten go at once, then one a second."""
+    limits = known(10)
+    assert limits.known
+    for sent in range(10):
+        assert limits.refusal(CALL, 0.0) is None
+        limits.reserve(CALL, 0.0, sent + 1)
+    assert limits.refusal(CALL, 0.0) == Refusal("requests", 1.0)
+
+
+def test_a_new_bucket_leaves_out_what_is_under_way() -> None:
+    """Fifty-nine left, seven others still open, some of which the provider has not seen: fifty-two."""
+    limits = RateLimitTracker()
+    for sent in range(8):
+        limits.reserve(CALL, 0.0, sent)
+    first = limits.reserve(CALL, 0.0, 8)
+    limits.settle(first, None, 0.0, sent=True)
+    limits.update(said(requests(59)), 8, 0.0)
+    assert level(limits, 0.0) == 51.0
+
+
+def test_a_limit_without_a_figure_of_what_is_left_is_taken_as_full() -> None:
+    """The capacity alone."""
+    limits = RateLimitTracker()
+    limits.update(said(requests(limit=60, reset=0.12)), 0, 0.0)
+    assert level(limits, 0.0) == 60.0
+
+
+def test_without_a_limit_there_is_no_bucket() -> None:
+    """A figure of what is left has no rate."""
+    limits = RateLimitTracker()
+    limits.update(said(requests(5, limit=None)), 0, 0.0)
+    assert not limits.known
+
+
+def test_a_limit_need_not_be_told_again() -> None:
+    """What is left without the limit, and the limit without what is left: each figure counts by itself."""
+    limits = known(30)
+    limits.update(said(requests(10, limit=None)), 1, 0.0)
+    assert level(limits, 0.0) == 10.0
+    limits.update(said(requests(limit=120)), 2, 0.0)
+    assert (level(limits, 0.0), limits.buckets["requests"].capacity) == (10.0, 120.0)
+
+
+def test_the_provider_counts_more_than_we_do() -> None:
+    """Somebody else uses the key as well: twenty left instead of fifty-nine."""
+    limits = RateLimitTracker(rpm=60)
+    limits.settle(limits.reserve(CALL, 0.0, 1), None, 0.0, sent=True)
+    limits.update(said(requests(20)), 1, 0.0)
+    assert level(limits, 0.0) == 20.0
+
+
+def test_calls_sent_later_are_not_in_its_count() -> None:
+    """Twenty left when the first of three was answered: the two sent after it will be taken from them."""
+    limits = RateLimitTracker(rpm=60)
+    first, *_ = (limits.reserve(CALL, 0.0, sent) for sent in (1, 2, 3))
+    limits.settle(first, None, 0.0, sent=True)
+    limits.update(said(requests(20)), 1, 0.0)
+    assert level(limits, 0.0) == 18.0
+
+
+def test_what_came_back_since_the_call_was_sent_is_not_lost() -> None:
+    """A slow answer's figure is as old as the call: thirty seconds at one a second came back since."""
+    limits = RateLimitTracker(rpm=60)
+    limits.settle(limits.reserve(CALL, 0.0, 1), None, 30.0, sent=True)
+    limits.update(said(requests(20)), 1, 30.0, sent_at=0.0)
+    assert level(limits, 30.0) == 50.0
+
+
+def test_the_newest_answer_may_raise_the_level() -> None:
+    """We counted too much: the provider says forty are left, and nothing is open."""
+    limits = known(10)
+    limits.update(said(requests(40)), 1, 0.0)
+    assert level(limits, 0.0) == 40.0
+
+
+def test_a_rise_leaves_out_everything_still_open() -> None:
+    """What an older open call will take is not promised to others."""
+    limits = known(10)
+    limits.reserve(CALL, 0.0, 1)
+    limits.update(said(requests(40)), 2, 0.0)
+    assert level(limits, 0.0) == 39.0
+
+
+def test_a_head_has_counted_its_own_call() -> None:
+    """A stream's head says that four are left: its own call, still open, is not one of them."""
+    limits = RateLimitTracker()
+    limits.reserve(CALL, 0.0, 1)
+    limits.update(said(requests(4, limit=5), BucketReading("tokens", 6_000, 5_000)), 1, 0.0)
+    assert (level(limits, 0.0), level(limits, 0.0, "tokens")) == (4.0, 5_000.0)
+
+
+def test_what_an_open_call_may_give_back_is_not_given_twice() -> None:
+    """A stream reserved 200 tokens, its head says that all are left: they come back when it ends, and only then."""
+    limits = RateLimitTracker(tpm=6_000)
+    limits.update(said(BucketReading("tokens", 6_000, 3_000)), 0, 0.0)
+    stream = limits.reserve(CALL, 0.0, 1)
+    limits.update(said(BucketReading("tokens", 6_000, 6_000)), 1, 0.0)
+    assert level(limits, 0.0, "tokens") == 5_800.0
+    limits.settle(stream, Usage(50, 50), 0.0, sent=True)
+    assert level(limits, 0.0, "tokens") == 5_900.0
+
+
+def test_an_older_answer_never_resurrects_capacity() -> None:
+    """The answer of an earlier call arrives last and still remembers forty; it may take away, never give."""
+    limits = known(30)
+    limits.update(said(requests(10)), 7, 0.0)
+    limits.update(said(requests(40)), 3, 0.0)
+    assert level(limits, 0.0) == 10.0
+    limits.update(said(requests(5)), 3, 0.0)
+    assert level(limits, 0.0) == 5.0
+
+
+def test_the_owners_figure_is_never_exceeded() -> None:
+    """Thirty a minute by the owner, five hundred by the provider: thirty; twenty by the provider: twenty."""
+    limits = RateLimitTracker(rpm=30)
+    limits.settle(limits.reserve(CALL, 0.0, 1), None, 0.0, sent=True)
+    limits.update(said(requests(499, limit=500)), 1, 0.0)
+    assert (level(limits, 0.0), limits.buckets["requests"].capacity) == (29.0, 30.0)
+    limits.update(said(requests(20, limit=20)), 2, 0.0)
+    assert (level(limits, 0.0), limits.buckets["requests"].capacity) == (20.0, 20.0)
+
+
+def test_the_capacity_follows_the_provider() -> None:
+    """The account was upgraded: twice the limit, twice the rate."""
+    limits = known(10)
+    limits.update(said(requests(110, limit=120)), 1, 0.0)
+    bucket = limits.buckets["requests"]
+    assert (bucket.capacity, bucket.rate, bucket.level(0.0)) == (120.0, 2.0, 110.0)
+
+
+def test_the_least_bucket_binds() -> None:
+    """Requests and tokens abound, the project's tokens do not."""
+    limits = RateLimitTracker()
+    plenty = BucketReading("tokens", 100_000, 90_000)
+    limits.update(said(requests(50), plenty, BucketReading("project_tokens", 6_000, 100)), 0, 0.0)
+    assert limits.refusal(CALL, 0.0) == Refusal("tokens", 1.0)
+
+
+def test_prompt_and_answer_have_buckets_of_their_own() -> None:
+    """A call takes its prompt from one and its answer from the other, and is settled by what each really was."""
+    limits = RateLimitTracker()
+    limits.update(said(BucketReading("input_tokens", 6_000, 6_000), BucketReading("output_tokens", 600, 600)), 0, 0.0)
+    reservation = limits.reserve(Cost(500, 100), 0.0, 1)
+    assert (level(limits, 0.0, "input_tokens"), level(limits, 0.0, "output_tokens")) == (5_500.0, 500.0)
+    limits.settle(reservation, Usage(400, 50), 0.0, sent=True)
+    assert (level(limits, 0.0, "input_tokens"), level(limits, 0.0, "output_tokens")) == (5_600.0, 550.0)
+
+
+def test_limits_of_a_minute_and_of_a_day_are_two() -> None:
+    """A minute's bucket is full, the day's is empty: the day decides, to the second."""
+    limits = RateLimitTracker(rpm=60)
+    limits.update(said(requests(0, limit=864, reset=86_400.0, window=86_400.0)), 0, 0.0)
+    assert set(limits.buckets) == {"requests", "requests/86400"}
+    assert limits.refusal(CALL, 0.0) == Refusal("requests", 100.0)
+
+
+@pytest.mark.parametrize(
+    ("reset", "rate"), [(30.0, 60 / 60), (61.0, 60 / 60), (1800.0, 60 / 3600), (43_200.0, 60 / 86_400), (0.5, 60 / 60)]
+)
+def test_a_long_reset_belongs_to_a_long_window(reset: float, rate: float) -> None:
+    """Half of it used, full in half an hour: an hour's limit. A minute's limit is full within a minute."""
+    limits = known(60)
+    limits.update(said(requests(30, reset=reset)), 1, 0.0)
+    assert limits.buckets["requests"].rate == pytest.approx(rate)
+
+
+def test_a_long_window_stays_known() -> None:
+    """A day's limit that is nearly full again is still a day's."""
+    limits = known(60)
+    limits.update(said(requests(30, reset=43_200.0)), 1, 0.0)
+    limits.update(said(requests(59, reset=30.0)), 2, 0.0)
+    assert limits.buckets["requests"].rate == pytest.approx(60 / 86_400)
+
+
+def test_an_owner_may_forbid_learning() -> None:
+    """Rate-limit awareness off: what answers say is not heard."""
+    limits = RateLimitTracker(learns=False)
+    limits.update_from_headers(said(requests(10)), 0, 0.0)
+    assert not limits.known
+
+
+# How it comes back ------------------------------------------------------------------------------------------------
+
+
+def drain(limits: RateLimitTracker, resets: list[tuple[float, int, float]]) -> None:
+    """Answers at these instants, with so much left, full in so many seconds."""
+    for number, (now, remaining, reset) in enumerate(resets, 1):
+        limits.update(said(requests(remaining, reset=reset)), number, now)
+
+
+WINDOW = [(0.0, 59, 60.0), (1.0, 58, 59.0), (4.0, 50, 56.0), (10.0, 40, 50.0)]
+BUCKET = [(0.0, 59, 1.0), (0.1, 58, 2.0), (0.2, 50, 10.0), (0.3, 40, 20.0), (0.4, 30, 30.0)]
+SMALL_BURST = [(0.0, 0, 5.0), (1.0, 0, 5.0), (4.0, 0, 5.0), (6.0, 0, 5.0), (8.0, 0, 5.0)]
+
+
+@pytest.mark.parametrize("refill", ["continuous", "window"])
+def test_an_instant_that_stands_still_is_a_windows_end(refill: str) -> None:
+    """Full at 60 s whatever is used: nothing comes back before, all of it then."""
+    limits = known(60, refill=refill)
+    drain(limits, WINDOW)
+    bucket = limits.buckets["requests"]
+    assert bucket.resets_at == 60.0
+    assert (bucket.level(59.9), bucket.level(60.0)) == (40.0, 60.0)
+
+
+@pytest.mark.parametrize("refill", ["continuous", "window"])
+@pytest.mark.parametrize("readings", [BUCKET, SMALL_BURST])
+def test_an_instant_that_moves_on_is_no_window(refill: str, readings: list[tuple[float, int, float]]) -> None:
+    """Every call puts it off: what was used comes back all the time."""
+    limits = known(60, refill=refill)
+    drain(limits, readings)
+    assert limits.buckets["requests"].resets_at is None
+
+
+def test_a_window_that_did_not_begin_anew_is_none() -> None:
+    """It should have been full a second ago, and says that as much is used as before."""
+    limits = known(60, refill="window")
+    drain(limits, [(0.0, 4, 1.0), (2.0, 4, 1.0)])
+    assert limits.buckets["requests"].resets_at is None
+
+
+def test_the_next_window_is_still_a_window() -> None:
+    """The instant moves by a whole window when one ends: a slow answer of the old window makes it look like a step."""
+    limits = known(60, refill="window")
+    drain(limits, [(0.0, 40, 10.0), (9.0, 38, 61.0)])
+    assert limits.buckets["requests"].window == 60.0
+
+
+def test_a_slow_answer_tells_nothing_of_how_it_comes_back() -> None:
+    """The age of its figures is as uncertain as the answer was slow."""
+    limits = known(60)
+    for number, (now, remaining, reset) in enumerate(WINDOW, 1):
+        limits.update(said(requests(remaining, reset=reset)), number, now + 20.0, sent_at=now)
+    assert limits.buckets["requests"].resets_at is None
+
+
+def test_the_earliest_end_that_fits_is_believed() -> None:
+    """A slow answer makes the end look later than it is; a quicker one corrects it, a slow one does not put it off."""
+    limits = known(60, refill="window")
+    limits.update(said(requests(50, reset=30.0)), 1, 5.0, sent_at=0.0)
+    assert limits.buckets["requests"].resets_at == 35.0
+    limits.update(said(requests(49, reset=25.0)), 2, 6.0, sent_at=5.5)
+    assert limits.buckets["requests"].resets_at == 31.0
+    limits.update(said(requests(48, reset=24.0)), 3, 9.0, sent_at=6.0)
+    assert limits.buckets["requests"].resets_at == 31.0
+
+
+def test_an_end_that_cannot_be_is_replaced() -> None:
+    """The window is known to end at 20 s; an answer says that it lasts to 50 at the least."""
+    limits = known(60, refill="window")
+    limits.update(said(requests(50, reset=20.0)), 1, 0.0)
+    limits.update(said(requests(49, reset=49.0)), 2, 1.0)
+    assert limits.buckets["requests"].resets_at == 50.0
+
+
+def test_figures_of_a_window_that_is_over_are_not_believed() -> None:
+    """Sent before the end, answered after it: nothing left then says nothing of now."""
+    limits = known(60, refill="window")
+    limits.update(said(requests(0, reset=10.0)), 1, 0.0)
+    assert level(limits, 10.0) == 60.0
+    limits.update(said(requests(0, reset=0.5)), 2, 11.0, sent_at=9.5)
+    assert level(limits, 11.0) == 60.0
+    limits.update(said(requests(0, reset=0.0)), 3, 11.0, sent_at=10.5)
+    assert level(limits, 11.0) == 60.0
+
+
+def test_a_window_without_a_word_on_its_end_is_taken_to_last_a_minute() -> None:
+    """A window family told what is left, not until when."""
+    limits = known(5, refill="window")
+    assert limits.buckets["requests"].resets_at == 60.0
+    limits.update(said(requests(3)), 1, 10.0)
+    assert level(limits, 10.0) == 3.0
+
+
+# Refusals ---------------------------------------------------------------------------------------------------------
+
+
+def test_all_used_and_a_long_wait_is_a_windows_end() -> None:
+    """Thirty a minute, all taken in ten seconds, come back in fifty: then there are thirty again."""
+    limits = RateLimitTracker(rpm=30)
+    for sent in range(30):
+        limits.reserve(CALL, sent / 3, sent)
+    limits.hold_until(60.0, 10.0, CALL)
+    assert limits.refusal(CALL, 10.0) == Refusal("requests", 60.0)
+    assert level(limits, 60.0) == 30.0
+
+
+@pytest.mark.parametrize(("calls", "until"), [(29, 60.0), (30, 14.0), (30, 75.0)])
+def test_any_other_wait_ends_in_a_trickle(calls: int, until: float) -> None:
+    """Not all was used, or it is about one call's time, or more than a window: one call at the instant."""
+    limits = RateLimitTracker(rpm=30)
+    for sent in range(calls):
+        limits.reserve(CALL, 0.0, sent)
+    limits.hold_until(until, 10.0, CALL)
+    assert limits.refusal(CALL, 10.0) == Refusal("requests", until)
+    assert level(limits, until) == 1.0
+
+
+def test_what_is_taken_is_counted_anew_each_window() -> None:
+    """Thirty of thirty, but over two minutes: no window's end."""
+    limits = RateLimitTracker(rpm=30)
+    for sent in range(30):
+        limits.reserve(CALL, sent * 4.0, sent)
+    limits.hold_until(170.0, 120.0, CALL)
+    assert level(limits, 170.0) == 1.0
+
+
+def test_only_the_exhausted_bucket_is_held() -> None:
+    """No tokens left, requests in plenty: requests are left alone."""
+    limits = RateLimitTracker(rpm=60, tpm=6000)
+    limits.hold_until(30.0, 0.0, CALL, said(BucketReading("tokens", 6000, 0)))
+    assert (level(limits, 1.0), level(limits, 1.0, "tokens")) == (60.0, 0.0)
+
+
+def test_without_a_word_on_which_all_are_held() -> None:
+    """A refusal that says nothing of buckets, or of ones nobody knows, is about each of them."""
+    limits = RateLimitTracker(rpm=60, tpm=6000)
+    limits.hold_until(30.0, 0.0, CALL, said(BucketReading("unified_5h", None, 0)))
+    assert (level(limits, 1.0), level(limits, 1.0, "tokens")) == (0.0, 0.0)
+
+
+def test_the_end_of_the_emptiest_window_is_known() -> None:
+    """Requests and tokens have windows; that with the least left is the one that refused."""
+    limits = RateLimitTracker(refill="window")
+    assert limits.next_window(0.0) == 60.0
+    tokens = BucketReading("tokens", 6000, 10, 20.0)
+    limits.update(said(requests(50, reset=40.0), tokens), 0, 0.0)
+    assert limits.next_window(5.0) == 15.0
+    assert RateLimitTracker(rpm=60).next_window(0.0) is None
+
+
+# Tokens a prompt has ----------------------------------------------------------------------------------------------
+
+
+def test_the_estimate_learns_what_a_family_counts() -> None:
+    """Prompts that turn out to have half the tokens are estimated at nearly half after a while."""
+    limits = RateLimitTracker(tpm=1_000_000)
+    for sent in range(100):
+        estimated = round(1000 * limits.factor.value)
+        limits.settle(limits.reserve(Cost(estimated, 10), 0.0, sent), Usage(500, 10), 0.0, sent=True)
+    assert limits.factor.value == pytest.approx(0.5, abs=0.01)
+
+
+@pytest.mark.parametrize(("estimated", "counted"), [(49, 100), (1000, 0), (1000, 99), (1000, 4001)])
+def test_what_is_no_text_teaches_nothing(estimated: int, counted: int) -> None:
+    """Tiny prompts, missing counts and pictures leave the factor alone."""
+    factor = TokenFactor()
+    factor.learn(estimated, counted)
+    assert factor.value == 1.0
+
+
+def test_a_family_learns_together() -> None:
+    """Two keys with the same model share what was learned."""
+    shared = TokenFactor()
+    one, other = RateLimitTracker(tpm=6000, factor=shared), RateLimitTracker(tpm=6000, factor=shared)
+    one.settle(one.reserve(Cost(1000, 0), 0.0, 1), Usage(2000, 0), 0.0, sent=True)
+    assert other.factor.value == pytest.approx(1.1)
+
+
+def test_a_name_nobody_knows_counts_requests() -> None:
+    """A standard header may name its bucket as it likes."""
+    meter = Meter("default", 100.0)
+    assert meter.take(CALL, 0.0) == 1
+    meter.begin(BucketReading("default", 100, 40), Outstanding(everyone=3.0), "continuous", 0.0)
+    assert meter.bucket.level(0.0) == 37.0

@@ -1,0 +1,331 @@
+"""The checkers see what they are there for: each is shown a router that breaks its promise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import pytest
+
+from smart_model_router.core.breaker import CircuitBreaker, Permit, Transition, Verdict
+from smart_model_router.core.bucket import TokenBucket
+from smart_model_router.core.budget import RetryBudget
+from smart_model_router.core.bulkhead import Bulkhead
+from smart_model_router.core.cooldown import Cooldown
+from smart_model_router.core.gate import Gate, Lease, ProviderState
+from smart_model_router.core.throttle import AdaptiveThrottle
+from smart_model_router.errors import AllTargetsFailed
+from smart_model_router.events import BreakerChanged, Event
+from smart_model_router.outcome import FailureClass, Refusal
+from smart_model_router.runtime import course
+from smart_model_router.runtime.calling import Admission, Caller
+from smart_model_router.runtime.state import RouterState
+from smart_model_router.runtime.streaming import LiveStream
+from smart_model_router.runtime.waiting import WaitingRoom
+from smart_model_router.runtime.watchdog import Watchdog
+from smart_model_router.simulation import SCENARIOS, Scenario, Setting, simulate
+from smart_model_router.simulation.promises import sent_per_accepted
+from smart_model_router.simulation.traffic import Traffic
+from smart_model_router.simulation.weather import Failing, Healthy, Limited, Moment, Spell
+from smart_model_router.testing import FakeReply
+from smart_model_router_stats.book import StatsBook
+
+Break = Callable[[pytest.MonkeyPatch], None]
+
+DOWN = Failing(FailureClass.SERVER_ERROR)
+
+
+def flaky(_: Random) -> Setting:
+    """One provider that says nothing in three calls of ten: each of them would like another try."""
+    return Setting(
+        tiers=[["a/big"]],
+        traffic=[Traffic(end=100.0, per_second=5.0)],
+        usual={"a": Failing(FailureClass.EMPTY, share=0.3)},
+    )
+
+
+def two_models(_: Random) -> Setting:
+    """A provider with two models, both down, then both due at once."""
+    return Setting(
+        tiers=[["a/one", "a/two"]],
+        traffic=[Traffic(at_once=12, timeout=3.0), Traffic(start=40.0, end=41.0, at_once=20)],
+        usual={"a": Healthy(10.0)},
+        spells=[Spell("a", 0.0, 20.0, DOWN)],
+    )
+
+
+def stale(_: Random) -> Setting:
+    """Slow calls from before a trip end, well or badly, while the breaker is open."""
+    return Setting(
+        tiers=[["a/big"], ["b/small"]],
+        traffic=[Traffic(at_once=8), Traffic(start=1.0, at_once=8, timeout=60.0), Traffic(start=2.0, at_once=5)],
+        usual={"a": Healthy(6.0)},
+        spells=[
+            Spell("a", 0.5, 1.5, Failing(FailureClass.SERVER_ERROR, seconds=9.0)),
+            Spell("a", 1.5, 3.0, DOWN),
+        ],
+    )
+
+
+def metered(_: Random) -> Setting:
+    """A provider that takes ten requests a minute, and is asked for more."""
+    return Setting(
+        tiers=[["a/big"], ["b/small"]],
+        providers={"a": {"rpm": 10, "tpm": 2000}},
+        traffic=[Traffic(end=60.0, per_second=2.0)],
+    )
+
+
+def crowded(_: Random) -> Setting:
+    """Two slots, and a queue in front of them."""
+    return Setting(
+        tiers=[["a/big"]],
+        providers={"a": {"bulkhead": 2}},
+        traffic=[Traffic(end=40.0, per_second=3.0, timeout=20.0, streams=0.5, impatient=0.3)],
+    )
+
+
+@dataclass(frozen=True)
+class OneSecond:
+    """Every call takes a second, to the instant."""
+
+    def reply(self, moment: Moment) -> FakeReply:
+        return FakeReply(seconds=1.0)
+
+
+def lined_up(_: Random) -> Setting:
+    """Newcomers arrive at the very instants at which slots come free."""
+    return Setting(
+        tiers=[["a/big"]],
+        providers={"a": {"bulkhead": 2}},
+        traffic=[Traffic(start=float(second), at_once=3) for second in range(10)],
+        usual={"a": OneSecond()},
+    )
+
+
+def stormy(_: Random) -> Setting:
+    """A provider that takes one call a second, and asks for a twentieth of a second's patience."""
+    return Setting(
+        tiers=[["a/big"], ["b/small"]],
+        traffic=[Traffic(end=60.0, per_second=15.0)],
+        usual={"a": Limited(1, hint=0.05, seconds=0.1), "b": Healthy(0.1)},
+        expect={"I8": sent_per_accepted("a", at_most=3.3)},
+    )
+
+
+def chatty(_: Random) -> Setting:
+    """A provider whose hints get shorter and shorter while calls are under way."""
+    hints = [Spell("a", at, at + 0.1, Failing(FailureClass.RATE_LIMITED, hint=30.0 - 25.0 * at)) for at in (0.0, 1.0)]
+    late = Spell("a", 0.0, 0.05, Failing(FailureClass.RATE_LIMITED, seconds=3.0, hint=1.0))
+    return Setting(
+        tiers=[["a/big"], ["b/small"]],
+        traffic=[Traffic(at_once=3), Traffic(start=0.06, at_once=3)],
+        usual={"a": Limited(1)},
+        spells=[*hints, late],
+    )
+
+
+def forgotten(_: object) -> None:
+    """Do nothing where something should have been given back."""
+
+
+def two_probes(patch: pytest.MonkeyPatch) -> None:
+    """Whether a probe is in flight at the provider is forgotten."""
+    patch.setattr(ProviderState, "probe_in_flight", property(lambda self: False, lambda self, value: None))
+
+
+def two_trials(patch: pytest.MonkeyPatch) -> None:
+    """How many calls are on probation is forgotten."""
+    patch.setattr(Cooldown, "on_trial", property(lambda self: 0, lambda self, value: None))
+
+
+def slot_kept(patch: pytest.MonkeyPatch) -> None:
+    """A slot is never given back."""
+    patch.setattr(Bulkhead, "leave", forgotten)
+
+
+def lease_lost(patch: pytest.MonkeyPatch) -> None:
+    """What a stream holds is kept when its caller leaves."""
+    patch.setattr(LiveStream, "abandon", forgotten)
+
+
+def no_fence(patch: pytest.MonkeyPatch) -> None:
+    """A permit counts whatever generation granted it."""
+    record = CircuitBreaker.record
+
+    def unfenced(self: CircuitBreaker, permit: Permit, *args: Any, **options: Any) -> Transition | None:
+        permit.generation = self.generation
+        return record(self, permit, *args, **options)
+
+    patch.setattr(CircuitBreaker, "record", unfenced)
+
+
+def late_failures_extend(patch: pytest.MonkeyPatch) -> None:
+    """Each failure of a call from before the trip keeps the breaker open a second longer."""
+    record = CircuitBreaker.record
+
+    def extending(
+        self: CircuitBreaker, permit: Permit, verdict: Verdict, now: float, **options: Any
+    ) -> Transition | None:
+        moved = record(self, permit, verdict, now, **options)
+        self._open_until += verdict == "failure" and moved is None and self.open_until is not None
+        return moved
+
+    patch.setattr(CircuitBreaker, "record", extending)
+
+
+def told_twice(patch: pytest.MonkeyPatch) -> None:
+    """Every move of a breaker is told twice."""
+    emit = RouterState.emit
+
+    def twice(self: RouterState, event: Event) -> None:
+        emit(self, event)
+        if isinstance(event, BreakerChanged):
+            emit(self, event)
+
+    patch.setattr(RouterState, "emit", twice)
+
+
+def never_longer(patch: pytest.MonkeyPatch) -> None:
+    """A failed probe does not lengthen the open time."""
+    patch.setattr(CircuitBreaker, "_next_index", lambda self: 0)
+
+
+def any_hint_replaces(patch: pytest.MonkeyPatch) -> None:
+    """Any hint replaces any other."""
+    patch.setattr(Cooldown, "_replaces", staticmethod(lambda *_: True))
+
+
+def any_success_ends(patch: pytest.MonkeyPatch) -> None:
+    """A success ends rests that began after its call was admitted."""
+    succeeded = Cooldown.succeeded
+    patch.setattr(Cooldown, "succeeded", lambda self, admitted_at, now: succeeded(self, now + 1.0, now))
+
+
+def free_retries(patch: pytest.MonkeyPatch) -> None:
+    """Retries cost nothing."""
+    patch.setattr(RetryBudget, "try_spend", lambda self: True)
+
+
+def endless_slots(patch: pytest.MonkeyPatch) -> None:
+    """There is always a free slot."""
+    patch.setattr(Bulkhead, "free", property(lambda self: self.slots))
+
+
+def queue_jumping(patch: pytest.MonkeyPatch) -> None:
+    """Nobody looks whether somebody waits."""
+    patch.setattr(WaitingRoom, "is_behind", lambda self, ticket, gate: False)
+
+
+def generous_bucket(patch: pytest.MonkeyPatch) -> None:
+    """Nothing is taken from a bucket."""
+    patch.setattr(TokenBucket, "take", lambda self, amount, now: None)
+
+
+def overfull_bucket(patch: pytest.MonkeyPatch) -> None:
+    """More is given back to a bucket than it holds."""
+    patch.setattr(TokenBucket, "give_back", lambda self, amount, now: setattr(self, "_level", self._level + 10_000))
+
+
+def refusals_count(patch: pytest.MonkeyPatch) -> None:
+    """Our own refusals count as turned away by the provider."""
+    try_admit = Gate.try_admit
+
+    def counting(self: Gate, cost: Any, now: float, roll: float, **options: Any) -> Lease | Refusal:
+        got = try_admit(self, cost, now, roll, **options)
+        if isinstance(got, Refusal):
+            self.provider.throttle.record(False, now)
+        return got
+
+    patch.setattr(Gate, "try_admit", counting)
+
+
+def no_deadline(patch: pytest.MonkeyPatch) -> None:
+    """A call may last 100 s longer than it may."""
+    limit = Caller.limit
+
+    def later(self: Caller, step: Admission) -> tuple[float, bool]:
+        until, own = limit(self, step)
+        return until + 100.0, own
+
+    patch.setattr(Caller, "limit", later)
+
+
+def mute_error(patch: pytest.MonkeyPatch) -> None:
+    """The last error says nothing."""
+    patch.setattr(course, "final_error", lambda *_, **__: AllTargetsFailed("nobody"))
+
+
+def no_timeouts(patch: pytest.MonkeyPatch) -> None:
+    """No timer is ever set for a call."""
+    patch.setattr(Watchdog, "_arm", lambda self, when: None)
+
+
+def no_throttle(patch: pytest.MonkeyPatch) -> None:
+    """The throttle lets everything pass."""
+    patch.setattr(AdaptiveThrottle, "probability", lambda self, now: 0.0)
+
+
+def never_forgiven(patch: pytest.MonkeyPatch) -> None:
+    """A target that is due is not asked first, and its past is not forgotten."""
+    patch.setattr(StatsBook, "reset_window", lambda self, target, now: None)
+    patch.setattr(Gate, "due_since", lambda self, now, *, stream: None)
+
+
+def stays_open(patch: pytest.MonkeyPatch) -> None:
+    """A probe that succeeds opens the breaker again."""
+    patch.setattr(CircuitBreaker, "_record_probe", lambda self, verdict, now, roll: self._trip("again", now, roll))
+
+
+BROKEN: list[tuple[str, Callable[[Random], Setting], Break]] = [
+    ("I1", two_models, two_probes),
+    ("I1", SCENARIOS["outage"].make, two_trials),
+    ("I2", crowded, slot_kept),
+    ("I2", crowded, lease_lost),
+    ("I3", stale, no_fence),
+    ("I4", stale, late_failures_extend),
+    ("I4", stale, told_twice),
+    ("I5", SCENARIOS["total_outage"].make, never_longer),
+    ("I6", chatty, any_hint_replaces),
+    ("I6", SCENARIOS["rate_limit_storm"].make, any_success_ends),
+    ("I8", stormy, no_throttle),
+    ("I8", SCENARIOS["total_outage"].make, stays_open),
+    ("I9", flaky, free_retries),
+    ("I10", crowded, endless_slots),
+    ("I10", lined_up, queue_jumping),
+    ("I11", metered, generous_bucket),
+    ("I11", metered, overfull_bucket),
+    ("I12", crowded, refusals_count),
+    ("I13", SCENARIOS["impatient"].make, no_deadline),
+    ("I13", SCENARIOS["total_outage"].make, mute_error),
+    ("hang", SCENARIOS["black_hole"].make, no_timeouts),
+    ("I14", SCENARIOS["outage"].make, never_forgiven),
+    ("I14", SCENARIOS["outage"].make, stays_open),
+]
+
+
+def broken(make: Callable[[Random], Setting], seed: int) -> set[str]:
+    """The promises that a run of the scenario sees broken."""
+    scenario = Scenario(name="broken", about="", make=make)
+    return {violation.promise for violation in simulate(scenario, seed).violations}
+
+
+@pytest.mark.parametrize(
+    ("promise", "make", "spoil"), BROKEN, ids=[f"{promise}-{spoil.__name__}" for promise, _, spoil in BROKEN]
+)
+def test_a_broken_router_is_caught(
+    promise: str, make: Callable[[Random], Setting], spoil: Break, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the code broken in this way, the checker of this promise says so."""
+    spoil(monkeypatch)
+    assert any(promise in broken(make, seed) for seed in range(4))
+
+
+@pytest.mark.parametrize(
+    "make", [flaky, two_models, stale, metered, crowded, lined_up, chatty], ids=lambda make: make.__name__
+)
+def test_a_router_that_works_is_not_blamed(make: Callable[[Random], Setting]) -> None:
+    """The same situations with the code as it is: no promise is broken."""
+    assert not broken(make, 0) | broken(make, 1)

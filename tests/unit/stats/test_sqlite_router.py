@@ -1,0 +1,104 @@
+"""A router with a statistics file: its requests do not notice what becomes of the file."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from smart_model_router import SmartModelRouter
+from smart_model_router.testing import FakeProvider
+from smart_model_router_stats.opening import open_store
+from smart_model_router_stats.schema import STATS_MIGRATIONS
+from smart_model_router_stats.sqlite import SqliteStore
+from tests.store_files import calls, rows
+
+BODY = {"model": "smart", "messages": [{"role": "user", "content": "hello"}]}
+CONFIG = {
+    "version": 1,
+    "providers": {"a": {"kind": "openai_compatible", "base_url": "http://fake.invalid"}},
+    "models": {"smart": {"tiers": [{"targets": ["a/big"]}], "last_resort": []}},
+}
+
+
+def slow_file_system(path: Path) -> str:
+    """A file system that takes 2 s to answer."""
+    del path
+    threading.Event().wait(2.0)
+    return "ext4"
+
+
+def quick_file_system(path: Path) -> str:
+    """One that answers at once."""
+    del path
+    return "ext4"
+
+
+@contextmanager
+def locked(path: Path) -> Generator[None]:
+    """Somebody else holds the lock."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield
+
+
+@contextmanager
+def removed(path: Path) -> Generator[None]:
+    """The file is gone."""
+    path.unlink()
+    yield
+
+
+@contextmanager
+def untouched(path: Path) -> Generator[None]:
+    """Nothing happens to the file."""
+    del path
+    yield
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("happens", "filesystem"),
+    [(locked, quick_file_system), (removed, quick_file_system), (untouched, slow_file_system)],
+    ids=["locked", "removed", "slow"],
+)
+async def test_requests_do_not_notice(
+    tmp_path: Path, happens: Callable[[Path], AbstractContextManager[None]], filesystem: Callable[[Path], str]
+) -> None:
+    """With the file locked, removed, or 2 s away, 99 of 100 requests still take a fraction of that."""
+    path = tmp_path / "s.db"
+    open_store(path, STATS_MIGRATIONS).close()
+    store = SqliteStore(path, interval=0.01, filesystem=filesystem)
+    router = SmartModelRouter.from_config(CONFIG, providers={"a": FakeProvider()}, store=store)
+    taken = []
+    with happens(path):
+        until = time.monotonic() + 1.0
+        while time.monotonic() < until:
+            before = time.perf_counter()
+            await router.chat(BODY)
+            taken.append(time.perf_counter() - before)
+            await asyncio.sleep(0.001)
+    assert sorted(taken)[int(0.99 * len(taken))] < 0.1
+    await router.aclose()
+    assert calls(path) == len(taken)
+
+
+@pytest.mark.asyncio
+async def test_a_configured_store_keeps_calls_and_requests(tmp_path: Path) -> None:
+    """`store.path` is all it takes: attempts and requests of the router are in the file once it is closed."""
+    path = tmp_path / "s.db"
+    config = {**CONFIG, "store": {"path": str(path)}}
+    async with SmartModelRouter.from_config(config, providers={"a": FakeProvider()}) as router:
+        reply = await router.chat(BODY)
+        figures = router.stats().targets["a/big"]
+    assert rows(path, "SELECT target, calls, successes FROM v_target_now") == [("a/big", 1, 1)]
+    assert figures.calls == 1
+    assert rows(path, "SELECT request_id, outcome, target FROM v_requests") == [
+        (reply.report.request_id, "ok", "a/big")
+    ]

@@ -1,0 +1,389 @@
+"""The edge: HTTP in a dialect on one side, the router on the other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import pytest
+
+from smart_model_router.edge import Ask, EdgeStream, Family, problem_of, read_ask, rendered, report_headers, serve
+from smart_model_router.edge.local import count_tokens
+from smart_model_router.edge.problems import BAD_REQUEST, BUG, KINDS
+from smart_model_router.edge.relabel import Relabel
+from smart_model_router.edge.serving import open_stream
+from smart_model_router.errors import (
+    AllTargetsFailed,
+    ContentBlocked,
+    ContextTooLong,
+    DeadlineExceeded,
+    InvalidRequest,
+    Overloaded,
+    RequestRejected,
+    RouterUnavailable,
+    SmartRouterError,
+    StreamInterrupted,
+    TranslationRefused,
+    UnsupportedFeature,
+)
+from smart_model_router.outcome import EventKind, Failure, FailureClass, StreamEvent
+from smart_model_router.request import Attempt, Dialect, ReportedRefusal, RouteReport
+from smart_model_router.testing import FakeProvider, FakeReply, chunk, usage_chunk
+from tests.world import BODY, DOWN, HandMade, virtual, world
+
+
+def report(*attempts: tuple[str, FailureClass], refused: Mapping[str, str] | None = None) -> RouteReport:
+    """A report with these failed attempts and refusals."""
+    return RouteReport(
+        "req-1",
+        "smart",
+        "frontier",
+        attempts=[Attempt(target, 0.1, failure) for target, failure in attempts],
+        refusals=[ReportedRefusal(target, reason) for target, reason in (refused or {}).items()],
+    )
+
+
+def ask(body: Mapping[str, Any] = BODY, /, **headers: str) -> Ask:
+    """A request as it would arrive (underscores of header names are dashes)."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return read_ask("chat", named, json.dumps(body).encode())
+
+
+async def frames(stream: EdgeStream) -> bytes:
+    """Every frame."""
+    found = []
+    while (frame := await stream.next_frame()) is not None:
+        found.append(frame)
+    return b"".join(found)
+
+
+# Problems -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("error", "openai", "anthropic"),
+    [
+        (InvalidRequest("x"), (400, None), (400, "invalid_request_error")),
+        (ContextTooLong("x"), (400, "context_length_exceeded"), (400, "invalid_request_error")),
+        (ContextTooLong("x", status=413), (413, "context_length_exceeded"), (413, "invalid_request_error")),
+        (ContentBlocked("x"), (400, "content_filter"), (400, "invalid_request_error")),
+        (UnsupportedFeature("x"), (400, "unsupported_feature"), (400, "invalid_request_error")),
+        (TranslationRefused("x"), (400, "unsupported_feature"), (400, "invalid_request_error")),
+        (Overloaded("x"), (503, "overloaded"), (529, "overloaded_error")),
+        (AllTargetsFailed("x"), (503, "all_targets_failed"), (529, "overloaded_error")),
+        (DeadlineExceeded("x"), (504, "deadline_exceeded"), (504, "timeout_error")),
+        (StreamInterrupted("x"), (502, "stream_interrupted"), (502, "api_error")),
+    ],
+)
+def test_each_error_has_its_status_and_its_words(
+    error: SmartRouterError, openai: tuple[int, str | None], anthropic: tuple[int, str]
+) -> None:
+    """The table of wires.md section 3, in both manners."""
+    chat, messages = rendered(problem_of(error), "openai"), rendered(problem_of(error), "anthropic")
+    assert (chat.status, json.loads(chat.body)["error"]["code"]) == openai
+    assert (messages.status, json.loads(messages.body)["error"]["type"]) == anthropic
+
+
+def test_no_error_of_the_tree_is_without_a_row() -> None:
+    """Every error that can end a request is in the table, itself and not by its base alone."""
+
+    def leaves(kind: type[SmartRouterError]) -> set[type[SmartRouterError]]:
+        below = kind.__subclasses__()
+        return set().union(*map(leaves, below)) if below else {kind}
+
+    ends = leaves(RequestRejected) | leaves(RouterUnavailable) | {StreamInterrupted}
+    assert ends <= set(KINDS)
+    assert problem_of(SmartRouterError("what?")).kind is BUG
+
+
+@pytest.mark.parametrize(
+    ("told", "limited"),
+    [
+        (report(("a/x", FailureClass.RATE_LIMITED)), True),
+        (report(("a/x", FailureClass.RATE_LIMITED), refused={"b/x": "wait", "c/x": "filtered:tools"}), True),
+        (report(("a/x", FailureClass.RATE_LIMITED), refused={"a/x": "cooldown"}), True),
+        (report(refused={"a/x": "requests", "b/x": "tokens"}), True),
+        (report(("a/x", FailureClass.RATE_LIMITED), ("b/x", FailureClass.SERVER_ERROR)), False),
+        (report(("a/x", FailureClass.RATE_LIMITED), refused={"b/x": "open"}), False),
+        (report(), False),
+    ],
+)
+def test_only_rate_limits_everywhere_are_a_429(told: RouteReport, *, limited: bool) -> None:
+    """One target that failed for another reason makes it an outage."""
+    problem = problem_of(AllTargetsFailed("x", report=told, retry_after=3.0))
+    assert (rendered(problem, "openai").status == 429) is limited
+
+
+@pytest.mark.parametrize(
+    ("after", "headers"),
+    [
+        (None, {"x-should-retry": "false"}),
+        (0.0, {"retry-after": "0", "retry-after-ms": "0"}),
+        (1.25, {"retry-after": "2", "retry-after-ms": "1250"}),
+        (60.0, {"retry-after": "60", "retry-after-ms": "60000"}),
+        (60.5, {"retry-after": "61", "retry-after-ms": "60500", "x-should-retry": "false"}),
+    ],
+)
+def test_when_to_ask_again(after: float | None, headers: dict[str, str]) -> None:
+    """Retry-After is real; SDKs are told not to retry only where nobody knows when, or it is beyond a minute."""
+    reply = rendered(problem_of(AllTargetsFailed("x", retry_after=after)), "openai")
+    assert {name: value for name, value in reply.headers.items() if "retry" in name} == headers
+
+
+def test_a_request_that_is_at_fault_says_nothing_of_retries() -> None:
+    """A 400 carries neither Retry-After nor x-should-retry."""
+    reply = rendered(problem_of(InvalidRequest("x")), "openai")
+    assert set(reply.headers) == {"content-type"}
+
+
+@pytest.mark.parametrize(
+    ("family", "body", "as_it_is"),
+    [
+        ("openai", b'{"error": {"message": "no", "odd": 1}}', True),
+        ("anthropic", b'{"type": "error", "error": {"type": "odd", "message": "no"}}', True),
+        ("anthropic", b'{"error": {"message": "no"}}', False),
+        ("openai", b'{"type": "error", "error": {"type": "odd"}}', False),
+        ("openai", b"<html>no</html>", False),
+        ("openai", b'{"error": "no"}', False),
+    ],
+)
+def test_a_providers_own_words_are_kept_in_its_own_dialect(family: Family, body: bytes, *, as_it_is: bool) -> None:
+    """The body and status of a provider's refusal pass unchanged where the client speaks alike, else they are ours."""
+    reply = rendered(problem_of(InvalidRequest("a/x: no", status=422, body=body)), family)
+    assert (reply.body == body, reply.status) == (as_it_is, 422 if as_it_is else BAD_REQUEST.status)
+
+
+# Asking ---------------------------------------------------------------------------------------------------
+
+
+def test_headers_become_options() -> None:
+    """x-router-* and the client's session are read."""
+    found = ask(
+        x_router_tier="standard",
+        x_router_timeout="1.5m",
+        x_router_criticality="Sheddable",
+        x_router_max_cost="0.25",
+        session_id="abc",
+    )
+    assert found.options == {
+        "tier": "standard",
+        "timeout": 90.0,
+        "criticality": "sheddable",
+        "max_cost": 0.25,
+        "session": "abc",
+    }
+    assert not found.own_deadline
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("x_router_timeout", "0"),
+        ("x_router_timeout", "-1"),
+        ("x_router_timeout", "inf"),
+        ("x_router_max_cost", "nan"),
+        ("x_router_criticality", "vital"),
+    ],
+)
+def test_a_header_of_ours_that_makes_no_sense_is_refused(name: str, value: str) -> None:
+    """It is named, and what it would take."""
+    with pytest.raises(InvalidRequest, match=name.replace("_", "-")):
+        ask(**{name: value})
+
+
+@pytest.mark.parametrize(
+    ("headers", "timeout"),
+    [
+        ({"x_stainless_read_timeout": "600"}, 599.75),
+        ({"x_stainless_timeout": "1"}, 0.9),
+        ({"x_stainless_read_timeout": "30", "x_stainless_timeout": "20"}, 19.75),
+        ({"x_stainless_timeout": "soon"}, None),
+        ({"x_stainless_timeout": "9", "x_router_timeout": "2s"}, 2.0),
+    ],
+)
+def test_the_clients_own_deadline_is_ours_but_a_little_sooner(headers: dict[str, str], timeout: float | None) -> None:
+    """We answer before it hangs up; x-router-timeout goes before it; what is no number is nothing."""
+    assert ask(**headers).options.get("timeout") == (None if timeout is None else pytest.approx(timeout))
+
+
+def test_names_to_fall_back_to_are_taken_out_of_the_body() -> None:
+    """`models` and `fallbacks` are ours; without `model` the first of them is it. What is no list of names stays."""
+    messages = BODY["messages"]
+    found = ask({"models": ["a", "b"], "fallbacks": [{"model": "c"}, "a"], "messages": messages})
+    assert (found.models, found.body) == (("a", "b", "c"), {"model": "a", "messages": messages})
+    assert ask({**BODY, "models": "b"}).body["models"] == "b"
+
+
+# Answering ------------------------------------------------------------------------------------------------
+
+
+@virtual
+async def test_a_whole_answer_carries_the_name_that_was_asked_for() -> None:
+    """The rest of the body is the provider's, byte for byte."""
+    made = world(["p/big"])
+    reply = await serve(made.router, ask())
+    real = await serve(made.router, ask(), real_model=True)
+    assert json.loads(reply.body) == {**json.loads(real.body), "model": "smart"}
+    assert json.loads(real.body)["model"] == "big"
+    assert reply.headers["x-router-model"] == "big"
+
+
+@virtual
+async def test_the_next_name_is_asked_when_nobody_of_the_first_can() -> None:
+    """Of two names whose targets are down the error is about the first; a third that works answers."""
+    models = {name: {"tiers": [{"targets": [f"{name}/m"]}], "last_resort": []} for name in ("p", "q", "r")}
+    replies = {"p": FakeProvider(DOWN), "q": FakeProvider(DOWN), "r": FakeProvider()}
+    made = world(["p/m"], ["q/m"], ["r/m"], replies=replies, config={"models": models})
+    body = {"model": "p", "messages": BODY["messages"]}
+    assert json.loads((await serve(made.router, ask({**body, "models": ["q", "nobody", "r"]}))).body)["model"] == "p"
+    with pytest.raises(AllTargetsFailed) as failed:
+        await serve(made.router, ask({**body, "fallbacks": ["q"]}))
+    assert failed.value.report is not None
+    assert failed.value.report.model == "p"
+    with pytest.raises(InvalidRequest, match="'x' is unknown"):
+        await serve(made.router, ask({**body, "model": "x", "fallbacks": ["r"]}))
+
+
+@virtual
+async def test_a_stream_that_ends_without_its_terminator_gets_one() -> None:
+    """A finish reason proves completeness; the client gets [DONE] all the same, and its usage chunk only on demand."""
+
+    async def made() -> AsyncIterator[StreamEvent]:
+        yield chunk({"content": "hi"})
+        yield chunk({}, finish="stop")
+        yield usage_chunk(FakeReply().usage)
+
+    router = world(["p/big"], replies={"p": HandMade(made)}).router
+    plain = await frames(await open_stream(router, ask({**BODY, "stream": True})))
+    assert plain.count(b"data: ") == 3
+    assert plain.endswith(b'"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n')
+    wanted = ask({**BODY, "stream": True, "stream_options": {"include_usage": True}})
+    assert (await frames(await open_stream(router, wanted))).count(b"total_tokens") == 1
+
+
+@virtual
+async def test_a_failure_after_content_is_the_last_frame() -> None:
+    """Chat gets an error object and no [DONE]; a usage chunk that was held comes before it."""
+    cut = Failure(FailureClass.TRUNCATED, "cut")
+    made = world(["p/big"], replies={"p": FakeProvider(FakeReply(cut=cut))})
+    told = await frames(await open_stream(made.router, ask({**BODY, "stream": True})))
+    last = json.loads(told.rstrip().rpartition(b"data: ")[2])
+    assert last["error"]["code"] == "stream_interrupted"
+    assert b"[DONE]" not in told
+
+
+@virtual
+async def test_the_cost_of_a_stream_is_in_its_last_usage() -> None:
+    """A head could not know it: the usage chunk says `cost_usd` where the price is known."""
+    kinds = {"p": {"kind": "openai"}}
+    made = world(["p/gpt-4o"], kinds=kinds)
+    wanted = ask({**BODY, "stream": True, "stream_options": {"include_usage": True}})
+    stream = await open_stream(made.router, wanted)
+    told = await frames(stream)
+    assert stream.report.cost_usd is not None
+    assert f'"cost_usd":{stream.report.cost_usd}'.encode() in told
+
+
+def test_headers_say_who_answered() -> None:
+    """Provider, model without its credential's number, tier; text no header can carry is replaced."""
+    told = report()
+    told.target, told.actual_tier, told.degraded = "a/org/model#2", "tier\n1", True
+    told.cost_usd, told.losses = 0.0000125, ["größe: dropped"]
+    headers = report_headers(told, stream=True)
+    assert {name: value for name, value in headers.items() if name.startswith("x-router")} == {
+        "x-router-provider": "a",
+        "x-router-model": "org/model",
+        "x-router-tier": "tier 1",
+        "x-router-attempts": "1",
+        "x-router-degraded": "true",
+        "x-router-cost-usd": "0.00001250",
+        "x-router-lossy": "gr??e: dropped",
+    }
+
+
+# Relabelling ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"model":"big","x":1}',
+        b'{"model": "big", "x": 1}',
+        b'{"x":{"model":"big"},"model":"big"}',
+        b'{"x":"\\"model\\":\\"big\\"","model":"big"}',
+        b'{"model":"b\\u0069g"}',
+    ],
+)
+def test_only_the_name_of_the_model_changes(raw: bytes) -> None:
+    """Whatever else holds the same letters stays as it is."""
+    body = json.loads(raw)
+    assert json.loads(Relabel('a "quoted" näme').whole(raw, body)) == {**body, "model": 'a "quoted" näme'}
+
+
+def test_what_needs_no_change_stays_byte_for_byte() -> None:
+    """A body without a model, or with the right one."""
+    relabel = Relabel("smart")
+    for raw in (b'{ "x" : 1 }', b'{ "model" : "smart" }', b'{ "model" : 5 }'):
+        assert relabel.whole(raw, json.loads(raw)) is raw
+
+
+@pytest.mark.parametrize(
+    ("dialect", "data"),
+    [
+        ("messages", {"type": "message_start", "message": {"model": "big", "content": []}}),
+        ("responses", {"type": "response.created", "response": {"id": "r", "model": "big"}}),
+        ("chat", {"choices": [], "model": "big"}),
+    ],
+)
+def test_events_name_the_model_where_their_dialect_does(dialect: Dialect, data: dict[str, Any]) -> None:
+    """Messages and Responses inside the answer's head, Chat at the top; spaces in the JSON make no difference."""
+    line = b"" if dialect == "chat" else f"event: {data['type']}\n".encode()
+    for separators in ((",", ":"), (", ", ": ")):
+        raw = line + b"data: " + json.dumps(data, separators=separators).encode() + b"\n\n"
+        told = Relabel("smart").frame(dialect, raw, data)
+        assert told.startswith(line + b"data: {")
+        assert told.endswith(b"}\n\n")
+        assert json.loads(told.rpartition(b"data: ")[2]) == json.loads(
+            json.dumps(data).replace('"model": "big"', '"model": "smart"')
+        )
+
+
+# Answered here --------------------------------------------------------------------------------------------
+
+
+def test_tokens_are_about_a_quarter_of_the_bytes() -> None:
+    """Text counts, wherever it is; a picture counts as one, not by its bytes; nesting has no limit."""
+
+    def count(content: Any, **more: Any) -> int:
+        return count_tokens(json.dumps({"messages": [{"role": "user", "content": content}], **more}).encode())
+
+    assert 240 <= count("word" * 240) <= 260
+    assert count("x", system="word" * 100) - count("x") in range(100, 104)
+    assert count("x", tools=[{"name": "look", "description": "word" * 100}]) > count("x") + 100
+    picture = [{"type": "image", "source": {"type": "base64", "data": "A" * 100_000}}]
+    assert 1600 <= count(picture) < 1650
+    deep: Any = "word"
+    for _ in range(300):
+        deep = [deep]
+    assert count(deep) >= 1
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"messages": []}', b'{"messages": {}}'])
+def test_what_is_no_prompt_has_no_tokens(body: bytes) -> None:
+    """It is refused like a request."""
+    with pytest.raises(InvalidRequest):
+        count_tokens(body)
+
+
+@virtual
+async def test_a_ping_of_the_provider_is_passed_on() -> None:
+    """It keeps the connection alive here, too."""
+
+    async def made() -> AsyncIterator[StreamEvent]:
+        yield chunk({"content": "hi"})
+        yield StreamEvent(EventKind.PING, b": hello\n\n")
+        yield chunk({}, finish="stop")
+
+    router = world(["p/big"], replies={"p": HandMade(made)}).router
+    assert b": hello\n\n" in await frames(await open_stream(router, ask({**BODY, "stream": True})))

@@ -1,0 +1,143 @@
+"""Virtual keys: what a guest may ask for, how much, and what an answer is charged with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from smart_model_router.config import GatewayKeyConfig, RouterConfig, Secret
+from smart_model_router.edge import Ask, ProblemError, read_ask
+from smart_model_router.errors import ConfigurationError
+from smart_model_router.gateway.keys import Guest, KeyRing, is_loopback
+from smart_model_router.outcome import Usage
+from smart_model_router.request import Criticality, RouteReport
+
+NOW = 1_000.0
+
+
+def ask(**headers: str) -> Ask:
+    """A small question."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return read_ask("chat", named, b'{"model": "smart", "messages": [{}]}')
+
+
+def guest(**limits: Any) -> Guest:
+    """The holder of a key with these limits."""
+    return Guest("team", GatewayKeyConfig(key=Secret("k"), **limits))
+
+
+def bill(tokens: int, usd: float | None = None) -> RouteReport:
+    """The report of an answer that used so much."""
+    return RouteReport("req-1", "smart", "frontier", usage=Usage(tokens, 0), cost_usd=usd)
+
+
+def wait_of(someone: Guest, tokens: int, now: float) -> float:
+    """How long the guest is told to wait."""
+    with pytest.raises(ProblemError) as refused:
+        someone.admit(ask(), tokens, now)
+    assert refused.value.problem.kind.status == 429
+    assert refused.value.problem.retry_after is not None
+    return refused.value.problem.retry_after
+
+
+def test_requests_come_back_at_their_rate() -> None:
+    """Two a minute: the third waits half a minute, exactly."""
+    someone = guest(rpm=2)
+    for _ in range(2):
+        someone.admit(ask(), 0, NOW)
+    assert wait_of(someone, 0, NOW) == pytest.approx(30.0)
+    someone.admit(ask(), 0, NOW + 30.0)
+
+
+def test_an_answer_is_charged_with_what_it_used() -> None:
+    """An estimate is corrected up and down; nothing is charged when nobody answered."""
+    someone = guest(tpm=600)
+    someone.admit(ask(), 500, NOW).settle(bill(100), NOW)
+    someone.admit(ask(), 500, NOW).settle(bill(1_100), NOW)
+    assert wait_of(someone, 100, NOW) == pytest.approx(70.0)
+    other = guest(tpm=600)
+    other.admit(ask(), 600, NOW).settle(None, NOW)
+    other.admit(ask(), 600, NOW)
+
+
+def test_a_prompt_larger_than_a_minutes_tokens_is_admitted_by_a_full_bucket() -> None:
+    """It waits for a full minute's worth, and not for ever."""
+    guest(tpm=10).admit(ask(), 10_000, NOW)
+
+
+def test_a_days_money_refills_over_a_day() -> None:
+    """Spent is spent: the next question waits until a little of the day's money is back."""
+    someone = guest(usd_per_day=1.0)
+    someone.admit(ask(), 0, NOW).settle(bill(1, usd=1.5), NOW)
+    assert wait_of(someone, 0, NOW) == pytest.approx(43_200.0)
+
+
+def test_a_refused_question_takes_nothing() -> None:
+    """Who waits for tokens keeps its request."""
+    someone = guest(rpm=2, tpm=10)
+    someone.admit(ask(), 10, NOW)
+    wait_of(someone, 10, NOW)
+    someone.admit(ask(), 10, NOW + 60.0)
+
+
+@pytest.mark.parametrize(
+    ("most", "asked", "has"),
+    [
+        ("critical", None, "critical"),
+        ("critical", "critical_plus", "critical"),
+        ("critical", "sheddable", "sheddable"),
+        ("critical_plus", None, "critical"),
+        ("critical_plus", "critical_plus", "critical_plus"),
+        ("sheddable_plus", None, "sheddable_plus"),
+    ],
+)
+def test_a_key_bounds_what_is_critical(most: Criticality, asked: Criticality | None, has: Criticality) -> None:
+    """Nobody is more critical than its key; who does not ask is critical at most."""
+    question = ask() if asked is None else ask(x_router_criticality=asked)
+    guest(criticality=most).admit(question, 0, NOW)
+    assert question.options["criticality"] == has
+
+
+def test_without_keys_everyone_here_is_welcome() -> None:
+    """The open ring asks for nothing and bounds nothing."""
+    ring = KeyRing({})
+    question = ask(x_router_criticality="critical_plus")
+    ring.guest({}).admit(question, 10**9, NOW)
+    assert (ring.open, question.options["criticality"]) == (True, "critical_plus")
+
+
+@pytest.mark.parametrize(
+    ("host", "here"),
+    [
+        *((host, True) for host in ("127.0.0.1", "127.8.8.8", "::1", "[::1]", "localhost")),
+        *((host, False) for host in ("0.0.0.0", "::", "10.0.0.1", "localhost.evil.example", "")),
+    ],
+)
+def test_this_machine_is_known_by_its_address(host: str, *, here: bool) -> None:
+    """Only loopback addresses are of this machine alone."""
+    assert is_loopback(host) is here
+
+
+@pytest.mark.parametrize(
+    ("key", "told"),
+    [
+        ({}, "gateway.keys.team: '***' - either `key` or `sha256` is needed"),
+        ({"key": "k", "sha256": "0" * 64}, "either `key` or `sha256`"),
+        ({"sha256": "abc"}, "64 hexadecimal digits"),
+        ({"key": "k", "usd_per_day": 0}, "usd_per_day"),
+        ({"key": "k", "criticality": "vital"}, "criticality"),
+    ],
+)
+def test_a_key_that_cannot_be_is_refused(key: Mapping[str, Any], told: str) -> None:
+    """At construction, by name, without showing the key."""
+    config = {
+        "version": 1,
+        "providers": {"s": {"kind": "scripted"}},
+        "models": {"smart": {"tiers": [{"targets": ["s/m"]}]}},
+        "gateway": {"keys": {"team": key}},
+    }
+    with pytest.raises(ConfigurationError) as refused:
+        RouterConfig.from_mapping(config)
+    assert told in refused.value.message

@@ -1,0 +1,180 @@
+"""Streams in another dialect, event by event: what clients of each dialect accumulate is the answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from smart_model_router.outcome import EventKind, StreamEvent
+from smart_model_router.request import Dialect
+from smart_model_router.wires.translate import EventTranslator
+from tests.unit.wires.translating import chunk, event, messages_stream, sent, streamed
+
+
+def deltas(chunks: list[dict[str, Any]], key: str) -> list[Any]:
+    """What the chunks add under a key."""
+    return [c["choices"][0]["delta"][key] for c in chunks if c["choices"] and c["choices"][0]["delta"].get(key)]
+
+
+def call_delta(index: int, arguments: str, call_id: str = "", name: str = "") -> dict[str, Any]:
+    """A piece of a tool call in a Chat chunk."""
+    opening = {"id": call_id, "type": "function"} if call_id else {}
+    named = {"name": name} if name else {}
+    return chunk({"tool_calls": [{"index": index, **opening, "function": {**named, "arguments": arguments}}]})
+
+
+def tool_inputs(events: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """(id, arguments) of the tools of a Messages stream."""
+    opened = [e["content_block"] for e in events if e["type"] == "content_block_start"]
+    places = [e["index"] for e in events if e["type"] == "content_block_start"]
+    pieces = [(e["index"], e["delta"].get("partial_json", "")) for e in events if e["type"] == "content_block_delta"]
+    said = {place: "".join(piece for at, piece in pieces if at == place) for place in places}
+    return [
+        (block["id"], said[place]) for place, block in zip(places, opened, strict=True) if block["type"] == "tool_use"
+    ]
+
+
+def test_messages_text_comes_at_once() -> None:
+    """Every delta is a chunk as it comes, after one that names the role; finish and usage follow."""
+    deltas_in = [{"type": "text_delta", "text": "Hel"}, {"type": "text_delta", "text": "lo"}]
+    translator = EventTranslator(sent("chat", "messages"))
+    made = [
+        translator.feed(event("messages", one)) for one in messages_stream(({"type": "text", "text": ""}, deltas_in))
+    ]
+    assert [[out.kind for out in outs] for outs in made] == [
+        [EventKind.META],
+        [],
+        [EventKind.CONTENT],
+        [EventKind.CONTENT],
+        [],
+        [EventKind.FINISH],
+        [],
+    ]
+    usage, end = translator.end()
+    assert usage.usage is not None
+    assert (usage.usage.prompt_tokens, usage.usage.completion_tokens, usage.usage.cached_prompt_tokens) == (12, 9, 4)
+    assert (end.kind, end.raw) == (EventKind.END, b"data: [DONE]\n\n")
+
+
+def test_a_call_without_arguments_is_an_empty_object_in_chat() -> None:
+    """Messages streams nothing for it, and Chat's clients parse what they get."""
+    blocks: list[Any] = [({"type": "tool_use", "id": i, "name": "f", "input": {}}, []) for i in ("a", "b")]
+    made = streamed("chat", "messages", messages_stream(*blocks, stop="tool_use"))
+    calls = [call for part in deltas(made, "tool_calls") for call in part]
+    assert [(c["index"], c.get("id"), c["function"]["arguments"]) for c in calls] == [
+        (0, "a", ""),
+        (0, None, "{}"),
+        (1, "b", ""),
+        (1, None, "{}"),
+    ]
+    assert made[-2]["choices"][0]["finish_reason"] == "tool_calls"
+
+
+def test_json_mode_streams_as_text() -> None:
+    """The pieces of the tool that stands for it are pieces of the answer."""
+    pieces = [{"type": "input_json_delta", "partial_json": p} for p in ('{"a"', ":1}")]
+    block = {"type": "tool_use", "id": "x", "name": "answer_in_json", "input": {}}
+    stream = messages_stream((block, pieces), stop="tool_use")
+    made = streamed("chat", "messages", stream, response_format={"type": "json_object"})
+    assert "".join(deltas(made, "content")) == '{"a":1}'
+    assert made[-2]["choices"][0]["finish_reason"] == "stop"
+
+
+def test_interleaved_calls_become_blocks_one_after_another() -> None:
+    """The first call is passed on as it comes; the second waits until nothing can be added to the first."""
+    chunks = [
+        call_delta(0, "", "a", "f"),
+        call_delta(1, '{"y"', "b", "g"),
+        call_delta(0, '{"x":1}'),
+        call_delta(1, ":2}"),
+        chunk({"content": "done"}),
+        chunk({}, "tool_calls"),
+    ]
+    made = streamed("messages", "chat", chunks)
+    assert tool_inputs(made) == [("a", '{"x":1}'), ("b", '{"y":2}')]
+    kinds = [e["content_block"]["type"] for e in made if e["type"] == "content_block_start"]
+    assert kinds == ["tool_use", "tool_use", "text"]
+
+
+@pytest.mark.parametrize("index", [0, None])
+def test_calls_that_share_a_number_are_told_apart(index: int | None) -> None:
+    """Gemini's compatible endpoint numbers all calls 0, others not at all: a new id is a new call."""
+    opened = [call_delta(0, "{}", call_id, "f") for call_id in ("a", "b")]
+    for one in opened:
+        call = one["choices"][0]["delta"]["tool_calls"][0]
+        one["choices"][0]["delta"]["tool_calls"] = [{**call, "index": index}]
+    assert tool_inputs(streamed("messages", "chat", [*opened, chunk({}, "stop")])) == [("a", "{}"), ("b", "{}")]
+
+
+def test_a_messages_stream_made_of_chat_counts_at_its_end() -> None:
+    """Chat says what it cost last: the head says 0 and the last delta has every count and the reason."""
+    usage = {"prompt_tokens": 9, "completion_tokens": 4, "prompt_tokens_details": {"cached_tokens": 2}}
+    made = streamed("messages", "chat", [chunk({"content": "x"}), chunk({}, "length"), {"choices": [], "usage": usage}])
+    assert made[0]["message"]["usage"]["input_tokens"] == 0
+    assert made[-2]["delta"]["stop_reason"] == "max_tokens"
+    assert made[-2]["usage"] == {
+        "input_tokens": 7,
+        "output_tokens": 4,
+        "cache_read_input_tokens": 2,
+        "cache_creation_input_tokens": 0,
+    }
+
+
+def test_thoughts_come_before_text_in_a_block_of_their_own() -> None:
+    """A thinking block is opened, signed and closed before the text begins."""
+    made = streamed("messages", "chat", [chunk({"reasoning": "hm"}), chunk({"content": "x"}), chunk({}, "stop")])
+    assert [e["delta"]["type"] for e in made if e["type"] == "content_block_delta"] == [
+        "thinking_delta",
+        "signature_delta",
+        "text_delta",
+    ]
+
+
+def test_a_free_form_tool_streams_its_text_once() -> None:
+    """Its arguments are JSON on the way: the text is whole when they are."""
+    tools = [{"type": "custom", "name": "patch"}]
+    pieces = [call_delta(0, '{"inp', "a", "patch"), call_delta(0, 'ut":"x"}'), chunk({}, "tool_calls")]
+    made = streamed("responses", "chat", pieces, tools=tools)
+    assert [e["delta"] for e in made if e["type"].endswith(".delta")] == ["x"]
+    assert made[-1]["response"]["output"][0]["input"] == "x"
+
+
+def test_a_responses_call_without_deltas_is_whole_in_chat() -> None:
+    """Some servers send the finished item only."""
+    item = {"type": "function_call", "call_id": "a", "name": "f", "arguments": '{"x":1}'}
+    done = {"type": "response.output_item.done", "output_index": 0, "item": item}
+    end = {"type": "response.completed", "response": {"status": "completed", "usage": {"input_tokens": 1}}}
+    made = streamed("chat", "responses", [done, end])
+    calls = [call for part in deltas(made, "tool_calls") for call in part]
+    assert [c["function"]["arguments"] for c in calls] == ["", '{"x":1}']
+    assert made[-2]["choices"][0]["finish_reason"] == "tool_calls"
+
+
+def test_a_stream_that_was_filtered_is_incomplete() -> None:
+    """Responses says so in its last event, and Chat's finish reason comes back from it."""
+    made = streamed("responses", "chat", [chunk({"refusal": "No."}), chunk({}, "content_filter")])
+    assert made[-1]["type"] == "response.incomplete"
+    back = streamed("chat", "responses", made)
+    assert deltas(back, "refusal") == ["No."]
+    assert back[-2]["choices"][0]["finish_reason"] == "content_filter"
+
+
+@pytest.mark.parametrize(("asked", "goal"), [("chat", "messages"), ("messages", "chat"), ("responses", "messages")])
+def test_a_ping_is_a_sign_of_life_everywhere(asked: Dialect, goal: Dialect) -> None:
+    """It is handed on as a comment, which every client skips."""
+    made = EventTranslator(sent(asked, goal)).feed(StreamEvent(EventKind.PING, b"event: ping\ndata: {}\n\n"))
+    assert [(one.kind, one.raw) for one in made] == [(EventKind.PING, b": ping\n\n")]
+
+
+def test_events_are_framed_for_their_dialect() -> None:
+    """Messages and Responses name their events, Chat does not; half a surrogate is an escape."""
+    made = EventTranslator(sent("messages", "chat")).feed(event("chat", chunk({"content": "x"})))
+    assert made[0].raw.startswith(b'event: message_start\ndata: {"type":"message_start"')
+    assert all(one.raw.endswith(b"}\n\n") for one in made)
+    odd = EventTranslator(sent("chat", "messages")).feed(
+        StreamEvent(
+            EventKind.CONTENT, b"", {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "\ud800"}}
+        )
+    )
+    assert rb'"content":"\ud800"' in odd[-1].raw
