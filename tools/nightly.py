@@ -14,8 +14,8 @@ from smart_model_router.simulation import SCENARIOS, simulate
 from smart_model_router.simulation.combinations import simulate_measures
 
 SEEDS = 1000
-NAMED_EVERY = 20
-MEASURES_EVERY = 50
+NAMED_EVERY = 50
+MEASURES_EVERY = 100
 
 
 def jobs(first: int, seeds: int) -> Iterator[tuple[str, int]]:

@@ -11,6 +11,7 @@ from smart_model_router_providers.shim import httpx_of, sdk_of
 
 if TYPE_CHECKING:
     from smart_model_router.ports import ProviderCall, ProviderStream
+    from smart_model_router.request import Dialect
 
 
 class SdkProvider:
@@ -27,6 +28,11 @@ class SdkProvider:
         self.kind = kind or ("azure" if "Azure" in type(client).__name__ else self._sdk.package)
         if hasattr(self._client, "open_telemetry"):  # the router's own telemetry tells the whole story, once
             self._client = self._client.with_options(open_telemetry=False)
+
+    @property
+    def dialects(self) -> frozenset[Dialect]:
+        """What the client speaks; the router translates to one of these."""
+        return frozenset(self._sdk.paths)
 
     async def call(self, call: ProviderCall) -> Outcome:
         """Make the call and read the whole answer."""

@@ -20,7 +20,8 @@ from smart_model_router.core.shedding import Shedding
 from smart_model_router.core.tiers import Ladder, TargetFacts, Tier
 from smart_model_router.discovery import default_config, with_last_resort
 from smart_model_router.errors import ConfigurationError
-from smart_model_router.request import Need, Target
+from smart_model_router.outcome import Usage
+from smart_model_router.request import Dialect, Need, Target
 from smart_model_router.runtime.clock import SystemClock, SystemDice, WallClock
 from smart_model_router.runtime.state import RouterState
 from smart_model_router.wires.translate import reachable
@@ -54,7 +55,8 @@ def assemble(
     for name, provider in config.providers.items():
         if provider.kind not in KINDS:
             raise ConfigurationError(f"providers.{name}.kind", provider.kind, did_you_mean(provider.kind, KINDS))
-    parts = _Parts(config)
+    spoken = {name: found for name, one in given.items() if (found := getattr(one, "dialects", None)) is not None}
+    parts = _Parts(config, spoken)
     book = StatsBook(parts.targets.values(), wall=WallClock().now)
     kinds = {name: provider.kind for name, provider in config.providers.items()}
     used_clock = clock or (SystemClock() if measures.monotonic_clock else WallClock())
@@ -75,12 +77,11 @@ def assemble(
         timeouts=config.resilience.timeouts,
         patience=config.resilience.patience,
         backoff=config.resilience.backoff,
-        price=lambda facts, usage: pricing.cost_usd(kinds[facts.target.provider], facts.target.model, usage),
-        estimate_usd=lambda facts, request: pricing.estimate(
+        price=lambda facts, usage: _price(kinds[facts.target.provider], facts.target.model, usage),
+        estimate_usd=lambda facts, request: _price(
             kinds[facts.target.provider],
             facts.target.model,
-            request.prompt_bytes // 4,
-            request.max_tokens or DEFAULT_OUTPUT_TOKENS,
+            Usage(request.prompt_bytes // 4, request.max_tokens or DEFAULT_OUTPUT_TOKENS),
         ),
         classify=classify_exception,
         sinks=tuple(sinks) if listening is None else (*sinks, cast("EventSink", kept)),
@@ -88,6 +89,11 @@ def assemble(
         degrade=measures.tiered_degradation,
     )
     return {"config": config, "state": state, "book": book, "ladders": parts.ladders}
+
+
+def _price(kind: str, model: str, usage: Usage) -> float | None:
+    """USD; the embedded model costs nothing, for every other kind the price list speaks or nobody knows."""
+    return 0.0 if kind == "local" else pricing.cost_usd(kind, model, usage)
 
 
 def open_store(config: RouterConfig, clock: Clock) -> StatsStore | None:
@@ -124,6 +130,13 @@ def load(
 
 def make_provider(config: RouterConfig, name: str) -> Provider:
     """The adapter of one configured provider, made from its catalog row."""
+    try:
+        return _made(config, name)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"providers.{name}.{error.key}", error.value, error.expected) from None
+
+
+def _made(config: RouterConfig, name: str) -> Provider:
     provider = config.providers[name]
     made: Any = resolve(provider.kind)  # each class has its own arguments
     if provider.kind == "local":
@@ -162,8 +175,9 @@ def keys_of(provider: ProviderConfig) -> tuple[str, ...]:
 class _Parts:
     """Targets, gates and ladders of a configuration; each target once, however often it is named."""
 
-    def __init__(self, config: RouterConfig) -> None:
+    def __init__(self, config: RouterConfig, spoken: Mapping[str, frozenset[Dialect]]) -> None:
         self._config = config
+        self._spoken = spoken
         self._gate_config = config.resilience.gate
         in_tiers = [m for model in config.models.values() for tier in model.tiers for m in tier.targets]
         resorts = [m for model in config.models.values() for m in model.last_resort or ()]
@@ -249,7 +263,7 @@ class _Parts:
                 weight=mention.weight,
                 price=self._price(provider.kind, target.model),
             ),
-            frozenset(kind.wires),
+            self._spoken.get(target.provider, frozenset(kind.wires)),
             lacks=frozenset(need for need in _ALL_NEEDS if not self._can(mention, kind.capabilities, need)),
             context_tokens=mention.context_tokens or (self._config.local.prompt_cap_tokens if is_local else None),
             embedding_space=mention.embedding_space or target.model,

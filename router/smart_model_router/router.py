@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 from smart_model_router.config import RouterConfig
 from smart_model_router.core.gate import Gate, Settlement
 from smart_model_router.core.tiers import Ladder, ModelSelection
-from smart_model_router.errors import InvalidRequest
-from smart_model_router.request import Dialect, RequestOptions, RouteReport, peek
+from smart_model_router.errors import InvalidRequest, RouterUnavailable
+from smart_model_router.request import Dialect, RequestOptions, RouteReport, RouteRequest, peek
 
 # All of this comes with the first router, or with the first question to one: it would double what the import costs.
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ class SmartModelRouter:
         self._state = state
         self._book = book
         self._ladders = ladders
+        self._closed = False
 
     @classmethod
     def from_config(
@@ -186,6 +187,7 @@ class SmartModelRouter:
 
     async def aclose(self) -> None:
         """Close every provider, then the store; one that raises keeps no other open. Safe to call twice."""
+        self._closed = True
         self._state.room.close()
         async with AsyncExitStack() as stack:
             if self._state.store is not None:
@@ -202,12 +204,23 @@ class SmartModelRouter:
         await self.aclose()
 
     async def _answer(self, dialect: Dialect, body: Mapping[str, Any], options: RequestOptions) -> RouterReply:
-        course = self._course(self._state, peek(dialect, body, **options))
+        course = self._course(self._state, self._peek(dialect, body, options, stream=False))
         success = await course.answer()
         return RouterReply(success.body, success.raw, course.report)
 
     def _stream(self, dialect: Dialect, body: Mapping[str, Any], options: RequestOptions) -> RouterStream:
-        return self._router_stream(self._course(self._state, peek(dialect, body, stream=True, **options)))
+        return self._router_stream(self._course(self._state, self._peek(dialect, body, options, stream=True)))
+
+    def _peek(
+        self, dialect: Dialect, body: Mapping[str, Any], options: RequestOptions, *, stream: bool
+    ) -> RouteRequest:
+        if self._closed:
+            raise RouterUnavailable("this router is closed")
+        unknown = options.keys() - RequestOptions.__annotations__.keys()
+        if unknown:
+            known = ", ".join(RequestOptions.__annotations__)
+            raise InvalidRequest(f"{min(unknown)}: no such option; there are {known}")
+        return peek(dialect, body, stream=stream, **options)
 
     def _ladder(self, model: str | None) -> Ladder:
         return next(iter(self._ladders.values())) if model is None else self._state.ladder(model)

@@ -13,6 +13,7 @@ from smart_model_router import (
     AllTargetsFailed,
     ContextTooLong,
     InvalidRequest,
+    RouterUnavailable,
     SmartModelRouter,
     SmartRouterError,
     UnsupportedFeature,
@@ -405,3 +406,30 @@ async def test_given_providers_need_no_section_of_their_own() -> None:
     tree = {"version": 1, "models": {"smart": {"tiers": [{"targets": ["mine/m"]}]}}}
     router = SmartModelRouter.from_config(tree, clock=LoopClock(), providers={"mine": FakeProvider()})
     assert (await router.chat(BODY)).report.target == "mine/m"
+
+
+@virtual
+async def test_a_closed_router_says_so() -> None:
+    """After aclose() no request is mistaken for an outage of the providers."""
+    w = world(["a/x"])
+    await w.router.aclose()
+    with pytest.raises(RouterUnavailable, match="closed"):
+        await w.router.chat(BODY)
+
+
+@virtual
+async def test_an_option_nobody_knows_is_refused_by_name() -> None:
+    """A misspelt option is the caller's mistake, told with the options there are."""
+    w = world(["a/x"])
+    misspelt: dict[str, Any] = {"sesion": "s"}
+    with pytest.raises(InvalidRequest, match="sesion: no such option; there are tier"):
+        await w.router.chat(BODY, **misspelt)
+
+
+@virtual
+async def test_an_endpoint_a_server_lacks_does_not_take_the_server_out() -> None:
+    """A 404 to Messages is no reason to refuse Chat for a quarter of an hour."""
+    w = world(["a/x"], replies={"a": FakeProvider([failing(FailureClass.MISCONFIGURED, 404), FakeReply()])})
+    with pytest.raises(SmartRouterError):
+        await w.router.messages({**BODY, "max_tokens": 5})
+    assert await served_by(w) == "a/x"

@@ -29,6 +29,8 @@ class Home:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self.open: set[object] = set()
+        """Streams in use here: one that nobody holds may be collected on any thread, but must be ended on this loop."""
 
     async def reach(self, make: Make[T]) -> T:
         """Await a coroutine where the router lives. Cancellation reaches it."""
@@ -81,6 +83,7 @@ class Home:
         with self._lock:
             if self._loop is None or not self._loop.is_running():
                 self._loop = candidate()
+                self.open.clear()  # what was open ended with the loop before
             return self._loop
 
 

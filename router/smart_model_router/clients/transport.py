@@ -25,6 +25,7 @@ class Frames:
         self._stream = stream
         self._request = request
         self._read_timeout = read_timeout
+        home.open.add(stream)
 
     def __iter__(self) -> Iterator[bytes]:
         while (frames := self._home.run(self._next)) is not None:
@@ -36,25 +37,38 @@ class Frames:
 
     def close(self) -> None:
         """Stop; the provider's connection is closed soon."""
-        self._home.tell(self._stream.abandon)
+        home, stream = self._home, self._stream
+        home.tell(lambda: _abandon(home, stream))
 
     async def aclose(self) -> None:
         """Stop; the provider's connection is closed when this returns."""
+        self._home.open.discard(self._stream)
         await self._home.reach(self._stream.aclose)
 
     def __del__(self) -> None:
-        self._home.tell(self._stream.abandon)
+        home, stream = self._home, self._stream
+        if stream in home.open:
+            home.tell(lambda: _abandon(home, stream))
 
     async def _next(self) -> bytes | None:
         try:
             async with asyncio.timeout(self._read_timeout):
-                return await self._stream.next_frame()
+                frames = await self._stream.next_frame()
         except StreamInterrupted as cut:
             raise self._http.RemoteProtocolError(cut.message, request=self._request) from cut
         except TimeoutError:
             await self._stream.aclose()
             message = f"nothing for {self._read_timeout} s"
             raise self._http.ReadTimeout(message, request=self._request) from None
+        if frames is None:
+            self._home.open.discard(self._stream)
+        return frames
+
+
+def _abandon(home: Home, stream: EdgeStream) -> None:
+    """End a stream that nobody reads any more, where it lives."""
+    home.open.discard(stream)
+    stream.abandon()
 
 
 class _Frames2(Frames, httpx2.SyncByteStream, httpx2.AsyncByteStream):

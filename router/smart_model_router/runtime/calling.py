@@ -57,6 +57,9 @@ class Caller:
         outcome: Success | Failure
         try:
             outcome = await self.watchdog.within(self.provider(step).call(self.provider_call(step)), limit)
+            translation = self.sent(step).translation
+            if translation is not None and isinstance(outcome, Success):
+                outcome = self._translated(translation, outcome)
         except Expired:
             outcome = self.timed_out(step, own, lease.admitted_at)
         except asyncio.CancelledError:
@@ -64,9 +67,6 @@ class Caller:
             raise
         except Exception as bug:  # noqa: BLE001 - providers return failures: whatever they raise is their bug
             outcome = provider_bug(bug)
-        translation = self.sent(step).translation
-        if translation is not None and isinstance(outcome, Success):
-            outcome = self._translated(translation, outcome)
         if isinstance(outcome, Failure):
             return self.settle(step, outcome)
         self.settled(step, None, usage=outcome.usage, reading=outcome.reading)
@@ -143,15 +143,20 @@ class Caller:
 
     def settle(self, step: Admission, failure: Failure, *, ttft: float | None = None) -> Failure:
         """The call failed: give everything back, keep the books; the failure as this request sees it."""
-        rejected = failure.failure_class is FailureClass.INVALID_REQUEST
+        rejected = failure.failure_class is FailureClass.INVALID_REQUEST or self._foreign_endpoint(failure)
         if self.request.dialect not in step.facts.dialects:
             failure = replace(failure, raw=b"")  # an error body of another dialect is nothing to hand back
-        elif rejected:
+        elif failure.failure_class is FailureClass.INVALID_REQUEST:
             rejected = not self.progress.native_rejection(step.facts, failure)
         if rejected:
             failure = replace(failure, failure_class=FailureClass.REJECTED_BY_FALLBACK)
         self.settled(step, failure, ttft=ttft)
         return failure
+
+    def _foreign_endpoint(self, failure: Failure) -> bool:
+        """A server that has Chat and not this endpoint is no broken server: others may go on asking it."""
+        missing = failure.failure_class is FailureClass.MISCONFIGURED and failure.status in (404, 405, 501)
+        return missing and self.request.dialect != "chat"
 
     def settled(
         self,
