@@ -10,7 +10,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from smart_model_router.config import RouterConfig
-from smart_model_router.core.gate import Gate, Settlement
+from smart_model_router.core.gate import Gate
+from smart_model_router.core.lease import Settlement
 from smart_model_router.core.tiers import Ladder, ModelSelection
 from smart_model_router.errors import InvalidRequest, RouterUnavailable
 from smart_model_router.request import Dialect, RequestOptions, RouteReport, RouteRequest, peek

@@ -245,7 +245,7 @@ paths = st.sampled_from(
 NAMES = ["x-router-tier", "x-router-timeout", "x-router-criticality", "x-router-max-cost", "x-stainless-timeout"]
 headers = st.dictionaries(
     st.sampled_from([*NAMES, "x-router-session", "anthropic-version", "authorization", "content-type"]),
-    st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=12),
+    st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=12).map(str.strip),
     max_size=3,
 )
 

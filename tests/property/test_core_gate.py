@@ -10,7 +10,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from smart_model_router.core.breaker import BreakerState
 from smart_model_router.core.cooldown import Cooldown
-from smart_model_router.core.gate import Gate, Lease, ProviderState, Settlement
+from smart_model_router.core.gate import Gate, ProviderState
+from smart_model_router.core.lease import Lease, Settlement
 from smart_model_router.core.offline import Connectivity
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker
 from smart_model_router.outcome import Failure, FailureClass, Refusal, Scope, Usage, Wait

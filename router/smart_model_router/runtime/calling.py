@@ -6,7 +6,8 @@ import asyncio
 from dataclasses import dataclass, field, replace
 
 from smart_model_router.core.fallback import Progress
-from smart_model_router.core.gate import Gate, Lease
+from smart_model_router.core.gate import Gate
+from smart_model_router.core.lease import Lease
 from smart_model_router.core.ratelimit import Cost, estimate
 from smart_model_router.core.tiers import Plan, TargetFacts
 from smart_model_router.events import AttemptFinished

@@ -14,7 +14,8 @@ from typing import TypeVar
 from smart_model_router.core.backoff import full_jitter
 from smart_model_router.core.ending import final_error, final_rejection
 from smart_model_router.core.fallback import Progress, comes_due, least_retry_after
-from smart_model_router.core.gate import Gate, Kind, Lease
+from smart_model_router.core.gate import Gate
+from smart_model_router.core.lease import Kind, Lease
 from smart_model_router.core.ratelimit import Cost
 from smart_model_router.core.selection import STRATEGIES
 from smart_model_router.core.selection.correlated import elsewhere_first

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from smart_model_router.core.fallback import comes_due
-from smart_model_router.core.gate import Gate, GateConfig, Lease, ProviderState
+from smart_model_router.core.gate import Gate, GateConfig, ProviderState
+from smart_model_router.core.lease import Lease
 from smart_model_router.core.options import Count, Interval, Options, Unit
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker
 from smart_model_router.errors import AllTargetsFailed, ConfigurationError

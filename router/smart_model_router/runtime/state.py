@@ -12,7 +12,8 @@ from smart_model_router.core.backoff import BackoffConfig
 from smart_model_router.core.breaker import BreakerState
 from smart_model_router.core.budget import RetryBudget
 from smart_model_router.core.fleet import Fleet
-from smart_model_router.core.gate import Gate, Lease, Settlement
+from smart_model_router.core.gate import Gate
+from smart_model_router.core.lease import Lease, Settlement
 from smart_model_router.core.limits import PatienceConfig, RoutingConfig, TimeoutConfig
 from smart_model_router.core.selection import View
 from smart_model_router.core.shedding import Shedding

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 from smart_model_router.core.breaker import CircuitBreaker
 from smart_model_router.core.cooldown import Cooldown
-from smart_model_router.core.gate import Gate, Lease, Settlement
+from smart_model_router.core.gate import Gate
+from smart_model_router.core.lease import Lease, Settlement
 from smart_model_router.core.ratelimit import Cost
 from smart_model_router.outcome import NO_READING, Failure, LimitReading, Refusal, Usage
 from smart_model_router.runtime.state import RouterState

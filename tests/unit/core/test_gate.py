@@ -6,15 +6,8 @@ import pytest
 
 from smart_model_router.core.breaker import BreakerConfig, BreakerState, Transition
 from smart_model_router.core.cooldown import Rest
-from smart_model_router.core.gate import (
-    Gate,
-    GateConfig,
-    Lease,
-    Measures,
-    Moved,
-    ProviderState,
-    Settlement,
-)
+from smart_model_router.core.gate import Gate, GateConfig, Measures, ProviderState
+from smart_model_router.core.lease import Lease, Moved, Settlement
 from smart_model_router.core.offline import Connectivity
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker
 from smart_model_router.errors import ConfigurationError

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from smart_model_router.core.gate import Gate, Lease, ProviderState
+from smart_model_router.core.gate import Gate, ProviderState
+from smart_model_router.core.lease import Lease
 from smart_model_router.core.meter import Refill
 from smart_model_router.core.offline import Connectivity
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker

@@ -14,7 +14,8 @@ from smart_model_router.core.bucket import TokenBucket
 from smart_model_router.core.budget import RetryBudget
 from smart_model_router.core.bulkhead import Bulkhead
 from smart_model_router.core.cooldown import Cooldown
-from smart_model_router.core.gate import Gate, Lease, ProviderState
+from smart_model_router.core.gate import Gate, ProviderState
+from smart_model_router.core.lease import Lease
 from smart_model_router.core.throttle import AdaptiveThrottle
 from smart_model_router.errors import AllTargetsFailed
 from smart_model_router.events import BreakerChanged, Event
