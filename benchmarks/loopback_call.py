@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from typing import Any
 
 import httpx2
 from benchmarks._fleet import BODY
@@ -30,7 +31,7 @@ async def measure(base_url: str) -> Figure:
         "providers": {"a": {"kind": "openai_compatible", "base_url": base_url, "api_key": "k"}},
         "models": {"smart": {"tiers": [{"targets": ["a/fault"]}], "last_resort": []}},
     }
-    sdk_body = {**BODY, "model": "fault"}
+    sdk_body: dict[str, Any] = {**BODY, "model": "fault"}
     async with (
         SmartModelRouter.from_config(config) as router,
         AsyncOpenAI(base_url=base_url, api_key="k", max_retries=0) as sdk,

@@ -25,20 +25,17 @@ from smart_model_router.core.tiers import TargetFacts, Tier, plan
 from smart_model_router.errors import Overloaded, SmartRouterError
 from smart_model_router.events import (
     ProbeStarted,
-    RequestFinished,
-    RequestOutcome,
     RequestShed,
-    TargetRefused,
     WaitFinished,
 )
 from smart_model_router.outcome import Failure, Refusal, Success
 from smart_model_router.request import (
     CRITICALITIES,
     WAITING_CRITICALITIES,
-    ReportedRefusal,
     RouteReport,
     RouteRequest,
 )
+from smart_model_router.runtime.account import Account
 from smart_model_router.runtime.calling import Admission, Caller
 from smart_model_router.runtime.state import RouterState
 from smart_model_router.runtime.waiting import Ticket
@@ -84,6 +81,7 @@ class Course:
         self.selector = STRATEGIES[self.ladder.strategy]
         self.progress = Progress(state.routing, self.plan)
         self.report = RouteReport(state.next_request_id(), request.model, self.plan.asked)
+        self.account = Account(state, request, self.plan, self.report, self.started)
         self.caller = Caller(
             state=state,
             request=request,
@@ -95,14 +93,12 @@ class Course:
         self._waits = request.criticality in WAITING_CRITICALITIES
         self._ticket: Ticket | None = None
         self._refused: dict[str, Refusal] = {}
-        self._told: set[tuple[str, str]] = set()
         self._tossed_out: set[str] = set()
         self._waited_in_asked = 0.0
         self._last_resort_from: float | None = None
         self._probe_taken = False
-        self._finished = False
         for target, refusal in self.plan.left_out:
-            self._tell(target, refusal, self.started)
+            self.account.tell(target, refusal, self.started)
 
     # The walk ---------------------------------------------------------------------------------------------
 
@@ -119,14 +115,14 @@ class Course:
                 self._leave_room()
                 served = await self._try(step, perform)
                 if not isinstance(served, Failure):
-                    self._served_by(step)
+                    self.account.served_by(step, self.caller.sent(step))
                     return served
         except SmartRouterError as error:
             error.report = self.report
-            self.finish("rejected_local" if isinstance(error, Overloaded) else "failed", str(error))
+            self.account.finish("rejected_local" if isinstance(error, Overloaded) else "failed", str(error))
             raise
         except asyncio.CancelledError:
-            self.finish("cancelled")
+            self.account.finish("cancelled")
             raise
         finally:
             self._leave_room()
@@ -138,42 +134,8 @@ class Course:
         finally:
             self.caller.watchdog.close()
         self.report.complete = True
-        self.finish(self.outcome())
+        self.account.finish_served()
         return success
-
-    def finish(self, outcome: RequestOutcome, error: str = "") -> None:
-        """Close the account; once."""
-        if self._finished:
-            return
-        self._finished = True
-        now, report = self.state.clock.now(), self.report
-        report.seconds = now - self.started
-        self.state.emit(
-            RequestFinished(
-                at=now,
-                request_id=report.request_id,
-                dialect=self.request.dialect,
-                model=report.model,
-                outcome=outcome,
-                target=report.target,
-                requested_tier=report.requested_tier,
-                actual_tier=report.actual_tier,
-                degraded=report.degraded,
-                last_resort=report.last_resort,
-                attempts=len(report.attempts),
-                refusals=len(report.refusals),
-                seconds=report.seconds,
-                waited_seconds=report.waited_seconds,
-                ttft_seconds=report.ttft_seconds,
-                error=error,
-            )
-        )
-
-    def outcome(self) -> RequestOutcome:
-        """How a served request was served."""
-        if self.report.degraded:
-            return "degraded"
-        return "fallback" if len(self.report.attempts) > 1 or self.report.target != self.plan.first else "ok"
 
     # Deciding ---------------------------------------------------------------------------------------------
 
@@ -270,7 +232,7 @@ class Course:
             got = gate.try_admit(cost, now, state.dice.roll(), stream=self.request.stream, ignore_advice=ignore_advice)
         if isinstance(got, Refusal):
             self._refused[facts.id] = got
-            self._tell(facts.id, got, now)
+            self.account.tell(facts.id, got, now)
             return None
         return self._admitted(facts, tier, gate, got)
 
@@ -278,7 +240,7 @@ class Course:
         """Whether the request would mean something else in the target's dialect."""
         why = self.caller.translations.refusal(facts)
         if why is not None:
-            self._tell(facts.id, self.progress.rule_out(facts.id, str(why)), now)
+            self.account.tell(facts.id, self.progress.rule_out(facts.id, str(why)), now)
         return why is not None
 
     def _admitted(self, facts: TargetFacts, tier: str, gate: Gate, lease: Lease) -> Admission:
@@ -318,7 +280,7 @@ class Course:
             got = Refusal("bulkhead") if behind else gate.try_admit(_FREE, now, 0.0, last_resort=True)
             if isinstance(got, Lease):
                 return Admission(facts, self.last_resort_tier(facts), gate, got, last_resort=True)
-            self._tell(facts.id, got, now)
+            self.account.tell(facts.id, got, now)
             if self._may_queue(facts.id, gate):
                 full.append(facts.id)
         return self._pause_in_queue(tuple(full), now) if full and self._waits else None
@@ -449,52 +411,6 @@ class Course:
         await state.clock.sleep(pause)
         return self._ask(step.facts, step.tier, state.clock.now())
 
-    # Telling ----------------------------------------------------------------------------------------------
-
-    def _tell(self, target: str, refusal: Refusal, now: float) -> None:
-        """Report a refusal once per target and reason: waiting asks again and again."""
-        if (target, refusal.reason) in self._told:
-            return
-        self._told.add((target, refusal.reason))
-        retry_after = None if refusal.retry_at is None else max(0.0, refusal.retry_at - now)
-        self.report.refusals.append(ReportedRefusal(target, refusal.reason, retry_after))
-        self.state.emit(
-            TargetRefused(
-                at=now,
-                request_id=self.report.request_id,
-                target=target,
-                reason=refusal.reason,
-                retry_after=retry_after,
-            )
-        )
-
-    def _served_by(self, step: Admission) -> None:
-        report = self.report
-        report.target, report.actual_tier = step.facts.id, step.tier
-        provider = step.facts.target.provider
-        sent = self.caller.sent(step)
-        report.losses += sent.losses
-        lost = sorted(self.state.dropped.get(provider, frozenset()) & sent.request.body.keys())
-        report.losses += [f"{field}: dropped, {provider} does not take it" for field in lost]
-        report.last_resort = step.last_resort
-        report.escalated = step.tier in self.plan.escalations
-        report.degraded = step.last_resort or (step.tier != self.plan.asked and not report.escalated)
-        if step.facts.id == self.plan.first:
-            return
-        for tier in self.plan.tiers:
-            for facts in tier.targets:
-                if facts.id == step.facts.id:
-                    return
-                if (reason := self._why_not(facts.id)) is not None:
-                    report.ruled_out[facts.id] = reason
-
-    def _why_not(self, target: str) -> str | None:
-        failed = [a.failure_class for a in self.report.attempts if a.target == target and a.failure_class is not None]
-        if failed:
-            return failed[-1].value
-        refused = [r.reason for r in self.report.refusals if r.target == target]
-        return refused[-1] if refused else None
-
     # Ending badly -----------------------------------------------------------------------------------------
 
     def _shed(self) -> None:
@@ -516,7 +432,7 @@ class Course:
         )
         for tier in self.plan.tiers:
             for facts in tier.targets:
-                self._tell(facts.id, Refusal("shed"), now)
+                self.account.tell(facts.id, Refusal("shed"), now)
         raise Overloaded(
             f"shedding: more than half of the providers are open and the request is {request.criticality}",
             retry_after=retry_after,

@@ -42,11 +42,11 @@ class Book(Protocol):
         """Take in one ended call."""
         ...
 
-    def snapshot(self, target: str, now: float) -> Snapshot:
+    def snapshot(self, target_id: str, now: float) -> Snapshot:
         """What decisions see of a target."""
         ...
 
-    def reset_window(self, target: str, now: float) -> None:
+    def reset_window(self, target_id: str, now: float) -> None:
         """Forget recent outcomes and latencies: the target came back."""
         ...
 

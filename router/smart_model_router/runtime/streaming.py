@@ -297,7 +297,10 @@ class RouterStream:
     def _finish_left(self) -> None:
         """The caller left: without the answer, or with all of it."""
         self.report.complete = self._live is not None and self._live.complete
-        self._course.finish(self._course.outcome() if self.report.complete else "cancelled")
+        if self.report.complete:
+            self._course.account.finish_served()
+        else:
+            self._course.account.finish("cancelled")
 
     async def _refill(self) -> None:
         if not self._opened:
@@ -320,13 +323,13 @@ class RouterStream:
         elif got is None:
             self._ended = True
             self.report.complete = True
-            self._course.finish(self._course.outcome())
+            self._course.account.finish_served()
         else:
             self._ended = True
             text = self.text
             message = f"the stream was cut after {len(text)} characters: {got.failure_class} {got.message}"
             self._course.caller.watchdog.close()
-            self._course.finish("failed", message)
+            self._course.account.finish("failed", message)
             raise StreamInterrupted(message, report=self.report, text=text)
 
     async def _open(self) -> None:

@@ -1,0 +1,107 @@
+"""The account of one request: refusals told once, who served and why nobody better did, one closing event."""
+
+from __future__ import annotations
+
+from smart_model_router.core.tiers import Plan
+from smart_model_router.events import RequestFinished, RequestOutcome, TargetRefused
+from smart_model_router.outcome import Refusal
+from smart_model_router.request import ReportedRefusal, RouteReport, RouteRequest
+from smart_model_router.runtime.calling import Admission
+from smart_model_router.runtime.state import RouterState
+from smart_model_router.runtime.translations import Sent
+
+
+class Account:
+    """Writes the report of one request and tells the sinks. `started` is the monotonic instant it began."""
+
+    def __init__(
+        self, state: RouterState, request: RouteRequest, plan: Plan, report: RouteReport, started: float
+    ) -> None:
+        self._state = state
+        self._request = request
+        self._plan = plan
+        self._report = report
+        self._started = started
+        self._told: set[tuple[str, str]] = set()
+        self._closed = False
+
+    def tell(self, target: str, refusal: Refusal, now: float) -> None:
+        """Report a refusal once per target and reason: waiting asks again and again."""
+        if (target, refusal.reason) in self._told:
+            return
+        self._told.add((target, refusal.reason))
+        retry_after = None if refusal.retry_at is None else max(0.0, refusal.retry_at - now)
+        self._report.refusals.append(ReportedRefusal(target, refusal.reason, retry_after))
+        self._state.emit(
+            TargetRefused(
+                at=now,
+                request_id=self._report.request_id,
+                target=target,
+                reason=refusal.reason,
+                retry_after=retry_after,
+            )
+        )
+
+    def served_by(self, step: Admission, sent: Sent) -> None:
+        """Somebody answered: where it stands among the targets, what was lost, and what ruled out the better ones."""
+        report, provider = self._report, step.facts.target.provider
+        report.target, report.actual_tier = step.facts.id, step.tier
+        report.losses += sent.losses
+        lost = sorted(self._state.dropped.get(provider, frozenset()) & sent.request.body.keys())
+        report.losses += [f"{field}: dropped, {provider} does not take it" for field in lost]
+        report.last_resort = step.last_resort
+        report.escalated = step.tier in self._plan.escalations
+        report.degraded = step.last_resort or (step.tier != self._plan.asked and not report.escalated)
+        if step.facts.id == self._plan.first:
+            return
+        for tier in self._plan.tiers:
+            for facts in tier.targets:
+                if facts.id == step.facts.id:
+                    return
+                if (reason := self._why_not(facts.id)) is not None:
+                    report.ruled_out[facts.id] = reason
+
+    def finish_served(self) -> None:
+        """Close the account of a request that was answered."""
+        report = self._report
+        if report.degraded:
+            self.finish("degraded")
+        elif len(report.attempts) > 1 or report.target != self._plan.first:
+            self.finish("fallback")
+        else:
+            self.finish("ok")
+
+    def finish(self, outcome: RequestOutcome, error: str = "") -> None:
+        """Close the account; once."""
+        if self._closed:
+            return
+        self._closed = True
+        now, report = self._state.clock.now(), self._report
+        report.seconds = now - self._started
+        self._state.emit(
+            RequestFinished(
+                at=now,
+                request_id=report.request_id,
+                dialect=self._request.dialect,
+                model=report.model,
+                outcome=outcome,
+                target=report.target,
+                requested_tier=report.requested_tier,
+                actual_tier=report.actual_tier,
+                degraded=report.degraded,
+                last_resort=report.last_resort,
+                attempts=len(report.attempts),
+                refusals=len(report.refusals),
+                seconds=report.seconds,
+                waited_seconds=report.waited_seconds,
+                ttft_seconds=report.ttft_seconds,
+                error=error,
+            )
+        )
+
+    def _why_not(self, target: str) -> str | None:
+        failed = [a.failure_class for a in self._report.attempts if a.target == target and a.failure_class is not None]
+        if failed:
+            return failed[-1].value
+        refused = [r.reason for r in self._report.refusals if r.target == target]
+        return refused[-1] if refused else None
