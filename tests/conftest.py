@@ -17,3 +17,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         folder = item.path.relative_to(TESTS).parts[0] if item.path.is_relative_to(TESTS) else ""
         if folder in SOCKETS_ARE_THE_CLAIM or item.get_closest_marker("loopback"):
             item.add_marker(pytest.mark.allow_hosts(LOOPBACK))
+
+
+@pytest.fixture(autouse=True)
+def _no_model_server_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What happens to run on a developer's machine is no part of a test."""
+    monkeypatch.setattr("smart_model_router.discovery.LOOPBACK_SERVERS", {})

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
+from http.client import HTTPConnection
 from types import MappingProxyType
+from urllib.parse import urlsplit
 
 from smart_model_router.config import (
     ModelConfig,
@@ -23,6 +26,12 @@ from smart_model_router_providers.local import is_ready
 MODEL = "auto"
 """The one model of a discovered configuration; it answers for every name a caller may use."""
 EMBEDDED_MODEL = "smollm2"
+LOOPBACK_SERVERS: Mapping[str, str] = MappingProxyType(
+    {kind: url for kind in ("ollama", "foundry_local") if (url := KINDS[kind].base_url) is not None}
+)
+"""Model servers that may run on this machine, asked in this order when the embedded model is not installed."""
+_LOOPBACK_SECONDS = 0.25
+_LOOPBACK_BYTES = 1_000_000
 _TIERS = ("frontier", "standard", "economy")
 
 # Kind -> its models for frontier, standard and economy, as SDKs and price lists named them in November 2026. They age:
@@ -69,19 +78,46 @@ def default_config(environ: Mapping[str, str], *, embedded: bool | None = None) 
 def with_last_resort(config: RouterConfig, *, embedded: bool | None = None) -> RouterConfig:
     """The same, but models that leave `last_resort` open get the embedded model, when it can answer.
 
-    `embedded` says whether it can; None looks.
+    `embedded` says whether it can; None looks. Else they get the first model of an Ollama or a Foundry Local found
+    on this machine.
     """
     open_models = [model for model in config.models.values() if model.last_resort is None]
-    if not open_models or not (embedded if embedded is not None else is_ready().ready):
+    if not open_models:
         return config
-    provider = next((name for name, given in config.providers.items() if given.kind == "local"), None)
+    if embedded if embedded is not None else is_ready().ready:
+        found: tuple[str, str, str | None] | None = ("local", EMBEDDED_MODEL, None)
+    else:
+        found = found_on_loopback(LOOPBACK_SERVERS)
+    if found is None:
+        return config
+    kind, model, base_url = found
+    provider = next((name for name, given in config.providers.items() if given.kind == kind), None)
     providers = dict(config.providers)
     if provider is None:
-        provider = next(name for name in ("local", "embedded", "last-resort") if name not in providers)
-        providers[provider] = ProviderConfig(kind="local")
-    resort = (TargetConfig(target=f"{provider}/{EMBEDDED_MODEL}"),)
+        provider = next(name for name in (kind, "embedded", "last-resort") if name not in providers)
+        providers[provider] = ProviderConfig(kind=kind, base_url=base_url)
+    resort = (TargetConfig(target=f"{provider}/{model}"),)
     completed = {model.name: replace(model, last_resort=resort) for model in open_models}
     return replace(config, providers=providers, models={**config.models, **completed})
+
+
+def found_on_loopback(servers: Mapping[str, str]) -> tuple[str, str, str] | None:
+    """The first model server of `servers` (kind -> base URL on this machine) that answers: (kind, model, base URL).
+
+    One short question each (a quarter of a second at most); a port nobody listens on says so at once.
+    """
+    for kind, base_url in servers.items():
+        url = urlsplit(base_url)
+        connection = HTTPConnection(url.hostname or "127.0.0.1", url.port, timeout=_LOOPBACK_SECONDS)
+        try:
+            connection.request("GET", f"{url.path}/models")
+            answer = json.loads(connection.getresponse().read(_LOOPBACK_BYTES))
+            return kind, str(answer["data"][0]["id"]), base_url
+        except Exception:  # noqa: BLE001, S112 - nobody there, nobody we can talk to, or a sandbox in between: no last resort
+            continue
+        finally:
+            connection.close()
+    return None
 
 
 def _from_keys(keys: list[tuple[str, str]], environ: Mapping[str, str]) -> RouterConfig:

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from smart_model_router.config import RouterConfig
-from smart_model_router.discovery import DEFAULT_MODELS, MODEL, default_config, with_last_resort
+from smart_model_router.discovery import DEFAULT_MODELS, MODEL, default_config, found_on_loopback, with_last_resort
 from smart_model_router.errors import ConfigurationError
 from smart_model_router.pricing import price_of
 from smart_model_router_providers.catalog import KINDS
+from smart_model_router_providers.testing import FaultServerFactory
 
 
 @pytest.fixture(autouse=True)
@@ -98,6 +99,29 @@ def test_the_owners_word_about_the_last_resort_stands() -> None:
     assert with_last_resort(none, embedded=True) == none
     assert with_last_resort(own, embedded=True) == own
     assert with_last_resort(undecided, embedded=False) == undecided
+
+
+def test_without_the_embedded_model_a_server_on_this_machine_is_the_last_resort(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ollama found on loopback answers in the last resort, under a provider of its own kind."""
+    found = ("ollama", "llama3:8b", "http://127.0.0.1:11434/v1")
+    monkeypatch.setattr("smart_model_router.discovery.found_on_loopback", lambda servers: found)
+    completed = with_last_resort(configured({}), embedded=False)
+    resort = completed.models["m"].last_resort
+    assert resort is not None
+    assert [target.target for target in resort] == ["ollama/llama3:8b"]
+    assert completed.providers["ollama"].kind == "ollama"
+
+
+def test_a_model_server_is_found_by_asking_it(fault_server: FaultServerFactory) -> None:
+    """The first one that lists a model is taken; a dead port is passed over."""
+    alive = fault_server()
+    dead = "http://127.0.0.1:9/v1"
+    kind, model, url = found_on_loopback({"dead": dead, "alive": alive.base_url}) or ("", "", "")
+    assert (kind, url) == ("alive", alive.base_url)
+    assert model
+    assert found_on_loopback({"dead": dead}) is None
 
 
 def test_every_kind_that_a_key_can_bring_has_its_models() -> None:
