@@ -5,6 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes says more about the machine's other work than about our code.
+settings.register_profile("shared-machine", deadline=None)
+settings.load_profile("shared-machine")
 
 TESTS = Path(__file__).parent
 SOCKETS_ARE_THE_CLAIM = {"e2e", "conformance", "chaos"}
