@@ -1036,3 +1036,25 @@ def test_a_gate_refuses_nonsense() -> None:
     """Its own options are checked like all others."""
     with pytest.raises(ConfigurationError, match=r"GateConfig.slow_start: 0 - a number above 0"):
         GateConfig(slow_start=0)
+
+
+def test_a_gate_knows_whether_it_ever_admitted_a_call() -> None:
+    """Streams and whole answers both count; a refusal does not."""
+    whole, streamed, never = make_gate(), make_gate(), make_gate()
+    admit(whole, 0.0)
+    admit(streamed, 0.0, stream=True)
+    never.isolate(0.0)
+    ask(never, 0.0)
+    assert (whole.tried, streamed.tried, never.tried) == (True, True, False)
+
+
+def test_the_operators_yes_closes_the_providers_breaker_too() -> None:
+    """A target closed by hand is reachable at once, although its provider could not be reached before."""
+    gate = make_gate()
+    for lease in [admit(gate, 0.0) for _ in range(5)]:
+        lease.settle(failure(FailureClass.TRANSPORT), 0.0)
+    assert gate.provider.transport.state(1.0) is BreakerState.OPEN
+    moved = gate.close(1.0)
+    assert [(m.kind, m.transition.to_state) for m in moved] == [("transport", BreakerState.CLOSED)]
+    assert ask(gate, 1.0) is not None
+    assert gate.refusal(COST, 1.0) is None

@@ -124,3 +124,9 @@ def test_an_interval_is_spelled_in_words(interval: Interval, words: str) -> None
 def test_within_knows_open_and_closed_ends(value: float, interval: Interval, inside: bool) -> None:
     """An end belongs to the range only when the range says so; a missing end lets every finite number through."""
     assert within(value, interval) is inside
+
+
+def test_an_interval_is_what_pydantic_reads() -> None:
+    """Its marks are those of annotated-types: one range serves construction and files."""
+    assert [type(mark).__name__ for mark in Interval(gt=0, le=5)] == ["Gt", "Le"]
+    assert [type(mark).__name__ for mark in Interval(ge=1)] == ["Ge"]

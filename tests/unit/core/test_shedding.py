@@ -102,3 +102,4 @@ def test_threshold_and_calm_are_options() -> None:
 def test_the_defaults_are_those_of_the_specification() -> None:
     """Half, and five seconds."""
     assert SheddingConfig() == SheddingConfig(threshold=0.5, calm=5.0)
+    assert Shedding().calm == 5.0

@@ -17,7 +17,7 @@ def clock_steps(dice: Random) -> Setting:
     return Setting(
         tiers=[["a/big", "b/big"], ["c/small"]],
         traffic=[Traffic(end=600.0, per_second=1.0, streams=0.5)],
-        usual={"b": Limited(3, hint=2.0)},
+        usual={"b": Limited(3, hint=2.0, seconds=1.0)},
         spells=[Spell("a", 60.0, 150.0, Failing(FailureClass.SERVER_ERROR))],
         wall_steps=[
             (dice.uniform(60.0, 120.0), -hour),
