@@ -95,7 +95,7 @@ class Course:
         self._refused: dict[str, Refusal] = {}
         self._tossed_out: set[str] = set()
         self._waited_in_asked = 0.0
-        self._last_resort_from: float | None = None
+        self._last_resort_at: float | None = None
         self._probe_taken = False
         for target, refusal in self.plan.left_out:
             self.account.tell(target, refusal, self.started)
@@ -308,18 +308,17 @@ class Course:
     def _pause_before_last_resort(self, now: float) -> Pause | None:
         if not any(f.id not in self.progress.last_resort_tried for f in self.plan.last_resort):
             return None
-        if self._last_resort_from is None:
+        if self._last_resort_at is None:
             reserve = (self.deadline - now) * self.state.timeouts.margin
-            self._last_resort_from = min(now + self.state.routing.last_resort_after, self.deadline - reserve)
-        return self._pause_for(self._worth_a_wait(), now, self._last_resort_from - now)
+            self._last_resort_at = min(now + self.state.routing.last_resort_after, self.deadline - reserve)
+        return self._pause_for(self._worth_a_wait(), now, self._last_resort_at - now)
 
     def _worth_a_wait(self) -> dict[str, Refusal]:
         """Refusals to wait for while somebody else could answer: being offline ends when it ends, not each second."""
         return {target: refusal for target, refusal in self._refused.items() if refusal.reason != "offline"}
 
     def _pause_to_the_end(self, now: float) -> Pause | None:
-        left = self.state.routing.max_wait - self.report.waited_seconds
-        return self._pause_for(self._refused, now, left)
+        return self._pause_for(self._refused, now, self.state.routing.max_wait)
 
     def _pause_in_queue(self, resorts: tuple[str, ...], now: float) -> Pause | None:
         """A wait for the last resort's slot, and for whoever comes due before it is free."""
@@ -332,7 +331,10 @@ class Course:
     def _pause_for(
         self, refused: dict[str, Refusal], now: float, within: float, *, in_asked_tier: bool = False
     ) -> Pause | None:
-        """A wait for those of `refused` that may come due within so many seconds; None when waiting cannot help."""
+        """A wait for those of `refused` that may come due within so many seconds; None when waiting cannot help.
+
+        The sum of a request's waits and its deadline bound it in any case.
+        """
         within = min(within, self.state.routing.max_wait - self.report.waited_seconds, self.deadline - now)
         until = now + within  # what is left of a sum of waits may be too little for any instant after `now`
         if until <= now or not self._waits or (self.state.room.full and self._ticket is None):
