@@ -1,0 +1,4 @@
+"""Scores that mean something: fusion, calibration, confidence, tools, recall and their evaluation.
+
+Pure mathematics but for `retrieval`. Import what you need from its sub-module; importing this package imports none.
+"""

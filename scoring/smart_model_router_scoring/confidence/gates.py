@@ -1,0 +1,143 @@
+"""What a round must satisfy: floors and a composite (ADR-003), or a tier in every dimension (ADR-007). One result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from smart_model_router_scoring.confidence.index import DEFAULT_WEIGHTS, checked, compute_ci, data_errors, metric
+from smart_model_router_scoring.confidence.levels import ELITE, HIGH, MEDIUM, TARGET_CI, reaches
+from smart_model_router_scoring.confidence.parsing import as_count
+from smart_model_router_scoring.options import check_choice, check_count, check_number
+
+FLOORS: Mapping[str, float] = MappingProxyType(
+    {"source_quality": 0.40, "verification": 0.40, "coverage": 0.35, "agreement": 0.35, "recency": 0.30}
+)
+"""The least of each metric. Read-only."""
+MIN_RECENT_SOURCES = 10
+TIERS = ((ELITE, "Elite"), (HIGH, "High"), (MEDIUM, "Medium"))
+
+
+@dataclass(frozen=True, slots=True)
+class GateResult:
+    """Whether a round passed. `floor_violations` names what is too low, `data_errors` what could not be read.
+
+    `reasons` says in sentences what kept it from passing. `ci` is the index (NaN with data errors), `tiers` the tier of
+    each metric that could be read.
+    """
+
+    passed: bool
+    floor_violations: tuple[str, ...]
+    reasons: tuple[str, ...]
+    data_errors: tuple[str, ...]
+    ci: float
+    tiers: Mapping[str, str]
+
+
+def tier_of(score: float) -> str:
+    """Elite from 0.90, High from 0.75, Medium from 0.50, else Low."""
+    return next((name for least, name in TIERS if score >= least), "Low")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoTier:
+    """Every metric at its floor or above, enough recent sources, the index at its target, no critical contradiction.
+
+    All bounds are inclusive. Floors compare one metric each, so that none can be bought off by the others.
+    """
+
+    floors: Mapping[str, float] = field(default_factory=lambda: FLOORS)
+    min_recent_sources: int = MIN_RECENT_SOURCES
+    target_ci: float = TARGET_CI
+    weights: Mapping[str, float] = field(default_factory=lambda: DEFAULT_WEIGHTS)
+    method: str = "arithmetic"
+
+    def __post_init__(self) -> None:
+        for name, floor in self.floors.items():
+            check_number(f"floors.{name}", floor, 0, 1)
+        check_count("min_recent_sources", self.min_recent_sources, 0)
+        check_number("target_ci", self.target_ci, 0, 1)
+        check_choice("method", self.method, ("arithmetic", "geometric"))
+        object.__setattr__(self, "floors", MappingProxyType(dict(self.floors)))
+        object.__setattr__(self, "weights", MappingProxyType(dict(checked(self.weights))))
+
+    def check(self, outputs: Mapping[str, object], *, regressed: bool = False) -> GateResult:
+        """Judge a round's outputs: its metrics, `recent_source_count`, `critical_contradictions`.
+
+        `regressed` changes nothing here: this policy stops on regressions elsewhere (see `regression`).
+        """
+        del regressed
+        ci = compute_ci(outputs, self.weights, self.method)
+        failed = _Failures(outputs, self.weights)
+        failed.floors(self.floors, self.min_recent_sources)
+        if not failed.errors and not reaches(ci, self.target_ci):
+            failed.reasons.append(f"the index {ci:.3f} is below its target {self.target_ci:g}")
+        return failed.result(ci)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Matrix:
+    """Every metric High (0.75) or better, 10 recent sources, no critical contradiction, no regression.
+
+    The index decides nothing here; it breaks ties between rounds (see `coalesce_best_round`).
+    """
+
+    def check(self, outputs: Mapping[str, object], *, regressed: bool = False) -> GateResult:
+        """Judge a round's outputs, as `TwoTier.check` does; `regressed` says that it is worse than the round before."""
+        failed = _Failures(outputs, DEFAULT_WEIGHTS)
+        failed.floors(dict.fromkeys(DEFAULT_WEIGHTS, HIGH), MIN_RECENT_SOURCES)
+        if regressed:
+            failed.reasons.append("the round is worse than the one before")
+        return failed.result(compute_ci(outputs))
+
+
+GATES: Mapping[str, Callable[[], TwoTier | Matrix]] = MappingProxyType({"two_tier": TwoTier, "matrix": Matrix})
+"""The policies by their names; `two_tier` is the default."""
+
+
+class _Failures:
+    """Collects what is wrong with a round."""
+
+    def __init__(self, outputs: Mapping[str, object], weights: Mapping[str, float]) -> None:
+        self.outputs = outputs
+        self.errors = list(data_errors(outputs, weights))
+        self.tiers = {name: tier_of(value) for name in weights if (value := metric(outputs, name)) is not None}
+        self.violations: list[str] = []
+        self.reasons: list[str] = []
+
+    def floors(self, floors: Mapping[str, float], min_recent_sources: int) -> None:
+        for name, floor in floors.items():
+            value = metric(self.outputs, name)
+            if value is None:
+                self.errors += [] if name in self.errors else [name]
+            elif value < floor:
+                self._violated(name, f"{value:g}", f"{floor:g}")
+        recent = self._count("recent_source_count")
+        if recent is not None and recent < min_recent_sources:
+            self._violated("recent_source_count", str(recent), str(min_recent_sources))
+        contradictions = self._count("critical_contradictions")
+        if contradictions:
+            self.reasons.append(f"critical contradictions: {contradictions}")
+
+    def result(self, ci: float) -> GateResult:
+        wrong = [f"{name} is missing or cannot be read: {self.outputs.get(name)!r}" for name in self.errors]
+        reasons = (*wrong, *self.reasons)
+        return GateResult(
+            passed=not reasons,
+            floor_violations=tuple(self.violations),
+            reasons=reasons,
+            data_errors=tuple(self.errors),
+            ci=ci,
+            tiers=MappingProxyType(self.tiers),
+        )
+
+    def _count(self, name: str) -> int | None:
+        count = as_count(self.outputs.get(name))
+        if count is None:
+            self.errors.append(name)
+        return count
+
+    def _violated(self, name: str, value: str, floor: str) -> None:
+        self.violations.append(name)
+        self.reasons.append(f"{name} {value} is below its floor {floor}")

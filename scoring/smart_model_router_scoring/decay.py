@@ -1,0 +1,105 @@
+"""How much age takes from a source: half-lives by domain (ADR-009), and the windows that say what is recent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from smart_model_router_scoring.notes import Notes
+from smart_model_router_scoring.options import check_choice, check_positive, is_number
+
+DOMAIN_RECENCY_DAYS: Mapping[str, int] = MappingProxyType(
+    {
+        "ai_ml": 90,
+        "cloud_infrastructure": 180,
+        "ai_software": 120,
+        "programming_languages": 365,
+        "academic_research": 730,
+        "default": 183,
+    }
+)
+"""Days in which a source of a domain counts as recent; its half-life too. Read-only."""
+WINDOWS_PATH = ("evaluation", "deep_research", "recency_windows")
+"""Where `evaluation.yaml` has windows of its own."""
+MODES = ("binary", "decay")
+
+
+def get_recency_window(domain: str = "default", *, config_windows: Mapping[str, int] | None = None) -> int:
+    """The days of a domain: those of `config_windows`, else ours; of an unknown domain, those of `default`."""
+    windows = {**DOMAIN_RECENCY_DAYS, **(config_windows or {})}
+    return windows.get(domain, windows["default"])
+
+
+def load_recency_windows(eval_config: object, notes: Notes | None = None) -> Mapping[str, int]:
+    """Our windows with those of `eval_config` (the contents of `evaluation.yaml`) over them, read-only.
+
+    Domains we do not know are added. A window that is not a whole number above 0, and a section that is not a mapping,
+    is ignored, with a note (`bad_window`, `bad_section`).
+    """
+    told = notes if notes is not None else Notes()
+    section: Any = eval_config
+    for depth, key in enumerate(WINDOWS_PATH):
+        section = section.get(key, {}) if isinstance(section, Mapping) else section
+        if not isinstance(section, Mapping):
+            told.add("bad_section", ".".join(WINDOWS_PATH[: depth + 1]), repr(section))
+            section = {}
+    windows = dict(DOMAIN_RECENCY_DAYS)
+    for domain, days in section.items():
+        if isinstance(days, int) and not isinstance(days, bool) and days > 0:
+            windows[str(domain)] = days
+        else:
+            told.add("bad_window", domain, repr(days))
+    return MappingProxyType(windows)
+
+
+def recency_decay(
+    age_days: float,
+    *,
+    half_life_days: float | None = None,
+    domain: str = "default",
+    config_windows: Mapping[str, int] | None = None,
+) -> float:
+    """0.5 ** (age / half-life): 1.0 at age 0 and below it, 0.5 at one half-life; 0.0 for an age that is no number.
+
+    The half-life is the window of the domain unless it is given. Raises ConfigError for one that is not above 0.
+    """
+    half_life = get_recency_window(domain, config_windows=config_windows) if half_life_days is None else half_life_days
+    check_positive("half_life_days", half_life)
+    if not is_number(age_days):
+        return 0.0
+    return 1.0 if age_days <= 0 else math.pow(0.5, age_days / half_life)
+
+
+def is_recent(age_days: float, window_days: float) -> bool:
+    """Whether a source is within the window, its last day included. An age that is no number is not."""
+    return is_number(age_days) and age_days <= window_days
+
+
+def recent_source_count(
+    ages_days: Iterable[float], *, domain: str = "default", config_windows: Mapping[str, int] | None = None
+) -> int:
+    """How many sources are recent. This is always binary, whatever the mode of `recency_score`."""
+    window = get_recency_window(domain, config_windows=config_windows)
+    return sum(is_recent(age, window) for age in ages_days)
+
+
+def recency_score(
+    ages_days: Iterable[float],
+    *,
+    mode: str = "binary",
+    domain: str = "default",
+    config_windows: Mapping[str, int] | None = None,
+) -> float:
+    """The metric `recency` (0..1) of a set of sources: the share that is recent, or in mode `decay` the mean decay.
+
+    0.0 for no sources. Raises ConfigError for another mode.
+    """
+    check_choice("recency_mode", mode, MODES)
+    ages = list(ages_days)
+    if not ages:
+        return 0.0
+    if mode == "binary":
+        return recent_source_count(ages, domain=domain, config_windows=config_windows) / len(ages)
+    return math.fsum(recency_decay(age, domain=domain, config_windows=config_windows) for age in ages) / len(ages)

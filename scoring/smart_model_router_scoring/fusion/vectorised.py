@@ -1,0 +1,148 @@
+"""The vectorised twin of `Fusion.fuse`, for long lists. Needs numpy (`pip install smart-model-router[scoring]`).
+
+numpy only draws up a shortlist; the shortlist is scored by the very code of the twin. So the answers are equal to the
+bit, explanations and notes included, whatever numpy's sums may round.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from itertools import count
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smart_model_router_scoring.fusion.config import TOP_N, check_top_n
+from smart_model_router_scoring.fusion.facts import Facts
+from smart_model_router_scoring.fusion.hit import Basis, Fused, Hit
+from smart_model_router_scoring.fusion.pipeline import Fusion, answered, without_answer
+from smart_model_router_scoring.fusion.ranks import reciprocal_sums
+from smart_model_router_scoring.fusion.recency import MOST
+
+Id = TypeVar("Id", str, int)
+Codes = NDArray[np.intp]
+
+_FIRST_SHORTLIST = 256
+_GROWTH = 8
+_SLACK = 1 + 1e-9
+"""More than the sums of numpy can be wrong by."""
+_SPARSE = 4
+"""Whole numbers up to this many times their count are codes as they stand; others are numbered first."""
+
+
+def fuse(
+    fusion: Fusion,
+    results: Mapping[str, Sequence[Id] | NDArray[np.int64] | None],
+    *,
+    modified_times: Mapping[Id, object] | None = None,
+    now: datetime | None = None,
+    evidence: Mapping[Id, float] | None = None,
+    top_n: int = TOP_N,
+) -> Fused[Id]:
+    """What `fusion.fuse` gives for the same arguments. Lists of numbers may be numpy arrays."""
+    check_top_n(top_n)
+    facts = Facts(modified_times, now, evidence)
+    basis = fusion.basis(answered(results))
+    table: _Table[Id] = _Table(basis, {name: results[name] for name in basis.weights})
+    hits = _best(fusion, table, basis, facts, top_n)
+    return Fused(tuple(hits), without_answer(results), len(table.present))
+
+
+def _best(fusion: Fusion, table: _Table[Id], basis: Basis, facts: Facts[Id], top_n: int) -> list[Hit[Id]]:
+    """The best of shortlists that grow until no id outside could be among them."""
+    config = fusion.config
+    size = _FIRST_SHORTLIST
+    while True:
+        codes, outside = table.shortlist(size)
+        ranks = table.ranks(codes)
+        sums = reciprocal_sums(ranks, basis.weights, basis.k)
+        hits = fusion.best(sums, ranks, basis, facts, top_n)
+        ceiling = outside * _SLACK * MOST
+        settled = len(hits) == top_n and hits[-1].fused > ceiling
+        hopeless = basis.calibration.calibrate(ceiling, basis.attainable) < config.min_confidence
+        if settled or hopeless or len(codes) == len(table.present):
+            return hits
+        size *= _GROWTH
+
+
+class _Table(Generic[Id]):
+    """Ids as codes 0..n, with the rank of each code in each strategy (0: not in it) and its approximate sum."""
+
+    def __init__(self, basis: Basis, lists: Mapping[str, Any]) -> None:
+        self._ids, coded, size = _encoded(lists)
+        self._ranks: dict[str, Codes] = {}
+        sums = np.zeros(size)
+        for name, codes in coded.items():
+            distinct = _distinct(codes, size)
+            places = np.arange(1, len(distinct) + 1)
+            self._ranks[name] = np.zeros(size, dtype=np.intp)
+            self._ranks[name][distinct] = places
+            sums[distinct] += basis.weights[name] / (basis.k + places)
+        seen = np.zeros(size, dtype=bool)
+        for ranks in self._ranks.values():
+            seen |= ranks > 0
+        self.present: Codes = np.flatnonzero(seen)
+        self._sums = sums[self.present]
+
+    def shortlist(self, size: int) -> tuple[Codes, float]:
+        """The `size` codes of the highest sums, and the highest sum outside, at most."""
+        if size >= len(self.present):
+            return self.present, 0.0
+        cut = len(self.present) - size
+        chosen = np.argpartition(self._sums, cut)
+        return self.present[chosen[cut:]], float(self._sums[chosen[cut]])
+
+    def ranks(self, codes: Codes) -> dict[str, dict[Id, int]]:
+        """Strategy -> id -> rank, of these codes."""
+        keys = [self._ids[code] for code in codes.tolist()]
+        found = {name: ranks[codes].tolist() for name, ranks in self._ranks.items()}
+        return {
+            name: {key: rank for key, rank in zip(keys, places, strict=True) if rank} for name, places in found.items()
+        }
+
+
+def _encoded(lists: Mapping[str, Any]) -> tuple[Sequence[Any], dict[str, Codes], int]:
+    """The id of each code, the codes of each list, and how many codes there are."""
+    numbers = {name: _whole_numbers(ids) for name, ids in lists.items()}
+    if any(found is None for found in numbers.values()):
+        return _numbered(lists)
+    together = np.concatenate(
+        [np.zeros(0, dtype=np.int64), *(found for found in numbers.values() if found is not None)]
+    )
+    if together.size and (together.min() < 0 or together.max() >= _SPARSE * together.size):
+        ids, codes = np.unique(together, return_inverse=True)
+        ends = np.cumsum([len(listed) for listed in lists.values()])[:-1]
+        return ids.tolist(), dict(zip(lists, np.split(codes, ends), strict=True)), len(ids)
+    size = int(together.max()) + 1 if together.size else 0
+    return range(size), {name: found for name, found in numbers.items() if found is not None}, size
+
+
+def _whole_numbers(ids: Any) -> Codes | None:
+    """The list as an array, if it holds nothing but whole numbers of 64 bits."""
+    if isinstance(ids, np.ndarray):
+        return ids if ids.dtype.kind == "i" else None
+    try:
+        return np.asarray(array("q", ids))
+    except (TypeError, OverflowError):
+        return None
+
+
+def _numbered(lists: Mapping[str, Any]) -> tuple[Sequence[Any], dict[str, Codes], int]:
+    """Codes by order of first appearance, for ids of any kind."""
+    code_of: defaultdict[Any, int] = defaultdict(count().__next__)
+    plain = {name: ids.tolist() if isinstance(ids, np.ndarray) else ids for name, ids in lists.items()}
+    coded = {name: np.fromiter(map(code_of.__getitem__, ids), np.intp, len(ids)) for name, ids in plain.items()}
+    return list(code_of), coded, len(code_of)
+
+
+def _distinct(codes: Codes, size: int) -> Codes:
+    """The codes without repetitions, each where it was first."""
+    places = np.arange(len(codes))
+    first = np.zeros(size, dtype=np.intp)
+    first[codes[::-1]] = places[::-1]  # of repeated indices the last assignment stays
+    distinct: Codes = codes[first[codes] == places]
+    return distinct

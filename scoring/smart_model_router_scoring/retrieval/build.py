@@ -1,0 +1,270 @@
+"""A folder becomes an index, or an index is brought up to date, in one transaction: readers see all of it or none."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import posixpath
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+from smart_model_router_scoring.notes import Note, Notes
+from smart_model_router_scoring.retrieval.embedders import Embedder
+from smart_model_router_scoring.retrieval.errors import ForeignIndex, IndexBusy
+from smart_model_router_scoring.retrieval.reading import READERS, Chunk, Link, Page, page_of
+from smart_model_router_scoring.retrieval.scan import Found, scan
+from smart_model_router_scoring.retrieval.schema import FORMAT, TABLES, open_to_write
+from smart_model_router_scoring.retrieval.terms import normal
+from smart_model_router_scoring.retrieval.vectors import packed
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+BATCH = 128
+"""Chunks embedded in one call."""
+SETTLED_NS = 2_000_000_000
+"""A file changed so shortly before it was read may change again without a new time: coarse clocks have two seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexReport:
+    """What indexing did, in files; `documents` and `chunks` are what the index holds now."""
+
+    root: str
+    added: int
+    changed: int
+    removed: int
+    unchanged: int
+    documents: int
+    chunks: int
+    embedded: int
+    notes: tuple[Note, ...] = ()
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+async def index_folder(
+    folder: str | Path, db: str | Path, *, now: float, embedder: Embedder | None = None
+) -> IndexReport:
+    """Bring the index at `db` up to date with `folder`: read what is new or changed, forget what has vanished.
+
+    `now` is seconds since 1970. Without an embedder the index has no vectors. Raises NotADirectoryError,
+    ForeignIndex for the index of another folder, IndexBusy when another process is writing, and what the embedder
+    raises; then the index is as it was.
+    """
+    root = await asyncio.to_thread(_root, folder)
+    writer = await asyncio.to_thread(_Writer.open, Path(db), root, embedder.name if embedder else None)
+    try:
+        await _finished(writer, writer.update, round(now * 1e9))
+        if embedder is not None:
+            for batch in writer.unembedded():
+                vectors = await embedder.embed([text for _, text in batch])
+                await _finished(writer, writer.keep, [chunk for chunk, _ in batch], vectors)
+        return await _finished(writer, writer.commit)
+    finally:
+        writer.close()
+
+
+async def _finished(writer: _Writer, work: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
+    """`work` in a thread. Cancelled, it is told to stop, and gone when this returns: nobody closes what it uses."""
+    task = asyncio.ensure_future(asyncio.to_thread(work, *args, **options))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        writer.stopped = True
+        await asyncio.wait([task])
+        raise
+
+
+def _root(folder: str | Path) -> Path:
+    root = Path(folder).resolve()
+    if not root.is_dir():
+        raise NotADirectoryError(20, "not a folder", str(folder))
+    return root
+
+
+class _Writer:
+    """One transaction. Whatever ends it without `commit` leaves the index as it was."""
+
+    def __init__(self, connection: sqlite3.Connection, root: Path, embedder: str | None) -> None:
+        self._sql = connection
+        self._root = root
+        self._embedder = embedder
+        self.stopped = False
+        self._notes = Notes()
+        self._done = {"added": 0, "changed": 0, "removed": 0, "unchanged": 0}
+        self._embedded = 0
+
+    @classmethod
+    def open(cls, db: Path, root: Path, embedder: str | None) -> _Writer:
+        """Begin: from here on no other writer can."""
+        connection: sqlite3.Connection | None = None
+        try:
+            connection = open_to_write(db)
+            connection.execute("BEGIN IMMEDIATE")
+            writer = cls(connection, root, embedder)
+            writer._prepare(db)
+        except BaseException as error:
+            if connection is not None:
+                connection.close()
+            if isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
+                raise IndexBusy(16, "another process is writing to the index", str(db)) from None
+            if isinstance(error, sqlite3.Error):
+                raise OSError(22, f"it cannot be an index ({error})", str(db)) from None
+            raise
+        return writer
+
+    def _prepare(self, db: Path) -> None:
+        tables = {name for (name,) in self._sql.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        about = dict(self._sql.execute("SELECT key, value FROM about")) if "about" in tables else {}
+        if tables and "format" not in about:
+            raise OSError(22, "it is a database of something else", str(db))
+        if about and about["root"] != str(self._root):
+            raise ForeignIndex(f"{db} is the index of {about['root']}; name another file for {self._root}")
+        if about.get("format") != FORMAT:
+            for name in ("words", "vectors", "links", "anchors", "chunks", "documents", "about"):
+                self._sql.execute(f"DROP TABLE IF EXISTS {name}")
+            for statement in TABLES.split(";\n"):
+                self._sql.execute(statement)
+            about = {"format": FORMAT, "root": str(self._root), "generation": "0"}
+            self._sql.executemany("INSERT INTO about VALUES (?, ?)", about.items())
+        if about.get("embedder") != self._embedder:
+            self._sql.execute("DELETE FROM vectors")
+            self._sql.execute("DELETE FROM about WHERE key = 'embedder'")
+            self._embedded = -1  # to be counted as a change even if no text is there to embed
+
+    def update(self, now_ns: int) -> None:
+        """Read what is new or changed; forget what is gone."""
+        query = "SELECT path, id, mtime_ns, size, digest, settled FROM documents"
+        known = {path: facts for path, *facts in self._sql.execute(query)}
+        listing = scan(self._root, self._notes)
+        for found in listing.files:
+            if self.stopped:
+                return
+            self._look_at(found, known.get(found.path), now_ns)
+        there = {found.path for found in listing.files}
+        for path, facts in known.items():
+            # What we were not let to look at has not vanished.
+            if path not in there and not any(path == one or path.startswith(f"{one}/") for one in listing.unreadable):
+                self._forget(facts[0])
+                self._done["removed"] += 1
+
+    def _look_at(self, found: Found, known: list[object] | None, now_ns: int) -> None:
+        if known is not None and known[1:3] == [found.mtime_ns, found.size] and known[4]:
+            self._done["unchanged"] += 1
+            return
+        try:
+            raw = found.file.read_bytes()
+        except OSError as error:
+            self._notes.add("unreadable", found.path, error.strerror)
+            return
+        digest = hashlib.sha256(raw).digest()
+        settled = now_ns - found.mtime_ns >= SETTLED_NS
+        times = (found.mtime_ns / 1e9, found.mtime_ns, len(raw), settled)
+        if known is not None and known[3] == digest:
+            same = "UPDATE documents SET modified = ?, mtime_ns = ?, size = ?, settled = ? WHERE id = ?"
+            self._sql.execute(same, (*times, known[0]))
+            self._done["unchanged"] += 1
+            return
+        if known is not None:
+            self._forget(known[0])
+        self._done["added" if known is None else "changed"] += 1
+        if b"\0" in raw:
+            self._notes.add("binary", found.path)
+        page = page_of([] if b"\0" in raw else READERS[found.file.suffix.lower()](_decoded(raw)))
+        columns = "path, digest, modified, mtime_ns, size, settled"
+        insert = f"INSERT INTO documents ({columns}) VALUES (?, ?, ?, ?, ?, ?)"  # noqa: S608 - ours
+        document = self._sql.execute(insert, (found.path, digest, *times)).lastrowid
+        self._write(document, found.path, page)
+
+    def _write(self, document: int | None, path: str, page: Page) -> None:
+        taken: dict[str, int] = {}
+        for chunk in page.chunks:
+            # The name of the file says what it is about, in documents without headings above all.
+            heading = chunk.heading or posixpath.splitext(posixpath.basename(path))[0]
+            values = (document, _chunk_id(path, chunk, taken), heading, chunk.text)
+            insert = "INSERT INTO chunks (document, chunk_id, heading, body) VALUES (?, ?, ?, ?)"
+            row = self._sql.execute(insert, values).lastrowid
+            folded = (row, normal(heading), normal(chunk.text))
+            self._sql.execute("INSERT INTO words (rowid, heading, body) VALUES (?, ?, ?)", folded)
+            anchors = [(document, anchor, row) for anchor in chunk.anchors]
+            self._sql.executemany("INSERT OR IGNORE INTO anchors VALUES (?, ?, ?)", anchors)
+        targets = [(target, link.anchor) for link in page.links if (target := _target(path, link)) is not None]
+        rows = [(document, position, *one) for position, one in enumerate(dict.fromkeys(targets))]
+        self._sql.executemany("INSERT INTO links VALUES (?, ?, ?, ?)", rows)
+
+    def _forget(self, document: object) -> None:
+        self._sql.execute("DELETE FROM words WHERE rowid IN (SELECT id FROM chunks WHERE document = ?)", (document,))
+        self._sql.execute("DELETE FROM documents WHERE id = ?", (document,))
+
+    def unembedded(self) -> Iterator[list[tuple[int, str]]]:
+        """Chunks without a vector, in batches, with the text to embed."""
+        query = (
+            "SELECT id, heading || char(10) || body FROM chunks WHERE id > ? AND id NOT IN (SELECT chunk FROM vectors)"
+            " ORDER BY id LIMIT ?"
+        )
+        last = -1
+        while batch := self._sql.execute(query, (last, BATCH)).fetchall():
+            yield batch
+            last = batch[-1][0]
+
+    def keep(self, chunks: Sequence[int], vectors: Sequence[Sequence[float]]) -> None:
+        """Write vectors, each of length 1."""
+        rows = [(chunk, packed(one)) for chunk, one in zip(chunks, vectors, strict=True)]
+        self._sql.executemany("INSERT INTO vectors VALUES (?, ?)", rows)
+        self._embedded = max(self._embedded, 0) + len(rows)
+
+    def commit(self) -> IndexReport:
+        """Make it so."""
+        changed = self._done["added"] + self._done["changed"] + self._done["removed"]
+        counts = {
+            "documents": "SELECT count(*) FROM documents",
+            "chunks": "SELECT count(*) FROM chunks",
+            "links": "SELECT count(*) FROM links JOIN documents ON documents.path = links.target",
+        }
+        figures = {name: self._sql.execute(query).fetchone()[0] for name, query in counts.items()}
+        generation = "UPDATE about SET value = value + ? WHERE key = 'generation'"
+        self._sql.execute(generation, (1 if changed or self._embedded else 0,))
+        about: dict[str, object] = {**figures, **({"embedder": self._embedder} if self._embedder else {})}
+        self._sql.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", about.items())
+        if changed * 10 > figures["documents"]:
+            self._sql.execute("INSERT INTO words (words) VALUES ('optimize')")
+        self._sql.execute("COMMIT")
+        return IndexReport(
+            root=str(self._root),
+            **self._done,
+            documents=figures["documents"],
+            chunks=figures["chunks"],
+            embedded=max(self._embedded, 0),
+            notes=self._notes.kept,
+            counts=dict(self._notes.counts),
+        )
+
+    def close(self) -> None:
+        """End; without a commit nothing has happened."""
+        self._sql.close()
+
+
+def _decoded(raw: bytes) -> str:
+    text = raw.decode("utf-8-sig", "replace")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _chunk_id(path: str, chunk: Chunk, taken: dict[str, int]) -> str:
+    """`path#L3-L9`; a second chunk of the same lines (one long line) is `path#L3-L9.2`."""
+    plain = f"{path}#L{chunk.first_line}-L{chunk.last_line}"
+    taken[plain] = taken.get(plain, 0) + 1
+    return plain if taken[plain] == 1 else f"{plain}.{taken[plain]}"
+
+
+def _target(path: str, link: Link) -> str | None:
+    """The path from the root that a link of `path` leads to; None when it leads out of the folder."""
+    if not link.target:
+        return None
+    base = "" if link.target.startswith("/") else posixpath.dirname(path)
+    joined = posixpath.normpath(posixpath.join(base, link.target.lstrip("/")))
+    if joined in {path, ".."} or joined.startswith("../"):
+        return None
+    return joined.encode("utf-8", "replace").decode()

@@ -1,0 +1,95 @@
+"""Text to vectors: the seam, a callable behind it, and an embedder that needs no model and no download."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from functools import lru_cache
+from typing import Protocol
+
+from smart_model_router_scoring.options import check_count
+from smart_model_router_scoring.retrieval.terms import telling, words_of
+
+
+class Embedder(Protocol):
+    """Text to vectors of one space."""
+
+    @property
+    def name(self) -> str:
+        """Which space: vectors of different names are never compared, and an index is embedded anew for a new name."""
+        ...
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        """One vector a text, in order, all of one length. May raise anything; a query then goes on without vectors."""
+        ...
+
+
+class CallableEmbedder:
+    """An embedder made of a function, such as a call of a router's `embeddings`."""
+
+    def __init__(self, name: str, embed: Callable[[Sequence[str]], Awaitable[Sequence[Sequence[float]]]]) -> None:
+        self._name = name
+        self._embed = embed
+
+    @property
+    def name(self) -> str:
+        """As given."""
+        return self._name
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        """Whatever the function says."""
+        return await self._embed(texts)
+
+
+class HashedEmbedder:
+    """Words and the letters inside them, hashed into `dimensions` numbers. Deterministic, no model, no download.
+
+    What it is: lexical. It brings inflections, compounds and misspellings together ("routing", "router", "ruoter"),
+    which the keyword index does only in part, and it knows no meaning: a synonym is a stranger to it. For meaning,
+    give an `Embedder` that has a model behind it.
+    """
+
+    def __init__(self, dimensions: int = 1024) -> None:
+        check_count("dimensions", dimensions, 16, 65_536)
+        self._dimensions = dimensions
+
+    @property
+    def name(self) -> str:
+        """The algorithm with its version and size."""
+        return f"hashed-ngrams-1/{self._dimensions}"
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """One vector of length 1 a text; of a text without words, zeros."""
+        return [self._vector(text) for text in texts]
+
+    def _vector(self, text: str) -> list[float]:
+        sums = [0.0] * self._dimensions
+        counted = Counter(words_of(text))
+        for word in telling(counted):
+            weight = 1.0 + math.log(counted[word])
+            for place, share in _features(word):
+                sums[place % self._dimensions] += weight * share
+        length = math.sqrt(math.fsum(value * value for value in sums))
+        return [value / length for value in sums] if length else sums
+
+
+_GRAMS = (3, 4)
+_WORD_SHARE = 1.0
+_GRAMS_SHARE = 0.6
+"""How much all the letter groups of a word weigh together, to the word's own 1 (in squares)."""
+
+
+@lru_cache(maxsize=65_536)
+def _features(word: str) -> tuple[tuple[int, float], ...]:
+    """Places before the reduction to the number of dimensions, with signed weights.
+
+    The sign is a bit of the hash: words that meet in one place then cancel on average instead of adding up.
+    """
+    framed = f"<{word}>"
+    grams = [framed[at : at + size] for size in _GRAMS for at in range(len(framed) - size + 1)]
+    share = math.sqrt(_GRAMS_SHARE / len(grams)) if grams else 0.0
+    features = [(f"={word}", math.sqrt(_WORD_SHARE)), *((gram, share) for gram in grams)]
+    hashed = [(zlib.crc32(name.encode("utf-8", "replace")), weight) for name, weight in features]
+    return tuple((value >> 1, weight if value & 1 else -weight) for value, weight in hashed)

@@ -1,0 +1,217 @@
+"""A question, top to bottom: one snapshot, strategies beside each other, neighbours, fusion, passages."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from types import MappingProxyType
+
+from smart_model_router_scoring.errors import ConfigError
+from smart_model_router_scoring.fusion import (
+    TOP_N,
+    Fusion,
+    FusionConfig,
+    best_evidence,
+    check_top_n,
+    fuse_results,
+    retrieval_depth,
+)
+from smart_model_router_scoring.options import check_count, check_positive
+from smart_model_router_scoring.retrieval.embedders import Embedder
+from smart_model_router_scoring.retrieval.found import Found, NotAvailable, Strategy
+from smart_model_router_scoring.retrieval.graph import SEEDS, neighbours
+from smart_model_router_scoring.retrieval.index import Lane, SearchIndex, Snapshot
+from smart_model_router_scoring.retrieval.keyword import KeywordSearch
+from smart_model_router_scoring.retrieval.results import Passage, QueryResults, explained
+from smart_model_router_scoring.retrieval.vector import VectorSearch
+
+log = logging.getLogger("smart_model_router_scoring.retrieval")
+
+TOP_K = 10
+TOP_K_MAX = 1000
+GRAPH = "graph"
+GRAPH_WEIGHT = 0.25
+"""A neighbour did not match the question, something that links to it did: worth a nudge, not a vote."""
+TIMEOUTS = MappingProxyType({"keyword": 2.0, "vector": 5.0, GRAPH: 1.0})
+TIMEOUT_SECONDS = 2.0
+_FACTS = "facts"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetrievalConfig:
+    """How questions are answered. `timeouts` are seconds by strategy (above 0; 2.0 for one that is not named).
+
+    Raises ConfigError for what cannot be.
+    """
+
+    fusion: FusionConfig = field(default_factory=lambda: FusionConfig(weights={GRAPH: GRAPH_WEIGHT}))
+    timeouts: Mapping[str, float] = field(default_factory=lambda: TIMEOUTS)
+
+    def __post_init__(self) -> None:
+        for name, seconds in self.timeouts.items():
+            check_positive(f"timeouts.{name}", seconds)
+        object.__setattr__(self, "timeouts", MappingProxyType(dict(self.timeouts)))
+
+
+class QueryOrchestrator:
+    """Asks an index questions. It may be shared by any number of tasks of one event loop.
+
+    `embedder` must be that of the index for vector search to take part. `now` gives seconds since 1970, for
+    recency; without it recency counts for nothing. `strategies` replace keyword and vector search.
+    """
+
+    def __init__(
+        self,
+        index: SearchIndex | str | Path,
+        *,
+        embedder: Embedder | None = None,
+        config: RetrievalConfig | None = None,
+        now: Callable[[], float] | None = None,
+        strategies: Sequence[Strategy] | None = None,
+    ) -> None:
+        self._index = index if isinstance(index, SearchIndex) else SearchIndex(index)
+        self._config = config or RetrievalConfig()
+        self._now = now
+        given: list[Strategy] = [KeywordSearch()]
+        if embedder is not None:
+            given.append(VectorSearch(embedder))
+        fusion = self._config.fusion
+        chosen = given if strategies is None else strategies
+        self._strategies = tuple(one for one in chosen if fusion.weight(one.name))
+        if not self._strategies:
+            raise ConfigError("weights", dict(fusion.weights), "a weight above 0 for keyword or vector search")
+        self._fusion = Fusion(fusion, strategies=[*(one.name for one in self._strategies), GRAPH])
+
+    async def query(self, text: str, top_k: int = TOP_K, top_n: int = TOP_N, explain: bool = False) -> QueryResults:
+        """The best `top_n` (1..100) chunks, of the best `top_k` (1..1000, at least `top_n`) of each strategy.
+
+        Raises ValueError for a blank text or a number out of range, IndexNotReady without an index, and RuntimeError
+        when every strategy failed. The same question to the same index gives the same answer, and fewer results are the
+        first of more as long as neither number is above `top_k`: deeper lists say more of every chunk. Who pages gives
+        the `top_k` of the last page from the first one on.
+        """
+        if not text.strip():
+            raise ValueError("the question is blank")
+        check_top_n(top_n)
+        check_count("top_k", top_k, 1, TOP_K_MAX)
+        lanes = [*(one.name for one in self._strategies), _FACTS]
+        snapshot = await asyncio.to_thread(self._index.snapshot, *lanes)
+        try:
+            search = _Search(snapshot, self._config, retrieval_depth(top_k, top_n))
+            await search.run(self._strategies, text)
+            await search.expand()
+            return await self._fused(search, top_n, explain)
+        finally:
+            snapshot.close()
+
+    async def _fused(self, search: _Search, top_n: int, explain: bool) -> QueryResults:
+        lane = search.facts_lane
+        ids = {chunk_id for found in search.lists.values() for chunk_id in found}
+        rows = await lane.run(lambda sql: _rows(sql, sorted(ids)))
+        fused = self._fusion.fuse(
+            # An id that the index does not have is no result, whoever found it.
+            {name: [chunk_id for chunk_id in found if chunk_id in rows] for name, found in search.lists.items()},
+            modified_times=None if self._now is None else {chunk_id: row.modified for chunk_id, row in rows.items()},
+            now=None if self._now is None else datetime.fromtimestamp(self._now(), UTC),
+            evidence=best_evidence(search.relevance),
+            top_n=top_n,
+        )
+        passages = [rows[hit.id].passage(hit.id, hit.score) for hit in fused.hits]
+        told = [
+            explained(hit, passage, {name: of[hit.id] for name, of in search.relevance.items() if hit.id in of})
+            for hit, passage in zip(fused.hits if explain else (), passages, strict=False)
+        ]
+        return QueryResults(
+            fused.hits,
+            passages=passages,
+            explained=told,
+            degraded=MappingProxyType(search.degraded),
+            considered=fused.considered,
+            facts=search.snapshot.facts,
+            meaning=self._config.fusion.calibration.meaning,
+        )
+
+
+class _Search:
+    """The lists of one question: strategy -> chunk ids, best first."""
+
+    def __init__(self, snapshot: Snapshot, config: RetrievalConfig, depth: int) -> None:
+        self.snapshot = snapshot
+        self.lists: dict[str, list[str]] = {}
+        self.relevance: dict[str, dict[str, float]] = {}
+        self.degraded: dict[str, str] = {}
+        self._config = config
+        self._depth = depth
+
+    @property
+    def facts_lane(self) -> Lane:
+        """The lane for what is no strategy's own."""
+        return self.snapshot.lane(_FACTS)
+
+    async def run(self, strategies: Sequence[Strategy], text: str) -> None:
+        """Ask all of them at once. Raises RuntimeError when none answers."""
+        answers = await asyncio.gather(
+            *(self._ask(one.name, one.search(text, self._depth, self.snapshot)) for one in strategies)
+        )
+        # In the order of their names, whoever was first: the order of lists must not depend on the clock.
+        for one, found in sorted(zip(strategies, answers, strict=True), key=lambda pair: pair[0].name):
+            if found is not None:
+                self._keep(one.name, found)
+        if not self.lists:
+            reasons = "; ".join(f"{name}: {reason}" for name, reason in sorted(self.degraded.items()))
+            raise RuntimeError(f"no strategy is left: {reasons}")
+
+    async def expand(self) -> None:
+        """Ask for neighbours of what was found. Without any, links have nothing to say and no part in the score."""
+        fusion = self._config.fusion
+        if not fusion.weight(GRAPH) or not self.snapshot.facts.links:
+            return
+        seeds = [chunk_id for chunk_id, _ in fuse_results(self.lists, fusion.k, fusion.weights)[:SEEDS]]
+        found = await self._ask(GRAPH, self.facts_lane.run(lambda sql: neighbours(sql, seeds, self._depth)))
+        if found:
+            self._keep(GRAPH, found)
+
+    def _keep(self, name: str, found: Sequence[Found]) -> None:
+        self.lists[name] = [one.chunk_id for one in found]
+        known = {one.chunk_id: one.relevance for one in found if one.relevance is not None}
+        if known:
+            self.relevance[name] = known
+
+    async def _ask(self, name: str, search: Awaitable[Sequence[Found]]) -> Sequence[Found] | None:
+        seconds = self._config.timeouts.get(name, TIMEOUT_SECONDS)
+        try:
+            async with asyncio.timeout(seconds):
+                return await search
+        except TimeoutError:
+            self.degraded[name] = f"no answer within {seconds:g} s"
+        except NotAvailable as why:
+            self.degraded[name] = str(why)
+        except Exception as error:  # whatever an embedder or a strategy raises, the others still answer
+            log.warning("the strategy %s failed", name, exc_info=error)
+            self.degraded[name] = f"{type(error).__name__}: {error}"
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    path: str
+    heading: str
+    text: str
+    modified: float
+
+    def passage(self, chunk_id: str, score: float) -> Passage:
+        return Passage(chunk_id, score, self.path, self.heading, self.text, self.modified)
+
+
+def _rows(sql: sqlite3.Connection, chunk_ids: Sequence[str]) -> dict[str, _Row]:
+    """What is known of these chunks."""
+    query = (
+        "SELECT path, heading, body, modified FROM chunks JOIN documents ON documents.id = document WHERE chunk_id = ?"
+    )
+    found = {chunk_id: sql.execute(query, (chunk_id,)).fetchone() for chunk_id in chunk_ids}
+    return {chunk_id: _Row(*row) for chunk_id, row in found.items() if row is not None}

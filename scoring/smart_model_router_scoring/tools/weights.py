@@ -1,0 +1,171 @@
+"""Weights learned online from feedback: logistic regression by AdaGrad, drawn towards the static weights.
+
+It learns in the shadow. The weights in use stay what they are until `promote` finds that the learned ones foretell
+the feedback better than the static ones, and `rollback` takes that back. The comparison is fair: either sum gets a
+slope and an offset that are learned alike, so only better *proportions* of the weights can win, and both are judged
+on each sample before anything learns from it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass
+from operator import mul
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from smart_model_router_scoring.errors import ConfigError
+from smart_model_router_scoring.explain import sigmoid
+from smart_model_router_scoring.notes import Notes
+from smart_model_router_scoring.options import check_count, check_number, check_positive, is_number
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearningConfig:
+    """How fast weights are learned, how strongly the static ones hold them, and when they may take over."""
+
+    learning_rate: float = 0.1
+    prior_strength: float = 0.001
+    """The pull towards the static weights with each sample, as a share of the distance."""
+    window: int = 200
+    """The latest samples that shadow and static weights are compared on."""
+    min_samples: int = 200
+    """Samples before a promotion is possible."""
+    margin: float = 0.01
+    """By how much the mean log loss must be lower, in nats: less is chance."""
+
+    def __post_init__(self) -> None:
+        check_positive("learning_rate", self.learning_rate)
+        check_number("prior_strength", self.prior_strength, 0, 1)
+        check_count("window", self.window, 1)
+        check_count("min_samples", self.min_samples, 1)
+        check_number("margin", self.margin, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Promotion:
+    """Whether the learned weights took over, and the figures that decided it: mean log losses of the window."""
+
+    done: bool
+    samples: int
+    learned_loss: float
+    static_loss: float
+
+
+class _Logistic:
+    """A logistic regression that AdaGrad fits. Its first coefficient is the offset: the input of that is 1."""
+
+    __slots__ = ("_prior", "_squares", "coefficients")
+
+    def __init__(self, prior: tuple[float, ...]) -> None:
+        self._prior = prior
+        self._squares = [0.0] * len(prior)
+        self.coefficients = list(prior)
+
+    def learn(self, inputs: tuple[float, ...], good: bool, rate: float, pull: float) -> float:
+        """Foretell, then step. Returns the log loss of what was foretold."""
+        coefficients, squares = self.coefficients, self._squares
+        logit = math.fsum(map(mul, coefficients, inputs))
+        error = sigmoid(logit) - good
+        for index, value in enumerate(inputs):
+            gradient = error * value + pull * (coefficients[index] - self._prior[index])
+            if gradient:
+                squares[index] += gradient * gradient
+                coefficients[index] -= rate * gradient / math.sqrt(squares[index])
+        # ln(1 + e^-z) for a sample that was good, ln(1 + e^z) for one that was not, without overflow.
+        return max(-logit if good else logit, 0.0) + math.log1p(math.exp(-abs(logit)))
+
+
+class _Judge:
+    """How well a weighted sum foretells the feedback, once it has the best slope and offset."""
+
+    __slots__ = ("_fit", "_losses")
+
+    def __init__(self, window: int) -> None:
+        self._fit = _Logistic((0.0, 1.0))
+        self._losses: deque[float] = deque(maxlen=window)
+
+    def observe(self, score: float, good: bool, rate: float) -> None:
+        self._losses.append(self._fit.learn((1.0, score), good, rate, 0.0))
+
+    @property
+    def loss(self) -> float:
+        """The mean log loss of the window; infinite before the first sample."""
+        return math.fsum(self._losses) / len(self._losses) if self._losses else math.inf
+
+
+class OnlineWeights:
+    """Weights of a sum, such as those of `NextStepConfig`, with static values to begin with. Not thread-safe."""
+
+    def __init__(self, static: Mapping[str, float], config: LearningConfig | None = None) -> None:
+        if not static:
+            raise ConfigError("static", static, "at least one weight")
+        for name, weight in static.items():
+            check_positive(f"static.{name}", weight)
+        self._config = config if config is not None else LearningConfig()
+        self._static = MappingProxyType({name: float(weight) for name, weight in static.items()})
+        self._prior = tuple(self._static.values())
+        self._whole = math.fsum(self._prior)
+        self._shadow = _Logistic((0.0, *self._prior))
+        self._learned_judge = _Judge(self._config.window)
+        self._static_judge = _Judge(self._config.window)
+        self._history: list[Mapping[str, float]] = [self._static]
+        self._samples = 0
+        self.notes = Notes()
+
+    @property
+    def active(self) -> Mapping[str, float]:
+        """The weights in use: the static ones until a promotion, and again after its rollback."""
+        return self._history[-1]
+
+    @property
+    def learned(self) -> Mapping[str, float]:
+        """What the shadow has learned: negative weights as 0, summing to what the static ones do."""
+        return MappingProxyType(dict(zip(self._static, self._proportions(), strict=True)))
+
+    def _proportions(self) -> Sequence[float]:
+        above = [max(value, 0.0) for value in self._shadow.coefficients[1:]]
+        total = math.fsum(above)
+        if not total:  # nothing that counts was left
+            return self._prior
+        # At most the whole, which rounding could exceed: a configuration would refuse a weight just above 1.
+        return [min(value / total * self._whole, self._whole) for value in above]
+
+    def update(self, features: Mapping[str, float], *, good: bool) -> bool:
+        """Learn from one suggestion: its features (0 to 1; one that is missing is 0) and whether it was right.
+
+        False, with a note, for a feature that is no number of [0, 1] or has no weight: such a sample teaches nothing.
+        """
+        values = [features.get(name, 0.0) for name in self._static]
+        if not all(is_number(value) and 0 <= value <= 1 for value in values):
+            self.notes.add("bad_feature", detail=dict(features))
+            return False
+        if not features.keys() <= self._static.keys():
+            self.notes.add("unknown_feature", detail=sorted(features.keys() - self._static.keys()))
+            return False
+        inputs = tuple(map(float, values))
+        rate = self._config.learning_rate
+        self._learned_judge.observe(math.fsum(map(mul, self._proportions(), inputs)), good, rate)
+        self._static_judge.observe(math.fsum(map(mul, self._prior, inputs)), good, rate)
+        self._shadow.learn((1.0, *inputs), good, rate, self._config.prior_strength)
+        self._samples += 1
+        return True
+
+    def promote(self) -> Promotion:
+        """Use the learned weights from now on, if there are samples enough and they foretell better by the margin."""
+        learned, static = self._learned_judge.loss, self._static_judge.loss
+        done = self._samples >= self._config.min_samples and learned <= static - self._config.margin
+        if done:
+            self._history.append(self.learned)
+        return Promotion(done, self._samples, learned, static)
+
+    def rollback(self) -> bool:
+        """Use the weights from before the last promotion again; False when there is none to take back."""
+        if len(self._history) == 1:
+            return False
+        self._history.pop()
+        return True
