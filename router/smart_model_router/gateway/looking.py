@@ -1,0 +1,78 @@
+"""The gateway's own dashboard: what happened while it runs, whichever configuration it ran with."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from starlette.routing import Route
+
+from smart_model_router.edge import ProblemError
+from smart_model_router.edge.problems import FORBIDDEN
+from smart_model_router.gateway.dashboard.board import Board
+from smart_model_router.gateway.dashboard.feed import Feed
+from smart_model_router.gateway.house import House
+from smart_model_router.gateway.keys import is_loopback
+from smart_model_router.monitor.recorder import Recorder, Transition
+
+if TYPE_CHECKING:
+    from smart_model_router.gateway.exchange import Houses
+    from smart_model_router.monitor.picture import Painter
+
+
+class Looking:
+    """Remembers the events of every house, and shows the present one."""
+
+    def __init__(self, houses: Houses) -> None:
+        self._houses = houses
+        self._recorder = Recorder()
+        self._recorder.listeners.append(self._moved)
+        self._painter: Painter | None = None
+        self._feed = Feed(self._draw)
+
+    def move_in(self, house: House) -> None:
+        """A house (the first, or one after a reload) is the one to look at."""
+        house.router.monitor.watch(self._recorder)
+        self._painter = house.router.monitor.painter(self._recorder)
+
+    def routes(self) -> list[Route]:
+        """Where the dashboard is."""
+        about = {"source": f"process {os.getpid()}"}
+        return Board(self._feed, guard=self._guard, trace=self._trace, about=about).routes()
+
+    def close(self) -> None:
+        """End every stream."""
+        self._feed.close()
+
+    async def _draw(self) -> Mapping[str, Any]:
+        assert self._painter is not None  # noqa: S101 - a gateway has a house before it listens
+        return await self._painter.picture()
+
+    def _moved(self, move: Transition) -> None:
+        self._feed.tell(move.to_dict())
+
+    def _trace(self, request_id: str) -> Mapping[str, Any] | None:
+        found = self._recorder.requests.get(request_id)
+        return None if found is None else found.to_dict()
+
+    def _guard(self, headers: Mapping[str, str]) -> bool:
+        ring = self._houses.house.ring
+        guest = ring.guest(headers)
+        if ring.open:
+            check_host(headers)
+        return guest.admin
+
+
+def check_host(headers: Mapping[str, str]) -> None:
+    """Raises ProblemError (403) unless this machine was asked by one of its own names.
+
+    Without keys a web page from elsewhere could have its name resolved to this machine, and read what it is shown.
+    """
+    try:
+        host = urlsplit(f"//{headers.get('host', '')}").hostname or ""
+    except ValueError:
+        host = ""
+    if not is_loopback(host):
+        raise ProblemError(FORBIDDEN, "without keys the dashboard is shown under this machine's own names alone")

@@ -1,0 +1,68 @@
+"""What a router offers those who watch it: its metrics, a picture for the dashboard, a place for one more sink."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from smart_model_router.core.tiers import Ladder
+from smart_model_router.monitor.gauges import gauges
+from smart_model_router.monitor.sinks import SinkStatus, metrics_in, statuses
+from smart_model_router.runtime.state import RouterState
+from smart_model_router.telemetry.exposition import rendered
+from smart_model_router.telemetry.registry import Sample
+
+if TYPE_CHECKING:
+    from smart_model_router.monitor.picture import Painter
+    from smart_model_router.monitor.recorder import Recorder
+    from smart_model_router.ports import EventSink
+    from smart_model_router_stats.book import StatsBook
+
+
+class Monitor:
+    """Watches one router; `router.monitor` makes one."""
+
+    def __init__(self, state: RouterState, book: StatsBook, ladders: Mapping[str, Ladder]) -> None:
+        self._state = state
+        self._book = book
+        self._ladders = ladders
+
+    def metrics(self) -> bytes:
+        """The metrics of this process as Prometheus reads them; without `telemetry.metrics` the gauges alone."""
+        return rendered(self.samples())
+
+    def samples(self) -> list[Sample]:
+        """The same as figures."""
+        return self._state.portal.call(self._samples)
+
+    def sinks(self) -> tuple[SinkStatus, ...]:
+        """Every sink that works behind a queue, with what it refused and what it was too slow for."""
+        return statuses(self._state.sinks)
+
+    @property
+    def store_problem(self) -> str:
+        """Why statistics do not reach their file at present; "" when they do, or when there is none."""
+        status = getattr(self._state.store, "status", None)
+        return str(getattr(status, "reason", ""))
+
+    def watch(self, sink: EventSink) -> None:
+        """Tell one more sink of every event from now on, on the router's loop: it must return at once."""
+        self._state.sinks = (*self._state.sinks, sink)
+
+    def continue_from(self, before: Monitor) -> None:
+        """Go on with the counters of another router of this process, which this one takes the place of."""
+        own, others = metrics_in(self._state.sinks), metrics_in(before._state.sinks)
+        if own is not None and others is not None:
+            own.continue_from(others)
+
+    def painter(self, recorder: Recorder) -> Painter:
+        """Who draws pictures of this router, with the past that `recorder` remembers."""
+        from smart_model_router.monitor.picture import Painter  # noqa: PLC0415 - only a dashboard pays
+
+        ladder = self._state.ladder
+        recorder.follow(self._state.clock.now, lambda name: ladder(name).model)
+        return Painter(self._state, self._book, self._ladders, recorder)
+
+    def _samples(self) -> list[Sample]:
+        counted = metrics_in(self._state.sinks)
+        return [*(counted.samples() if counted is not None else ()), *gauges(self._state)]

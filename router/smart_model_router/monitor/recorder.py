@@ -1,0 +1,290 @@
+"""What the dashboard shows of the past: who served, what failed, what moved, and how single requests went.
+
+A sink with bounds: 15 minutes in steps of 10 seconds, the newest transitions and requests. Texts of providers are not
+in the events it keeps.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from smart_model_router.events import (
+    AttemptFinished,
+    BreakerChanged,
+    Event,
+    OfflineChanged,
+    RequestFinished,
+    RestStarted,
+    SheddingChanged,
+    TargetRefused,
+    WaitFinished,
+)
+from smart_model_router.outcome import FailureClass
+
+STEP_SECONDS = 10
+STEPS = 90
+TRANSITIONS = 200
+REQUESTS = 200
+STEPS_OF_A_REQUEST = 100
+NOBODY = ""
+"""Stands among those who served for nobody."""
+_OPEN_REQUESTS = 2000
+_NAMES = 1000
+
+
+@dataclass(slots=True)
+class Step:
+    """What happened in ten seconds."""
+
+    number: int
+    served: Counter[str] = field(default_factory=Counter)
+    calls: Counter[str] = field(default_factory=Counter)
+    errors: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By failure class and target."""
+    cost_usd: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+
+
+class Serving:
+    """Who serves one model and since when: equals share the load, so one answer by another changes nothing."""
+
+    __slots__ = ("_newest", "last_at", "since", "target")
+
+    def __init__(self) -> None:
+        self.target = NOBODY
+        self.since = 0.0
+        self.last_at = 0.0
+        self._newest: deque[tuple[str, float]] = deque(maxlen=20)
+
+    def note(self, target: str, at: float) -> None:
+        """An answer (or, by nobody, a failure) at `at`, seconds since the epoch."""
+        newest = self._newest
+        newest.append((target, at))
+        known, self.last_at = bool(self.last_at), at
+        if known and target == self.target:
+            return
+        counts = Counter(one for one, _ in newest)
+        if known and 4 * counts[self.target] >= len(newest) and any(one == self.target for one, _ in list(newest)[-4:]):
+            return
+        # The others have taken over: who has most of it since the last answer of the one before.
+        since = [(one, when) for one, when in newest]
+        while known and any(one == self.target for one, _ in since):
+            since.pop(0)
+        self.target = Counter(one for one, _ in since).most_common(1)[0][0]
+        self.since = next(when for one, when in since if one == self.target)
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """Something moved. `at` is seconds since the epoch; `bad` says that it is a turn for the worse."""
+
+    number: int
+    at: float
+    kind: str
+    subject: str
+    state: str
+    text: str
+    bad: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(slots=True)
+class Trace:
+    """A request that ended, with the events on its way."""
+
+    finished: RequestFinished
+    events: tuple[AttemptFinished | TargetRefused | WaitFinished, ...]
+    at: float
+
+    def line(self) -> dict[str, Any]:
+        """One line of a list."""
+        done = self.finished
+        names = ("request_id", "dialect", "model", "outcome", "target", "attempts", "refusals", "seconds")
+        return {"at": self.at, **{name: getattr(done, name) for name in names}}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, with instants in seconds since the request began."""
+        done = self.finished
+        began = done.at - done.seconds
+        steps = [_drawn(event, began) for event in self.events]
+        return {**self.line(), "waited_seconds": done.waited_seconds, "ttft_seconds": done.ttft_seconds, "steps": steps}
+
+
+class Recorder:
+    """Remembers events of one router (or of one after another). `clock` is that of the events' instants."""
+
+    inline = True
+
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,  # noqa: TID251 - stamps for people
+    ) -> None:
+        self.clock = clock
+        self.wall = wall
+        self.steps: deque[Step] = deque(maxlen=STEPS)
+        self.transitions: deque[Transition] = deque(maxlen=TRANSITIONS)
+        self.requests: OrderedDict[str, Trace] = OrderedDict()
+        self.model_of: Callable[[str], str] = str
+        self._models: dict[str, str] = {}
+        self.serving: dict[str, Serving] = {}
+        """Who serves each model."""
+        self.runs: dict[str, Counter[str]] = {}
+        """Failures of a target since its last success, by status or class."""
+        self.listeners: list[Callable[[Transition], None]] = []
+        self._open: dict[str, list[AttemptFinished | TargetRefused | WaitFinished]] = {}
+        self._moved = 0
+        self._handlers: Mapping[type, Callable[[Any], None]] = {
+            AttemptFinished: self._attempt,
+            RequestFinished: self._request,
+            TargetRefused: self._note,
+            WaitFinished: self._note,
+            BreakerChanged: self._breaker,
+            RestStarted: self._rest,
+            OfflineChanged: self._offline,
+            SheddingChanged: self._shedding,
+        }
+
+    def follow(self, clock: Callable[[], float], model_of: Callable[[str], str]) -> None:
+        """A router whose events come from now on: its clock, and the model behind a name that was asked of it."""
+        self.clock, self.model_of = clock, model_of
+        self._models.clear()
+
+    def emit(self, event: Event) -> None:
+        """Remember it."""
+        handler = self._handlers.get(type(event))
+        if handler is not None:
+            handler(event)
+
+    def recent(self, seconds: float) -> Iterator[Step]:
+        """The steps of the last so many seconds, newest first."""
+        least = int(self.clock() // STEP_SECONDS) - int(seconds // STEP_SECONDS)
+        for step in reversed(self.steps):
+            if step.number <= least:
+                return
+            yield step
+
+    def _step(self, at: float) -> Step:
+        number = int(at // STEP_SECONDS)
+        steps = self.steps
+        if not steps or steps[-1].number < number:
+            steps.append(Step(number))
+            while steps[0].number <= number - STEPS:
+                steps.popleft()
+        return steps[-1]
+
+    def _attempt(self, event: AttemptFinished) -> None:
+        step, target, failure = self._step(event.at), event.target, event.failure_class
+        step.calls[target] += 1
+        if failure is None:
+            self.runs.pop(target, None)
+        elif failure is not FailureClass.CANCELLED:
+            step.errors[failure.value, target] += 1
+            run = self.runs.setdefault(target, Counter())
+            run[failure.value if event.status is None else str(event.status)] += 1
+        if event.cost_usd:
+            step.cost_usd[target] += event.cost_usd
+        self._note(event)
+
+    def _note(self, event: AttemptFinished | TargetRefused | WaitFinished) -> None:
+        if not event.request_id:
+            return
+        notes = self._open.setdefault(event.request_id, [])
+        if len(notes) < STEPS_OF_A_REQUEST:
+            notes.append(event)
+        if len(self._open) > _OPEN_REQUESTS:
+            del self._open[next(iter(self._open))]
+
+    def _request(self, event: RequestFinished) -> None:
+        if event.outcome != "cancelled":
+            model, good = self._model(event.model), event.outcome not in ("failed", "rejected_local")
+            target = (event.target or NOBODY) if good else NOBODY
+            self._step(event.at).served[target] += 1
+            serving = self.serving.get(model)
+            if serving is None:
+                serving = self.serving[model] = Serving()
+            serving.note(target, self._wall_of(event.at))
+        events = tuple(self._open.pop(event.request_id, ()))
+        self.requests[event.request_id] = Trace(event, events, self._wall_of(event.at))
+        if len(self.requests) > REQUESTS:
+            self.requests.popitem(last=False)
+
+    def _model(self, name: str) -> str:
+        known = self._models.get(name)
+        if known is None:
+            if len(self._models) >= _NAMES:
+                self._models.clear()
+            known = self._models[name] = self.model_of(name)
+        return known
+
+    def _breaker(self, event: BreakerChanged) -> None:
+        lasts = "" if event.open_until is None else f", asked again in {max(0.0, event.open_until - event.at):.0f} s"
+        why = f"{event.reason}{self._run_of(event)}{lasts}"
+        text = f"{event.kind} breaker {event.from_state} -> {event.to_state}: {why}"
+        self._move(event.at, "breaker", event.owner, event.to_state, text, bad=event.to_state in ("open", "isolated"))
+
+    def _run_of(self, event: BreakerChanged) -> str:
+        run = self.runs.get(event.owner) if event.to_state == "open" else None
+        return "" if not run else f" ({told(run)})"
+
+    def _rest(self, event: RestStarted) -> None:
+        says = "as the provider said" if event.hinted else "our guess"
+        text = f"{event.reason} of {event.seconds:.1f} s after {event.failure_class.value}, {says}"
+        self._move(event.at, "rest", event.target, event.reason, text, bad=True)
+
+    def _offline(self, event: OfflineChanged) -> None:
+        text = "no remote provider can be reached" if event.offline else "a remote provider answered again"
+        self._move(event.at, "offline", "network", "offline" if event.offline else "online", text, bad=event.offline)
+
+    def _shedding(self, event: SheddingChanged) -> None:
+        verb = "began" if event.shedding else "ended"
+        text = f"load shedding {verb}: {event.open_ratio:.0%} of the providers are open"
+        self._move(event.at, "shedding", "router", verb, text, bad=event.shedding)
+
+    def _move(self, at: float, kind: str, subject: str, state: str, text: str, *, bad: bool) -> None:
+        self._moved += 1
+        moved = Transition(self._moved, self._wall_of(at), kind, subject, state, text, bad)
+        self.transitions.append(moved)
+        for listener in self.listeners:
+            listener(moved)
+
+    def _wall_of(self, instant: float) -> float:
+        return self.wall() - (self.clock() - instant)
+
+
+def told(run: Mapping[str, int]) -> str:
+    """Failures in a row, in words: `529 x 7, TIMEOUT x 1`."""
+    return ", ".join(f"{what} x {count}" for what, count in run.items())
+
+
+def _drawn(event: AttemptFinished | TargetRefused | WaitFinished, began: float) -> dict[str, Any]:
+    until = event.at - began
+    if isinstance(event, AttemptFinished):
+        failed = None if event.failure_class is None else event.failure_class.value
+        return {
+            "kind": "attempt",
+            "target": event.target,
+            "from": event.admitted_at - began,
+            "until": until,
+            "first": None if event.ttft_seconds is None else event.admitted_at + event.ttft_seconds - began,
+            "failure": failed,
+            "status": event.status,
+            "probe": event.probe,
+        }
+    if isinstance(event, TargetRefused):
+        return {
+            "kind": "refusal",
+            "target": event.target,
+            "from": until,
+            "until": until,
+            "reason": event.reason,
+            "retry_after": event.retry_after,
+        }
+    return {"kind": "wait", "target": event.woken_by, "from": until - event.seconds, "until": until}

@@ -1,0 +1,98 @@
+"""Which sinks a router gets: those it was given and those that are configured, each where it can do no harm."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from smart_model_router.config import RouterConfig
+from smart_model_router.errors import ConfigurationError
+from smart_model_router.telemetry.metrics import Metrics
+from smart_model_router.telemetry.worker import CLOSING_SECONDS, Worker, kept_apart
+
+if TYPE_CHECKING:
+    from smart_model_router.ports import Clock, EventSink
+
+_STEP_SECONDS = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class SinkStatus:
+    """How a sink on a thread of its own is doing: events it refused by raising, and those it was too slow for."""
+
+    name: str
+    errors: int
+    dropped: int
+
+
+def sinks_of(
+    config: RouterConfig, given: Sequence[EventSink], *, clock: Clock, secrets: tuple[str, ...] = ()
+) -> tuple[EventSink, ...]:
+    """All sinks of a router. `secrets` never appear in a log. Raises ConfigurationError."""
+    telemetry = config.telemetry
+    sinks = [kept_apart(sink) for sink in given]
+    if telemetry.metrics:
+        sinks.append(Metrics(lambda name: config.resolve(name).name))
+    if telemetry.log.to is not None:
+        sinks.append(kept_apart(_log(telemetry.log.to, telemetry.log.fine_share, secrets, clock)))
+    if telemetry.traces.enabled:
+        sinks.append(_spans(config))
+    return tuple(sinks)
+
+
+def statuses(sinks: Sequence[EventSink]) -> tuple[SinkStatus, ...]:
+    """Every sink that works behind a queue."""
+    return tuple(SinkStatus(worker.name, worker.errors, worker.dropped) for _, worker in _behind_queues(sinks))
+
+
+def metrics_in(sinks: Sequence[EventSink]) -> Metrics | None:
+    """The metrics among the sinks, when they are counted."""
+    return next((sink for sink in sinks if isinstance(sink, Metrics)), None)
+
+
+async def close(sinks: Sequence[EventSink]) -> None:
+    """Let those behind queues catch up, at most for CLOSING_SECONDS; who hangs is left behind."""
+    waiting = list(_behind_queues(sinks))
+    for _, worker in waiting:
+        worker.close()
+    until = time.monotonic() + CLOSING_SECONDS
+    for sink, worker in waiting:
+        while not worker.idle and time.monotonic() < until:  # noqa: ASYNC110 - a thread has no asyncio.Event
+            await asyncio.sleep(_STEP_SECONDS)
+        finish = getattr(sink, "close", None)
+        if worker.idle and finish is not None:
+            finish()
+
+
+def _behind_queues(sinks: Sequence[EventSink]) -> Iterator[tuple[EventSink, Worker[Any]]]:
+    for sink in sinks:
+        worker = getattr(sink, "worker", None)
+        if isinstance(worker, Worker):
+            yield sink, worker
+
+
+def _log(target: str, fine_share: float, secrets: tuple[str, ...], clock: Clock) -> EventSink:
+    try:
+        from smart_model_router.telemetry.log import LogSink, opened  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as missing:
+        expected = "the log is an extra: pip install 'smart-model-router[log]'"
+        raise ConfigurationError("telemetry.log.to", missing.name, expected) from None
+    try:
+        stream = opened(target)
+    except OSError as error:
+        expected = f"a file that can be written is needed: {error.strerror}"
+        raise ConfigurationError("telemetry.log.to", target, expected) from None
+    return LogSink(stream, fine_share=fine_share, secrets=secrets, clock=clock.now)
+
+
+def _spans(config: RouterConfig) -> EventSink:
+    try:
+        from smart_model_router.telemetry.spans import SpanSink  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as missing:
+        expected = "traces are an extra: pip install 'smart-model-router[otel]'"
+        raise ConfigurationError("telemetry.traces.enabled", missing.name, expected) from None
+    kinds = {name: provider.kind for name, provider in config.providers.items()}
+    return SpanSink(kinds, names=config.telemetry.traces.names)

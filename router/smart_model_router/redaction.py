@@ -1,0 +1,64 @@
+"""What looks like a secret in a text becomes `***`: keys by their prefixes, credentials in headers and in URLs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+
+from smart_model_router.outcome import Failure
+
+_SHORTEST = 4
+"""Shorter secrets are words by chance."""
+MASK = "***"
+# Prefixes by which providers and clouds mark their keys; model names and URLs carry none of them.
+_KEY_LIKE = re.compile(r"\b(?:sk|pk|rk|gsk|xai|csk|hf|gh[oprsu]|github_pat|tgp|nvapi|AKIA|AIza|xox[abp])[-_]?[\w-]{8,}")
+_IN_CONTEXT = (
+    # A credential after its scheme, wherever a header was printed.
+    re.compile(r"(?P<keep>\b(?i:bearer)\s+)[^\s\"',;]{4,}"),
+    re.compile(r"(?P<keep>\b(?i:basic)\s+)(?=\S*[A-Z0-9=])[\w+/]{8,}={0,2}"),
+    # name: value and name=value of what is secret by its name: headers, queries of URLs, JSON.
+    re.compile(
+        r"(?i)(?P<keep>\b(?:authorization|(?:x-)?(?:api|goog-api|auth|access)[-_]?(?:key|token)|key|token|secret|password)"
+        r"[\"']?\s*[=:]\s*[\"']?(?:(?:bearer|basic)\s+)?)[^\s\"'&,;}]{4,}"
+    ),
+    # user:password@ of a URL.
+    re.compile(r"(?P<keep>://)[^/\s@]+(?=@)"),
+)
+
+
+def masked(text: str) -> str:
+    """The text without anything that looks like a provider's key."""
+    return _KEY_LIKE.sub(MASK, text)
+
+
+def redacted(text: str) -> str:
+    """The text without keys, and without whatever stands where a header or a URL has a credential."""
+    text = masked(text)
+    for pattern in _IN_CONTEXT:
+        text = pattern.sub(rf"\g<keep>{MASK}", text)
+    return text
+
+
+class Scrubber:
+    """Takes known secrets out, whatever they look like."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        self._secrets = tuple(secret for secret in secrets if len(secret) >= _SHORTEST)
+        self._raw = tuple(secret.encode() for secret in self._secrets)
+
+    def text(self, text: str) -> str:
+        """The text without them, and without what looks like one."""
+        for secret in self._secrets:
+            text = text.replace(secret, MASK)
+        return redacted(text)
+
+    def failure(self, failure: Failure) -> Failure:
+        """The failure without them, in the provider's own body as well."""
+        raw = failure.raw
+        for secret in self._raw:
+            raw = raw.replace(secret, MASK.encode())
+        message = self.text(failure.message)
+        return (
+            failure if (message, raw) == (failure.message, failure.raw) else replace(failure, message=message, raw=raw)
+        )

@@ -1,0 +1,66 @@
+"""Counters and histograms in memory. Belongs to one event loop; a copy (`samples`) may be made by another thread."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import NamedTuple
+
+from smart_model_router.telemetry.table import METRICS
+
+
+class Sample(NamedTuple):
+    """One figure. `name` is as it is exposed (`..._bucket`, `..._sum`, `..._count` of a histogram)."""
+
+    name: str
+    labels: tuple[tuple[str, str], ...]
+    value: float
+
+
+class Registry:
+    """Counters and histograms by name and label values, the values in the order of the table's labels."""
+
+    __slots__ = ("_counts", "_histograms")
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[str, tuple[str, ...]], list[float]] = {}
+        self._histograms: dict[tuple[str, tuple[str, ...]], list[float]] = {}
+
+    def cell(self, name: str, *values: str) -> list[float]:
+        """The counter itself, a list of one number: who counts often keeps it."""
+        return self._counts.setdefault((name, values), [0.0])
+
+    def count(self, name: str, *values: str, by: float = 1.0) -> None:
+        """Add to a counter."""
+        self.cell(name, *values)[0] += by
+
+    def observe(self, name: str, seconds: float, *values: str) -> None:
+        """Add to a histogram."""
+        bounds = METRICS[name].buckets
+        cells = self._histograms.get((name, values))
+        if cells is None:  # a cell for each bound, one beyond, and the sum
+            cells = self._histograms[name, values] = [0.0] * (len(bounds) + 2)
+        cells[bisect_left(bounds, seconds)] += 1.0
+        cells[-1] += seconds
+
+    def samples(self) -> list[Sample]:
+        """Every figure, histograms cumulative as they are exposed."""
+        counts = self._counts.copy().items()
+        made = [Sample(name, labelled(name, values), cell[0]) for (name, values), cell in counts]
+        for (name, values), cells in self._histograms.copy().items():
+            made += _exposed(name, labelled(name, values), cells.copy())
+        return made
+
+
+def labelled(name: str, values: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Label values with their names, as the table has them."""
+    return tuple(zip(METRICS[name].labels, values, strict=True))
+
+
+def _exposed(name: str, labels: tuple[tuple[str, str], ...], cells: list[float]) -> list[Sample]:
+    made, so_far = [], 0.0
+    for bound, count in zip((*METRICS[name].buckets, float("inf")), cells, strict=False):
+        so_far += count
+        made.append(
+            Sample(f"{name}_bucket", (*labels, ("le", "+Inf" if bound == float("inf") else f"{bound:g}")), so_far)
+        )
+    return [*made, Sample(f"{name}_sum", labels, cells[-1]), Sample(f"{name}_count", labels, so_far)]

@@ -1,0 +1,164 @@
+"""Traces: a span for each request and a CLIENT span for each of its calls, over the OpenTelemetry API alone.
+
+The SDK, its exporters and its sampling are the application's. Spans are made when a request has ended, with the
+instants of its events, on a thread: neither an exporter that blocks nor one that fails is noticed by a request.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from opentelemetry import context as contexts
+from opentelemetry import trace
+from opentelemetry.propagate import extract
+from opentelemetry.trace import SpanKind, Status, StatusCode, TracerProvider
+
+from smart_model_router.events import AttemptFinished, Event, RequestFinished, TargetRefused
+from smart_model_router.request import Dialect
+from smart_model_router.telemetry.semconv import (
+    CACHED_TOKENS,
+    ERROR,
+    INPUT_TOKENS,
+    OPERATION,
+    OUTPUT_TOKENS,
+    REQUEST_MODEL,
+    RESPONSE_MODEL,
+    Names,
+    Vocabulary,
+)
+from smart_model_router.telemetry.worker import Worker
+
+INSTRUMENTATION = "smart_model_router"
+_OPEN_REQUESTS = 4096
+_NANO = 1e9
+_OPERATIONS: Mapping[Dialect, str] = {
+    "chat": "chat",
+    "messages": "chat",
+    "responses": "chat",
+    "embeddings": "embeddings",
+}
+_BAD = frozenset({"failed", "rejected_local"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Trip:
+    """A request that has ended. `wall_offset` makes nanoseconds since the epoch of the events' instants."""
+
+    finished: RequestFinished
+    events: tuple[AttemptFinished | TargetRefused, ...]
+    context: contexts.Context
+    wall_offset: int
+
+
+class SpanSink:
+    """Makes spans of events. `kinds` are the catalog's kinds by provider name; `names` chooses the vocabulary.
+
+    The parent is whatever span is current where the request ends: the application's own, or what a client of the
+    gateway sent as `traceparent`. Spans carry no content: neither prompts nor answers are in the events.
+    """
+
+    inline = True
+
+    def __init__(
+        self, kinds: Mapping[str, str], *, names: Names = "current", provider: TracerProvider | None = None
+    ) -> None:
+        self._tracer = trace.get_tracer(INSTRUMENTATION, tracer_provider=provider)
+        self._provider = provider
+        self._kinds = kinds
+        self._words = Vocabulary(names)
+        self._open: dict[str, list[AttemptFinished | TargetRefused]] = {}
+        self.worker: Worker[_Trip] = Worker("spans", self._make)
+
+    def emit(self, event: Event) -> None:
+        """Take it in; the spans are made elsewhere. While the application has no SDK there is nothing to make."""
+        if self._provider is None and isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
+            return
+        if isinstance(event, RequestFinished):
+            offset = time.time_ns() - int(event.at * _NANO)  # noqa: TID251 - stamps for people
+            events = tuple(self._open.pop(event.request_id, ()))
+            self.worker.put(_Trip(event, events, contexts.get_current(), offset))
+        elif isinstance(event, (AttemptFinished, TargetRefused)) and event.request_id:
+            self._open.setdefault(event.request_id, []).append(event)
+            if len(self._open) > _OPEN_REQUESTS:
+                del self._open[next(iter(self._open))]
+
+    def _make(self, trip: _Trip) -> None:
+        done, at = trip.finished, trip.wall_offset
+        operation = _OPERATIONS[done.dialect]
+        words = self._words
+        span = self._tracer.start_span(
+            f"{operation} {done.model}"[:200],
+            context=trip.context,
+            kind=SpanKind.INTERNAL,
+            start_time=at + int((done.at - done.seconds) * _NANO),
+            attributes={
+                **words.attributes({OPERATION: operation, REQUEST_MODEL: done.model}),
+                "smr.request_id": done.request_id,
+                "smr.outcome": done.outcome,
+                "smr.target": done.target or "",
+                "smr.requested_tier": done.requested_tier,
+                "smr.actual_tier": done.actual_tier or "",
+                "smr.degraded": done.degraded,
+                "smr.last_resort": done.last_resort,
+                "smr.waited_seconds": done.waited_seconds,
+            },
+        )
+        inside = trace.set_span_in_context(span, trip.context)
+        for event in trip.events:
+            if isinstance(event, AttemptFinished):
+                self._attempt(event, operation, inside, at)
+            else:
+                told = {"smr.target": event.target, "smr.reason": event.reason}
+                span.add_event("refused", told, timestamp=at + int(event.at * _NANO))
+        if done.outcome in _BAD:
+            span.set_status(Status(StatusCode.ERROR, done.outcome))
+            span.set_attributes(words.attributes({ERROR: done.outcome}))
+        span.end(at + int(done.at * _NANO))
+
+    def _attempt(self, event: AttemptFinished, operation: str, inside: contexts.Context, at: int) -> None:
+        words, usage = self._words, event.usage
+        failed = None if event.failure_class is None else event.failure_class.value
+        span = self._tracer.start_span(
+            f"{operation} {event.model}"[:200],
+            context=inside,
+            kind=SpanKind.CLIENT,
+            start_time=at + int(event.admitted_at * _NANO),
+            attributes={
+                **words.attributes(
+                    {
+                        OPERATION: operation,
+                        REQUEST_MODEL: event.model,
+                        RESPONSE_MODEL: event.model if failed is None else None,
+                        INPUT_TOKENS: None if usage is None else usage.prompt_tokens,
+                        OUTPUT_TOKENS: None if usage is None else usage.completion_tokens,
+                        CACHED_TOKENS: None if usage is None else usage.cached_prompt_tokens or None,
+                        ERROR: failed,
+                    }
+                ),
+                **words.provider(self._kinds.get(event.provider, event.provider)),
+                "smr.target": event.target,
+                "smr.probe": event.probe,
+                "smr.stream": event.stream,
+            },
+        )
+        if event.ttft_seconds is not None:
+            first = at + int((event.admitted_at + event.ttft_seconds) * _NANO)
+            span.add_event("first content", timestamp=first)
+        if event.status is not None:
+            span.set_attribute("http.response.status_code", event.status)
+        if failed is not None:
+            span.set_status(Status(StatusCode.ERROR, failed))
+        span.end(at + int(event.at * _NANO))
+
+
+@contextmanager
+def continued(headers: Mapping[str, str]) -> Generator[None]:
+    """What a client's `traceparent` and `tracestate` headers (lower-case names) continue is the context inside."""
+    token = contexts.attach(extract(headers))
+    try:
+        yield
+    finally:
+        contexts.detach(token)

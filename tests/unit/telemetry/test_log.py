@@ -1,0 +1,159 @@
+"""The log: one line a request and one a transition, errors always, secrets never."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from smart_model_router import SmartModelRouter
+from smart_model_router.errors import ConfigurationError
+from smart_model_router.events import AttemptFinished, BreakerChanged, RequestFinished, RequestOutcome, TargetRefused
+from smart_model_router.outcome import FailureClass
+from smart_model_router.redaction import redacted
+from smart_model_router.telemetry.log import Lines, LogSink, Redaction, opened
+from tests.unit.telemetry.test_sinks import CONFIG
+
+WALL = 1_700_000_000.0
+
+
+def finished(number: int, outcome: RequestOutcome = "ok", **given: Any) -> RequestFinished:
+    """A request that ended."""
+    told = {
+        "at": 100.0,
+        "request_id": f"req-{number}",
+        "dialect": "chat",
+        "model": "smart",
+        "outcome": outcome,
+        "target": "a/big",
+        "requested_tier": "frontier",
+        "actual_tier": "frontier",
+        "degraded": False,
+        "last_resort": False,
+        "attempts": 1,
+        "refusals": 0,
+        "seconds": 0.5,
+        "waited_seconds": 0.0,
+        **given,
+    }
+    return RequestFinished(**told)
+
+
+def failed(number: int) -> AttemptFinished:
+    """A call of a request that failed."""
+    return AttemptFinished(
+        at=99.0,
+        admitted_at=98.0,
+        target="a/big",
+        provider="a",
+        model="big",
+        stream=False,
+        seconds=1.0,
+        failure_class=FailureClass.OVERLOADED,
+        status=529,
+        request_id=f"req-{number}",
+    )
+
+
+def lines_of(*events: Any, **options: Any) -> list[dict[str, Any]]:
+    """What is written about these events."""
+    stream = io.StringIO()
+    sink = LogSink(stream, clock=lambda: 100.0, wall=lambda: WALL, **options)
+    for event in events:
+        sink.emit(event)
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_a_request_is_one_line_with_its_trouble() -> None:
+    """Who failed how and who was not asked why stand in the line of their request, and nowhere else."""
+    refused = TargetRefused(at=99.0, request_id="req-1", target="b/big", reason="wait", retry_after=3.0)
+    [line] = lines_of(failed(1), refused, finished(1, "fallback"))
+    assert line["event"] == "request"
+    assert line["level"] == "warning"
+    assert line["at"] == "2023-11-14T22:13:20.000+00:00"
+    assert line["trouble"] == ["a/big OVERLOADED 529", "b/big refused wait"]
+
+
+def test_a_transition_is_one_line() -> None:
+    """With what moved, from where to where, and why."""
+    moved = BreakerChanged(
+        at=100.0, owner="a/big", kind="whole", from_state="closed", to_state="open", reason="failure_ratio"
+    )
+    [line] = lines_of(moved)
+    said = tuple(line[key] for key in ("event", "owner", "to_state", "reason"))
+    assert said == ("breaker", "a/big", "open", "failure_ratio")
+
+
+def test_good_news_is_sampled_and_trouble_never() -> None:
+    """A tenth of the requests that were fine, the same ones each time; every one that was not."""
+    events = [finished(number) for number in range(1_000)]
+    bad = [finished(number, "failed") for number in range(1_000, 1_100)]
+    told = lines_of(*events, *bad, fine_share=0.1)
+    fine = [line["request_id"] for line in told if line["outcome"] == "ok"]
+    assert 60 <= len(fine) <= 140
+    assert fine == [line["request_id"] for line in lines_of(*events, fine_share=0.1)]
+    assert sum(line["outcome"] == "failed" for line in told) == 100
+
+
+SECRETS = {
+    "a key": "gsk_abcdefghijkl0123",
+    "a header": "Authorization: Bearer abcdef0123456789",
+    "a key header": "x-api-key: 0123456789abcdef",
+    "a query": "https://host/v1?key=0123456789abcdef&x=1",
+    "a URL": "https://user:hunter2pass@host/v1",
+    "JSON": '{"api_key": "0123456789abcdef"}',
+}
+
+
+@pytest.mark.parametrize("text", SECRETS.values(), ids=SECRETS.keys())
+def test_what_looks_like_a_secret_is_masked(text: str) -> None:
+    """Wherever it stands; what is around it stays."""
+    shown = redacted(f"before {text} after")
+    assert "***" in shown
+    assert shown.startswith("before ")
+    assert shown.endswith(" after")
+    assert not any(secret in shown for secret in ("abcdef0123456789", "0123456789abcdef", "hunter2", "abcdefghijkl"))
+
+
+PLAIN = ["a/gpt-5.2-mini", "token bucket of 5", "tokens left: 12345", "keyboard", "a basic model", "basic questions"]
+
+
+@pytest.mark.parametrize("text", PLAIN)
+def test_plain_words_stay(text: str) -> None:
+    """Names and sentences are not secrets."""
+    assert redacted(text) == text
+
+
+def test_secrets_of_the_configuration_are_masked_whatever_they_look_like() -> None:
+    """Also in keys of nested values, and where nothing about them looks like a key."""
+    clean = Redaction(("correct horse",))
+    assert clean(None, "", {"a": ["say correct horse now"], "b": {"c": "correct horse"}}) == {
+        "a": ["say *** now"],
+        "b": {"c": "***"},
+    }
+
+
+def test_a_file_is_for_its_owner_alone_and_added_to(tmp_path: Path) -> None:
+    """Mode 600; what was there stays there."""
+    path = tmp_path / "log.jsonl"
+    path.write_text("before\n")
+    path.chmod(0o600)
+    stream = opened(str(path))
+    assert isinstance(stream, Lines)
+    stream.write("after\n")
+    stream.close()
+    assert path.read_text() == "before\nafter\n"
+    opened_new = opened(str(tmp_path / "new"))
+    assert isinstance(opened_new, Lines)
+    opened_new.close()
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_that_cannot_be_is_a_configuration_error(tmp_path: Path) -> None:
+    """It is said at once, by its key."""
+    config = {**CONFIG, "telemetry": {"log": {"to": str(tmp_path / "no" / "log")}}}
+    with pytest.raises(ConfigurationError, match=r"telemetry\.log\.to"):
+        SmartModelRouter.from_config(config)

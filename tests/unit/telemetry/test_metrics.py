@@ -1,0 +1,201 @@
+"""The metrics are those of the table and no others, and say what happened."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from smart_model_router.outcome import FailureClass
+from smart_model_router.telemetry.exposition import rendered
+from smart_model_router.telemetry.metrics import Metrics
+from smart_model_router.telemetry.registry import Registry, Sample
+from smart_model_router.telemetry.table import METRICS, TABLE
+from smart_model_router.testing import FakeProvider, FakeReply
+from tests.world import BODY, DOWN, World, failing, limited, served_by, virtual, world
+
+PROMISED: dict[str, tuple[str, ...]] = {
+    "smr_requests_total": ("model", "outcome"),
+    "smr_attempts_total": ("target", "class"),
+    "smr_request_duration_seconds": ("model",),
+    "smr_time_to_first_token_seconds": ("target",),
+    "smr_overhead_seconds": (),
+    "smr_inflight": ("target",),
+    "smr_breaker_state": ("target", "state"),
+    "smr_breaker_transitions_total": ("target", "from", "to", "reason"),
+    "smr_cooldown_seconds": ("target",),
+    "smr_throttle_probability": ("provider",),
+    "smr_bucket_level": ("target", "kind"),
+    "smr_retry_budget": (),
+    "smr_tokens_total": ("target", "kind"),
+    "smr_cost_usd_total": ("target",),
+    "smr_usage_missing_total": ("target",),
+    "smr_stats_dropped_total": (),
+    "smr_header_rejected_total": (),
+    "smr_system_health_open_ratio": (),
+    "smr_load_shedding": (),
+    "smr_shed_total": ("criticality",),
+    "smr_degraded_total": ("model", "requested_tier", "actual_tier"),
+    "smr_last_resort_total": (),
+}
+"""Names and labels people have in their dashboards and alerts: a change here is a change of a contract."""
+BUSY = failing(FailureClass.OVERLOADED, 529)
+SOURCES = Path(__file__).resolve().parents[3] / "router" / "smart_model_router"
+
+
+def figures(w: World) -> dict[str, dict[tuple[str, ...], float]]:
+    """The page as Prometheus' own parser reads it: by sample name and label values."""
+    found: dict[str, dict[tuple[str, ...], float]] = {}
+    for family in text_string_to_metric_families(w.router.monitor.metrics().decode()):
+        for sample in family.samples:
+            found.setdefault(sample.name, {})[tuple(sample.labels.values())] = sample.value
+    return found
+
+
+def test_names_and_labels_are_those_that_were_promised() -> None:
+    """The table is the contract."""
+    assert {metric.name: metric.labels for metric in TABLE} == PROMISED
+
+
+@pytest.mark.parametrize("metric", TABLE, ids=lambda metric: metric.name)
+def test_a_metric_is_named_as_prometheus_names_them(metric: Any) -> None:
+    """What `promtool check metrics` asks for: counters end in _total, units are base units, everything has a help."""
+    assert re.fullmatch(r"smr_[a-z_]+", metric.name)
+    assert (metric.kind == "counter") == metric.name.endswith("_total")
+    assert not re.search(r"_(ms|milliseconds|minutes|kb|percent)(_|$)", metric.name)
+    assert metric.kind != "histogram" or metric.name.endswith("_seconds")
+    assert metric.help.endswith(".")
+    assert not {"le", "quantile", "key", "user", "prompt", "request_id"} & set(metric.labels)
+    assert list(metric.buckets) == sorted(set(metric.buckets))
+
+
+def test_the_code_counts_nothing_else() -> None:
+    """Each name in the code is a row of the table, and each row is used."""
+    files = [path for folder in ("telemetry", "monitor") for path in (SOURCES / folder).glob("*.py")]
+    text = "".join(path.read_text("utf-8") for path in files)
+    named = re.findall(r'"(smr_\w+)"', text)
+    assert set(named) == set(METRICS)
+    assert all(named.count(name) >= 2 for name in METRICS)
+
+
+def test_wrong_labels_are_refused() -> None:
+    """A sample with a label too many or too few cannot be exposed."""
+    registry = Registry()
+    registry.count("smr_requests_total", "smart")
+    with pytest.raises(ValueError, match="shorter"):
+        registry.samples()
+
+
+@virtual
+async def test_a_fallback_is_never_hidden() -> None:
+    """Outcome, both attempts, tokens and duration are there; a request that fell back is not an `ok`."""
+    w = world(["a/big", "b/big"], replies={"a": FakeProvider([FakeReply(), BUSY])})
+    await served_by(w)
+    await served_by(w)
+    got = figures(w)
+    assert got["smr_requests_total"] == {("smart", "ok"): 1, ("smart", "fallback"): 1}
+    assert got["smr_attempts_total"] == {("a/big", "OK"): 1, ("a/big", "OVERLOADED"): 1, ("b/big", "OK"): 1}
+    assert got["smr_tokens_total"]["b/big", "completion"] == 20
+    assert got["smr_request_duration_seconds_count"] == {("smart",): 2}
+
+
+@virtual
+async def test_our_own_refusals_are_charged_to_nobody() -> None:
+    """A target that was told to wait is refused, and has no further attempt."""
+    w = world(["a/big", "b/big"], replies={"a": FakeProvider([limited(60.0)])})
+    for _ in range(5):
+        await served_by(w)
+    got = figures(w)
+    assert sum(value for (target, _), value in got["smr_attempts_total"].items() if target == "a/big") == 1
+    assert got["smr_requests_total"]["smart", "fallback"] == 5
+    assert got["smr_cooldown_seconds"]["a/big",] == pytest.approx(60.0)
+
+
+@virtual
+async def test_a_last_resort_is_degraded_and_counted() -> None:
+    """From where to where a request was degraded, and that it was the last resort."""
+    w = world(["a/big"], last_resort=["l/small"], replies={"a": FakeProvider(DOWN)})
+    await served_by(w)
+    got = figures(w)
+    assert got["smr_degraded_total"] == {("smart", "frontier", "last_resort"): 1}
+    assert got["smr_last_resort_total"] == {(): 1}
+
+
+@virtual
+async def test_an_isolated_target_is_in_one_state() -> None:
+    """The state of a breaker is one-hot."""
+    w = world(["a/big", "b/big"])
+    w.router.isolate("a/big")
+    got = figures(w)["smr_breaker_state"]
+    assert {state: value for (target, state), value in got.items() if target == "a/big"} == {
+        "isolated": 1,
+        "open": 0,
+        "half_open": 0,
+        "closed": 0,
+    }
+    assert (
+        figures(w)["smr_breaker_transitions_total"]["a/big", "closed", "isolated", "operator"] == 2
+    )  # of both kinds of calls
+
+
+@virtual
+async def test_overhead_is_what_calls_and_waits_do_not_explain() -> None:
+    """In virtual time the router takes none: a call of 3 s is no overhead."""
+    w = world(["a/big"], replies={"a": FakeProvider(FakeReply(seconds=3.0))})
+    await served_by(w)
+    got = figures(w)
+    assert got["smr_overhead_seconds_sum"] == {(): pytest.approx(0.0)}
+    assert got["smr_request_duration_seconds_sum"] == {("smart",): pytest.approx(3.0)}
+
+
+@virtual
+async def test_names_that_callers_choose_are_no_labels() -> None:
+    """Any number of names that an alias takes are counted as the model they stand for."""
+    w = world(["a/big"], config={"aliases": {"gpt-*": "smart"}})
+    for number in range(50):
+        await w.router.chat({**BODY, "model": f"gpt-{number}"})
+    assert figures(w)["smr_requests_total"] == {("smart", "ok"): 50}
+
+
+@virtual
+async def test_a_stream_has_a_time_to_its_first_token() -> None:
+    """It is counted by target."""
+    w = world(["a/big"], replies={"a": FakeProvider(FakeReply(seconds=0.5, gap=0.1))})
+    await served_by(w, stream=True)
+    assert figures(w)["smr_time_to_first_token_seconds_sum"] == {("a/big",): pytest.approx(0.6)}
+
+
+@virtual
+async def test_without_metrics_nothing_is_counted() -> None:
+    """`telemetry.metrics: false` leaves the gauges alone."""
+    w = world(["a/big"], config={"telemetry": {"metrics": False}})
+    await served_by(w)
+    got = figures(w)
+    assert "smr_requests_total" not in got
+    assert got["smr_retry_budget"]
+
+
+def test_any_text_can_be_a_label() -> None:
+    """Quotes, backslashes, newlines and lone surrogates are escaped: the page stays one that can be parsed."""
+    evil = 'a"b\\c\nd'
+    page = rendered([Sample("smr_requests_total", (("model", evil), ("outcome", "\ud800")), 1.0)])
+    [family] = [one for one in text_string_to_metric_families(page.decode()) if one.samples]
+    assert family.samples[0].labels == {"model": evil, "outcome": "?"}
+
+
+def test_a_reload_goes_on_counting() -> None:
+    """The counters of the router before this one are its own, too."""
+    before, after = Metrics(str), Metrics(str)
+    after.continue_from(before)
+    before._registry.count("smr_last_resort_total")
+    assert after.samples() == [Sample("smr_last_resort_total", (), 1.0)]
+
+
+def test_the_grafana_dashboard_asks_for_what_there_is() -> None:
+    """Every metric it names is one of the table, or a part of a histogram, and every metric has its place in it."""
+    board = (SOURCES.parents[1] / "docs" / "grafana-dashboard.json").read_text(encoding="utf-8")
+    named = set(re.findall(r"smr_[a-z_]+", board))
+    assert {name.removesuffix("_bucket") for name in named} == set(METRICS)

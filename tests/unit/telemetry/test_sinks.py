@@ -1,0 +1,138 @@
+"""A sink that raises, blocks or floods harms nobody, and is counted."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from smart_model_router import SmartModelRouter
+from smart_model_router.events import Event, RequestFinished
+from smart_model_router.monitor.sinks import SinkStatus
+from smart_model_router.telemetry.worker import CLOSING_SECONDS, Worker
+from smart_model_router.testing import FakeProvider
+from tests.world import BODY
+
+CONFIG: dict[str, Any] = {
+    "version": 1,
+    "providers": {"a": {"kind": "openai_compatible", "base_url": "http://fake.invalid/v1"}},
+    "models": {"smart": {"tiers": [{"targets": ["a/big"]}], "last_resort": []}},
+}
+PATIENCE = 10.0
+
+
+class Raising:
+    """A sink that raises at everything."""
+
+    def emit(self, event: Event) -> None:
+        raise OSError("full")
+
+
+class Blocking:
+    """A sink that takes the first event and never comes back."""
+
+    def __init__(self) -> None:
+        self.released = threading.Event()
+
+    def emit(self, event: Event) -> None:
+        self.released.wait()
+
+
+class Collecting:
+    """A sink that is well."""
+
+    def __init__(self) -> None:
+        self.requests: list[str] = []
+        self.threads: set[str] = set()
+
+    def emit(self, event: Event) -> None:
+        self.threads.add(threading.current_thread().name)
+        if isinstance(event, RequestFinished):
+            self.requests.append(event.request_id)
+
+
+def router(*sinks: Any) -> SmartModelRouter:
+    """A router with these sinks."""
+    return SmartModelRouter.from_config(CONFIG, providers={"a": FakeProvider()}, sinks=sinks)
+
+
+@pytest.mark.asyncio
+async def test_sinks_that_raise_or_block_are_isolated_and_counted() -> None:
+    """Requests are answered, the sink beside them hears everything, and the end waits a second at most."""
+    blocking, good = Blocking(), Collecting()
+    made = router(Raising(), blocking, good)
+    for _ in range(20):
+        assert (await made.chat(BODY)).report.target == "a/big"
+    began = time.monotonic()
+    await made.aclose()
+    assert time.monotonic() - began < CLOSING_SECONDS + 1.0
+    assert len(good.requests) == 20
+    known = {status.name: status for status in made.monitor.sinks()}
+    assert known["Raising"] == SinkStatus("Raising", errors=40, dropped=0)
+    assert known["Collecting"] == SinkStatus("Collecting", errors=0, dropped=0)
+    blocking.released.set()
+
+
+@pytest.mark.asyncio
+async def test_a_sink_is_called_on_a_thread_of_its_own() -> None:
+    """Not on the loop; one that promises to return at once is called there."""
+    apart, inline = Collecting(), Collecting()
+    inline.inline = True  # type: ignore[attr-defined]  # as a class would have it
+    made = router(apart, inline)
+    await made.chat(BODY)
+    await made.aclose()
+    assert inline.threads == {threading.current_thread().name}
+    assert apart.threads == {"smart-model-router Collecting"}
+
+
+def test_a_flood_drops_the_oldest_and_counts_them() -> None:
+    """A queue of ten that nobody reads keeps the newest ten."""
+    released, handled = threading.Event(), list[int]()
+
+    def handle(item: int) -> None:
+        released.wait(PATIENCE)
+        handled.append(item)
+
+    worker = Worker("flood", handle, limit=10)
+    for item in range(1_000):
+        worker.put(item)
+    released.set()
+    until = time.monotonic() + PATIENCE
+    while not worker.idle and time.monotonic() < until:
+        time.sleep(0.001)  # noqa: TID251 - another thread's progress
+    worker.close()
+    assert handled[-10:] == list(range(990, 1_000))
+    assert worker.dropped == 1_000 - len(handled)
+    assert worker.dropped >= 980
+
+
+def test_a_closed_worker_takes_nothing_and_ends() -> None:
+    """What comes after the end is counted as dropped; the thread is gone."""
+    handled = list[int]()
+    worker = Worker("closing", handled.append)
+    worker.put(1)
+    worker.close()
+    assert worker._thread is not None
+    worker._thread.join(PATIENCE)
+    assert not worker._thread.is_alive()
+    worker.put(2)
+    assert handled == [1]
+    assert worker.dropped == 1
+
+
+@pytest.mark.parametrize("name", ["log", "traces"])
+def test_an_extra_that_is_missing_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is asked for and not installed is a configuration error that says how to get it."""
+    import sys
+
+    from smart_model_router.errors import ConfigurationError
+
+    sections = {"log": {"log": {"to": "stderr"}}, "traces": {"traces": {"enabled": True}}}
+    module = {"log": "smart_model_router.telemetry.log", "traces": "smart_model_router.telemetry.spans"}[name]
+    package = {"log": "structlog", "traces": "opentelemetry"}[name]
+    monkeypatch.delitem(sys.modules, module, raising=False)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ConfigurationError, match=r"pip install 'smart-model-router\["):
+        SmartModelRouter.from_config({**CONFIG, "telemetry": sections[name]}, providers={"a": FakeProvider()})
