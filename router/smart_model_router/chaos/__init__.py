@@ -1,0 +1,9 @@
+"""A drill for anybody's own configuration: fault servers in the place of its providers, and a card of what held."""
+
+from __future__ import annotations
+
+from smart_model_router.chaos.card import Card, Result, play
+from smart_model_router.chaos.scenarios import MEASURES, SCENARIOS, Scenario
+from smart_model_router.chaos.verdict import Finding, Verdict
+
+__all__ = ["MEASURES", "SCENARIOS", "Card", "Finding", "Result", "Scenario", "Verdict", "play"]

@@ -1,0 +1,72 @@
+"""`smr chaos`: the configuration at hand against a catalogue of failures, and a card of what held."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from smart_model_router.chaos import SCENARIOS, Card, Result, Verdict, play
+from smart_model_router.cli.configured import configured
+from smart_model_router.cli.ending import ExitCode
+from smart_model_router.cli.printing import print_answer, print_json, print_line, print_table
+from smart_model_router.errors import ConfigurationError
+from smart_model_router.suggest import did_you_mean
+
+
+def run(
+    *,
+    config: Path | None,
+    model: str | None,
+    scenario: str | None,
+    speed: float,
+    seed: int,
+    list_only: bool,
+    as_json: bool,
+) -> int:
+    """Play the drill; 1 unless every scenario passes. Raises ConfigurationError."""
+    if list_only:
+        print_answer("".join(f"{row.name:22} {row.about}\n" for row in SCENARIOS.values()))
+        return ExitCode.OK
+    if scenario is not None and scenario not in SCENARIOS:
+        raise ConfigurationError("scenario", scenario, did_you_mean(scenario, SCENARIOS))
+    found = configured(config)
+    chosen = list(SCENARIOS.values()) if scenario is None else [SCENARIOS[scenario]]
+    print_line(
+        f"{len(chosen)} scenarios against {found.source}; nothing leaves this machine; "
+        f"durations are divided by {speed:g}, a provider's Retry-After is not"
+    )
+    card = asyncio.run(
+        play(found.config, model or found.default_model, chosen, speed=speed, seed=seed, on_result=_told)
+    )
+    if as_json:
+        print_json(card.to_dict())
+    else:
+        _show(card)
+    return ExitCode.OK if card.passed else ExitCode.FAILED
+
+
+def _told(result: Result) -> None:
+    print_line(f"{result.verdict.value:8} {result.scenario} ({result.seconds:.1f} s)")
+
+
+def _show(card: Card) -> None:
+    print_table(("scenario", "verdict", "measured"), [_row(result) for result in card.results], sys.stdout)
+    count = {verdict: sum(result.verdict is verdict for result in card.results) for verdict in Verdict}
+    tally = ", ".join(f"{number} {verdict.value}" for verdict, number in count.items() if number)
+    lag = max(result.lag for result in card.results)
+    print_answer(f"\n{tally}; model {card.model}, speed {card.speed:g}, {card.seconds:.0f} s\n")
+    print_answer(f"connections that wanted to leave: {', '.join(card.refused) or 'none'}\n")
+    print_line(f"this machine was late by at most {lag:.2f} s; bounds of time are that much wider")
+
+
+def _row(result: Result) -> tuple[str, str, str]:
+    return result.scenario, result.verdict.value, "\n".join(_lines(result))
+
+
+def _lines(result: Result) -> Iterator[str]:
+    """What was missed, and else what there is to measure."""
+    missed = [finding for finding in result.findings if not finding.kept]
+    for finding in missed or result.findings:
+        yield f"{'NOT ' if not finding.kept else ''}{finding.promise}: {finding.measured}"
