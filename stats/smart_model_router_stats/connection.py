@@ -8,11 +8,13 @@ import sqlite3
 import weakref
 from collections.abc import Callable
 from threading import Thread
-from typing import Any
+from typing import Any, TypeVar
 
 import aiosqlite
 
 from smart_model_router_stats.opening import BUSY_SECONDS, GuardedConnection
+
+T = TypeVar("T")
 
 
 class Database:
@@ -77,6 +79,19 @@ class Database:
         """The first row of a query that has one."""
         (first,) = await self._opened().execute_fetchall(query, values)
         return tuple(first)
+
+    async def call(self, work: Callable[[GuardedConnection], T]) -> T:
+        """Run `work` with the handle, as one job of the thread. Raises what it raises."""
+        connection, raw = self._opened(), self._raw
+        if raw is None:
+            raise sqlite3.ProgrammingError("it was closed")
+
+        def guarded() -> T:
+            with raw.guard:
+                return work(raw)
+
+        done: T = await connection._execute(guarded)  # type: ignore[no-untyped-call]  # there is no public way
+        return done
 
     async def settle(self) -> None:
         """Return when the thread has done what it was given: a word to a loop that was closed would be its last."""

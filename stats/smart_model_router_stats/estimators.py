@@ -166,6 +166,17 @@ class RollingHistogram:
         self._recent = LatencyHistogram()
         self._minutes: deque[tuple[float, LatencyHistogram]] = deque()
 
+    @classmethod
+    def of(cls, everything: LatencyHistogram, minutes: Mapping[float, LatencyHistogram]) -> RollingHistogram:
+        """One of samples that are known by their buckets: all there are, and those of some minutes among them."""
+        made = cls()
+        made._minutes = deque(sorted(minutes.items()))
+        for histogram in minutes.values():
+            made._recent.merge(histogram)
+        made._archive.merge(everything)
+        made._archive.remove(made._recent)
+        return made
+
     def record(self, value: float, now: float) -> None:
         """Take one sample >= 0."""
         minute = now // 60.0
@@ -176,10 +187,36 @@ class RollingHistogram:
         self._minutes[-1][1].add(bucket, 1)
         self._recent.add(bucket, 1)
 
+    @property
+    def total(self) -> int:
+        """How many samples are in it, of all time."""
+        return self._archive.total + self._recent.total
+
     def recent(self, now: float) -> LatencyHistogram:
         """The last 15 minutes; to read, valid until the next call."""
         self._drop_old(now // 60.0)
         return self._recent
+
+    def merge(self, other: RollingHistogram, now: float) -> None:
+        """Add every sample of `other`, each in its minute."""
+        self._drop_old(now // 60.0)
+        other._drop_old(now // 60.0)
+        minutes = dict(self._minutes)
+        for minute, histogram in other._minutes:
+            minutes.setdefault(minute, LatencyHistogram()).merge(histogram)
+        self._minutes = deque(sorted(minutes.items()))
+        self._recent.merge(other._recent)
+        self._archive.merge(other._archive)
+
+    def remove(self, other: RollingHistogram, now: float) -> None:
+        """Take out every sample of `other`, which were recorded here as well, in the same minutes."""
+        self._drop_old(now // 60.0)
+        other._drop_old(now // 60.0)
+        minutes = dict(self._minutes)
+        for minute, histogram in other._minutes:
+            minutes[minute].remove(histogram)
+        self._recent.remove(other._recent)
+        self._archive.remove(other._archive)
 
     def all_time(self) -> LatencyHistogram:
         """Everything since the start, as a new histogram."""

@@ -30,6 +30,7 @@ _NETWORK = frozenset(
 """WAL needs memory that all processes share (sqlite.org/wal.html): these have none between hosts."""
 
 _MOUNTS = Path("/proc/self/mounts")
+_CREATING = threading.Lock()
 
 
 class StoreUnavailableError(Exception):
@@ -193,15 +194,20 @@ def set_aside(path: Path, inode: int) -> Path | None:
 
 
 def _create(path: Path) -> int:
-    """Make sure that there is a file; its inode."""
+    """Make sure that there is a file; its inode.
+
+    One that is there is not opened: to close it again would end all locks that this process has on it, those of
+    another connection of ours included (sqlite.org/howtocorrupt.html, 2.2), and the next process to leave would
+    remove the write-ahead log under it.
+    """
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Nobody else's business; SQLite gives the files beside it the same mode.
-        opened = os.open(path, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o600)
-        try:
-            return os.fstat(opened).st_ino
-        finally:
-            os.close(opened)
+        with _CREATING:
+            if not path.exists():
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                # Nobody else's business; SQLite gives the files beside it the same mode.
+                with suppress(FileExistsError):
+                    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            return path.stat().st_ino
     except OSError as error:
         raise StoreUnavailableError(path, error.strerror or "it cannot be created") from None
 

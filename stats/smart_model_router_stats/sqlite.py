@@ -24,6 +24,7 @@ from smart_model_router.events import (
     RequestShed,
     RestStarted,
     SheddingChanged,
+    StoreChanged,
 )
 from smart_model_router_stats import statements
 from smart_model_router_stats.connection import Database
@@ -39,6 +40,7 @@ from smart_model_router_stats.opening import (
     open_store,
     set_aside,
 )
+from smart_model_router_stats.past import read_past
 from smart_model_router_stats.schema import STATS_MIGRATIONS
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from smart_model_router.events import AttemptFinished, Event
+    from smart_model_router_stats.past import Past
 
 _LOG = logging.getLogger(__name__)
 
@@ -63,7 +66,7 @@ _LONGEST_RETRY_SECONDS = 30.0
 _TELLING_BUSY = 3
 _TEXT_LIMIT = 200
 
-_KEPT_EVENTS = (BreakerChanged, ProbeStarted, RestStarted, OfflineChanged, SheddingChanged, RequestShed)
+_KEPT_EVENTS = (BreakerChanged, ProbeStarted, RestStarted, OfflineChanged, SheddingChanged, RequestShed, StoreChanged)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,8 @@ class SqliteStore:
         self._limits = limits or Limits()
         self._filesystem = filesystem
         self._database = Database(str(self._path), self._open)
+        self._listener: Callable[[str], None] | None = None
+        self._remember: Callable[[Past], None] | None = None
         self._closed = False
         self._begin_anew()
         atexit.register(self._finish)
@@ -142,6 +147,19 @@ class SqliteStore:
     def status(self) -> StoreStatus:
         """Whether observations reach the file."""
         return self._status
+
+    def on_change(self, listener: Callable[[str], None]) -> None:
+        """Call `listener` whenever the status changes: with the reason, or "" when all is well again."""
+        self._listener = listener
+
+    def on_past(self, listener: Callable[[Past], None]) -> None:
+        """Tell `listener`, once, what the file knows of before this process wrote to it, one target at a time.
+
+        Soon where a loop runs, else after the first observation; as soon as the file can be read.
+        """
+        self._remember = listener
+        if self._path.exists() and self._start():
+            self._alarm.set()
 
     @property
     def observed(self) -> int:
@@ -284,6 +302,7 @@ class SqliteStore:
         if not self._database.is_open:
             await self._database.open()
             await self._database.run(statements.SETUP)
+        await self._tell_past()
         full = self._keeper.wal_is_full and not self._closed  # what is left at the end has nowhere else to go
         if not full:
             for _ in range(self._pending.batches + (self._unsure is not None)):
@@ -296,6 +315,17 @@ class SqliteStore:
             return
         self._failures = 0
         self._tell("")
+
+    async def _tell_past(self) -> None:
+        """Before the first write: what this process observed the book knows already."""
+        if self._remember is None or self._closed:
+            return
+        wall, now = self._wall(), self._monotonic()
+        known = await self._database.call(lambda connection: read_past(connection, wall, now))
+        remember, self._remember = self._remember, None
+        for past in known:
+            remember(past)
+            await asyncio.sleep(0)  # a millisecond each, at most: requests go on in between
 
     async def _write_one(self) -> None:
         if self._unsure is None:
@@ -350,10 +380,13 @@ class SqliteStore:
             _LOG.warning("statistics stay in memory: %s: %s", self._path, reason)
         else:
             _LOG.info("statistics reach %s again", self._path)
+        if self._listener is not None:
+            self._listener(reason)
 
     def _forked(self) -> None:
         """This is a copy of the process: what waits is the parent's to write."""
         self._database.forget()
+        self._remember = None
         self._begin_anew()
 
     def _finish(self) -> None:

@@ -23,7 +23,7 @@ from smart_model_router_stats.opening import (
 from smart_model_router_stats.schema import STATS_MIGRATIONS
 from smart_model_router_stats.sqlite import SqliteStore
 from tests.e2e.eventually import becomes
-from tests.store_files import attempt, calls, one, rows
+from tests.store_files import UNFIT, attempt, calls, make_public, one, rows
 
 
 def autocommit(path: Path) -> sqlite3.Connection:
@@ -183,36 +183,6 @@ async def test_a_file_removed_while_it_is_used_is_made_again(tmp_path: Path) -> 
     assert await store.flush()
     await store.aclose()
     assert rows(path, "SELECT target, calls FROM v_target_now") == [("b/small", 1)]
-
-
-def make_link(path: Path) -> None:
-    """A symbolic link in the place of the file."""
-    path.symlink_to(path.with_name("elsewhere.db"))
-
-
-def make_folder(path: Path) -> None:
-    """A folder in the place of the file."""
-    path.mkdir()
-
-
-def make_public(path: Path) -> None:
-    """A file that everybody may write to."""
-    path.touch()
-    path.chmod(0o666)
-
-
-def make_tomorrows(path: Path) -> None:
-    """A file of a newer schema."""
-    with closing(autocommit(path)) as connection:
-        connection.execute("PRAGMA user_version = 99")
-
-
-UNFIT = [
-    (make_link, "symbolic link"),
-    (make_folder, "not a regular file"),
-    (make_public, "everybody may write to it"),
-    (make_tomorrows, "newer"),
-]
 
 
 @pytest.mark.asyncio

@@ -1,0 +1,141 @@
+"""The shared state that lives in one process: the verified fake of ports.SharedState."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from smart_model_router.shared import SharedStateError
+from smart_model_router_stats import transactions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from smart_model_router.shared import (
+        BreakerRow,
+        BucketAsk,
+        BucketGrant,
+        BucketRow,
+        CallRow,
+        Changes,
+        Claim,
+        Here,
+        Restored,
+        RestRow,
+        SharedView,
+    )
+    from smart_model_router_stats.transactions import Key
+
+CALLS_KEPT = 50
+"""Of each target: as many as a window of outcomes holds."""
+
+
+class MemoryTables:
+    """The rows. Several MemorySharedState over the same tables are what several processes over one file are."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        """Grows with every write."""
+        self._breakers: dict[Key, BreakerRow] = {}
+        self._rests: dict[Key, RestRow] = {}
+        self._buckets: dict[str, BucketRow] = {}
+        self._calls: dict[str, deque[CallRow]] = {}
+        self._successes: dict[str, CallRow] = {}
+
+    def breakers(self) -> Iterable[BreakerRow]:
+        """All of them."""
+        return tuple(self._breakers.values())
+
+    def breaker(self, key: Key) -> BreakerRow | None:
+        """One of them."""
+        return self._breakers.get(key)
+
+    def put_breaker(self, row: BreakerRow) -> None:
+        """Add or replace it."""
+        self.version += 1
+        self._breakers[row.key] = row
+
+    def rests(self) -> Iterable[RestRow]:
+        """All of them."""
+        return tuple(self._rests.values())
+
+    def rest(self, key: Key) -> RestRow | None:
+        """One of them."""
+        return self._rests.get(key)
+
+    def put_rest(self, row: RestRow) -> None:
+        """Add or replace it."""
+        self.version += 1
+        self._rests[row.key] = row
+
+    def bucket(self, key: str) -> BucketRow | None:
+        """One limit."""
+        return self._buckets.get(key)
+
+    def put_bucket(self, row: BucketRow) -> None:
+        """Add or replace it."""
+        self._buckets[row.key] = row
+
+    def calls(self) -> Iterable[CallRow]:
+        """Those kept, oldest first."""
+        found: list[CallRow] = []
+        for target, kept in self._calls.items():
+            success = self._successes.get(target)
+            found += [success, *kept] if success is not None and success not in kept else kept
+        return found
+
+    def add_calls(self, rows: Sequence[CallRow]) -> None:
+        """Add them; of each target the newest 50 are kept, and its newest success."""
+        for row in rows:
+            self._calls.setdefault(row.target, deque(maxlen=CALLS_KEPT)).append(row)
+            if row.failure is None:
+                self._successes[row.target] = row
+
+
+class MemorySharedState:
+    """One process's way to the tables. It passes tests/conformance/shared_states.py.
+
+    `failure`, when set, is what every question is answered with.
+    """
+
+    def __init__(self, tables: MemoryTables, here: Callable[[], Here]) -> None:
+        self._tables = tables
+        self._here = here
+        self._seen = -1
+        self.failure = ""
+
+    def restore(self) -> Restored:
+        """What there is."""
+        return transactions.restore(self._asked(), self._here())
+
+    async def poll(self) -> SharedView | None:
+        """Everything, when something changed."""
+        tables = self._asked()
+        if self._seen == tables.version:
+            return None
+        self._seen = tables.version
+        return transactions.view(tables)
+
+    async def claim(self, rows: Sequence[BreakerRow]) -> Claim:
+        """Take the probes of all these breakers, or of none."""
+        return transactions.claim(self._asked(), rows, self._here())
+
+    async def renew(self, rows: Sequence[BreakerRow]) -> tuple[BreakerRow, ...]:
+        """Extend leases."""
+        return transactions.renew(self._asked(), rows)
+
+    async def publish(self, changes: Changes) -> SharedView:
+        """Write what may be written."""
+        return transactions.publish(self._asked(), changes, self._here())
+
+    async def lease(self, asks: Sequence[BucketAsk]) -> tuple[BucketGrant, ...]:
+        """Lease tokens."""
+        return transactions.lease(self._asked(), asks, self._here())
+
+    async def aclose(self) -> None:
+        """Nothing to let go of."""
+
+    def _asked(self) -> MemoryTables:
+        if self.failure:
+            raise SharedStateError(self.failure)
+        return self._tables

@@ -1,0 +1,245 @@
+"""The tables of state.db, and how their rows are read: whatever is in them, a row or nothing comes out."""
+
+# ruff: noqa: S608 - made of the constants of this file
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, cast
+
+from smart_model_router.outcome import FailureClass
+from smart_model_router.shared import BreakerRow, BucketRow, CallRow, Deadline, Here, RestRow
+from smart_model_router_stats.migrations import Migration
+from smart_model_router_stats.shared_memory import CALLS_KEPT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from smart_model_router.shared import BreakerKind, RestName, SharedBreakerState
+    from smart_model_router_stats.transactions import Key
+
+_DEADLINE = """
+  boot TEXT NOT NULL, boottime REAL NOT NULL, boottime_until REAL NOT NULL,
+  wall REAL NOT NULL, wall_until REAL NOT NULL, duration REAL NOT NULL,
+"""
+_TABLES = f"""
+CREATE TABLE breaker (
+  owner TEXT, kind TEXT, provider TEXT NOT NULL, state TEXT NOT NULL, {_DEADLINE}
+  step INTEGER NOT NULL, reason TEXT NOT NULL, holder TEXT NOT NULL, gen INTEGER NOT NULL, PRIMARY KEY (owner, kind)
+) WITHOUT ROWID;
+CREATE TABLE rest (
+  owner TEXT, reason TEXT, {_DEADLINE}
+  cause TEXT, hinted INTEGER NOT NULL, step INTEGER NOT NULL, over INTEGER NOT NULL, gen INTEGER NOT NULL,
+  PRIMARY KEY (owner, reason)
+) WITHOUT ROWID;
+CREATE TABLE bucket (
+  key TEXT PRIMARY KEY, boot TEXT NOT NULL, at REAL NOT NULL, level REAL NOT NULL, capacity REAL NOT NULL,
+  rate REAL NOT NULL, window REAL, resets_at REAL NOT NULL, held_until REAL NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE call (
+  id INTEGER PRIMARY KEY, target TEXT NOT NULL, boot TEXT NOT NULL, boottime REAL NOT NULL, wall REAL NOT NULL,
+  failure TEXT, stream INTEGER NOT NULL, seconds REAL NOT NULL, ttft_seconds REAL, completion_tokens INTEGER,
+  anew INTEGER NOT NULL
+);
+CREATE INDEX call_target ON call (target, id);
+CREATE TABLE version (one INTEGER PRIMARY KEY CHECK (one = 1), number INTEGER NOT NULL);
+INSERT INTO version VALUES (1, 0);
+"""
+
+
+def _first(connection: sqlite3.Connection) -> None:
+    for statement in _TABLES.split(";"):
+        connection.execute(statement)
+
+
+STATE_MIGRATIONS = (Migration("breakers, rests, limits and recent calls", _first),)
+
+_FORGET_CALLS = """
+DELETE FROM call WHERE target = :target
+  AND id NOT IN (SELECT id FROM call WHERE target = :target ORDER BY id DESC LIMIT :kept)
+  AND id IS NOT (SELECT max(id) FROM call WHERE target = :target AND failure IS NULL)
+"""
+_VERSION = "UPDATE version SET number = number + 1"
+
+
+class SqliteTables:
+    """The rows of one open file; whoever makes it has begun the transaction."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def version(self) -> int:
+        """Grows with every change of a breaker or a rest."""
+        (number,) = self._connection.execute("SELECT number FROM version").fetchone()
+        return int(number)
+
+    def breakers(self) -> Iterable[BreakerRow]:
+        """All of them."""
+        return [_breaker(row) for row in self._connection.execute("SELECT * FROM breaker").fetchall()]
+
+    def breaker(self, key: Key) -> BreakerRow | None:
+        """One of them."""
+        row = self._connection.execute("SELECT * FROM breaker WHERE owner = ? AND kind = ?", key).fetchone()
+        return None if row is None else _breaker(row)
+
+    def put_breaker(self, row: BreakerRow) -> None:
+        """Add or replace it."""
+        values = (*row.key, row.provider, row.state, *_columns(row.until), row.step, row.reason, row.holder, row.gen)
+        self._put("breaker", values)
+        self._connection.execute(_VERSION)
+
+    def rests(self) -> Iterable[RestRow]:
+        """All of them."""
+        rows = self._connection.execute("SELECT * FROM rest").fetchall()
+        return [_rest(row) for row in rows if row[1] in _RESTS]
+
+    def rest(self, key: Key) -> RestRow | None:
+        """One of them."""
+        row = self._connection.execute("SELECT * FROM rest WHERE owner = ? AND reason = ?", key).fetchone()
+        return None if row is None else _rest(row)
+
+    def put_rest(self, row: RestRow) -> None:
+        """Add or replace it."""
+        cause = None if row.cause is None else row.cause.value
+        values = (*row.key, *_columns(row.until), cause, int(row.hinted), row.step, int(row.over), row.gen)
+        self._put("rest", values)
+        self._connection.execute(_VERSION)
+
+    def bucket(self, key: str) -> BucketRow | None:
+        """One limit."""
+        row = self._connection.execute("SELECT * FROM bucket WHERE key = ?", (key,)).fetchone()
+        return None if row is None else _bucket(row)
+
+    def put_bucket(self, row: BucketRow) -> None:
+        """Add or replace it."""
+        values = (row.key, row.boot, row.at, row.level, row.capacity, row.rate)
+        self._put("bucket", (*values, row.window, row.resets_at, row.held_until))
+
+    def calls(self) -> Iterable[CallRow]:
+        """Those kept, oldest first."""
+        rows = self._connection.execute("SELECT * FROM call ORDER BY id").fetchall()
+        return [_call(row) for row in rows]
+
+    def add_calls(self, rows: Sequence[CallRow]) -> None:
+        """Add them; of each target the newest 50 are kept, and its newest success."""
+        self._connection.executemany(
+            "INSERT INTO call VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                (
+                    row.target,
+                    row.at.boot,
+                    row.at.boottime,
+                    row.at.wall,
+                    None if row.failure is None else row.failure.value,
+                    int(row.stream),
+                    row.seconds,
+                    row.ttft_seconds,
+                    row.completion_tokens,
+                    int(row.anew),
+                )
+                for row in rows
+            ],
+        )
+        for target in {row.target for row in rows}:
+            self._connection.execute(_FORGET_CALLS, {"target": target, "kept": CALLS_KEPT})
+
+    def _put(self, table: str, values: tuple[Any, ...]) -> None:
+        places = ", ".join("?" * len(values))
+        self._connection.execute(f"INSERT OR REPLACE INTO {table} VALUES ({places})", values)
+
+
+_RESTS = frozenset({"cooldown", "wait", "wall", "off"})
+_STATES = frozenset({"closed", "open", "half_open"})
+
+
+def _columns(deadline: Deadline) -> tuple[Any, ...]:
+    return (
+        deadline.boot,
+        deadline.boottime,
+        deadline.boottime_until,
+        deadline.wall,
+        deadline.wall_until,
+        deadline.duration,
+    )
+
+
+def _deadline(columns: Sequence[Any]) -> Deadline:
+    return Deadline(str(columns[0]), *(_number(column) for column in columns[1:]))
+
+
+def _number(value: Any) -> float:
+    """A figure; NaN for what is none: the rules of shared.py know what to make of that."""
+    with suppress(TypeError, ValueError):
+        return float(value)
+    return math.nan
+
+
+def _count(value: Any) -> int:
+    number = _number(value)
+    return int(number) if math.isfinite(number) else 0
+
+
+def _breaker(row: Sequence[Any]) -> BreakerRow:
+    return BreakerRow(
+        owner=str(row[0]),
+        kind=cast("BreakerKind", row[1]),
+        provider=str(row[2]),
+        state=cast("SharedBreakerState", row[3] if row[3] in _STATES else "open"),
+        until=_deadline(row[4:10]),
+        step=_count(row[10]),
+        reason=str(row[11]),
+        holder=str(row[12]),
+        gen=_count(row[13]),
+    )
+
+
+def _rest(row: Sequence[Any]) -> RestRow:
+    return RestRow(
+        owner=str(row[0]),
+        reason=cast("RestName", row[1]),
+        until=_deadline(row[2:8]),
+        cause=_failure(row[8]),
+        hinted=bool(_count(row[9])),
+        step=_count(row[10]),
+        over=bool(_count(row[11])),
+        gen=_count(row[12]),
+    )
+
+
+def _failure(value: Any) -> FailureClass | None:
+    return FailureClass(value) if value in FailureClass.__members__ else None
+
+
+def _bucket(row: Sequence[Any]) -> BucketRow | None:
+    figures = [_number(value) for value in (*row[2:6], *row[7:9])]
+    window = None if row[6] is None else _number(row[6])
+    if not all(map(math.isfinite, (*figures, window or 0.0))) or figures[3] <= 0:
+        return None
+    at, level, capacity, rate, resets_at, held_until = figures
+    return BucketRow(
+        key=str(row[0]),
+        boot=str(row[1]),
+        at=at,
+        level=level,
+        capacity=capacity,
+        rate=rate,
+        window=window,
+        resets_at=resets_at,
+        held_until=held_until,
+    )
+
+
+def _call(row: Sequence[Any]) -> CallRow:
+    seconds, ttft = _number(row[7]), None if row[8] is None else _number(row[8])
+    return CallRow(
+        target=str(row[1]),
+        at=Here(str(row[2]), _number(row[3]), _number(row[4])),
+        failure=_failure(row[5]) or (None if row[5] is None else FailureClass.SERVER_ERROR),
+        stream=bool(_count(row[6])),
+        seconds=seconds if seconds >= 0 and math.isfinite(seconds) else 0.0,
+        ttft_seconds=ttft if ttft is not None and ttft >= 0 and math.isfinite(ttft) else None,
+        completion_tokens=None if row[9] is None else max(0, _count(row[9])),
+        anew=bool(_count(row[10])),
+    )

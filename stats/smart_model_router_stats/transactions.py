@@ -1,0 +1,152 @@
+"""What may be done to the shared state, each as one transaction over its tables: the same for every store."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+from smart_model_router.shared import (
+    Changes,
+    Claim,
+    Deadline,
+    Restored,
+    SharedView,
+    accepts_breaker,
+    accepts_rest,
+    is_due,
+    lease_tokens,
+    remaining,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from smart_model_router.shared import BreakerRow, BucketAsk, BucketGrant, BucketRow, CallRow, Here, RestRow
+
+Key = tuple[str, str]
+
+
+class Tables(Protocol):
+    """The rows, within one transaction."""
+
+    def breakers(self) -> Iterable[BreakerRow]:
+        """All of them."""
+        ...
+
+    def breaker(self, key: Key) -> BreakerRow | None:
+        """One of them."""
+        ...
+
+    def put_breaker(self, row: BreakerRow) -> None:
+        """Add or replace it."""
+        ...
+
+    def rests(self) -> Iterable[RestRow]:
+        """All of them."""
+        ...
+
+    def rest(self, key: Key) -> RestRow | None:
+        """One of them."""
+        ...
+
+    def put_rest(self, row: RestRow) -> None:
+        """Add or replace it."""
+        ...
+
+    def bucket(self, key: str) -> BucketRow | None:
+        """One limit."""
+        ...
+
+    def put_bucket(self, row: BucketRow) -> None:
+        """Add or replace it."""
+        ...
+
+    def calls(self) -> Iterable[CallRow]:
+        """Those kept, oldest first."""
+        ...
+
+    def add_calls(self, rows: Sequence[CallRow]) -> None:
+        """Add them; of each target the newest 50 are kept, and its newest success."""
+        ...
+
+
+def view(tables: Tables) -> SharedView:
+    """Everything there is about breakers and rests."""
+    return SharedView(tuple(tables.breakers()), tuple(tables.rests()))
+
+
+def restore(tables: Tables, here: Here) -> Restored:
+    """What a new process finds. Deadlines of an earlier boot are written anew: from now on this boot's clock counts."""
+    for breaker in tables.breakers():
+        if breaker.until.boot != here.boot:
+            tables.put_breaker(replace(breaker, until=_anew(breaker.until, here)))
+    for rest in tables.rests():
+        if rest.until.boot != here.boot:
+            tables.put_rest(replace(rest, until=_anew(rest.until, here)))
+    return Restored(view(tables), tuple(tables.calls()))
+
+
+def may_claim(tables: Tables, rows: Sequence[BreakerRow], here: Here) -> bool:
+    """Whether every one of these probes is free: due here, or nobody's yet, and none of the provider under way."""
+    for row in rows:
+        known = tables.breaker(row.key)
+        if known is not None and not is_due(known, here):
+            return False
+    providers = {row.provider for row in rows}
+    return not any(
+        other.provider in providers and other.state == "half_open" and not is_due(other, here)
+        for other in tables.breakers()
+    )
+
+
+def claim(tables: Tables, rows: Sequence[BreakerRow], here: Here) -> Claim:
+    """Take the probes of all these breakers, or none. A refusal brings what is there instead."""
+    if not may_claim(tables, rows, here):
+        return Claim((), view(tables))
+    granted = []
+    for row in rows:
+        known = tables.breaker(row.key)
+        taken = replace(row, gen=1 if known is None else known.gen + 1)
+        tables.put_breaker(taken)
+        granted.append(taken)
+    return Claim(tuple(granted), SharedView())
+
+
+def renew(tables: Tables, rows: Sequence[BreakerRow]) -> tuple[BreakerRow, ...]:
+    """Extend the leases that are still held; those rows."""
+    held = [row for row in rows if (known := tables.breaker(row.key)) is not None and known.gen == row.gen]
+    for row in held:
+        tables.put_breaker(row)
+    return tuple(held)
+
+
+def publish(tables: Tables, changes: Changes, here: Here) -> SharedView:
+    """Write what may be written; then the rows of all these keys as they are."""
+    for breaker in changes.breakers:
+        known = tables.breaker(breaker.key)
+        if accepts_breaker(known, breaker):
+            tables.put_breaker(replace(breaker, gen=1 if known is None else known.gen + 1))
+    for rest in changes.rests:
+        before = tables.rest(rest.key)
+        if accepts_rest(before, rest, here):
+            tables.put_rest(replace(rest, gen=1 if before is None else before.gen + 1))
+    if changes.calls:
+        tables.add_calls(changes.calls)
+    breakers = [tables.breaker(row.key) for row in changes.breakers]
+    rests = [tables.rest(row.key) for row in changes.rests]
+    return SharedView(tuple(row for row in breakers if row), tuple(row for row in rests if row))
+
+
+def lease(tables: Tables, asks: Sequence[BucketAsk], here: Here) -> tuple[BucketGrant, ...]:
+    """Settle the account with each limit."""
+    grants = []
+    for ask in asks:
+        row, grant = lease_tokens(tables.bucket(ask.key), ask, here)
+        tables.put_bucket(row)
+        grants.append(grant)
+    return tuple(grants)
+
+
+def _anew(deadline: Deadline, here: Here) -> Deadline:
+    return Deadline.after(remaining(deadline, here, math.inf), here)

@@ -1,0 +1,245 @@
+"""What every SharedState promises, as an importable suite: subclass it, say how processes get at yours."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from smart_model_router.outcome import FailureClass
+from smart_model_router.shared import (
+    LEASE_SECONDS,
+    BreakerRow,
+    BucketAsk,
+    CallRow,
+    Changes,
+    Deadline,
+    Here,
+    RestRow,
+)
+
+if TYPE_CHECKING:
+    from smart_model_router.ports import SharedState
+
+
+class Clock:
+    """The clocks that all processes have in common, moved by hand."""
+
+    def __init__(self) -> None:
+        self.boot = "boot-1"
+        self.boottime = 1_000.0
+        self.wall = 1_700_000_000.0
+
+    def __call__(self) -> Here:
+        return Here(self.boot, self.boottime, self.wall)
+
+    def advance(self, seconds: float) -> None:
+        """Time passes."""
+        self.boottime += seconds
+        self.wall += seconds
+
+    def reboot(self, seconds: float = 0.0) -> None:
+        """The machine starts again, so many seconds later by the wall."""
+        self.boot += "'"
+        self.boottime = 5.0
+        self.wall += seconds
+
+
+class SharedStateContract(ABC):
+    """The promises. A subclass named Test… makes pytest run them."""
+
+    @pytest.fixture(autouse=True)
+    def _clock(self) -> None:
+        self.clock = Clock()
+
+    @abstractmethod
+    def process(self) -> SharedState:
+        """One more process that shares what the others of this test share."""
+
+    def row(self, state: Any, seconds: float, **given: Any) -> BreakerRow:
+        """A breaker of `a/m` as of now."""
+        facts: dict[str, Any] = {"owner": "a/m", "kind": "whole", "provider": "a", "holder": ""}
+        return BreakerRow(state=state, until=Deadline.after(seconds, self.clock()), **{**facts, **given})
+
+    def probe(self, holder: str, **given: Any) -> BreakerRow:
+        """What a process asks for that would like to probe."""
+        return self.row("half_open", LEASE_SECONDS, holder=holder, **given)
+
+    def rest(self, seconds: float = 60.0, **given: Any) -> RestRow:
+        """A wait of `a/m` as of now."""
+        facts: dict[str, Any] = {"owner": "a/m", "reason": "wait", "cause": FailureClass.RATE_LIMITED, "step": 2}
+        return RestRow(until=Deadline.after(seconds, self.clock()), **{**facts, **given})
+
+    @pytest.mark.asyncio
+    async def test_what_one_publishes_the_others_hear_once(self) -> None:
+        """Whole and unchanged; and again only when something has changed."""
+        one, other = self.process(), self.process()
+        breaker, rest = self.row("open", 30.0, step=2, reason="failure_ratio"), self.rest()
+        view = await one.publish(Changes((breaker,), (rest,)))
+        assert view.breakers == (replace(breaker, gen=1),)
+        assert view.rests == (replace(rest, gen=1),)
+        assert await other.poll() == view
+        assert await other.poll() is None
+        await one.publish(Changes(rests=(self.rest(90.0, gen=1),)))
+        again = await other.poll()
+        assert again is not None
+        assert again.rests[0].gen == 2
+        await one.aclose()
+        await other.aclose()
+
+    @pytest.mark.asyncio
+    async def test_one_of_many_gets_the_probe(self) -> None:
+        """Eight processes race for a breaker that came due, a hundred times: one has it each time."""
+        processes = [self.process() for _ in range(8)]
+        await processes[0].publish(Changes((self.row("open", 30.0),)))
+        for number in range(100):
+            self.clock.advance(30.0)
+            claims = await asyncio.gather(
+                *(each.claim([self.probe(f"p{place}")]) for place, each in enumerate(processes))
+            )
+            ((winner,),) = [claim.granted for claim in claims if claim.granted]
+            assert winner.gen == 2 * number + 2
+            await processes[0].publish(Changes((self.row("open", 30.0, gen=winner.gen),)))
+        for each in processes:
+            await each.aclose()
+
+    @pytest.mark.asyncio
+    async def test_nobody_probes_before_the_open_time_is_over(self) -> None:
+        """Whatever a process believes of it; the refusal says what is there."""
+        one, other = self.process(), self.process()
+        await one.publish(Changes((self.row("open", 30.0),)))
+        self.clock.advance(29.9)
+        claim = await other.claim([self.probe("other")])
+        assert claim.granted == ()
+        assert [row.state for row in claim.view.breakers] == ["open"]
+        self.clock.advance(0.1)
+        assert (await other.claim([self.probe("other")])).granted != ()
+        await one.aclose()
+        await other.aclose()
+
+    @pytest.mark.asyncio
+    async def test_a_dead_holder_is_replaced_after_its_lease(self) -> None:
+        """Not before; a holder that renews keeps it."""
+        one, other = self.process(), self.process()
+        await one.publish(Changes((self.row("open", 0.0),)))
+        (held,) = (await one.claim([self.probe("one")])).granted
+        self.clock.advance(20.0)
+        renewed = await one.renew([replace(held, until=Deadline.after(LEASE_SECONDS, self.clock()))])
+        assert [row.gen for row in renewed] == [held.gen]
+        self.clock.advance(29.9)
+        assert (await other.claim([self.probe("other")])).granted == ()
+        self.clock.advance(0.1)
+        (next_one,) = (await other.claim([self.probe("other")])).granted
+        assert next_one.gen == held.gen + 1
+        await one.aclose()
+        await other.aclose()
+
+    @pytest.mark.asyncio
+    async def test_a_stale_holder_changes_nothing(self) -> None:
+        """Neither its result nor its renewal counts once another has the probe."""
+        one, other = self.process(), self.process()
+        await one.publish(Changes((self.row("open", 0.0),)))
+        (held,) = (await one.claim([self.probe("one")])).granted
+        self.clock.advance(LEASE_SECONDS)
+        (theirs,) = (await other.claim([self.probe("other")])).granted
+        assert await one.renew([held]) == ()
+        view = await one.publish(Changes((self.row("closed", 0.0, gen=held.gen),)))
+        assert view.breakers == (theirs,)
+        view = await other.publish(Changes((self.row("open", 45.0, gen=theirs.gen),)))
+        assert view.breakers[0].state == "open"
+        await one.aclose()
+        await other.aclose()
+
+    @pytest.mark.asyncio
+    async def test_one_probe_at_a_provider_whichever_of_its_breakers(self) -> None:
+        """Two targets of one provider are not probed at once; those of two are."""
+        one, other = self.process(), self.process()
+        assert (await one.claim([self.probe("one")])).granted != ()
+        assert (await other.claim([self.probe("other", owner="a/n")])).granted == ()
+        assert (await other.claim([self.probe("other", owner="b/m", provider="b")])).granted != ()
+        await one.aclose()
+        await other.aclose()
+
+    @pytest.mark.asyncio
+    async def test_all_probes_of_a_call_or_none(self) -> None:
+        """A call that needs two has both, or leaves both."""
+        one, other = self.process(), self.process()
+        await one.publish(Changes((self.row("open", 30.0, kind="transport", owner="a"),)))
+        both = [self.probe("other"), self.probe("other", kind="transport", owner="a")]
+        assert (await other.claim(both)).granted == ()
+        assert (await one.claim([self.probe("one")])).granted != ()
+        await one.aclose()
+        await other.aclose()
+
+    @pytest.mark.asyncio
+    async def test_a_rest_ends_for_all_by_who_knows_it_best(self) -> None:
+        """Not by who knows an older one."""
+        one, other = self.process(), self.process()
+        await one.publish(Changes(rests=(self.rest(),)))
+        await one.publish(Changes(rests=(self.rest(90.0, gen=1),)))
+        view = await other.publish(Changes(rests=(self.rest(over=True, gen=1),)))
+        assert [row.over for row in view.rests] == [False]
+        view = await other.publish(Changes(rests=(self.rest(over=True, gen=2),)))
+        assert [row.over for row in view.rests] == [True]
+        await one.aclose()
+        await other.aclose()
+
+    @pytest.mark.asyncio
+    async def test_a_new_process_finds_everything_in_this_boots_time(self) -> None:
+        """Deadlines of before a reboot are counted by the wall, once, and by this boot's clock from then on."""
+        before = self.process()
+        await before.publish(Changes((self.row("open", 30.0, step=3),), (self.rest(600.0),)))
+        await before.aclose()
+        self.clock.reboot(10.0)
+        found = self.process().restore()
+        (breaker,), (rest,) = found.view.breakers, found.view.rests
+        assert breaker.until == Deadline.after(20.0, self.clock())
+        assert (breaker.state, breaker.step, breaker.gen) == ("open", 3, 1)
+        assert rest.until == Deadline.after(590.0, self.clock())
+
+    @pytest.mark.asyncio
+    async def test_the_newest_calls_of_each_target_are_kept(self) -> None:
+        """Fifty of each, and its last success however long ago that was."""
+        state, number = self.process(), 0
+        good = CallRow(target="a/m", at=self.clock(), failure=None, stream=True, seconds=2.0, ttft_seconds=0.5)
+        other = replace(good, target="b/m", completion_tokens=7, anew=True)
+        await state.publish(Changes(calls=(good, other)))
+        for number in range(60):
+            failed = replace(good, failure=FailureClass.SERVER_ERROR, stream=False, seconds=float(number))
+            await state.publish(Changes(calls=(replace(failed, ttft_seconds=None),)))
+        await state.aclose()
+        calls = self.process().restore().calls
+        assert Counter(call.target for call in calls) == {"a/m": 51, "b/m": 1}
+        mine = [call for call in calls if call.target == "a/m"]
+        assert mine[0] == good
+        assert [call.seconds for call in mine[1:]] == [float(number) for number in range(10, 60)]
+        assert [call for call in calls if call.target == "b/m"] == [other]
+
+    @pytest.mark.asyncio
+    async def test_leases_of_a_limit_never_exceed_it(self) -> None:
+        """Eight processes that take what they can from 60 a minute: a full bucket at first, then one a second."""
+        processes = [self.process() for _ in range(8)]
+        ask = BucketAsk(key="a/m requests", capacity=60, rate=1, most=60, want=5, least=1)
+        granted = 0.0
+        for _ in range(10):
+            for grants in await asyncio.gather(*(each.lease([ask]) for each in processes)):
+                granted += grants[0].granted
+        assert granted == 59
+        self.clock.advance(3.0)
+        later = [(await each.lease([ask]))[0] for each in processes]
+        assert sum(grant.granted for grant in later) == 3
+        assert later[-1].due_in == pytest.approx(1.0)
+        for each in processes:
+            await each.aclose()
+
+    @pytest.mark.asyncio
+    async def test_closing_twice_is_harmless(self) -> None:
+        """Also when nothing was ever asked."""
+        state = self.process()
+        await state.aclose()
+        await state.aclose()
+        assert self.process().restore().calls == ()

@@ -1,0 +1,191 @@
+"""One state file and real processes: one probe a breaker, restarts that forget nothing, a store nobody waits for."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.store_files import one, rows
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = Path(__file__).with_name("shared_program.py")
+SECONDS = 100.0
+LEASE = 31
+"""By how much a process's clocks are put forward to let 30 s have passed."""
+
+
+def start(*arguments: str | Path | float) -> subprocess.Popen[str]:
+    """Begin one of the programs of shared_program.py."""
+    return subprocess.Popen(
+        [sys.executable, PROGRAM, *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def line(program: subprocess.Popen[str]) -> Any:
+    """The next thing it tells."""
+    assert program.stdout is not None
+    told = program.stdout.readline()
+    assert told, program.communicate()
+    return json.loads(told)
+
+
+def end(program: subprocess.Popen[str], told: str = "") -> Any:
+    """Let it come to its good end; the last thing it tells."""
+    out, errors = program.communicate(told, timeout=SECONDS)
+    assert program.returncode == 0, errors
+    assert "Traceback" not in errors, errors
+    return json.loads(out.splitlines()[-1]) if out else None
+
+
+def run(*arguments: str | Path | float) -> Any:
+    """Run one to its good end; the last thing it tells."""
+    return end(start(*arguments))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A statistics file; `state.db` is beside it."""
+    return tmp_path / "stats.db"
+
+
+def test_eight_processes_race_a_hundred_breakers_that_are_due(path: Path) -> None:
+    """At each of a hundred instants 24 requests of 8 processes meet a breaker that is due: one of them probes."""
+    names = [f"t{number}" for number in range(100)]
+    run("fail", path, *names)
+    racers = [start("race", path, len(names), LEASE) for _ in range(8)]
+    assert [line(racer) for racer in racers] == ["ready"] * 8
+    at = f"{time.monotonic() + 0.2}\n"
+    for racer in racers:
+        assert racer.stdin is not None
+        racer.stdin.write(at)
+        racer.stdin.flush()
+    probes = Counter(target for racer in racers for target in end(racer))
+    assert probes == Counter({f"{name}/m": 1 for name in names})
+
+
+def test_a_killed_probe_is_anothers_after_its_lease(path: Path) -> None:
+    """kill -9 of the process that probes: nobody probes for 30 s, then the next one does."""
+    run("fail", path, "t")
+    winner = start("probe", path, "t", LEASE, 60)
+    assert line(winner) == ["t/m"]
+    winner.kill()
+    winner.communicate()
+    assert one(path.with_name("state.db"), "SELECT state FROM breaker") == "half_open"
+    early, late = start("probe", path, "t", LEASE, 0), start("probe", path, "t", 2 * LEASE, 0)
+    assert line(late) == ["t/m"]
+    assert line(early) == []
+    assert (end(early), end(late)) == ("closed", "closed")
+
+
+def test_a_holder_that_comes_back_too_late_changes_nothing(path: Path) -> None:
+    """Stopped while it probed, replaced, and continued: its success does not close what its successor reopened."""
+    run("fail", path, "t")
+    stale = start("probe", path, "t", LEASE, 1.5)
+    assert line(stale) == ["t/m"]
+    stale.send_signal(signal.SIGSTOP)
+    successor = start("reopen", path, "t", 2 * LEASE)
+    assert end(successor) == "open"
+    before = rows(path.with_name("state.db"), "SELECT state, gen, step FROM breaker")
+    stale.send_signal(signal.SIGCONT)
+    assert end(stale) == "open"
+    assert rows(path.with_name("state.db"), "SELECT state, gen, step FROM breaker") == before
+    assert before[0][0] == "open"
+
+
+def test_a_target_that_failed_five_times_is_known_as_failing_after_a_restart(path: Path) -> None:
+    """Its breaker is OPEN for the rest of its time, and its success rate is that of five failures."""
+    run("fail", path, "t")
+    state, refusal, retry_after, success_rate = run("look", path, "t")
+    assert (state, refusal, success_rate) == ("open", "open", 0.4)
+    assert 0 < retry_after <= 33
+
+
+def test_nothing_secret_is_in_the_file(path: Path) -> None:
+    """Of a key the first 8 hex digits of its SHA-256, and that is all."""
+    run("keyed", path, "sk-a-very-secret-key")
+    file = path.with_name("state.db")
+    contents = file.read_bytes() + b"".join(each.read_bytes() for each in path.parent.glob("state.db-*"))
+    assert b"very-secret" not in contents
+    assert b"hello" not in contents
+    assert rows(file, "SELECT owner FROM breaker") == [("t/m@9d24233e",)]
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def served(program: subprocess.Popen[str]) -> dict[str, Any]:
+    """How its requests fared."""
+    told = end(program)
+    assert isinstance(told, dict)
+    return told
+
+
+def test_a_store_that_is_removed_and_locked_slows_nobody(path: Path) -> None:
+    """Both files are removed, then locked for seconds, under load: the 99th percentile stays in milliseconds."""
+    calm = served(start("serve", path, 2))
+    loaded = start("serve", path, 6)
+    assert line(loaded) == "ready"
+    threading.Event().wait(1.0)
+    for file in path.parent.iterdir():
+        file.unlink()
+    threading.Event().wait(1.5)
+    with closing(sqlite3.connect(path.with_name("state.db"), isolation_level=None)) as state:
+        state.execute("BEGIN IMMEDIATE")
+        threading.Event().wait(2.0)
+    told = served(loaded)
+    assert told["calls"] > 500
+    assert told["p99"] < max(0.03, 4 * calm["p99"])
+    assert {"store": "state", "degraded": True} in told["events"]
+    assert one(path.with_name("state.db"), "PRAGMA integrity_check") == "ok"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives up root's rights, which it has to have")
+def test_files_that_may_only_be_read_slow_nobody_and_stay_as_they_are() -> None:
+    """A process that may not write to file and folder serves from memory, says so, and changes nothing."""
+    folder = Path("/var/tmp") / f"smr-shared-{os.getpid()}"
+    folder.mkdir(mode=0o755)
+    try:
+        run("fail", folder / "stats.db", "a")
+        for file in folder.iterdir():
+            os.chown(file, 65_534, 65_534)
+            file.chmod(0o400)
+        os.chown(folder, 65_534, 65_534)
+        folder.chmod(0o500)
+        before = {file.name: file.read_bytes() for file in folder.iterdir()}
+        told = served(start("read_only", folder / "stats.db", 2))
+        assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+    finally:
+        shutil.rmtree(folder)
+    assert told["calls"] > 100
+    assert told["p99"] < 0.1
+    assert {"store": "state", "degraded": True} in told["events"]
+    assert {"store": "stats", "degraded": True} in told["events"]
+
+
+def test_a_damaged_file_is_set_aside(path: Path) -> None:
+    """A process that finds garbage renames it, begins anew, and serves."""
+    path.with_name("state.db").write_bytes(b"this is no database" * 1_000)
+    assert served(start("serve", path, 1))["calls"] > 50
+    assert path.with_name("state.db.corrupt-1").exists()
+    assert one(path.with_name("state.db"), "PRAGMA integrity_check") == "ok"
+
+
+def test_a_fork_and_two_loops_share_through_the_file(path: Path) -> None:
+    """A router used before a fork, in the child, and on a second loop afterwards; each learns what the others did."""
+    assert run("fork", path) == {"child": 0, "parent": "open"}

@@ -1,0 +1,121 @@
+"""What may be in the place of state.db: a router that cannot share says so, serves, and leaves the file as it was."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from smart_model_router import SmartModelRouter
+from smart_model_router.cli.store_check import store_findings
+from smart_model_router.config import StoreConfig
+from smart_model_router.events import Event, StoreChanged
+from smart_model_router.outcome import Failure, FailureClass
+from smart_model_router.shared import Here
+from smart_model_router.testing import FakeProvider, FakeReply
+from smart_model_router_stats import opening
+from tests.e2e.eventually import becomes
+from tests.store_files import UNFIT, make_public
+
+BODY = {"model": "smart", "messages": [{"role": "user", "content": "hello"}]}
+DOWN = FakeReply(failure=Failure(FailureClass.SERVER_ERROR, "500", status=500))
+
+
+class Listener:
+    """A sink that keeps what is said of the shared state."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[bool, str]] = []
+
+    def emit(self, event: Event) -> None:
+        """Keep it."""
+        if isinstance(event, StoreChanged) and event.store == "state":
+            self.told.append((event.degraded, event.reason))
+
+
+def router(path: Path, listener: Listener, reply: FakeReply | None = None, **provider: Any) -> SmartModelRouter:
+    """One target, and another behind it."""
+    config = {
+        "version": 1,
+        "providers": {
+            "a": {"kind": "openai_compatible", "base_url": "http://fake.invalid", **provider},
+            "b": {"kind": "openai_compatible", "base_url": "http://fake.invalid"},
+        },
+        "models": {"smart": {"tiers": [{"targets": ["a/m"]}, {"targets": ["b/m"]}], "last_resort": []}},
+        "store": {"path": str(path)},
+    }
+    providers = {"a": FakeProvider(reply or FakeReply()), "b": FakeProvider()}
+    return SmartModelRouter.from_config(config, providers=providers, sinks=[listener])
+
+
+def names_in(folder: Path) -> list[str]:
+    """What is in it."""
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(("make", "reason"), UNFIT, ids=[make.__name__ for make, _ in UNFIT])
+async def test_an_unfit_file_degrades_visibly(tmp_path: Path, make: Callable[[Path], None], reason: str) -> None:
+    """Requests are served within the limit, an event and the doctor say why, and the file is as it was."""
+    file, listener = tmp_path / "state.db", Listener()
+    make(file)
+    before = file.lstat()
+    async with router(tmp_path / "stats.db", listener, rpm=60) as made:
+        assert [(await made.chat(BODY)).report.target for _ in range(20)] == ["a/m"] * 20
+        assert await becomes(lambda: bool(listener.told), within=10)
+    assert len(listener.told) == 1
+    assert listener.told[0][0]
+    assert reason in listener.told[0][1]
+    after = file.lstat()
+    assert (after.st_ino, after.st_mode, after.st_size) == (before.st_ino, before.st_mode, before.st_size)
+    said = [finding.text for finding in store_findings(StoreConfig(path=str(tmp_path / "stats.db")))]
+    assert any("state.db" in text and reason in text for text in said)
+
+
+@pytest.mark.asyncio
+async def test_a_network_file_system_degrades_visibly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """WAL does not work between hosts: on NFS nothing is shared, and no file is made."""
+    mounts, listener = tmp_path / "mounts", Listener()
+    mounts.write_text("proc /proc proc rw 0 0\nserver:/export / nfs4 rw 0 0\n", encoding="utf-8")
+    monkeypatch.setattr(opening, "_MOUNTS", mounts)
+    async with router(tmp_path / "stats.db", listener) as made:
+        assert (await made.chat(BODY)).report.target == "a/m"
+        assert await becomes(lambda: bool(listener.told), within=10)
+    assert "network file system (nfs4)" in listener.told[0][1]
+    assert names_in(tmp_path) == ["mounts"]
+
+
+@pytest.mark.asyncio
+async def test_the_cause_gone_the_state_is_shared(tmp_path: Path) -> None:
+    """A file that is put right while the router runs is told what was learned meanwhile."""
+    file, listener = tmp_path / "state.db", Listener()
+    make_public(file)
+    async with router(tmp_path / "stats.db", listener, DOWN) as made:
+        await asyncio.gather(*(made.chat(BODY) for _ in range(5)))
+        assert await becomes(lambda: bool(listener.told), within=10)
+        file.chmod(0o600)
+        assert await becomes(lambda: [degraded for degraded, _ in listener.told] == [True, False], within=10)
+    async with router(tmp_path / "stats.db", Listener()) as after:
+        assert after.targets()[0].state == "open"
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("boot", ["same", "other"])
+async def test_a_clock_in_1970_ends_no_open_breaker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, boot: str) -> None:
+    """The wall clock says 1970 after the restart: within one boot it is not asked, after another all time is left."""
+    first, second = Here("same", 1_000.0, 1_700_000_000.0), Here(boot, 1_005.0, 0.0)
+    monkeypatch.setattr("smart_model_router.assembly.here", lambda: first)
+    async with router(tmp_path / "stats.db", Listener(), DOWN) as before:
+        await asyncio.gather(*(before.chat(BODY) for _ in range(5)))
+        lasts = before.targets()[0].retry_after
+    assert lasts is not None
+    monkeypatch.setattr("smart_model_router.assembly.here", lambda: second)
+    listener = Listener()
+    async with router(tmp_path / "stats.db", listener) as after:
+        status = after.targets()[0]
+    assert status.state == "open"
+    assert status.retry_after == pytest.approx(lasts - (5.0 if boot == "same" else 0.0), abs=2.0)
+    assert listener.told == []
