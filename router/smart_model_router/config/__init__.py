@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from smart_model_router.config.evaluation import DeepResearchConfig, EvaluationConfig
 from smart_model_router.config.gateway import GatewayConfig, GatewayKeyConfig
 from smart_model_router.config.rules import DEFAULT_LADDER
+from smart_model_router.config.search import SearchConfig
 from smart_model_router.config.secret import Secret
 from smart_model_router.config.tree import (
     LocalConfig,
@@ -18,6 +20,8 @@ from smart_model_router.config.tree import (
 
 __all__ = [
     "DEFAULT_LADDER",
+    "DeepResearchConfig",
+    "EvaluationConfig",
     "GatewayConfig",
     "GatewayKeyConfig",
     "LocalConfig",
@@ -25,6 +29,7 @@ __all__ = [
     "ProviderConfig",
     "ResilienceConfig",
     "RouterConfig",
+    "SearchConfig",
     "Secret",
     "StoreConfig",
     "TargetConfig",

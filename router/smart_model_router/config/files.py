@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from smart_model_router.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from smart_model_router.config.document import Document
     from smart_model_router.config.tree import RouterConfig
 
 VARIABLE = "SMART_ROUTER_CONFIG"
@@ -32,7 +33,6 @@ def default_file(environ: Mapping[str, str]) -> Path | None:
 
 def read_file(path: str | Path | None, environ: Mapping[str, str]) -> RouterConfig:
     """Read a YAML file, or that in the default places. Raises ConfigurationError."""
-    from smart_model_router.config.document import parse  # noqa: PLC0415 - brings yaml
     from smart_model_router.config.reading import read_mapping  # noqa: PLC0415 - brings pydantic
 
     found = default_file(environ) if path is None else path
@@ -41,14 +41,26 @@ def read_file(path: str | Path | None, environ: Mapping[str, str]) -> RouterConf
         raise ConfigurationError("configuration", None, wanted)
     if not isinstance(found, (str, Path)):
         raise ConfigurationError("configuration", type(found).__name__, "the path of a file is needed")
-    name = str(found)
-    document = parse(_content(Path(found), name), name)
+    document = document_of(found)
     try:
         return read_mapping(document.data, environ)
     except ConfigurationError as error:
-        line = document.line_of(error.key)
-        place = f"{name}:{line}" if line else name
-        raise ConfigurationError(error.key, error.value, f"{error.expected} ({place})") from None
+        first, *others = (placed(fault, document, str(found)) for fault in (error, *error.others))
+        raise first.with_others(others) from None
+
+
+def document_of(path: str | Path) -> Document:
+    """The file as plain data with line numbers, nothing in it followed or checked. Raises ConfigurationError."""
+    from smart_model_router.config.document import parse  # noqa: PLC0415 - brings yaml
+
+    return parse(_content(Path(path), str(path)), str(path))
+
+
+def placed(fault: ConfigurationError, document: Document, name: str) -> ConfigurationError:
+    """The fault with the line of the file called `name` on which it stands."""
+    line = document.line_of(fault.key)
+    place = f"{name}:{line}" if line else name
+    return ConfigurationError(fault.key, fault.value, f"{fault.expected} ({place})")
 
 
 def _is_file(path: Path) -> bool:

@@ -17,6 +17,7 @@ class GatewayKeyConfig(Options):
     Either `key` or `sha256` (64 hexadecimal digits of the key's hash) is needed. `models` are public names, `*`
     standing for any text; none is all. `rpm` and `tpm` are a minute's, `usd_per_day` is a rolling day's, of this
     process. `criticality` is the most a client may ask for; who does not ask has `critical`, or this if it is less.
+    An `admin` may also operate: enable and isolate targets.
     """
 
     key: Secret | None = None
@@ -26,6 +27,7 @@ class GatewayKeyConfig(Options):
     tpm: Count | None = None
     usd_per_day: Annotated[float, Interval(gt=0, le=1_000_000)] | None = None
     criticality: Literal["critical_plus", "critical", "sheddable_plus", "sheddable"] = "critical"
+    admin: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

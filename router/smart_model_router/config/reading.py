@@ -6,7 +6,7 @@ Every fault is a ConfigurationError that names the key, the value as it was writ
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -16,24 +16,60 @@ from smart_model_router.config import hints, values
 from smart_model_router.config.hints import Hint
 from smart_model_router.config.paths import Path, spelled
 from smart_model_router.config.secret import MASK, Secret, masked
-from smart_model_router.config.suggest import did_you_mean
 from smart_model_router.config.tree import RouterConfig, TargetConfig
 from smart_model_router.errors import ConfigurationError
+from smart_model_router.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 _LARGEST = 10**18
+_UNKNOWN_KEY = "unexpected_keyword_argument"
+
+_Found = tuple[Path, ConfigurationError]
+"""A fault and the path that can be left out to look beyond it."""
 
 
 def read_mapping(mapping: object, environ: Mapping[str, str]) -> RouterConfig:
-    """The configuration that `mapping` describes. Raises ConfigurationError."""
-    plain = _Reader(environ).value(mapping, Hint(RouterConfig), ())
+    """The configuration that `mapping` describes. Raises ConfigurationError, with every further one in `others`."""
+    reader = _Reader(environ)
+    plain = reader.value(mapping, Hint(RouterConfig), ())
+    found = list(reader.faults.items())
     try:
-        # As JSON, strict mode takes lists for tuples and objects for dataclasses, and still no text for numbers.
-        return _adapter().validate_json(json.dumps(plain), strict=True)
+        config = _validated(plain)
     except ValidationError as error:
-        raise _translated(error.errors(include_url=False, include_context=False)) from None
+        found += _translated(error, reader.faults)
+        found += _beyond(plain, [path for path, _ in found])
+    except ConfigurationError as error:
+        found += [((), fault) for fault in (error, *error.others)]
+    else:
+        if not found:
+            return config
+    first, *others = [fault for _, fault in found]
+    raise first.with_others(others)
+
+
+def _validated(plain: object) -> RouterConfig:
+    # As JSON, strict mode takes lists for tuples and objects for dataclasses, and still no text for numbers.
+    return _adapter().validate_json(json.dumps(plain), strict=True)
+
+
+def _beyond(plain: Any, faulty: list[Path]) -> list[_Found]:
+    """What else is wrong where the faulty keys are left out; nothing where they cannot be, or are names of others."""
+    for path in faulty:
+        owner = plain
+        for step in path[:-1]:
+            owner = owner[step]
+        if not path or not hints.at(RouterConfig, path[:-1]).is_section:
+            return []
+        owner.pop(path[-1], None)
+    try:
+        _validated(plain)
+    except ValidationError:
+        return []
+    except ConfigurationError as error:
+        return [((), fault) for fault in (error, *error.others)]
+    return []
 
 
 @cache
@@ -42,13 +78,24 @@ def _adapter() -> TypeAdapter[RouterConfig]:
 
 
 class _Reader:
-    """One pass over the data, led by the annotations of the tree. What it leaves as it is, pydantic judges."""
+    """One pass over the data, led by the annotations of the tree. What it leaves as it is, pydantic judges.
+
+    What it cannot read becomes None, and a fault at its path.
+    """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
+        self.faults: dict[Path, ConfigurationError] = {}
 
     def value(self, given: object, hint: Hint, path: Path) -> Any:
         """`given` as JSON data of the hinted type, as far as it can be."""
+        try:
+            return self._value(given, hint, path)
+        except ConfigurationError as fault:
+            self.faults.setdefault(path, fault)
+            return None
+
+    def _value(self, given: object, hint: Hint, path: Path) -> Any:
         if hint.is_section:
             return self._section(given, hint, path)
         if hint.base is dict:
@@ -75,10 +122,12 @@ class _Reader:
         """A member of a mapping; it is told its own key when it wants to know."""
         read = self.value(given, hint, path)
         own = hints.key_field(hint.base) if hint.is_section else None
-        if own is None:
+        if own is None or read is None:
             return read
         if own in read:
-            raise ConfigurationError(spelled((*path, own)), own, f"no such key: its name is {key!r}, where it stands")
+            where = (*path, own)
+            wanted = f"no such key: its name is {key!r}, where it stands"
+            self.faults.setdefault(where, ConfigurationError(spelled(where), own, wanted))
         return {**read, own: key}
 
     def _mapping(self, given: object, wanted: str, path: Path) -> Mapping[str, object]:
@@ -130,12 +179,17 @@ class _Reader:
         return text
 
 
-def _translated(errors: list[ErrorDetails]) -> ConfigurationError:
-    """The first error in our words; an unknown key first, since it is often why another one is missing."""
-    error = min(errors, key=lambda found: found["type"] != "unexpected_keyword_argument")
-    path = tuple(error["loc"])
+def _translated(error: ValidationError, known: Container[Path]) -> list[_Found]:
+    """The errors in our words, but for what is `known` at their place; unknown keys first: they explain the rest."""
+    errors = sorted(
+        error.errors(include_url=False, include_context=False), key=lambda each: each["type"] != _UNKNOWN_KEY
+    )
+    return [(path, _worded(each, path)) for each in errors if (path := tuple(each["loc"])) not in known]
+
+
+def _worded(error: ErrorDetails, path: Path) -> ConfigurationError:
     where = spelled(path)
-    if error["type"] == "unexpected_keyword_argument":
+    if error["type"] == _UNKNOWN_KEY:
         known = hints.fields_of(hints.at(RouterConfig, path[:-1]).base)
         name = hints.key_field(hints.at(RouterConfig, path[:-1]).base)
         word = str(path[-1])

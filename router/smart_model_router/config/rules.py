@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from smart_model_router.config import aliases as patterns
 from smart_model_router.config.paths import spelled
 from smart_model_router.config.secret import masked
-from smart_model_router.config.suggest import did_you_mean
 from smart_model_router.core.selection import STRATEGIES
 from smart_model_router.errors import ConfigurationError
+from smart_model_router.recovery import parse_recovery
+from smart_model_router.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from smart_model_router.config.paths import Path
@@ -20,10 +21,11 @@ if TYPE_CHECKING:
 
 DEFAULT_LADDER = ("frontier", "standard", "economy", "local")
 """The names of tiers that were given none, best first."""
-FACTS = ("rpm", "tpm", "reasoning", "context_tokens", "tools", "images", "schema", "embedding_space")
+FACTS = ("rpm", "tpm", "reasoning", "context_tokens", "tools", "images", "schema", "embedding_space", "prefill")
 """The fields of TargetConfig that belong to the target and not to the tier."""
 
 _NAME = re.compile(r"[\w.-]+")
+_NAME_NEEDED = "a name of letters, digits, '.', '-' and '_' is needed"
 _NUMBERED = re.compile(r"#\d+$")
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 
@@ -50,124 +52,149 @@ def settled_models(models: Mapping[str, ModelConfig]) -> dict[str, ModelConfig]:
 
 
 def check(config: RouterConfig) -> None:
-    """Raise ConfigurationError for the first thing that cannot be."""
-    _check_providers(config)
+    """Raise ConfigurationError for the first thing that cannot be; the others are in its `others`."""
+    found = list(_faults(config))
+    if found:
+        raise found[0].with_others(found[1:])
+
+
+def _faults(config: RouterConfig) -> Iterator[ConfigurationError]:
+    yield from _of_providers(config)
     if not config.models:
-        raise ConfigurationError("models", {}, "at least one model is needed")
+        yield ConfigurationError("models", {}, "at least one model is needed")
     for model in config.models.values():
-        _check_model(config, model)
-    _check_aliases(config)
-    _check_strategy(("routing", "strategy"), config.routing.strategy)
+        yield from _of_model(config, model)
+    yield from _of_aliases(config)
+    yield from _of_strategy(("routing", "strategy"), config.routing.strategy)
     default = config.routing.default_model
     if default is not None and default not in config.models:
-        raise _unknown(("routing", "default_model"), default, "a model", config.models)
+        yield _unknown(("routing", "default_model"), default, "a model", config.models)
+    for key in ("model", "embedding_model"):
+        named = getattr(config.search, key)
+        if named is not None and patterns.resolve(named, config.models, config.aliases) is None:
+            yield _unknown(("search", key), named, "a model", config.names)
     local = config.local
-    _check_at_most("local", "prompt_cap_tokens", local.prompt_cap_tokens, "context_tokens", local.context_tokens - 1)
-    _check_at_most("local", "max_tokens", local.max_tokens, "context_tokens", local.context_tokens)
-    _check_at_most("local", "default_max_tokens", local.default_max_tokens, "max_tokens", local.max_tokens)
-    _check_keys(config)
+    yield from _at_most("prompt_cap_tokens", local.prompt_cap_tokens, "context_tokens", local.context_tokens - 1)
+    yield from _at_most("max_tokens", local.max_tokens, "context_tokens", local.context_tokens)
+    yield from _at_most("default_max_tokens", local.default_max_tokens, "max_tokens", local.max_tokens)
+    yield from _of_keys(config)
 
 
-def _check_providers(config: RouterConfig) -> None:
+def _of_providers(config: RouterConfig) -> Iterator[ConfigurationError]:
     for name, provider in config.providers.items():
         path = ("providers", name)
         if not _NAME.fullmatch(name):
-            raise ConfigurationError(
-                spelled(path), masked(name), "a name of letters, digits, '.', '-' and '_' is needed"
-            )
+            yield ConfigurationError(spelled(path), masked(name), _NAME_NEEDED)
         url = provider.base_url
         if url is None:
             continue
+        here = spelled((*path, "base_url"))
         if "@" in url.partition("://")[2].partition("/")[0]:
-            raise ConfigurationError(
-                spelled((*path, "base_url")), "***", "a URL without a password (see api_key) is needed"
-            )
-        if not re.fullmatch(r"https?://[^\s/]+\S*", url):
-            raise ConfigurationError(spelled((*path, "base_url")), masked(url), "an http:// or https:// URL is needed")
+            yield ConfigurationError(here, "***", "a URL without a password (see api_key) is needed")
+        elif not re.fullmatch(r"https?://[^\s/]+\S*", url):
+            yield ConfigurationError(here, masked(url), "an http:// or https:// URL is needed")
 
 
-def _check_model(config: RouterConfig, model: ModelConfig) -> None:
+def _of_model(config: RouterConfig, model: ModelConfig) -> Iterator[ConfigurationError]:
     path: Path = ("models", model.name)
     if not model.name.strip() or "*" in model.name:
-        raise ConfigurationError(spelled(path), model.name, "a name without '*' is needed (aliases may have one)")
+        yield ConfigurationError(spelled(path), model.name, "a name without '*' is needed (aliases may have one)")
     if not model.tiers:
-        raise ConfigurationError(spelled((*path, "tiers")), [], "at least one tier is needed")
+        yield ConfigurationError(spelled((*path, "tiers")), [], "at least one tier is needed")
     if model.strategy is not None:
-        _check_strategy((*path, "strategy"), model.strategy)
+        yield from _of_strategy((*path, "strategy"), model.strategy)
+    if model.recovery is not None:
+        yield from _of_recovery((*path, "recovery"), model.recovery)
     names: set[str] = set()
     seen: dict[str, str] = {}
     for index, tier in enumerate(model.tiers):
         here: Path = (*path, "tiers", index)
         if tier.name in names:
-            raise ConfigurationError(
-                spelled((*here, "name")), tier.name, "a name no other tier of the model has is needed"
-            )
+            wanted = "a name no other tier of the model has is needed"
+            yield ConfigurationError(spelled((*here, "name")), tier.name, wanted)
         names.add(tier.name)
         if not tier.targets:
-            raise ConfigurationError(spelled((*here, "targets")), [], "at least one target is needed")
+            yield ConfigurationError(spelled((*here, "targets")), [], "at least one target is needed")
         for number, mention in enumerate(tier.targets):
-            _check_target(config, mention, (*here, "targets", number), seen)
+            yield from _of_target(config, mention, (*here, "targets", number), seen)
     last: dict[str, str] = {}
     for number, mention in enumerate(model.last_resort or ()):
-        _check_target(config, mention, (*path, "last_resort", number), last)
+        yield from _of_target(config, mention, (*path, "last_resort", number), last)
 
 
-def _check_target(config: RouterConfig, mention: TargetConfig, path: Path, seen: dict[str, str]) -> None:
-    where, shown = spelled(path), masked(mention.target)
-    if not mention.provider or not mention.model.strip():
-        raise ConfigurationError(where, shown, "provider/model is needed")
-    if _NUMBERED.search(mention.model):
-        raise ConfigurationError(where, shown, "provider/model is needed; credentials are numbered by the router")
-    if mention.provider not in config.providers:
-        hint = did_you_mean(mention.provider, config.providers)
-        raise ConfigurationError(where, shown, f"a provider of `providers` is needed before the slash; {hint}")
-    if mention.target in seen:
-        raise ConfigurationError(where, shown, f"a target not yet in this model is needed (see {seen[mention.target]})")
-    seen[mention.target] = where
+def _of_target(
+    config: RouterConfig, mention: TargetConfig, path: Path, seen: dict[str, str]
+) -> Iterator[ConfigurationError]:
+    where = spelled(path)
+    if (wanted := _wanted_of_target(config, mention, seen)) is not None:
+        yield ConfigurationError(where, masked(mention.target), wanted)
+    seen.setdefault(mention.target, where)
     both = sorted(set(mention.only) & set(mention.unless))
     if both:
-        raise ConfigurationError(f"{where}.unless", both, "needs that `only` does not ask for are needed")
+        yield ConfigurationError(f"{where}.unless", both, "needs that `only` does not ask for are needed")
 
 
-def _check_aliases(config: RouterConfig) -> None:
+def _wanted_of_target(config: RouterConfig, mention: TargetConfig, seen: Mapping[str, str]) -> str | None:
+    if not mention.provider or not mention.model.strip():
+        return "provider/model is needed"
+    if _NUMBERED.search(mention.model):
+        return "provider/model is needed; credentials are numbered by the router"
+    if mention.provider not in config.providers:
+        hint = did_you_mean(mention.provider, config.providers)
+        return f"a provider of `providers` is needed before the slash; {hint}"
+    if mention.target in seen:
+        return f"a target not yet in this model is needed (see {seen[mention.target]})"
+    return None
+
+
+def _of_aliases(config: RouterConfig) -> Iterator[ConfigurationError]:
     for alias, goal in config.aliases.items():
         path: Path = ("aliases", alias)
         if not alias.strip():
-            raise ConfigurationError(spelled(path), alias, "a name or a pattern is needed")
+            yield ConfigurationError(spelled(path), alias, "a name or a pattern is needed")
+            continue
         if alias in config.models:
-            raise ConfigurationError(spelled(path), alias, "a name that is not yet that of a model is needed")
+            yield ConfigurationError(spelled(path), alias, "a name that is not yet that of a model is needed")
+            continue
         passed = patterns.chain(alias, config.models, config.aliases)
         if passed[-1] in config.models:
             continue
         if passed[-1] in passed[:-1]:
             circle = " -> ".join(passed)
-            raise ConfigurationError(spelled(path), goal, f"an alias that leads to a model, not in a circle ({circle})")
-        raise _unknown(path, passed[-1], "a model or another alias", config.names)
+            wanted = f"an alias that leads to a model, not in a circle ({circle})"
+            yield ConfigurationError(spelled(path), goal, wanted)
+        else:
+            yield _unknown(path, passed[-1], "a model or another alias", config.names)
 
 
-def _check_keys(config: RouterConfig) -> None:
+def _of_keys(config: RouterConfig) -> Iterator[ConfigurationError]:
     for name, key in config.gateway.keys.items():
         path: Path = ("gateway", "keys", name)
         if not _NAME.fullmatch(name):
-            raise ConfigurationError(
-                spelled(path), masked(name), "a name of letters, digits, '.', '-' and '_' is needed"
-            )
+            yield ConfigurationError(spelled(path), masked(name), _NAME_NEEDED)
         if (key.key is None) == (key.sha256 is None):
-            raise ConfigurationError(spelled(path), "***", "either `key` or `sha256` is needed")
+            yield ConfigurationError(spelled(path), "***", "either `key` or `sha256` is needed")
         if key.key is not None and not key.key.reveal():
-            raise ConfigurationError(spelled((*path, "key")), "***", "a key that is not empty is needed")
+            yield ConfigurationError(spelled((*path, "key")), "***", "a key that is not empty is needed")
         if key.sha256 is not None and not _SHA256.fullmatch(key.sha256):
-            raise ConfigurationError(spelled((*path, "sha256")), "***", "64 hexadecimal digits are needed")
+            yield ConfigurationError(spelled((*path, "sha256")), "***", "64 hexadecimal digits are needed")
 
 
-def _check_strategy(path: Path, strategy: str) -> None:
+def _of_strategy(path: Path, strategy: str) -> Iterator[ConfigurationError]:
     if strategy not in STRATEGIES:
-        raise _unknown(path, strategy, "a strategy", STRATEGIES)
+        yield _unknown(path, strategy, "a strategy", STRATEGIES)
 
 
-def _check_at_most(section: str, key: str, value: int, other: str, limit: int) -> None:
+def _of_recovery(path: Path, recovery: str) -> Iterator[ConfigurationError]:
+    try:
+        parse_recovery(recovery)
+    except ValueError as error:
+        yield ConfigurationError(spelled(path), masked(recovery), str(error))
+
+
+def _at_most(key: str, value: int, other: str, limit: int) -> Iterator[ConfigurationError]:
     if value > limit:
-        raise ConfigurationError(f"{section}.{key}", value, f"at most {limit} is needed, by {section}.{other}")
+        yield ConfigurationError(f"local.{key}", value, f"at most {limit} is needed, by local.{other}")
 
 
 def _unknown(path: Path, value: str, wanted: str, known: Iterable[str]) -> ConfigurationError:
@@ -178,7 +205,7 @@ def _facts(models: Mapping[str, ModelConfig]) -> dict[str, dict[str, Any]]:
     """Every fact said of each target. Raises ConfigurationError where two mentions disagree."""
     facts: dict[str, dict[str, Any]] = {}
     places: dict[tuple[str, str], str] = {}
-    for path, mention in _mentions(models):
+    for path, mention in mentions_of(models):
         known = facts.setdefault(mention.target, {})
         for name in FACTS:
             said = getattr(mention, name)
@@ -192,7 +219,8 @@ def _facts(models: Mapping[str, ModelConfig]) -> dict[str, dict[str, Any]]:
     return facts
 
 
-def _mentions(models: Mapping[str, ModelConfig]) -> Iterator[tuple[Path, TargetConfig]]:
+def mentions_of(models: Mapping[str, ModelConfig]) -> Iterator[tuple[Path, TargetConfig]]:
+    """Every mention of a target, with where it stands."""
     for key, model in models.items():
         for index, tier in enumerate(model.tiers):
             for number, mention in enumerate(tier.targets):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, NoReturn
 
-MASK = "***"
-# Prefixes by which providers and clouds mark their keys; model names and URLs carry none of them.
-_KEY_LIKE = re.compile(r"\b(?:sk|pk|rk|gsk|xai|csk|hf|gh[oprsu]|github_pat|tgp|nvapi|AKIA|AIza|xox[abp])[-_]?[\w-]{8,}")
+from smart_model_router.redaction import MASK, masked
+
+__all__ = ["MASK", "Secret", "masked"]
 
 
 class Secret:
@@ -53,8 +52,3 @@ class Secret:
         from pydantic_core import core_schema  # noqa: PLC0415 - only whoever validates pays for pydantic
 
         return core_schema.no_info_after_validator_function(cls, core_schema.str_schema())
-
-
-def masked(text: str) -> str:
-    """The text without anything that looks like a provider's key."""
-    return _KEY_LIKE.sub(MASK, text)

@@ -9,20 +9,25 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from smart_model_router.config import aliases as patterns
 from smart_model_router.config import rules
+from smart_model_router.config.evaluation import EvaluationConfig
 from smart_model_router.config.gateway import GatewayConfig
+from smart_model_router.config.search import SearchConfig
 from smart_model_router.config.secret import Secret
-from smart_model_router.config.suggest import did_you_mean
+from smart_model_router.config.telemetry import TelemetryConfig
+from smart_model_router.core.adaptive import AdaptiveConfig
 from smart_model_router.core.backoff import BackoffConfig
 from smart_model_router.core.breaker import BreakerConfig
 from smart_model_router.core.budget import RetryBudgetConfig
 from smart_model_router.core.cooldown import CooldownConfig
 from smart_model_router.core.gate import GateConfig, Measures
+from smart_model_router.core.hedging import HedgeConfig
 from smart_model_router.core.limits import PatienceConfig, RoutingConfig, TimeoutConfig
 from smart_model_router.core.options import Count, Interval, Options, Seconds, Unit
 from smart_model_router.core.shedding import SheddingConfig
 from smart_model_router.core.throttle import ThrottleConfig
 from smart_model_router.errors import InvalidRequest
-from smart_model_router.request import Need, Target
+from smart_model_router.request import Dialect, Need, Prefill, Target
+from smart_model_router.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,8 +42,9 @@ class ProviderConfig(Options):
     """How one provider is reached. None means: as the catalog says of its kind.
 
     Each key in `api_key` is a credential, and each credential makes a target of its own. `drop_params` are fields
-    of the body that this provider does not take. `bulkhead` is how many calls may be in flight, `rpm` and `tpm`
-    are requests and tokens a minute of each target.
+    of the body that this provider does not take. `wires` are the dialects it speaks; what is asked in another one is
+    translated. `bulkhead` is how many calls may be in flight, `rpm` and `tpm` are requests and tokens a minute of
+    each target.
     """
 
     kind: str
@@ -47,6 +53,7 @@ class ProviderConfig(Options):
     api_version: str | None = None
     headers: Mapping[str, Secret] = field(default_factory=dict)
     drop_params: tuple[str, ...] = ()
+    wires: tuple[Dialect, ...] = ()
     bulkhead: Annotated[int, Unit("count"), Interval(ge=1, le=100_000)] | None = None
     failure_domain: str | None = None
     region: str | None = None
@@ -58,10 +65,10 @@ class ProviderConfig(Options):
 class TargetConfig(Options):
     """One target of a tier, `provider/model`, with what is known of it. None means: as the catalog says.
 
-    Facts (`rpm`, `tpm`, `reasoning`, `context_tokens`, `tools`, `images`, `schema`, `embedding_space`) belong to the
-    target: said in one place, they hold wherever it is named. The rest belongs to the tier: `timeout` (seconds)
-    replaces the attempt's; `weight` is a share; `only` keeps it for requests with all of these needs, `unless`
-    from requests with any of them.
+    Facts (`rpm`, `tpm`, `reasoning`, `context_tokens`, `tools`, `images`, `schema`, `embedding_space`, `prefill`)
+    belong to the target: said in one place, they hold wherever it is named. The rest belongs to the tier: `timeout`
+    (seconds) replaces the attempt's; `weight` is a share; `only` keeps it for requests with all of these needs,
+    `unless` from requests with any of them.
     """
 
     target: str
@@ -77,6 +84,7 @@ class TargetConfig(Options):
     images: bool | None = None
     schema: bool | None = None
     embedding_space: str | None = None
+    prefill: Prefill | None = None
 
     @property
     def provider(self) -> str:
@@ -102,13 +110,14 @@ class ModelConfig:
     """What a public model name stands for: tiers, best first. `name` is the key it stands under.
 
     `last_resort` None is the embedded model when it is installed; `()` is none. `strategy` None is that of
-    `routing`.
+    `routing`. `recovery` is the policy for streams that are cut after content (recovery.py), None: the caller is told.
     """
 
     name: str = field(metadata={FROM_KEY: True})
     tiers: tuple[TierConfig, ...]
     last_resort: tuple[TargetConfig, ...] | None = None
     strategy: str | None = None
+    recovery: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +127,9 @@ class ResilienceConfig(Options):
     breaker: BreakerConfig = field(default_factory=BreakerConfig)
     cooldown: CooldownConfig = field(default_factory=CooldownConfig)
     throttle: ThrottleConfig = field(default_factory=ThrottleConfig)
+    adaptive: AdaptiveConfig = field(default_factory=AdaptiveConfig)
     retry_budget: RetryBudgetConfig = field(default_factory=RetryBudgetConfig)
+    hedging: HedgeConfig = field(default_factory=HedgeConfig)
     backoff: BackoffConfig = field(default_factory=BackoffConfig)
     shedding: SheddingConfig = field(default_factory=SheddingConfig)
     slow_start: Seconds = 10.0
@@ -134,6 +145,7 @@ class ResilienceConfig(Options):
             breaker=replace(self.breaker, serialized_probes=serialized),
             cooldown=self.cooldown,
             throttle=self.throttle,
+            adaptive=self.adaptive,
             slow_start=self.slow_start,
             measures=self.measures,
         )
@@ -158,10 +170,14 @@ class LocalConfig(Options):
 class StoreConfig(Options):
     """The file that statistics outlive the process in; None keeps them in memory alone. Processes may share one.
 
-    What is older than `retention_days` goes, and the oldest minutes beyond `size_limit_mb` mebibytes.
+    What is older than `retention_days` goes, and the oldest minutes beyond `size_limit_mb` mebibytes. With
+    `shared_state` breakers, cooldowns and limits are shared by these processes, and survive a restart, in `state.db`
+    beside it; without it each of `processes` uses its part of every limit.
     """
 
     path: str | None = None
+    shared_state: bool = True
+    processes: Annotated[int, Unit("count"), Interval(ge=1, le=10_000)] = 1
     retention_days: Annotated[int, Unit("count"), Interval(ge=1, le=3650)] = 14
     size_limit_mb: Annotated[int, Unit("count"), Interval(ge=8, le=1_000_000)] = 512
 
@@ -184,6 +200,9 @@ class RouterConfig:
     local: LocalConfig = field(default_factory=LocalConfig)
     gateway: GatewayConfig = field(default_factory=GatewayConfig)
     store: StoreConfig = field(default_factory=StoreConfig)
+    search: SearchConfig = field(default_factory=SearchConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    telemetry: TelemetryConfig = field(default_factory=TelemetryConfig)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "models", rules.settled_models(self.models))

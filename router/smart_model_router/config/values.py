@@ -80,6 +80,15 @@ def expand(text: str, environ: Mapping[str, str]) -> str:
     return _REFERENCE.sub(replaced, text)
 
 
+def references(text: str) -> list[str]:
+    """What `expand` would look up: `$VAR` for a variable, `file:/a/path` for a file."""
+    if text.startswith(_ENVIRON):
+        return [f"${text.removeprefix(_ENVIRON)}"]
+    if text.startswith(_FILE):
+        return [text]
+    return [f"${inner.partition(':-')[0]}" for escape, inner in _REFERENCE.findall(text) if not escape]
+
+
 def _variable(name: str, default: str | None, environ: Mapping[str, str]) -> str:
     if not _NAME.fullmatch(name):
         raise UnknownReferenceError("the name of an environment variable is needed: letters, digits and _")

@@ -1,0 +1,174 @@
+"""`smr chat`: a conversation. At a terminal it prompts; from a pipe each line is a question."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from smart_model_router.cli.conversing import used_for
+from smart_model_router.cli.ending import ExitCode, code_of
+from smart_model_router.cli.printing import print_answer, print_json, print_line
+from smart_model_router.cli.telling import told, told_briefly
+from smart_model_router.errors import SmartRouterError
+from smart_model_router.request import RequestOptions
+from smart_model_router.router import SmartModelRouter
+from smart_model_router.wires import text_of
+
+_PROMPT = "> "
+_HELP = "/model NAME asks another one, /clear forgets the conversation, /exit or Ctrl-D ends it, Ctrl-C ends an answer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chatting:
+    """What `smr chat` was told. `timeout` is in seconds, for each answer."""
+
+    config: Path | None
+    model: str | None
+    tier: str | None
+    timeout: float | None
+    url: str | None
+    system: str | None
+    explain: bool
+    as_json: bool
+
+
+def run(chatting: Chatting) -> int:
+    """Converse until the input ends; the exit code is that of the first answer that failed. Raises SmartRouterError."""
+    with asyncio.Runner() as runner:
+        conversation = _Conversation(chatting, runner)
+        try:
+            for line in _lines():
+                if line.startswith("/"):
+                    if not conversation.obey(*line.split(maxsplit=1)):
+                        break
+                elif line:
+                    conversation.ask(line)
+        finally:
+            conversation.close()
+        return conversation.code
+
+
+def _lines() -> Iterator[str]:
+    """What is typed or piped, line by line. Ctrl-C at the prompt drops the line, as in a shell."""
+    at_terminal = sys.stdin.isatty()
+    if not at_terminal:
+        for raw in sys.stdin.buffer:
+            yield raw.decode(errors="replace").strip()
+        return
+    with contextlib.suppress(ModuleNotFoundError):  # not on Windows
+        importlib.import_module("readline")  # gives input() its editing and history
+    print_line(_HELP)
+    while True:
+        try:
+            if not sys.stdout.isatty():
+                sys.stderr.write(_PROMPT)
+                sys.stderr.flush()
+            yield input(_PROMPT if sys.stdout.isatty() else "").strip()
+        except KeyboardInterrupt:
+            print_line("")
+        except EOFError:
+            print_line("")
+            return
+
+
+@dataclass(slots=True)
+class _Conversation:
+    """What was said, and with whom. Between answers no loop runs: Ctrl-C belongs to the prompt there."""
+
+    chatting: Chatting
+    runner: asyncio.Runner
+    code: int = ExitCode.OK
+    model: str = ""
+    router: SmartModelRouter = field(init=False)
+    tier: str | None = None
+    said: list[dict[str, Any]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._meet(self.chatting)
+        self._forget()
+
+    def _meet(self, chatting: Chatting) -> None:
+        used = used_for(chatting.url, config=chatting.config, model=chatting.model, tier=chatting.tier)
+        used.config.resolve(used.model)
+        router = SmartModelRouter.from_config(used.config)
+        self.runner.run(router.__aenter__())
+        self.router, self.model, self.tier, self.chatting = router, used.model, used.tier, chatting
+
+    def _forget(self) -> None:
+        self.said = [] if self.chatting.system is None else [{"role": "system", "content": self.chatting.system}]
+
+    def close(self) -> None:
+        """Close the router."""
+        self.runner.run(self.router.aclose())
+
+    def obey(self, command: str, argument: str = "") -> bool:
+        """Do what a line with a slash says; False when it ends the conversation."""
+        if command == "/model" and argument:
+            self._switch(argument)
+        elif command == "/model":
+            print_line(f"model: {self.model}")
+        elif command == "/clear":
+            self._forget()
+        elif command != "/exit":
+            print_line(_HELP if command == "/help" else f"smr: {command} is unknown: {_HELP}")
+        return command != "/exit"
+
+    def _switch(self, model: str) -> None:
+        before = self.router
+        try:
+            self._meet(replace(self.chatting, model=model))
+        except SmartRouterError as error:
+            self._failed(error)
+            return
+        self.runner.run(before.aclose())
+        print_line(f"model: {self.model}")
+
+    def ask(self, question: str) -> None:
+        """Ask, print the answer as it comes, and remember both; of an answer that was cut, what arrived."""
+        self.said.append({"role": "user", "content": question})
+        arrived: list[str] = []
+        try:
+            self.runner.run(self._answer(arrived))
+        except KeyboardInterrupt:
+            if not sys.stdin.isatty():
+                raise
+        except SmartRouterError as error:
+            self._failed(error)
+        if text := "".join(arrived):
+            self.said.append({"role": "assistant", "content": text})
+        else:
+            self.said.pop()
+
+    async def _answer(self, arrived: list[str]) -> None:
+        body = {"model": self.model, "messages": self.said}
+        options: RequestOptions = {"tier": self.tier, "timeout": self.chatting.timeout, "accept_restart": False}
+        async with self.router.stream_chat(body, **options) as stream:
+            try:
+                async for chunk in stream:
+                    text = text_of("chat", chunk)
+                    arrived.append(text)
+                    if not self.chatting.as_json:
+                        print_answer(text)
+            finally:
+                if not self.chatting.as_json and stream.text and not stream.text.endswith("\n"):
+                    print_answer("\n")
+            report = stream.report
+        if self.chatting.as_json:
+            print_json({"text": "".join(arrived), "report": report.to_dict()})
+        if self.chatting.explain:
+            for line in told(report):
+                print_line(line)
+        elif report.degraded:
+            print_line(f"({told_briefly(report)})")
+
+    def _failed(self, error: SmartRouterError) -> None:
+        self.code = self.code or code_of(error)
+        print_line(f"smr: {error.message}")
+        if self.chatting.as_json:
+            print_json({"error": {"type": type(error).__name__, "message": error.message}})

@@ -1,0 +1,96 @@
+"""`smr config check`: everything that is wrong with the configuration, at once, and what will only hurt some day."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from smart_model_router.assembly import assemble, make_provider
+from smart_model_router.cli.checking import shared_domains
+from smart_model_router.cli.configured import configured
+from smart_model_router.cli.ending import ExitCode
+from smart_model_router.cli.finding import Finding
+from smart_model_router.cli.printing import print_json, print_line, print_table
+from smart_model_router.config import RouterConfig
+from smart_model_router.config.files import default_file, document_of, placed
+from smart_model_router.config.paths import spelled
+from smart_model_router.config.secret import masked
+from smart_model_router.config.values import references
+from smart_model_router.errors import ConfigurationError
+from smart_model_router.suggest import did_you_mean
+from smart_model_router_providers.catalog import KINDS
+
+
+def run(*, config: Path | None, as_json: bool) -> int:
+    """Print every fault and every warning; 3 when there is a fault."""
+    faults: list[ConfigurationError] = []
+    warnings: list[Finding] = []
+    source = str(config or default_file(os.environ) or "the environment")
+    file = config or default_file(os.environ)
+    try:
+        found = configured(config)
+        source, faults = found.source, list(_unmakeable(found.config))
+        if not faults:
+            ladders = assemble(found.config)["ladders"]
+            warnings = [warning for ladder in ladders.values() for warning in shared_domains(ladder)]
+    except ConfigurationError as error:
+        faults = [error, *error.others]
+    if faults and file is not None and file.is_file():
+        faults = _in_order(faults, file)
+    if as_json:
+        print_json(_as_dict(source, faults, warnings))
+    else:
+        rows = [("problem", fault.key, f"{fault.value!r} - {fault.expected}") for fault in faults]
+        rows += [(warning.level, warning.topic, warning.text) for warning in warnings]
+        if rows:
+            print_table(("", "key", "found"), rows, sys.stdout)
+        print_line(f"{source}: {len(faults)} problems, {len(warnings)} warnings")
+    return ExitCode.CONFIGURATION if faults else ExitCode.OK
+
+
+def _unmakeable(config: RouterConfig) -> Iterator[ConfigurationError]:
+    """What the providers themselves find wrong: a kind that does not exist, an address that it needs."""
+    for name, provider in config.providers.items():
+        if provider.kind not in KINDS:
+            yield _unknown_kind(name, provider.kind)
+            continue
+        try:
+            make_provider(config, name)
+        except ConfigurationError as fault:
+            yield fault
+
+
+def _unknown_kind(name: str, kind: str) -> ConfigurationError:
+    return ConfigurationError(spelled(("providers", name, "kind")), masked(kind), did_you_mean(kind, KINDS))
+
+
+def _in_order(faults: list[ConfigurationError], file: Path) -> list[ConfigurationError]:
+    """The faults as they stand in the file, each with its line; and kinds that reading alone does not know."""
+    try:
+        document = document_of(file)
+    except ConfigurationError:  # it is no YAML, and that is the one fault
+        return faults
+    written = document.data.get("providers") if isinstance(document.data, dict) else None
+    for name, provider in written.items() if isinstance(written, dict) else ():
+        kind = provider.get("kind") if isinstance(provider, dict) else None
+        unknown = isinstance(kind, str) and kind not in KINDS and not references(kind)
+        if isinstance(kind, str) and unknown and spelled(("providers", name, "kind")) not in {f.key for f in faults}:
+            faults.append(_unknown_kind(name, kind))
+    placed_faults = [fault if str(file) in fault.expected else placed(fault, document, str(file)) for fault in faults]
+    return sorted(placed_faults, key=lambda fault: document.line_of(fault.key) or 0)
+
+
+def _as_dict(source: str, faults: list[ConfigurationError], warnings: list[Finding]) -> dict[str, Any]:
+    return {
+        "ok": not faults,
+        "source": source,
+        "problems": [{"key": fault.key, "value": _shown(fault.value), "expected": fault.expected} for fault in faults],
+        "warnings": [{"topic": warning.topic, "text": warning.text} for warning in warnings],
+    }
+
+
+def _shown(value: object) -> object:
+    return value if value is None or isinstance(value, (str, int, float, bool)) else repr(value)

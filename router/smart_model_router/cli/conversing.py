@@ -1,0 +1,29 @@
+"""Who is conversed with: the router of a configuration in this process, or that of a gateway."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from smart_model_router.cli.configured import configured
+from smart_model_router.config import RouterConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """A configuration, the model to ask, and the tier when this process chooses it (a gateway is told by a header)."""
+
+    config: RouterConfig
+    model: str
+    tier: str | None
+
+
+def used_for(url: str | None, *, config: Path | None, model: str | None, tier: str | None) -> Used:
+    """What a command works with. Raises ConfigurationError, and RouterUnavailable when no gateway answers."""
+    if url is None:
+        found = configured(config)
+        return Used(found.config, found.default_model if model is None else model, tier)
+    from smart_model_router.cli.gateway_access import through_gateway  # noqa: PLC0415 - brings an HTTP client
+
+    made = through_gateway(url, config=config, model=model, tier=tier)
+    return Used(made, next(iter(made.models)), None)

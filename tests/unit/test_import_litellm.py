@@ -1,0 +1,163 @@
+"""Five LiteLLM configurations as its documentation writes them: what becomes of every value in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from smart_model_router.cli.importing import Entry, Imported, convert
+from smart_model_router.config import RouterConfig
+from smart_model_router.config.document import parse
+from smart_model_router.errors import ConfigurationError
+
+FOLDER = Path(__file__).parents[1] / "fixtures" / "litellm"
+NAMES = sorted(path.stem for path in FOLDER.glob("*.yaml"))
+
+
+class AnyVariable(dict[str, str]):
+    """An environment with every variable."""
+
+    def get(self, key: str, default: object = None) -> str:
+        """The same for all."""
+        return "k"
+
+
+def imported(name: str) -> Imported:
+    """One of the five."""
+    return convert(parse((FOLDER / f"{name}.yaml").read_bytes(), name))
+
+
+def entries(name: str) -> dict[str, Entry]:
+    """What became of each value, by its key."""
+    return {entry.key: entry for entry in imported(name).entries}
+
+
+def leaves(data: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The path of every value in plain data, found without the importer."""
+    if isinstance(data, dict) and data:
+        return [leaf for key, member in data.items() for leaf in leaves(member, (*path, str(key)))]
+    if isinstance(data, list) and data:
+        return [leaf for number, member in enumerate(data) for leaf in leaves(member, (*path, number))]
+    return [path]
+
+
+def test_there_are_five() -> None:
+    """Simple, load balancing, fallbacks, budgets and keys, wildcards and tags."""
+    assert len(NAMES) == 5
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_is_dropped_in_silence(name: str) -> None:
+    """Every value of the file is either mapped to a key or left out with a reason and what to do instead."""
+    written = leaves(yaml.safe_load((FOLDER / f"{name}.yaml").read_text("utf-8")))
+    told = imported(name).entries
+    assert sorted(map(str, written)) == sorted(str(entry.path) for entry in told)
+    assert [entry.key for entry in told if entry.verdict == "left out" and "; " not in entry.note] == []
+    assert [entry.key for entry in told if entry.verdict != "left out" and not entry.to] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_mapped_is_there(name: str) -> None:
+    """A value that is said to have become a section's key stands in that section."""
+    config = imported(name).config
+    sections = {entry.to.split(".")[0] for entry in imported(name).entries if entry.to[:1].isalpha()} - {"the target"}
+    assert {section for section in sections if " " not in section} <= set(config)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_result_is_a_configuration(name: str) -> None:
+    """It is read without a fault."""
+    assert RouterConfig.from_mapping(imported(name).config, environ=AnyVariable()).models
+
+
+def test_deployments_of_one_name_are_targets_of_one_model() -> None:
+    """Prefix, address, key, version, region, limits, weight and order arrive; an order is a tier."""
+    config = imported("azure_load_balancing").config
+    first, second = config["models"]["gpt-4o"]["tiers"]
+    eu, ca = first["targets"]
+    assert eu == {"target": "azure/gpt-4o-eu", "rpm": 900, "tpm": 20000, "timeout": 30, "weight": 3}
+    assert ca["target"] == "azure-2/gpt-4o-ca"
+    assert config["providers"]["azure"] == {
+        "kind": "azure",
+        "base_url": "http://127.0.0.1:9001",
+        "api_key": "${AZURE_API_KEY_EU}",
+        "api_version": "2024-06-01",
+        "region": "eu",
+    }
+    assert config["providers"]["azure-2"]["bulkhead"] == 10
+    assert [target["target"] for target in second["targets"]] == ["openai/gpt-4o"]
+    assert second["targets"][0]["rpm"] == 300
+    assert config["aliases"] == {"gpt-4": "gpt-4o", "internal": "gpt-4o"}
+
+
+def test_settings_become_ours() -> None:
+    """Strategy, retries, timeouts, allowed fails and cooldown."""
+    config = imported("azure_load_balancing").config
+    assert config["routing"] == {"attempts_per_tier": 3, "strategy": "weighted"}
+    assert config["resilience"] == {
+        "timeouts": {"attempt": 30, "first_content": 10},
+        "breaker": {"open": 45, "consecutive_failures": 4},
+    }
+
+
+def test_fallbacks_become_tiers() -> None:
+    """A model's own, those for long prompts and filters, then the default ones; nobody twice."""
+    config = imported("fallbacks").config
+    tiers = {name: [tier["name"] for tier in model["tiers"]] for name, model in config["models"].items()}
+    assert tiers == {
+        "zephyr-beta": ["zephyr-beta", "gpt-3.5-turbo", "gpt-3.5-turbo-16k", "claude-opus"],
+        "gpt-3.5-turbo": ["gpt-3.5-turbo", "gpt-3.5-turbo-16k", "claude-opus"],
+        "gpt-3.5-turbo-16k": ["gpt-3.5-turbo-16k", "claude-opus"],
+        "claude-opus": ["claude-opus"],
+    }
+    assert config["routing"]["content_filter_fallback"] is True
+    assert entries("fallbacks")["litellm_settings.fallbacks[1]['gpt-3.5-turbo'][0]"].verdict == "left out"
+
+
+def test_two_deployments_of_one_model_stay_two() -> None:
+    """The same model with other limits is a target of its own."""
+    [tier, *_] = imported("fallbacks").config["models"]["zephyr-beta"]["tiers"]
+    assert [target["rpm"] for target in tier["targets"]] == [60, 600]
+    assert len({target["target"] for target in tier["targets"]}) == 2
+
+
+def test_the_master_key_becomes_an_admin_s() -> None:
+    """With it the gateway asks for a key."""
+    config = imported("budgets_and_keys").config
+    assert config["gateway"] == {
+        "body_bytes": 16 * 1024 * 1024,
+        "keys": {"master": {"key": "${LITELLM_MASTER_KEY}", "admin": True}},
+    }
+    assert config["telemetry"] == {"metrics": True, "traces": {"enabled": True}}
+
+
+def test_tags_become_names() -> None:
+    """Where tags decide, `name` serves requests without tags, and `name:tag` those with."""
+    config = imported("wildcards_and_tags").config
+    targets = {
+        name: model["tiers"][0]["targets"][0]["target"].partition("/")[2] for name, model in config["models"].items()
+    }
+    assert targets == {
+        "gpt-4": "fake-default",
+        "gpt-4:free": "fake-free",
+        "gpt-4:paid": "fake-paid",
+        "gpt-4:teamB": "fake-paid",
+        "llama": "llama3.1",
+    }
+
+
+def test_what_is_left_out_is_never_shown() -> None:
+    """Passwords and keys among the values that are left out stay out of the account."""
+    told = repr(imported("budgets_and_keys").entries)
+    assert "postgresql" not in told
+    assert "LANGFUSE_PUBLIC " not in told
+
+
+@pytest.mark.parametrize("text", ["", "model_list: []", "- a", "model_list: [{model_name: a}]", "model_list: {a: b}"])
+def test_a_file_without_a_deployment_is_refused(text: str) -> None:
+    """Nothing to convert is a ConfigurationError."""
+    with pytest.raises(ConfigurationError):
+        convert(parse(text.encode(), "x"))
