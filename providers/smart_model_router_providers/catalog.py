@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from smart_model_router.ports import Provider
-    from smart_model_router.request import Dialect, Need
+    from smart_model_router.request import Dialect, Need, Prefill
 
 AuthStyle = Literal["bearer", "x-api-key", "api-key", "none"]
 HeaderFamily = Literal[
@@ -37,7 +37,8 @@ class Kind:
     is the part of a model's name that all models with one common limit share, as a pattern; "" where each model has its
     own. `capabilities` are what the kind can do in general; a model may do less. `newest_chat`: its Chat takes OpenAI's
     newest parameters; others reject what they do not know. `remote` is False on this machine. `failure_domain` is what
-    fails together with it; "" means the kind alone.
+    fails together with it; "" means the kind alone. `prefill` is how it goes on with an answer that has begun, as its
+    documentation has it; a model that refuses to is passed over (a 400 of a fallback is the next one's turn).
     """
 
     path: str = _HTTP
@@ -54,6 +55,7 @@ class Kind:
     counts_max_tokens: bool = False
     newest_chat: bool = False
     capabilities: tuple[Need, ...] = _ALL_NEEDS
+    prefill: Prefill = "none"
     remote: bool = True
 
 
@@ -76,6 +78,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             bulkhead=50,
             header_family="anthropic",
             limit_pool=r"claude-(?:opus|sonnet|haiku)-\d+",  # docs, "Rate limits": Opus 4.x counts as one model
+            prefill="plain",  # docs, "Prefill Claude's response"; models from 4.6 on refuse it with 400
         ),
         "gemini": Kind(
             base_url="https://generativelanguage.googleapis.com/v1beta/openai",
@@ -97,11 +100,15 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             key_variables=("GROQ_API_KEY",),
             header_family="groq",
             counts_max_tokens=True,
+            prefill="plain",  # docs, "Assistant message prefilling"
         ),
         "mistral": Kind(
-            base_url="https://api.mistral.ai/v1", key_variables=("MISTRAL_API_KEY",), header_family="mistral"
+            base_url="https://api.mistral.ai/v1",
+            key_variables=("MISTRAL_API_KEY",),
+            header_family="mistral",
+            prefill="prefix",  # API reference, AssistantMessage.prefix
         ),
-        "deepseek": Kind(
+        "deepseek": Kind(  # goes on by `prefix` at https://api.deepseek.com/beta only: who asks there says so
             wires=("chat",),
             base_url="https://api.deepseek.com/v1",
             key_variables=("DEEPSEEK_API_KEY",),
@@ -117,7 +124,10 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         ),
         "together": Kind(base_url="https://api.together.xyz/v1", key_variables=("TOGETHER_API_KEY",)),
         "openrouter": Kind(
-            base_url="https://openrouter.ai/api/v1", key_variables=("OPENROUTER_API_KEY",), header_family="openrouter"
+            base_url="https://openrouter.ai/api/v1",
+            key_variables=("OPENROUTER_API_KEY",),
+            header_family="openrouter",
+            prefill="plain",  # docs, "Assistant Prefill"
         ),
         # GitHub Models runs on Azure. GITHUB_TOKEN is not asked for: every CI job has one, for other things.
         "github": Kind(
@@ -131,14 +141,25 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             wires=("chat", "messages", "embeddings"),
             base_url="http://127.0.0.1:11434/v1",
             bulkhead=10,
+            prefill="plain",  # its templates leave a last message of the assistant open
             remote=False,
         ),
-        "vllm": Kind(wires=("chat", "messages", "embeddings"), base_url="http://127.0.0.1:8000/v1", remote=False),
-        "llamacpp": Kind(wires=("chat", "messages", "embeddings"), base_url="http://127.0.0.1:8080/v1", remote=False),
+        "vllm": Kind(
+            wires=("chat", "messages", "embeddings"),
+            base_url="http://127.0.0.1:8000/v1",
+            prefill="continue_final_message",
+            remote=False,
+        ),
+        "llamacpp": Kind(
+            wires=("chat", "messages", "embeddings"),
+            base_url="http://127.0.0.1:8080/v1",
+            prefill="plain",  # server README; refused with 400 while it thinks
+            remote=False,
+        ),
         "foundry_local": Kind(
             wires=("chat",), base_url="http://127.0.0.1:5273/v1", capabilities=("tools",), remote=False
         ),
-        "openai_compatible": Kind(wires=("chat", "messages", "embeddings")),
+        "openai_compatible": Kind(),  # few such servers have more than Chat: who has one says so (`wires`)
         "local": Kind(
             path="smart_model_router_providers.local:LocalProvider",
             wires=("chat", "messages"),
@@ -151,6 +172,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             path="smart_model_router_providers.fault:ScriptedProvider",
             wires=("chat", "messages", "responses", "embeddings"),
             auth="none",
+            prefill="plain",
             remote=False,
         ),
     }

@@ -136,6 +136,8 @@ def classify_error(
         raw,
         headers,
         credential_wide=_is_credential_wide(found, status, codes),
+        # Of a refusal it says nothing: Cerebras sends false on its most transient 429.
+        not_again=found.policy.retry_same and headers.get("x-should-retry", "").strip().lower() == "false",
     )
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
+from smart_model_router_providers.fault.question import Reply
+
 if TYPE_CHECKING:
     from random import Random
 
@@ -136,4 +138,4 @@ class Plain(StrEnum):
 Fate = Status | Stall | Cut | BadJson | ErrorEvent | Empty | Plain
 """What happens instead of the good answer."""
 
-Effect = Fate | Delay | Limit | Concurrency
+Effect = Fate | Delay | Limit | Concurrency | Reply

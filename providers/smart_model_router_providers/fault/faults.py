@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypedDict, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
 
 from smart_model_router.errors import ConfigurationError
 from smart_model_router_providers.fault.effects import (
@@ -29,6 +29,7 @@ from smart_model_router_providers.fault.effects import (
     Stall,
     Status,
 )
+from smart_model_router_providers.fault.question import Reply, ToolCall
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -53,9 +54,10 @@ class Fault:
 
     A list is read from the top for every call. A fault that is used up (`times`), not due (`start`, `stop`),
     spared by chance (`probability`) or not exceeded (`limit`, `concurrency`) is passed over. A delay without
-    `times` slows the call and reading goes on. Any other fault decides the call and reading ends; a call
-    that no fault decides is answered well. `after` counts pieces of content (`delta`s with text), whatever
-    opens the stream in that dialect; an answer with fewer pieces is hit after its last one.
+    `times` slows the call, a `reply` says what it is answered, and reading goes on. Any other fault decides the
+    call and reading ends; a call that no fault decides is answered well. `after` counts pieces of content (text,
+    calls of functions), whatever opens the stream in that dialect; an answer with fewer pieces is hit after its
+    last one.
     """
 
     effect: Effect
@@ -246,6 +248,22 @@ class Fault:
         return _fault("limit", effect, when)
 
     @staticmethod
+    def reply(text: str | None = None, tool_calls: Sequence[Mapping[str, Any]] = (), **when: Unpack[When]) -> Fault:
+        """Answer well with `text`, with calls of functions, or with both; reading goes on below it.
+
+        A call is `{"name": ..., "arguments": ...}`; arguments are an object, or text that goes out as it is. Several
+        calls are parallel ones. Faults below it hit these answers: `cut(after=2)` cuts them after two pieces.
+        """
+        if text is None and not tool_calls:
+            raise ConfigurationError("reply", None, "text or tool_calls is needed")
+        if text is not None and not isinstance(text, str):
+            raise ConfigurationError("reply.text", text, "text is needed")
+        if isinstance(tool_calls, (str, bytes, Mapping)) or not isinstance(tool_calls, Sequence):
+            raise ConfigurationError("reply.tool_calls", tool_calls, "a list of calls is needed")
+        calls = tuple(_tool_call(f"reply.tool_calls[{number}]", call) for number, call in enumerate(tool_calls))
+        return _fault("reply", Reply(text, calls), when)
+
+    @staticmethod
     def concurrency(calls: int, headers: Mapping[str, str] | None = None, **when: Unpack[When]) -> Fault:
         """Answer 429 while `calls` (>= 1) calls of the same API key are in flight; default Retry-After: 0."""
         said = _headers("concurrency.headers", {"retry-after": "0"} if headers is None else headers)
@@ -254,7 +272,9 @@ class Fault:
     @property
     def standing(self) -> bool:
         """Whether reading goes on below it although it applies."""
-        return isinstance(self.effect, (Limit, Concurrency)) or (isinstance(self.effect, Delay) and self.times is None)
+        return isinstance(self.effect, (Limit, Concurrency, Reply)) or (
+            isinstance(self.effect, Delay) and self.times is None
+        )
 
     @property
     def decides_every_call(self) -> bool:
@@ -334,6 +354,18 @@ def _headers(key: str, value: object) -> Headers:
             raise ConfigurationError(f"{key}.{name}", text, "a header name and value on one line of text")
         found.append((name.lower(), said))
     return tuple(found)
+
+
+def _tool_call(key: str, call: object) -> ToolCall:
+    given = call if isinstance(call, Mapping) else {}
+    name, arguments = given.get("name"), given.get("arguments", {})
+    if not isinstance(name, str) or not name or given.keys() - {"name", "arguments"}:
+        raise ConfigurationError(key, call, 'a mapping of "name" and "arguments" is needed')
+    if isinstance(arguments, Mapping):
+        return ToolCall(name, json.dumps(arguments, separators=(",", ":")))
+    if not isinstance(arguments, str):
+        raise ConfigurationError(f"{key}.arguments", arguments, "an object, or text that goes out as it is")
+    return ToolCall(name, arguments)
 
 
 def _body(key: str, value: object) -> bytes | None:

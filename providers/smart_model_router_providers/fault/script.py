@@ -18,6 +18,7 @@ from smart_model_router_providers.fault.effects import (
 )
 from smart_model_router_providers.fault.faults import Fault
 from smart_model_router_providers.fault.limits import Limiter
+from smart_model_router_providers.fault.question import Reply
 
 Script = Sequence[Fault] | Mapping[str, Sequence[Fault]] | None
 """None: always healthy. A list: for every call. A mapping: a list for each API key or model, `*` the rest."""
@@ -27,12 +28,16 @@ EVERYONE = "*"
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What one call meets: an effect instead of the good answer, delays, headers of the limits it passed."""
+    """What one call meets: an effect instead of the good answer, delays, headers of the limits it passed.
+
+    `reply` is what the good answer says, when a script has a say in it.
+    """
 
     effect: Fate | None
     delays: tuple[Delay, ...]
     headers: Headers
     chance: Random
+    reply: Reply | None = None
 
 
 HEALTHY = Decision(None, (), (), Random(0))  # noqa: S311  nothing is drawn from it: there is no delay
@@ -70,6 +75,7 @@ class RunningScript:
         effect: Fate | None = None
         delays: list[Delay] = []
         headers: Headers = ()
+        reply: Reply | None = None
         counted = key if name == EVERYONE else name
         for line in self._lists[name]:
             if not line.applies(now - started, chance):
@@ -90,11 +96,15 @@ class RunningScript:
                     delays.append(delay)
                     if line.fault.standing:
                         continue
+                case Reply() as said:
+                    reply = reply or said
+                    line.taken += 1
+                    continue
                 case other:
                     effect = other
             line.taken += 1
             break
-        return Decision(effect, tuple(delays), headers, chance.random)
+        return Decision(effect, tuple(delays), headers, chance.random, reply)
 
 
 class _Chance:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING, assert_never
 
+from smart_model_router_providers.fault.answers import EVENT_STREAM, JSON, Answer
 from smart_model_router_providers.fault.effects import (
     BadJson,
     Cut,
@@ -23,13 +24,7 @@ from smart_model_router_providers.fault.effects import (
 )
 from smart_model_router_providers.fault.errors import COMMENT, error_body, error_frame, ping
 from smart_model_router_providers.fault.question import Question
-from smart_model_router_providers.fault.replies import (
-    EVENT_STREAM,
-    JSON,
-    Answer,
-    answer,
-    without_choices,
-)
+from smart_model_router_providers.fault.replies import answer, without_choices
 
 if TYPE_CHECKING:
     from random import Random
@@ -80,6 +75,8 @@ BODILESS = frozenset({204, 205, 304})  # RFC 9110: a body here would be read as 
 
 def play(question: Question, decision: Decision) -> Iterator[Step]:
     """The steps of one call."""
+    if decision.reply is not None and question.dialect != "embeddings":
+        question = question.answered(decision.reply)
     steps = _act(question, decision.effect, decision.headers)
     return _slowed(steps, decision.delays, decision.chance, stream=question.stream) if decision.delays else steps
 
@@ -208,7 +205,7 @@ def _failed(question: Question, error: ErrorEvent, headers: Headers) -> Iterator
 
 
 def _emptied(question: Question, empty: Empty, headers: Headers) -> Iterator[Step]:
-    good = answer(replace(question, text=""))
+    good = answer(replace(question, text="", calls=()))
     if empty.what == "content" and question.dialect != "embeddings":
         return _good(good, headers)
     if good.stream:

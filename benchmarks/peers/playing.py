@@ -1,0 +1,149 @@
+"""One row against one fleet: servers that count, a driver in a process of its own, and what both saw."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from benchmarks.peers.driving import Endpoint
+from benchmarks.peers.rows import ENVIRONMENT, Row
+
+from smart_model_router_providers.fault import FaultServer
+from smart_model_router_providers.fault.ledger import RecordedRequest
+from smart_model_router_providers.fault.script import Script
+
+SEED = 1
+_STARTING = 600.0
+_ENDING = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A fleet and its callers: a script for each server, the keys that are used there, and when requests arrive."""
+
+    name: str
+    servers: tuple[Script, ...]
+    keys: tuple[str, ...]
+    arrivals: tuple[float, ...]
+    timeout: float
+    pause: float = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call as its server saw it, in seconds since the start; `ended` is None while it was open."""
+
+    at: float
+    ended: float | None
+    status: int | None
+    key: str
+
+    @property
+    def wasted(self) -> bool:
+        """Whether it came to nothing: refused, failed, or left by its caller."""
+        return self.status != 200 or self.ended is None
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What became of a scene: the requests as their callers saw them, the calls as each server did.
+
+    `cpu_seconds` are the driver's; `load` is the machine's at the end, over a minute: seconds measured while more
+    processes than cores want to run say little about who has to compute for a request.
+    """
+
+    row: Row
+    version: str
+    requests: tuple[dict[str, Any], ...]
+    cpu_seconds: float
+    load: float
+    calls: tuple[tuple[Call, ...], ...]
+    scene: Scene
+
+
+async def play(row: Row, scene: Scene) -> Played:
+    """Let one row live through a scene."""
+    async with AsyncExitStack() as stack:
+        servers = [
+            await stack.enter_async_context(FaultServer(script, SEED, text="By the sun.", keep_requests=100_000))
+            for script in scene.servers
+        ]
+        endpoints = [
+            Endpoint(name, server.base_url, key)
+            for name, server, key in zip("ab", servers * len(scene.keys), scene.keys, strict=False)
+        ]
+        warm_up = await stack.enter_async_context(FaultServer())
+        job = {
+            "warm_up": asdict(Endpoint("w", warm_up.base_url, "k")),
+            "endpoints": [asdict(endpoint) for endpoint in endpoints],
+            "ranked": len(servers) > 1,
+            "arrivals": scene.arrivals,
+            "timeout": scene.timeout,
+            "pause": scene.pause,
+            "options": dict(row.options),
+        }
+        driver = await asyncio.create_subprocess_exec(
+            *row.command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={**os.environ, **ENVIRONMENT},
+            limit=64 * 1024 * 1024,
+        )
+        complaints = asyncio.create_task(_everything(driver.stderr))
+        try:
+            ready = await _told(driver, job, _STARTING, complaints)
+            for server in servers:
+                server.reset()  # the script's seconds begin now
+            began = time.monotonic()
+            last = scene.arrivals[-1] if scene.arrivals else scene.timeout
+            told = await _told(driver, "go", last + scene.timeout + _ENDING, complaints)
+        finally:
+            if driver.returncode is None:
+                driver.kill()
+            await driver.wait()
+            await complaints
+        calls = tuple(tuple(_seen(request, began) for request in server.requests) for server in servers)
+    return Played(row, ready["version"], tuple(told["requests"]), told["cpu_seconds"], os.getloadavg()[0], calls, scene)
+
+
+async def play_all(rows: Sequence[Row], scene: Scene, *, at_once: int) -> list[Played]:
+    """Every row, so many at a time: they share the machine, never a server."""
+    room = asyncio.Semaphore(at_once)
+
+    async def one(row: Row) -> Played:
+        async with room:
+            return await play(row, scene)
+
+    async with asyncio.TaskGroup() as group:
+        playing = [group.create_task(one(row)) for row in rows]
+    return [task.result() for task in playing]
+
+
+async def _told(
+    driver: asyncio.subprocess.Process, word: object, timeout: float, complaints: asyncio.Task[bytes]
+) -> Any:
+    """Say one line to the driver and read its answer. Raises RuntimeError with its last words when it has none."""
+    assert driver.stdin is not None
+    assert driver.stdout is not None
+    driver.stdin.write(json.dumps(word).encode() + b"\n")
+    await driver.stdin.drain()
+    line = await asyncio.wait_for(driver.stdout.readline(), timeout)
+    if not line:
+        raise RuntimeError((await complaints)[-2000:].decode(errors="replace"))
+    return json.loads(line)
+
+
+async def _everything(stream: asyncio.StreamReader | None) -> bytes:
+    return b"" if stream is None else await stream.read()
+
+
+def _seen(request: RecordedRequest, began: float) -> Call:
+    ended = None if request.ended_at is None or request.ending == "abandoned" else request.ended_at - began
+    return Call(request.at - began, ended, request.status, request.key)

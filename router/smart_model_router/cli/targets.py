@@ -1,0 +1,57 @@
+"""`smr targets`: how the targets of a running gateway stand, and the operator's yes or no to one of them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from smart_model_router.cli.configured import configured
+from smart_model_router.cli.ending import ExitCode
+from smart_model_router.cli.gateway_access import KEY_VARIABLE, asked, base_url, gateway_key
+from smart_model_router.cli.printing import print_json, print_table
+from smart_model_router.errors import ConfigurationError
+
+_HEADINGS = ("target", "state", "now", "because", "for", "in flight", "success")
+
+
+def run(action: str | None, name: str, *, url: str | None, config: Path | None, as_json: bool) -> int:
+    """Print every target, or do `action` to those that `name` stands for and print them; the exit code.
+
+    Raises ConfigurationError, and RouterUnavailable when no gateway answers.
+    """
+    found = None if url is not None and os.environ.get(KEY_VARIABLE) else configured(config).config
+    told = _asked(base_url(url, found), gateway_key(found), action, name)
+    if as_json:
+        print_json(told)
+        return ExitCode.OK
+    print_table(_HEADINGS, _rows(told["targets"]), sys.stdout)
+    return ExitCode.OK
+
+
+def _asked(address: str, key: str | None, action: str | None, name: str) -> dict[str, Any]:
+    """What the gateway says. Raises ConfigurationError for what it refuses."""
+    about = name or "targets"
+    if action is None:
+        told = asked(address, key, "/api/targets", about=about)
+    else:
+        told = asked(address, key, f"/api/targets/{action}", body={"name": name}, about=about)
+    if "targets" not in told:
+        raise ConfigurationError(f"gateway {address}", about, "the address of a gateway is needed")
+    return told
+
+
+def _rows(targets: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:
+    for target in targets:
+        after = target["retry_after"]
+        yield (
+            target["id"],
+            target["state"],
+            target["refusal"] or "ready",
+            target["because"] or "",
+            "" if after is None else f"{after:.0f} s",
+            f"{target['in_flight']} of {target['slots']}",
+            f"{target['success_rate']:.0%}",
+        )
