@@ -3,14 +3,16 @@
 .DEFAULT_GOAL := help
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
+# What the run under coverage has already tested: all of tests/unit/scoring but retrieval.
+PURE_SCORING = $(addprefix --ignore ,$(filter-out %/retrieval,$(wildcard tests/unit/scoring/*)))
 LOCK := $(BIN)/uv pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes --no-header
 # pyright brings its own node from the package registry; without this it also asks whether a newer one exists.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help setup demo test nightly check lint types imports leaks format bench lock build clean
+.PHONY: help setup demo test nightly check lint types imports leaks format mutants bench bench-peers browser examples screenshots bench-fusion-peers lock build clean
 
 help:  ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
 
 setup:  ## .venv as requirements/ pins it; does nothing when it already is
 	@$(PYTHON) tools/setup.py
@@ -21,10 +23,10 @@ demo: setup  ## a failing fleet, a real local model, and what the router makes o
 
 # `coverage run` and not `pytest --cov`: our own pytest plugin is loaded before pytest-cov could start to measure.
 # What measures real time (sockets, processes, the local model) runs alone; the rest shares the cores.
-test: setup  ## every test; core is covered by every branch
-	$(BIN)/coverage run -m pytest tests/unit/core tests/property
+test: setup  ## every test; core and the mathematics of scoring are covered by every branch
+	$(BIN)/coverage run -m pytest tests/unit/core tests/unit/scoring tests/property --ignore tests/unit/scoring/retrieval
 	$(BIN)/coverage report
-	$(BIN)/pytest -n auto tests/unit tests/meta tests/simulation --ignore tests/unit/core
+	$(BIN)/pytest -n auto tests/unit tests/meta tests/simulation --ignore tests/unit/core $(PURE_SCORING)
 	$(BIN)/pytest tests/conformance tests/e2e
 
 check: setup lint types imports leaks  ## style, types, import contracts, nothing private
@@ -47,9 +49,27 @@ format: setup  ## mend what ruff can mend
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+mutants: setup  ## breaks the pure code in thousands of ways; its tests must notice (about half an hour)
+	$(BIN)/python tools/mutants.py
+
 bench: setup  ## every benchmark, as ratios to a baseline measured in the same minutes
 	@for file in benchmarks/[!_]*.py; do echo "== $$file"; \
 		$(BIN)/python -m benchmarks.$$(basename $$file .py) || failed=1; done; exit $${failed:-0}
+
+bench-peers: setup  ## side by side with LiteLLM, pydantic-ai and LangChain; about ten minutes the first time
+	$(BIN)/python -m benchmarks.peers
+
+bench-fusion-peers: setup  ## fusion beside LlamaIndex, Haystack, LangChain and mem0; about five minutes the first time
+	$(BIN)/python -m benchmarks.fusion_peers
+
+browser: setup  ## the dashboard in a real browser; brings chromium (Debian, as root) and playwright itself
+	$(BIN)/python tools/browser.py
+
+examples: setup  ## those that need a framework (LangGraph), which it brings itself; `make test` runs the others
+	$(BIN)/python tools/examples.py
+
+screenshots: setup  ## the pictures of docs/images, taken from a real incident
+	$(BIN)/python tools/browser.py --screenshots
 
 lock: setup  ## requirements/*.txt from pyproject.toml; UPGRADE=1 takes the newest releases
 	$(LOCK) $(if $(UPGRADE),--upgrade) --all-extras pyproject.toml -o requirements/dev.txt
@@ -61,5 +81,5 @@ build: setup  ## the sdist and the wheel, in dist/
 	$(BIN)/hatchling build
 
 clean:  ## everything that setup, the tests and the tools made
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage htmlcov build dist
+	rm -rf .venv .browser .examples .peers .mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage htmlcov build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -39,7 +39,7 @@ BODY: dict[str, Any] = {
 """A small request: what routing costs must not hide behind what its JSON costs."""
 
 PROVIDERS = ("p0", "p1", "p2", "p3", "p4")
-_CONFIG: dict[str, Any] = {
+CONFIG: dict[str, Any] = {
     "version": 1,
     "providers": {name: {"kind": "scripted", "bulkhead": 100} for name in PROVIDERS},
     "models": {
@@ -94,4 +94,4 @@ class InstantStream:
 
 def instant_router(provider: Provider) -> SmartModelRouter:
     """A router whose ten targets are all served by `provider`."""
-    return SmartModelRouter.from_config(_CONFIG, seed=1, providers=dict.fromkeys(PROVIDERS, provider))
+    return SmartModelRouter.from_config(CONFIG, seed=1, providers=dict.fromkeys(PROVIDERS, provider))

@@ -2,15 +2,18 @@
 
 Eight workers against one key of 600 a minute, for each header family in its own manner, continuous refill or fixed
 window; then two keys of thirty a minute under four requests a second. About eight minutes; `QUICK=1` halves them.
+`--processes 4` shares one key between so many processes and one state file instead (`--seconds 300` for five minutes
+of each manner of refill).
 tests/simulation/test_rate_limits.py shows the same in virtual time, over longer runs and more families.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import os
 import sys
-import time
+import tempfile
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,9 +22,12 @@ from benchmarks._measure import Figure, report
 
 from smart_model_router import SmartModelRouter
 from smart_model_router.errors import SmartRouterError
+from smart_model_router.outcome import FailureClass
 from smart_model_router_providers.fault import Fault, FaultServer
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from smart_model_router_providers.fault.effects import LimitKind, LimitStyle
 
 BODY: dict[str, Any] = {"model": "smart", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 20}
@@ -50,33 +56,40 @@ FAMILIES = (
 )
 
 
-def router_for(server: FaultServer, kind: str, keys: list[str]) -> SmartModelRouter:
+def router_for(url: str, kind: str, keys: list[str], store: dict[str, Any] | None = None) -> SmartModelRouter:
     """One model at one provider."""
     tree = {
         "version": 1,
-        "providers": {"p": {"kind": kind, "base_url": server.base_url, "api_key": keys, "bulkhead": 50}},
+        "providers": {"p": {"kind": kind, "base_url": url, "api_key": keys, "bulkhead": 50}},
+        "store": store or {},
         "routing": {"max_wait": "120s"},
         "models": {"smart": {"tiers": [{"targets": ["p/m"]}], "last_resort": []}},
     }
     return SmartModelRouter.from_config(tree, seed=1)
 
 
+async def use_up(ask: Callable[[dict[str, Any]], Awaitable[object]], workers: int, seconds: float) -> None:
+    """So many workers that ask again as soon as they were answered, for so long."""
+
+    async def worker() -> None:
+        while True:
+            await ask(BODY)
+
+    tasks = [asyncio.create_task(worker()) for _ in range(workers)]
+    await asyncio.sleep(seconds)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
 async def grants(family: Family) -> tuple[Figure, Figure]:
     """The share of the limit that eight workers were granted, and how many refusals it took."""
     limit = Fault.limit(rpm=LIMIT, kind=family.refill, headers=family.style)
-    async with FaultServer([limit], keep_requests=100_000) as server, router_for(server, family.kind, ["k"]) as router:
-        ask = router.messages if family.kind == "anthropic" else router.chat
-        started = time.monotonic()
-
-        async def worker() -> None:
-            while time.monotonic() < started + SECONDS:
-                await ask(BODY)
-
-        workers = [asyncio.create_task(worker()) for _ in range(WORKERS)]
-        await asyncio.sleep(SECONDS)
-        for task in workers:
-            task.cancel()
-        await asyncio.gather(*workers, return_exceptions=True)
+    async with (
+        FaultServer([limit], keep_requests=100_000) as server,
+        router_for(server.base_url, family.kind, ["k"]) as router,
+    ):
+        await use_up(router.messages if family.kind == "anthropic" else router.chat, WORKERS, SECONDS)
         granted = sum(r.status == 200 for r in server.requests)
         refused = sum(r.status == 429 for r in server.requests)
     # A window that began is granted whole; so is what a full bucket holds at the start, which is not asked for here.
@@ -89,7 +102,7 @@ async def grants(family: Family) -> tuple[Figure, Figure]:
 async def two_keys(refill: LimitKind) -> tuple[Figure, Figure]:
     """Requests nobody answered, and the refusals of the unluckiest key."""
     limit = Fault.limit(rpm=30, kind=refill)
-    async with FaultServer([limit]) as server, router_for(server, "openai_compatible", ["k1", "k2"]) as router:
+    async with FaultServer([limit]) as server, router_for(server.base_url, "openai_compatible", ["k1", "k2"]) as router:
 
         async def ask() -> bool:
             try:
@@ -111,6 +124,47 @@ async def two_keys(refill: LimitKind) -> tuple[Figure, Figure]:
     )
 
 
+async def one_of_several(url: str, store: str, workers: int, seconds: float) -> None:
+    """A process of `shared`; prints how often it was refused."""
+    async with router_for(url, "openai", ["k"], {"path": store}) as router:
+        await use_up(router.chat, workers, seconds)
+        print(router.stats().targets["p/m"].failures.get(FailureClass.RATE_LIMITED, 0))
+
+
+async def shared(refill: LimitKind, processes: int, seconds: float) -> tuple[Figure, Figure]:
+    """The share of one limit that processes with one store are granted, and the refusals of the unluckiest one."""
+    limit = Fault.limit(rpm=LIMIT, kind=refill, headers="openai")
+    workers = max(1, WORKERS // processes)
+    with tempfile.TemporaryDirectory() as folder:
+        async with FaultServer([limit], keep_requests=100_000) as server:
+            worker = (server.base_url, f"{folder}/stats.db", str(workers), str(seconds))
+            started = [
+                await asyncio.create_subprocess_exec(
+                    sys.executable, "-m", "benchmarks.rate_limits", "--worker", *worker, stdout=asyncio.subprocess.PIPE
+                )
+                for _ in range(processes)
+            ]
+            refused = [int((await process.communicate())[0]) for process in started]
+            granted = [r.at for r in server.requests if r.status == 200]
+    # Until the last one ended: they begin and end a little apart. A bucket is full at first, a window granted whole.
+    lasted = max(granted) - min(granted)
+    due = LIMIT + LIMIT * lasted / 60 if refill == "continuous" else LIMIT * (1 + lasted // 60)
+    name = f"rate_limits[openai, {refill}, {processes} processes]"
+    missed = 100 * max(0.0, 1 - len(granted) / due)
+    return (
+        Figure(f"{name} not granted", missed, "%", due, "calls due", 10.0, f"{len(granted)} in {lasted:.0f} s"),
+        Figure(f"{name} refused, worst process", max(refused), "calls", len(granted), "calls granted", 1.0),
+    )
+
+
+async def measure_shared(processes: int, seconds: float) -> list[Figure]:
+    """Both manners of refill, one after the other."""
+    figures: list[Figure] = []
+    for refill in ("continuous", "window"):
+        figures += await shared(refill, processes, seconds)
+    return figures
+
+
 async def measure() -> list[Figure]:
     """Every family, one after another: they share the machine, not a limit."""
     figures: list[Figure] = []
@@ -121,5 +175,21 @@ async def measure() -> list[Figure]:
     return figures
 
 
+def main() -> int:
+    """The exit code: 1 when a figure is over its limit."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--processes", type=int, default=1, help="how many processes share one key")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="how long, with --processes")
+    parser.add_argument("--worker", nargs=4, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.worker is not None:
+        url, store, workers, seconds = given.worker
+        asyncio.run(one_of_several(url, store, int(workers), float(seconds)))
+        return 0
+    if given.processes > 1:
+        return report(*asyncio.run(measure_shared(given.processes, given.seconds)))
+    return report(*asyncio.run(measure()))
+
+
 if __name__ == "__main__":
-    sys.exit(report(*asyncio.run(measure())))
+    sys.exit(main())

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 # How long an example takes says more about the machine's other work than about our code.
 settings.register_profile("shared-machine", deadline=None)
-settings.load_profile("shared-machine")
+# Thousands of runs, each to see whether anything fails at all (tools/mutants.py): nothing is shrunk or remembered.
+settings.register_profile(
+    "mutants",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    max_examples=20,
+    phases=[Phase.explicit, Phase.generate],
+)
+settings.load_profile(os.environ.get("SMR_HYPOTHESIS_PROFILE", "shared-machine"))
 
 TESTS = Path(__file__).parent
 SOCKETS_ARE_THE_CLAIM = {"e2e", "conformance", "chaos"}

@@ -1,4 +1,4 @@
-"""Statistics files for tests: observations to put in, and a reader that is none of ours to see what is there."""
+"""Store files for tests: observations to put in, a reader that is none of ours, and files that cannot serve."""
 
 from __future__ import annotations
 
@@ -55,3 +55,34 @@ def calls(path: Path) -> int:
     total = one(path, "SELECT coalesce(sum(calls), 0) FROM v_target_now")
     assert isinstance(total, int)
     return total
+
+
+def make_link(path: Path) -> None:
+    """A symbolic link in the place of the file."""
+    path.symlink_to(path.with_name("elsewhere.db"))
+
+
+def make_folder(path: Path) -> None:
+    """A folder in the place of the file."""
+    path.mkdir()
+
+
+def make_public(path: Path) -> None:
+    """A file that everybody may write to."""
+    path.touch()
+    path.chmod(0o666)
+
+
+def make_tomorrows(path: Path) -> None:
+    """A file of a newer schema."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+
+
+UNFIT = (
+    (make_link, "symbolic link"),
+    (make_folder, "not a regular file"),
+    (make_public, "everybody may write to it"),
+    (make_tomorrows, "newer"),
+)
+"""What may be in the place of a file of ours, and what is said of it."""

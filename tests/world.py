@@ -120,6 +120,12 @@ def now() -> float:
     return asyncio.get_running_loop().time()
 
 
+def timers() -> list[asyncio.TimerHandle]:
+    """The running loop's timers that are still to come."""
+    scheduled: list[asyncio.TimerHandle] = vars(asyncio.get_running_loop())["_scheduled"]
+    return [timer for timer in scheduled if not timer.cancelled()]
+
+
 async def steady(world: World, seconds: float, *, every: float = 0.5, stream: bool = False) -> list[str | None]:
     """One request `every` so many seconds for `seconds`; who served each (None: nobody), in the order of sending."""
     asks = []

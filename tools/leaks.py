@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-MADE_BY_TOOLS = {".git", ".venv", "__pycache__", "build", "dist", "htmlcov", "node_modules"}
+MADE_BY_TOOLS = frozenset(
+    (".git", ".hypothesis", ".mutants", ".peers", "__pycache__", "build", "dist", "htmlcov", "node_modules")
+)
 
 # Character classes keep the patterns from finding themselves.
 PATTERNS: dict[str, re.Pattern[str]] = {
@@ -34,12 +37,16 @@ def leaks_in(text: str) -> Iterator[tuple[int, str, str]]:
 
 def files() -> Iterator[Path]:
     """Yield the files a commit could hold: everything but what tools make (so it works without git, too)."""
-    for path in sorted(ROOT.rglob("*")):
-        parts = path.relative_to(ROOT).parts
-        made = any(part in MADE_BY_TOOLS or part.endswith(("_cache", ".egg-info")) for part in parts)
-        made = made or parts[0] == ".hypothesis" or parts[0].startswith(".coverage")
-        if path.is_file() and not made:
-            yield path
+    for folder, folders, names in os.walk(ROOT):
+        here = Path(folder)
+        folders[:] = sorted(name for name in folders if not _made(here / name))  # thousands of files, not looked into
+        yield from (here / name for name in sorted(names) if not _made(here / name) and (here / name).is_file())
+
+
+def _made(path: Path) -> bool:
+    """Whether tools made it; a folder with a pyvenv.cfg is a virtual environment."""
+    known = path.name in MADE_BY_TOOLS or path.name.endswith(("_cache", ".egg-info"))
+    return known or path.name.startswith(".coverage") or (path / "pyvenv.cfg").exists()
 
 
 def main() -> int:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from smart_model_router import pricing
 from smart_model_router.config import ModelConfig, ProviderConfig, RouterConfig, TargetConfig
-from smart_model_router.config.suggest import did_you_mean
 from smart_model_router.core.budget import RetryBudget
 from smart_model_router.core.fleet import Fleet
 from smart_model_router.core.gate import Gate, ProviderState
@@ -20,10 +21,17 @@ from smart_model_router.core.shedding import Shedding
 from smart_model_router.core.tiers import Ladder, TargetFacts, Tier
 from smart_model_router.discovery import default_config, with_last_resort
 from smart_model_router.errors import ConfigurationError
+from smart_model_router.events import StoreChanged
+from smart_model_router.monitor.sinks import sinks_of
 from smart_model_router.outcome import Usage
+from smart_model_router.recovery import NO_RECOVERY, parse_recovery
+from smart_model_router.redaction import Scrubber
 from smart_model_router.request import Dialect, Need, Target
+from smart_model_router.runtime.boot import here
 from smart_model_router.runtime.clock import SystemClock, SystemDice, WallClock
+from smart_model_router.runtime.sharing import Owners, Sharing
 from smart_model_router.runtime.state import RouterState
+from smart_model_router.suggest import did_you_mean
 from smart_model_router.wires.translate import reachable
 from smart_model_router_providers.catalog import KINDS, Kind, failure_domain, kind_of, limit_pool, resolve
 from smart_model_router_providers.classify import classify_exception
@@ -62,6 +70,8 @@ def assemble(
     used_clock = clock or (SystemClock() if measures.monotonic_clock else WallClock())
     kept = store if store is not None else open_store(config, used_clock)
     listening = getattr(kept, "emit", None)  # a store may keep events as well
+    secrets = secrets_of(config)
+    watching = sinks_of(config, sinks, clock=used_clock, secrets=secrets)
     made = {name: given.get(name) or make_provider(config, name) for name in parts.used}
     state = RouterState(
         clock=used_clock,
@@ -72,6 +82,7 @@ def assemble(
         ladder=lambda model: parts.ladders[config.resolve(model).name],
         book=book,
         budget=RetryBudget(config.resilience.retry_budget),
+        hedges=RetryBudget(hedging.budget) if (hedging := config.resilience.hedging).enabled else None,
         shedding=Shedding(config.resilience.shedding),
         routing=config.routing,
         timeouts=config.resilience.timeouts,
@@ -84,11 +95,33 @@ def assemble(
             Usage(request.prompt_bytes // 4, request.max_tokens or DEFAULT_OUTPUT_TOKENS),
         ),
         classify=classify_exception,
-        sinks=tuple(sinks) if listening is None else (*sinks, cast("EventSink", kept)),
+        scrub=Scrubber(secrets).failure,
+        sinks=watching if listening is None else (*watching, cast("EventSink", kept)),
         store=kept,
         degrade=measures.tiered_degradation,
     )
+    if kept is not None:
+        tell = getattr(kept, "on_change", None)  # a store may say when it is out of reach
+        if tell is not None:
+            tell(lambda reason: _store_changed(state, reason))
+        recall = getattr(kept, "on_past", None)  # and what it knows of before
+        if recall is not None:
+            recall(lambda past: book.remember(past, used_clock.now()))
+    if store is None and config.store.path is not None and config.store.shared_state:
+        state.sharing = _share(config, state, parts)
     return {"config": config, "state": state, "book": book, "ladders": parts.ladders}
+
+
+def _store_changed(state: RouterState, reason: str) -> None:
+    state.emit(StoreChanged(at=state.clock.now(), store="stats", degraded=bool(reason), reason=reason))
+
+
+def _share(config: RouterConfig, state: RouterState, parts: _Parts) -> Sharing:
+    """This router's part in the state that the processes of the host share."""
+    from smart_model_router_stats.shared_sqlite import SqliteSharedState, state_path  # noqa: PLC0415 - brings sqlite3
+
+    shared = SqliteSharedState(state_path(Path(cast("str", config.store.path))), here)
+    return Sharing(state, shared, parts.owners(), here=here, holder=lambda: uuid.uuid4().hex)
 
 
 def _price(kind: str, model: str, usage: Usage) -> float | None:
@@ -164,6 +197,14 @@ def _made(config: RouterConfig, name: str) -> Provider:
     return http
 
 
+def secrets_of(config: RouterConfig) -> tuple[str, ...]:
+    """Everything in a configuration that no log may show."""
+    upstream = [key for provider in config.providers.values() for key in keys_of(provider)]
+    headers = [value.reveal() for provider in config.providers.values() for value in provider.headers.values()]
+    clients = [key.key.reveal() for key in config.gateway.keys.values() if key.key is not None]
+    return tuple(dict.fromkeys([*upstream, *headers, *clients]))
+
+
 def keys_of(provider: ProviderConfig) -> tuple[str, ...]:
     """The provider's credentials: those configured, else the first of its kind's key variables that is set."""
     if provider.api_key:
@@ -196,6 +237,15 @@ class _Parts:
 
     def _kind(self, provider: str) -> Kind:
         return kind_of(self._config.providers[provider].kind)
+
+    def _dialects(self, name: str) -> frozenset[Dialect]:
+        """What a provider speaks: as the object itself says, else its owner, else the catalog."""
+        provider, known = self._config.providers[name], frozenset(self._kind(name).wires)
+        if name in self._spoken:
+            return self._spoken[name]
+        if provider.kind == "local" and not known.issuperset(provider.wires):
+            raise ConfigurationError(f"providers.{name}.wires", list(provider.wires), f"of {', '.join(sorted(known))}")
+        return frozenset(provider.wires) or known
 
     def _ids(self, mentions: Iterable[TargetConfig]) -> set[str]:
         return {target.id for mention in mentions for target in self._config.targets_of(mention)}
@@ -232,10 +282,26 @@ class _Parts:
         pool = limit_pool(provider.kind, target.model)
         factor = self._factors.setdefault((provider.kind, pool), TokenFactor())
         rpm, tpm = mention.rpm or provider.rpm or kind.rpm, mention.tpm or provider.tpm or kind.tpm
-        made = RateLimitTracker(rpm, tpm, refill=FAMILIES[kind.header_family].refill, factor=factor)
+        alone = self._config.store.path is None or not self._config.store.shared_state
+        share = 1 / self._config.store.processes if alone else 1.0
+        made = RateLimitTracker(rpm, tpm, refill=FAMILIES[kind.header_family].refill, factor=factor, share=share)
         if mention.rpm or mention.tpm:  # the owner's figures are about this target alone
             return made
         return self._pools.setdefault((target.provider, target.credential, pool), made)
+
+    def owners(self) -> dict[str, Owners]:
+        """How every target is named among the processes that share its state."""
+        found: dict[str, Owners] = {}
+        pools = {id(tracker): f"{key[0]}/{key[2]}" for key, tracker in self._pools.items()}
+        for target in self.targets.values():
+            keys = keys_of(self._config.providers[target.provider])
+            key = keys[target.credential] if target.credential < len(keys) else ""
+            mark = f"@{hashlib.sha256(key.encode()).hexdigest()[:8]}" if key else ""
+            # A key is known by its mark, in whichever place it is written.
+            name = f"{target.provider}/{target.model}" if keys.count(key) == 1 else target.id
+            limits = pools.get(id(self.fleet.gates[target.id].limits), name)
+            found[target.id] = Owners(f"{name}{mark}", f"{target.provider}{mark}", f"{limits}{mark}")
+        return found
 
     def _ladder(self, model: ModelConfig) -> Ladder:
         return Ladder(
@@ -243,6 +309,7 @@ class _Parts:
             tuple(Tier(tier.name, self._facts(tier.targets)) for tier in model.tiers),
             self._facts(model.last_resort or ()),
             model.strategy or self._config.routing.strategy,
+            parse_recovery(model.recovery) if model.recovery is not None else NO_RECOVERY,
         )
 
     def _facts(self, mentions: Iterable[TargetConfig]) -> tuple[TargetFacts, ...]:
@@ -253,6 +320,7 @@ class _Parts:
         provider, kind = self._config.providers[target.provider], self._kind(target.provider)
         domain = provider.failure_domain or failure_domain(provider.kind)
         is_local = provider.kind == "local"
+        dialects = self._dialects(target.provider)
         return TargetFacts(
             target,
             Candidate(
@@ -263,7 +331,7 @@ class _Parts:
                 weight=mention.weight,
                 price=self._price(provider.kind, target.model),
             ),
-            self._spoken.get(target.provider, frozenset(kind.wires)),
+            dialects,
             lacks=frozenset(need for need in _ALL_NEEDS if not self._can(mention, kind.capabilities, need)),
             context_tokens=mention.context_tokens or (self._config.local.prompt_cap_tokens if is_local else None),
             embedding_space=mention.embedding_space or target.model,
@@ -272,8 +340,9 @@ class _Parts:
             only=frozenset(mention.only),
             unless=frozenset(mention.unless),
             counts_max_tokens=kind.counts_max_tokens,
-            translated=reachable(kind.wires),
+            translated=reachable(dialects),
             newest_chat=kind.newest_chat,
+            prefill=mention.prefill or kind.prefill,
         )
 
     def _price(self, kind: str, model: str) -> float | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from smart_model_router.request import RouteReport
 
 
@@ -28,7 +30,10 @@ def _rebuild(kind: type[SmartRouterError], args: tuple[Any, ...], state: dict[st
 
 
 class ConfigurationError(SmartRouterError):
-    """The owner's mistake, found at construction: which key, which value, what would be right."""
+    """The owner's mistake, found at construction: which key, which value, what would be right.
+
+    `others` are the further mistakes that were found at the same look.
+    """
 
     def __init__(self, key: str, value: object, expected: str) -> None:
         shown = repr(value)
@@ -38,6 +43,12 @@ class ConfigurationError(SmartRouterError):
         self.key = key
         self.value = value
         self.expected = expected
+        self.others: tuple[ConfigurationError, ...] = ()
+
+    def with_others(self, others: Iterable[ConfigurationError]) -> ConfigurationError:
+        """The same error, with these in `others`."""
+        self.others = tuple(others)
+        return self
 
 
 class RequestRejected(SmartRouterError):

@@ -13,7 +13,10 @@ RequestOutcome = Literal["ok", "fallback", "degraded", "failed", "cancelled", "r
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestFinished:
-    """A request ended. `at` is monotonic, `seconds` and `waited_seconds` are durations."""
+    """A request ended. `at` is monotonic, `seconds` and `waited_seconds` are durations.
+
+    `error` is the exception's name: its text may have a provider's words in it, and those may quote the prompt.
+    """
 
     at: float
     request_id: str
@@ -38,7 +41,7 @@ class AttemptFinished:
     """One call at a provider ended. This is also what statistics are made of.
 
     `admitted_at` and `at` are monotonic. `seconds` is the whole call, `ttft_seconds` (streams) the time to the
-    first content. `failure_class` is None for a success.
+    first content. `failure_class` is None for a success. A `hedge` was made while another call's head was late.
     """
 
     at: float
@@ -54,6 +57,7 @@ class AttemptFinished:
     cost_usd: float | None = None
     status: int | None = None
     probe: bool = False
+    hedge: bool = False
     request_id: str = ""
     reading: LimitReading | None = None
 
@@ -140,6 +144,19 @@ class RequestShed:
     retry_after: float | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreChanged:
+    """A store (`stats`: the statistics file, `state`: the shared state) is out of reach, or within reach again.
+
+    Requests are served all the same. `reason` says why it is out of reach.
+    """
+
+    at: float
+    store: Literal["stats", "state"]
+    degraded: bool
+    reason: str
+
+
 Event = (
     RequestFinished
     | AttemptFinished
@@ -151,4 +168,5 @@ Event = (
     | OfflineChanged
     | SheddingChanged
     | RequestShed
+    | StoreChanged
 )

@@ -216,7 +216,8 @@ class Failure:
     `message` is for people, without secrets. `status` is the HTTP status when there was one. `raw` is the
     provider's own error body: a caller's fault is handed back unchanged. `credential_wide` says that every
     target of the same credential is concerned (a 401), not this target alone (a 403). `unsent`: the call never left
-    (no connection), so it cost the provider nothing.
+    (no connection), so it cost the provider nothing. `not_again`: the provider said that the same call would fail here
+    once more.
     """
 
     failure_class: FailureClass
@@ -228,6 +229,7 @@ class Failure:
     headers: Mapping[str, str] = field(default_factory=dict)
     credential_wide: bool = False
     unsent: bool = False
+    not_again: bool = False
 
 
 Outcome = Success | Failure

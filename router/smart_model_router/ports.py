@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from smart_model_router.events import AttemptFinished, Event
 from smart_model_router.outcome import NO_READING, Failure, LimitReading, Outcome, StreamEvent
 from smart_model_router.request import Dialect
+from smart_model_router.shared import BreakerRow, BucketAsk, BucketGrant, Changes, Claim, Restored, SharedView
 
 
 class TimerHandle(Protocol):
@@ -109,9 +110,50 @@ class StatsStore(Protocol):
         ...
 
 
+class SharedState(Protocol):
+    """What the processes of one host know together, and the next ones after a restart.
+
+    Asked on the request path for a probe alone, and not waited for longer than 20 ms there. Every method but `aclose`
+    raises SharedStateError when the state cannot be had, and nothing else. Whatever is written is written whole or not
+    at all, also when the caller is cancelled.
+    """
+
+    def restore(self) -> Restored:
+        """What there is when a process begins. Blocks, a quarter of a second at most."""
+        ...
+
+    async def poll(self) -> SharedView | None:
+        """Everything, when others may have changed something since the last time; else None."""
+        ...
+
+    async def claim(self, rows: Sequence[BreakerRow]) -> Claim:
+        """Take the probes of all these breakers (or of none) until the `until` of each."""
+        ...
+
+    async def renew(self, rows: Sequence[BreakerRow]) -> tuple[BreakerRow, ...]:
+        """Extend leases to the `until` of each; those that are still held."""
+        ...
+
+    async def publish(self, changes: Changes) -> SharedView:
+        """Write what the rules of shared.py let one write; what is there now under each of those keys."""
+        ...
+
+    async def lease(self, asks: Sequence[BucketAsk]) -> tuple[BucketGrant, ...]:
+        """Lease tokens of limits, and give back what was not used."""
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of it; safe to call twice."""
+        ...
+
+
 class EventSink(Protocol):
-    """Somebody who wants to know. A sink that raises is isolated and counted."""
+    """Somebody who wants to know. It is called on a thread of its own, in order, behind a queue of 10,000 events.
+
+    So it may block; one that raises, or falls behind, is isolated and counted. A sink with an attribute
+    `inline = True` promises to return at once and is called on the router's loop, before the request goes on.
+    """
 
     def emit(self, event: Event) -> None:
-        """Take one event; returns at once."""
+        """Take one event."""
         ...

@@ -7,14 +7,20 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Literal, TypedDict, get_args
 
 from smart_model_router.errors import InvalidRequest
+from smart_model_router.forwarding import FORWARDED
 from smart_model_router.outcome import FailureClass, Usage
+from smart_model_router.recovery import Recovery, parse_recovery
 
 Dialect = Literal["chat", "messages", "responses", "embeddings"]
 Criticality = Literal["critical_plus", "critical", "sheddable_plus", "sheddable"]
 Need = Literal["tools", "images", "schema"]
+Prefill = Literal["none", "plain", "prefix", "continue_final_message"]
+"""How a target goes on with an answer that has begun: not at all; when the last message is the assistant's; when that
+message is marked `prefix` (Mistral, DeepSeek's beta); when the body says `continue_final_message` (vLLM, SGLang)."""
 
 CRITICALITIES: tuple[Criticality, ...] = get_args(Criticality)
 _IMAGES = ("image_url", "image", "input_image")
@@ -28,6 +34,9 @@ class RequestOptions(TypedDict, total=False):
     `tier` is a tier other than the first; `avoid` names targets or providers not to use; `session` keeps a
     conversation on one target among equals; `timeout` is seconds in all; `max_cost` is USD; `criticality` is
     critical_plus, critical (the default), sheddable_plus or sheddable: the last two never wait and may be shed.
+    `recovery` is what becomes of a stream that is cut after content (recovery.py), in place of its model's policy;
+    `accept_restart` False: a model's `restart` is not for this caller, who is told of the cut. `headers` go to the
+    provider: traceparent, tracestate and idempotency-key (forwarding.py), no others.
     """
 
     tier: str | None
@@ -36,6 +45,9 @@ class RequestOptions(TypedDict, total=False):
     timeout: float | None
     max_cost: float | None
     criticality: Criticality
+    recovery: str | None
+    accept_restart: bool
+    headers: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +82,9 @@ class RouteRequest:
     timeout: float | None = None
     max_cost: float | None = None
     criticality: Criticality = "critical"
+    recovery: Recovery | None = None
+    accept_restart: bool = True
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def needs(self) -> frozenset[Need]:
@@ -138,6 +153,9 @@ def peek(
     timeout: float | None = None,
     max_cost: float | None = None,
     criticality: Criticality = "critical",
+    recovery: str | None = None,
+    accept_restart: bool = True,
+    headers: Mapping[str, str] = MappingProxyType({}),
 ) -> RouteRequest:
     """Read the facts routing needs from `body`. Raises InvalidRequest that names what is wrong and where."""
     if not isinstance(body, Mapping):
@@ -177,7 +195,30 @@ def peek(
         timeout=timeout,
         max_cost=max_cost,
         criticality=criticality,
+        recovery=None if recovery is None else _recovery(recovery),
+        accept_restart=accept_restart,
+        headers=_headers(headers) if headers else headers,
     )
+
+
+def _headers(headers: object) -> Mapping[str, str]:
+    if not isinstance(headers, Mapping):
+        raise InvalidRequest(f"headers: names and values are needed, not {_shown(headers)}")
+    given = {str(name).lower(): value for name, value in headers.items()}
+    for name, value in given.items():
+        if name not in FORWARDED:
+            raise InvalidRequest(f"headers: {_shown(name)} is none of {', '.join(FORWARDED)}")
+        if not isinstance(value, str) or not FORWARDED[name].fullmatch(value):
+            raise InvalidRequest(f"headers.{name}: {_shown(value)} is malformed")
+    return given
+
+
+def _recovery(text: str) -> Recovery:
+    _check_name("recovery", text)
+    try:
+        return parse_recovery(text)
+    except ValueError as error:
+        raise InvalidRequest(f"recovery: {error}") from None
 
 
 def _check_prompt(dialect: Dialect, body: Mapping[str, Any]) -> None:
@@ -290,7 +331,12 @@ def _shown(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One call that reached a provider (or tried to). `failure_class` is None for a success; seconds are durations."""
+    """One call that reached a provider (or tried to). `failure_class` is None for a success; seconds are durations.
+
+    `hedge`: it was made while another call was under way whose head was late; the slower of the two is CANCELLED, or
+    TIMEOUT after long silence. `estimated`: the provider never said what it charges for a stream that broke off;
+    `usage` is our least estimate.
+    """
 
     target: str
     seconds: float
@@ -301,6 +347,8 @@ class Attempt:
     usage: Usage | None = None
     cost_usd: float | None = None
     probe: bool = False
+    estimated: bool = False
+    hedge: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,10 +361,40 @@ class ReportedRefusal:
 
 
 @dataclass(slots=True)
+class StreamRecovery:
+    """A stream that broke off after content, and what was done. `to_target` is None while, or when, nobody went on.
+
+    `kept_characters` of text the caller has and keeps; `dropped_characters` had come and were not delivered, or are
+    void after a restart; `trimmed_characters` the next target said again, and the caller did not get twice.
+    """
+
+    policy: str
+    from_target: str
+    failure_class: FailureClass
+    kept_characters: int = 0
+    dropped_characters: int = 0
+    trimmed_characters: int = 0
+    to_target: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain JSON values."""
+        return {
+            "policy": self.policy,
+            "from_target": self.from_target,
+            "failure_class": self.failure_class.value,
+            "to_target": self.to_target,
+            "kept_characters": self.kept_characters,
+            "dropped_characters": self.dropped_characters,
+            "trimmed_characters": self.trimmed_characters,
+        }
+
+
+@dataclass(slots=True)
 class RouteReport:
     """What happened to one request and why. Live while a stream runs, final when it ends.
 
-    `ruled_out` maps each better target that did not serve to what ruled it out.
+    `ruled_out` maps each better target that did not serve to what ruled it out. After a recovery `target` is the last
+    that served, and `usage` and `cost_usd` are of all attempts.
     """
 
     request_id: str
@@ -338,6 +416,22 @@ class RouteReport:
     malformed_events: int = 0
     ruled_out: dict[str, str] = field(default_factory=dict)
     losses: list[str] = field(default_factory=list)
+    recoveries: list[StreamRecovery] = field(default_factory=list)
+
+    def add_up(self) -> None:
+        """Set `usage` and `cost_usd` to those of all attempts: several had a part in the answer.
+
+        The cost is None when nobody knows the price of one of them: half a sum is no cost.
+        """
+        billed = [attempt for attempt in self.attempts if attempt.usage is not None]
+        used = [attempt.usage for attempt in billed if attempt.usage is not None]
+        costs = [attempt.cost_usd for attempt in billed if attempt.cost_usd is not None]
+        self.usage = Usage(
+            sum(usage.prompt_tokens for usage in used),
+            sum(usage.completion_tokens for usage in used),
+            sum(usage.cached_prompt_tokens for usage in used),
+        )
+        self.cost_usd = sum(costs) if costs and len(costs) == len(billed) else None
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain JSON values."""
@@ -362,6 +456,8 @@ class RouteReport:
                     "usage": _usage_dict(a.usage),
                     "cost_usd": a.cost_usd,
                     "probe": a.probe,
+                    "hedge": a.hedge,
+                    "estimated": a.estimated,
                 }
                 for a in self.attempts
             ],
@@ -374,6 +470,7 @@ class RouteReport:
             "malformed_events": self.malformed_events,
             "ruled_out": dict(self.ruled_out),
             "losses": list(self.losses),
+            "recoveries": [recovery.to_dict() for recovery in self.recoveries],
         }
 
     def to_json(self) -> str:

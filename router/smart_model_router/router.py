@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from types import TracebackType
@@ -20,9 +20,11 @@ from smart_model_router.request import Dialect, RequestOptions, RouteReport, Rou
 if TYPE_CHECKING:
     from smart_model_router.clients.transport import RouterTransport
     from smart_model_router.events import Event
+    from smart_model_router.monitor.monitor import Monitor
     from smart_model_router.ports import Clock, EventSink, Provider, StatsStore
     from smart_model_router.runtime.guarding import GuardLease, GuardLimits
     from smart_model_router.runtime.inspection import Availability, Explanation, SystemHealth, TargetStatus
+    from smart_model_router.runtime.portal import Portal
     from smart_model_router.runtime.state import RouterState
     from smart_model_router.runtime.streaming import RouterStream
     from smart_model_router_stats.book import StatsBook
@@ -41,8 +43,9 @@ class RouterReply:
 class SmartModelRouter:
     """Routes requests over the targets of a configuration. Make one with `from_config`.
 
-    Belongs to one event loop. Every method that sends raises SmartRouterError only (errors.py says whose fault),
-    and its exceptions carry the `report`.
+    Lives on one event loop, that of the first call, and may be used from every other loop and thread: whoever is
+    elsewhere reaches it through `portal`. Every method that sends raises SmartRouterError only (errors.py says whose
+    fault), and its exceptions carry the `report`.
     """
 
     def __init__(
@@ -85,6 +88,11 @@ class SmartModelRouter:
     def config(self) -> RouterConfig:
         """What it was made from."""
         return self._config
+
+    @property
+    def portal(self) -> Portal:
+        """The way in for threads without a loop: `router.portal.run(lambda: router.chat(body))` waits for it."""
+        return self._state.portal
 
     def transport(self) -> RouterTransport:
         """An httpx2 transport with this router behind it, for frameworks that build their own SDK client."""
@@ -137,62 +145,72 @@ class SmartModelRouter:
         """
         from smart_model_router.runtime.inspection import select  # noqa: PLC0415
 
-        return select(self._state, self._ladder(model), tier)
+        return self.portal.call(lambda: select(self._state, self._ladder(model), tier))
 
     def explain(self, body: Mapping[str, Any], **options: Unpack[RequestOptions]) -> Explanation:
         """The plan for a Chat Completions request, without sending anything."""
         from smart_model_router.runtime.inspection import explain  # noqa: PLC0415
 
-        return explain(self._state, peek("chat", body, **options))
+        request = peek("chat", body, **options)
+        return self.portal.call(lambda: explain(self._state, request))
 
     def predict_availability(self, target: str) -> Availability:
         """Whether `target` would admit a call now, why not, and how well recent outcomes support the answer."""
         self._gate(target)
         from smart_model_router.runtime.inspection import predict_availability  # noqa: PLC0415
 
-        return predict_availability(self._state, target)
+        return self.portal.call(lambda: predict_availability(self._state, target))
 
     def stats(self) -> StatsView:
         """Figures per target, model and provider, of this process."""
-        return self._book.figures(self._state.clock.now())
+        return self.portal.call(lambda: self._book.figures(self._state.clock.now()))
 
     def system_health(self) -> SystemHealth:
         """The share of OPEN providers, and whether the router is offline or shedding."""
-        from smart_model_router.runtime.inspection import SystemHealth  # noqa: PLC0415
+        from smart_model_router.runtime.inspection import system_health  # noqa: PLC0415
 
-        now = self._state.clock.now()
-        self._state.update_shedding(now)
-        return SystemHealth(
-            self._state.fleet.open_ratio(now), self._state.fleet.connectivity.offline, self._state.shedding.active
-        )
+        return self.portal.call(lambda: system_health(self._state))
 
     def targets(self) -> tuple[TargetStatus, ...]:
         """Every target: its state, why it would refuse a call now, and when it comes due."""
         from smart_model_router.runtime.inspection import statuses  # noqa: PLC0415
 
-        return statuses(self._state)
+        return self.portal.call(lambda: statuses(self._state))
 
     def events(self) -> tuple[Event, ...]:
         """The newest events, oldest first (at most 1,000)."""
-        return tuple(self._state.recent)
+        return self.portal.call(lambda: tuple(self._state.recent))
+
+    @property
+    def monitor(self) -> Monitor:
+        """What is there for those who watch: `router.monitor.metrics()` is what Prometheus reads."""
+        from smart_model_router.monitor.monitor import Monitor  # noqa: PLC0415
+
+        return Monitor(self._state, self._book, self._ladders)
 
     def isolate(self, target: str) -> None:
         """The operator's no: nothing is sent to `target` until `close`."""
-        gate, now = self._gate(target), self._state.clock.now()
-        self._state.apply(gate, Settlement(gate.isolate(now)), now, None)
+        self._operate(target, lambda gate, now: Settlement(gate.isolate(now)))
 
     def close(self, target: str) -> None:
         """The operator's yes: breakers closed, cooldowns and walls forgotten."""
-        gate, now = self._gate(target), self._state.clock.now()
-        self._state.apply(gate, Settlement(gate.close(now), recovered=True), now, None)
+        self._operate(target, lambda gate, now: Settlement(gate.close(now), recovered=True))
 
     async def aclose(self) -> None:
         """Close every provider, then the store; one that raises keeps no other open. Safe to call twice."""
+        await self.portal.reach(self._end)
+
+    async def _end(self) -> None:
         self._closed = True
         self._state.room.close()
+        from smart_model_router.monitor.sinks import close as close_sinks  # noqa: PLC0415
+
         async with AsyncExitStack() as stack:
+            stack.push_async_callback(close_sinks, self._state.sinks)
             if self._state.store is not None:
                 stack.push_async_callback(self._state.store.aclose)
+            if self._state.sharing is not None:
+                stack.push_async_callback(self._state.sharing.aclose)
             for provider in self._state.providers.values():
                 stack.push_async_callback(provider.aclose)
 
@@ -205,12 +223,26 @@ class SmartModelRouter:
         await self.aclose()
 
     async def _answer(self, dialect: Dialect, body: Mapping[str, Any], options: RequestOptions) -> RouterReply:
-        course = self._course(self._state, self._peek(dialect, body, options, stream=False))
+        request, portal = self._peek(dialect, body, options, stream=False), self._state.portal
+        return await (self._routed(request) if portal.here else portal.reach(lambda: self._routed(request)))
+
+    async def _routed(self, request: RouteRequest) -> RouterReply:
+        course = self._course(self._state, request)
         success = await course.answer()
         return RouterReply(success.body, success.raw, course.report)
 
     def _stream(self, dialect: Dialect, body: Mapping[str, Any], options: RequestOptions) -> RouterStream:
-        return self._router_stream(self._course(self._state, self._peek(dialect, body, options, stream=True)))
+        request = self._peek(dialect, body, options, stream=True)
+        return self._router_stream(self.portal.call(lambda: self._course(self._state, request)))
+
+    def _operate(self, target: str, act: Callable[[Gate, float], Settlement]) -> None:
+        gate, state = self._gate(target), self._state
+
+        def operate() -> None:
+            now = state.clock.now()
+            state.apply(gate, act(gate, now), now, None)
+
+        self.portal.call(operate)
 
     def _peek(
         self, dialect: Dialect, body: Mapping[str, Any], options: RequestOptions, *, stream: bool

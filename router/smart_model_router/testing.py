@@ -118,6 +118,8 @@ class FakeDice:
 class RecordingSink:
     """A ports.EventSink that keeps every event, oldest first."""
 
+    inline = True
+
     def __init__(self) -> None:
         self.events: list[Event] = []
 

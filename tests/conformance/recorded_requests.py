@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
+
+from anthropic.types import Message, RawMessageStreamEvent
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
+from openai.types.responses import Response, ResponseStreamEvent
+from pydantic import TypeAdapter
 
 from smart_model_router.request import Dialect
 
@@ -128,3 +134,30 @@ REQUESTS: list[tuple[str, Dialect, dict[str, Any]]] = [
         },
     ),
 ]
+
+WHOLE: dict[Dialect, TypeAdapter[Any]] = {
+    "chat": TypeAdapter(ChatCompletion),
+    "messages": TypeAdapter(Message),
+    "responses": TypeAdapter(Response),
+}
+EVENTS: dict[Dialect, TypeAdapter[Any]] = {
+    "chat": TypeAdapter(ChatCompletionChunk),
+    "messages": TypeAdapter(RawMessageStreamEvent),
+    "responses": TypeAdapter(ResponseStreamEvent),
+}
+TOOL_IDS = {"a coding agent on messages": ["toolu_1", "toolu_2"], "a coding agent on responses": ["call_1", "call_2"]}
+
+
+def told(body: Mapping[str, Any]) -> list[str]:
+    """Every id of a tool call in a body, in order, each once."""
+    found: list[str] = []
+    waiting: list[Any] = [body]
+    while waiting:
+        value = waiting.pop(0)
+        if isinstance(value, dict):
+            calls = [value[key] for key in ("call_id", "tool_call_id", "tool_use_id") if key in value]
+            found += [call for call in calls if call not in found]
+            waiting = [*value.values(), *waiting]
+        elif isinstance(value, list):
+            waiting = [*value, *waiting]
+    return found

@@ -3,35 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from anthropic.types import Message, RawMessageStreamEvent
-from openai.types.chat import ChatCompletion, ChatCompletionChunk
-from openai.types.responses import Response, ResponseStreamEvent
-from pydantic import TypeAdapter
 
 from smart_model_router import SmartModelRouter
 from smart_model_router.request import Dialect
 from smart_model_router_providers.fault import FaultServer
-from tests.conformance.recorded_requests import REQUESTS
+from tests.conformance.recorded_requests import EVENTS, REQUESTS, TOOL_IDS, WHOLE, told
 
 pytestmark = pytest.mark.asyncio
 
 KINDS: dict[Dialect, str] = {"chat": "groq", "messages": "anthropic", "responses": "openai"}
-WHOLE: dict[Dialect, TypeAdapter[Any]] = {
-    "chat": TypeAdapter(ChatCompletion),
-    "messages": TypeAdapter(Message),
-    "responses": TypeAdapter(Response),
-}
-EVENTS: dict[Dialect, TypeAdapter[Any]] = {
-    "chat": TypeAdapter(ChatCompletionChunk),
-    "messages": TypeAdapter(RawMessageStreamEvent),
-    "responses": TypeAdapter(ResponseStreamEvent),
-}
-TOOL_IDS = {"a coding agent on messages": ["toolu_1", "toolu_2"], "a coding agent on responses": ["call_1", "call_2"]}
 MATRIX = [
     pytest.param(kind, client, dialect, body, id=f"{client} by {kind}")
     for kind in sorted(KINDS.values())
@@ -56,21 +41,6 @@ async def routed(kind: str) -> AsyncGenerator[tuple[Any, FaultServer]]:
         }
         async with SmartModelRouter.from_config(tree, seed=1) as router:
             yield router, server
-
-
-def told(body: Mapping[str, Any]) -> list[str]:
-    """Every id of a tool call in a body, in order, each once."""
-    found: list[str] = []
-    waiting: list[Any] = [body]
-    while waiting:
-        value = waiting.pop(0)
-        if isinstance(value, dict):
-            calls = [value[key] for key in ("call_id", "tool_call_id", "tool_use_id") if key in value]
-            found += [call for call in calls if call not in found]
-            waiting = [*value.values(), *waiting]
-        elif isinstance(value, list):
-            waiting = [*value, *waiting]
-    return found
 
 
 @pytest.mark.parametrize(("kind", "client", "dialect", "body"), MATRIX)

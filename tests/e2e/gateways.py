@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,15 +96,17 @@ def read_all(wire: socket.socket) -> bytes:
 
 
 @contextmanager
-def served(config: Mapping[str, Any], folder: Path, **sections: Any) -> Generator[Served]:
+def served(
+    config: Mapping[str, Any], folder: Path, *, arguments: Sequence[str] = (), **sections: Any
+) -> Generator[Served]:
     """A gateway on a free port, until the block is left. It must end by itself when told to, without a trace."""
-    program = shutil.which("smr", path=str(Path(sys.executable).parent))
+    program = os.environ.get("SMR_PROGRAM") or shutil.which("smr", path=str(Path(sys.executable).parent))
     assert program is not None
     file, log = folder / "smart-router.yaml", folder / "gateway.log"
     file.write_text(json.dumps({**config, **sections}), encoding="utf-8")
     with log.open("w", encoding="utf-8") as stderr:
         process = subprocess.Popen(
-            [program, "serve", "--config", str(file), "--port", "0", "--json"],
+            [program, "serve", "--config", str(file), "--port", "0", "--json", *arguments],
             stdout=subprocess.PIPE,
             stderr=stderr,
             stdin=subprocess.DEVNULL,

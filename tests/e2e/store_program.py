@@ -43,6 +43,8 @@ def tell(value: object) -> None:
 class Samples:
     """A sink that keeps what each attempt came to."""
 
+    inline = True
+
     def __init__(self) -> None:
         self.kept: list[tuple[str, str | None, float]] = []
 

@@ -9,12 +9,15 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
+from typer.main import get_command
 
+from smart_model_router.cli.app import app
 from smart_model_router.cli.printing import printable
 from smart_model_router_providers.fault import Fault, FaultServer
 
@@ -94,6 +97,23 @@ def test_help_does_not_load_what_it_does_not_need() -> None:
     code = f"import sys, smart_model_router.cli.app; print([n for n in {heavy} if n in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True)
     assert done.stdout == "[]\n"
+
+
+def test_every_command_speaks_json_and_is_documented() -> None:
+    """Each command takes --json, and stands in the table of docs/how-to/cli.md."""
+    table = (Path(__file__).parents[2] / "docs" / "how-to" / "cli.md").read_text("utf-8")
+    for name, command in commands(get_command(app)):
+        assert any("--json" in option.opts for option in command.params), name
+        assert f"`smr {name.removesuffix(' enable').removesuffix(' isolate')}" in table, name
+
+
+def commands(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Every command below a group, by the words that call it."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, f"{prefix}{name} ")
+        else:
+            yield f"{prefix}{name}", command
 
 
 def test_ask_prints_the_answer_and_nothing_else(smr: Smr, server: FaultServer) -> None:
@@ -335,10 +355,20 @@ def smr_statuses(base_url: str, calls: int) -> list[int]:
 
 
 def test_a_port_that_is_taken_is_one_line(smr: Smr, server: FaultServer) -> None:
-    """`smr fault-server` on a port in use fails with 1 and says so."""
-    done = smr("fault-server", "--port", str(server.port))
-    assert done.returncode == 1
-    assert one_line(done.stderr)
+    """`smr fault-server` and `smr serve` on a port in use fail with 3, and name the port and the way out."""
+    smr.configure(server)
+    for command in ("fault-server", "serve"):
+        done = smr(command, "--port", str(server.port))
+        assert done.returncode == 3
+        assert one_line(done.stderr)
+        assert f"127.0.0.1:{server.port}" in done.stderr
+        assert "another program listens there: name another --port" in done.stderr
+
+
+def test_the_version_is_told(smr: Smr) -> None:
+    """`smr --version` prints name and number, and nothing else."""
+    done = smr("--version")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"smr {version('smart-model-router')}\n", "")
 
 
 def test_an_install_that_fails_says_why(smr: Smr) -> None:

@@ -48,6 +48,17 @@ class Town(pydantic.BaseModel):
     name: str
 
 
+async def test_legacy_completions(chatty: AsyncOpenAI) -> None:
+    """`client.completions` works whole and streamed; the report is found from the answer."""
+    answer = await chatty.completions.create(model="smart", prompt="hello", best_of=2)
+    assert (answer.choices[0].text, report_of(answer).losses[0].partition(":")[0]) == (ECHO, "best_of")
+    stream = await chatty.completions.create(model="claude", prompt="hello", stream=True)
+    assert "".join([chunk.choices[0].text async for chunk in stream]) == ECHO
+    with pytest.raises(openai.BadRequestError) as told:
+        await chatty.completions.create(model="smart", prompt="hello", suffix="x")
+    assert (told.value.code, bool(told.value.request_id)) == ("unsupported_feature", True)
+
+
 async def test_an_answer_its_headers_and_its_report(chatty: AsyncOpenAI, claudish: AsyncAnthropic) -> None:
     """Real subclasses that answer; the report is found from the parsed object."""
     assert isinstance(chatty, openai.AsyncOpenAI)

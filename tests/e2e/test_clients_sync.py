@@ -259,14 +259,16 @@ def test_credentials_of_the_environment_mean_nothing(upstream: FaultServer, monk
 
 
 def test_a_forked_child_has_a_portal_of_its_own(upstream: FaultServer, chatty: OpenAI) -> None:
-    """The thread does not survive a fork; the child starts another one."""
+    """The thread does not survive a fork; the child starts another one, also for clients it was born with."""
     chatty.chat.completions.create(model="smart", messages=MESSAGES)
     child = os.fork()
     if child == 0:
         code = 1
         try:
             with OpenAI(fleet(upstream), max_retries=0) as client:
-                code = int(client.chat.completions.create(model="smart", messages=MESSAGES).model != "smart")
+                for each in (client, chatty):
+                    assert each.chat.completions.create(model="smart", messages=MESSAGES).model == "smart"
+            code = 0
         finally:
             os._exit(code)
     assert os.waitpid(child, 0)[1] == 0

@@ -219,6 +219,9 @@ KEYS = [
     "models",
     "fallbacks",
     "messages",
+    "prompt",
+    "suffix",
+    "logprobs",
     "input",
     "stream",
     "stream_options",
@@ -229,7 +232,13 @@ KEYS = [
 bodies = st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=6), json_values, max_size=8)
 likely = st.fixed_dictionaries(
     {"model": st.sampled_from(["smart", "claude", "nope"]), "messages": st.lists(json_values, max_size=3)},
-    optional={"stream": st.booleans(), "tools": json_values, "stream_options": json_values, "max_tokens": json_values},
+    optional={
+        "prompt": json_values,
+        "stream": st.booleans(),
+        "tools": json_values,
+        "stream_options": json_values,
+        "max_tokens": json_values,
+    },
 )
 paths = st.sampled_from(
     [

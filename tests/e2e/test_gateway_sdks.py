@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import anthropic
@@ -76,6 +78,63 @@ def test_the_chat_stream_helper_works(chatty: openai.OpenAI) -> None:
         assert stream.get_final_completion().choices[0].message.content == ECHO
 
 
+@pytest.mark.parametrize("model", ["smart", "claude"])
+def test_legacy_completions_whole_and_streamed(chatty: openai.OpenAI, model: str) -> None:
+    """The old endpoint works over a provider that speaks Chat and over one that speaks Messages; losses are told."""
+    raw = chatty.completions.with_raw_response.create(model=model, prompt="hello", echo=True, best_of=3)
+    answer = raw.parse()
+    assert (answer.model, answer.object, answer.choices[0].text) == (model, "text_completion", "hello" + ECHO)
+    assert answer.usage is not None
+    assert raw.headers["x-router-lossy"].startswith("best_of: ")
+    chunks = list(chatty.completions.create(model=model, prompt=["hello"], stream=True))
+    assert "".join(chunk.choices[0].text for chunk in chunks) == ECHO
+    assert {(chunk.model, chunk.object) for chunk in chunks} == {(model, "text_completion")}
+    assert [chunk.choices[0].finish_reason for chunk in chunks][-1] == "stop"
+    assert len(chunks) > 2
+
+
+def test_a_completion_that_chat_cannot_mean_is_refused(chatty: openai.OpenAI, upstream: FaultServer) -> None:
+    """A suffix, several prompts, numbers of tokens: a 400 with an id, and nobody is asked."""
+    before = upstream.calls()
+    for body in ({"prompt": "a", "suffix": "b"}, {"prompt": ["a", "b"]}, {"prompt": [1, 2]}):
+        with pytest.raises(openai.BadRequestError) as told:
+            chatty.post("/completions", cast_to=object, body={"model": "smart", **body})
+        assert (told.value.code, bool(told.value.request_id)) == ("unsupported_feature", True)
+    assert upstream.calls() == before
+
+
+def test_the_trace_and_the_idempotency_key_reach_the_provider(gateway: Served, upstream: FaultServer) -> None:
+    """Whole and streamed, in one dialect and across; cookies, and a trace that is none, do not."""
+    trace = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "tracestate": "a=1"}
+    sent = {**trace, "idempotency-key": "once", "cookie": "secret"}
+    for model in ("smart", "claude"):
+        for stream in (False, True):
+            body = {"model": model, "messages": MESSAGES, "stream": stream}
+            assert httpx2.post(gateway.base_url + "/v1/chat/completions", json=body, headers=sent).status_code == 200
+            got = upstream.requests[-1].headers
+            assert {name: got.get(name) for name in sent} == {**trace, "idempotency-key": "once", "cookie": None}
+    odd = {"traceparent": "00-x", "idempotency-key": "a b"}
+    body = {"model": "smart", "messages": MESSAGES}
+    assert httpx2.post(gateway.base_url + "/v1/chat/completions", json=body, headers=odd).status_code == 200
+    assert odd.keys() & upstream.requests[-1].headers.keys() == set()
+
+
+def test_a_provider_may_say_which_dialects_it_speaks(tmp_path: Path) -> None:
+    """Messages are translated to Chat for a server of a kind that has no more; `wires` says that one has."""
+    with FaultServer() as server:
+        config = fleet(server)
+        config["providers"]["native"] = {**config["providers"]["ao"], "wires": ["chat", "messages"]}
+        config["models"]["native"] = {"tiers": [{"targets": ["native/big"]}], "last_resort": []}
+        with (
+            served(config, tmp_path) as running,
+            anthropic.Anthropic(base_url=running.base_url, api_key="k", max_retries=0) as client,
+        ):
+            for model in ("smart", "native"):
+                message = client.messages.create(model=model, max_tokens=99, messages=MESSAGES)
+                assert message.content[0].to_dict()["text"] == ECHO
+        assert [request.path for request in server.requests] == ["/v1/chat/completions", "/v1/messages"]
+
+
 def test_responses_whole_and_streamed(chatty: openai.OpenAI) -> None:
     """Responses works over a provider that speaks Chat and over one that speaks Messages."""
     for model in ("smart", "claude"):
@@ -97,6 +156,7 @@ def test_embeddings_of_token_numbers(chatty: openai.OpenAI) -> None:
     """Lists of token numbers are as good as text."""
     answer = chatty.embeddings.create(model="smart", input=[[1, 2, 3], [4, 5]])
     assert (len(answer.data), answer.model) == (2, "smart")
+    assert len(chatty.embeddings.create(model="smart", input=[1, 2, 3]).data) == 1
 
 
 def test_models_are_the_public_names(chatty: openai.OpenAI) -> None:
@@ -129,6 +189,20 @@ def test_tokens_are_counted_without_a_provider(claudish: anthropic.Anthropic, up
     short = claudish.messages.count_tokens(model="claude", messages=MESSAGES).input_tokens
     long = claudish.messages.count_tokens(model="claude", messages=[{"role": "user", "content": "word " * 1000}])
     assert (short > 0, long.input_tokens > 1000, upstream.calls()) == (True, True, before)
+
+
+def test_a_burst_of_counts_is_answered_at_once(gateway: Served, upstream: FaultServer) -> None:
+    """200 counts of 75 KB from 20 connections: all answered, by nobody but the gateway, and alike."""
+    body = json.dumps({"model": "claude", "messages": [{"role": "user", "content": "word " * 15_000}]}).encode()
+    before = upstream.calls()
+
+    def count(_: int) -> list[int]:
+        with httpx2.Client(base_url=gateway.base_url) as client:
+            return [client.post("/v1/messages/count_tokens", content=body).json()["input_tokens"] for _ in range(10)]
+
+    with ThreadPoolExecutor(20) as threads:
+        counts = [number for numbers in threads.map(count, range(20)) for number in numbers]
+    assert (len(counts), len(set(counts)), upstream.calls()) == (200, 1, before)
 
 
 def test_models_in_anthropics_shape(claudish: anthropic.Anthropic) -> None:

@@ -114,6 +114,13 @@ def test_top_shows_every_target(path: Path, tmp_path: Path) -> None:
     assert "13 calls at 2 targets" in done.stdout
 
 
+def test_top_as_json_is_a_line_for_each_look(path: Path, tmp_path: Path) -> None:
+    """`smr top --json` prints what `smr stats --json` prints, once a look."""
+    done = smr("top", "--db", path, "--times", "2", "--seconds", "0.1", "--json", folder=tmp_path)
+    assert done.returncode == 0
+    assert [json.loads(line)["targets"]["a/big"]["calls"] for line in done.stdout.splitlines()] == [10, 10]
+
+
 @pytest.mark.parametrize("command", ["stats", "top"])
 def test_a_missing_file_exits_with_3(tmp_path: Path, command: str) -> None:
     """One line that says what is missing, and no traceback."""

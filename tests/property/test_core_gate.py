@@ -152,7 +152,7 @@ class GateHistory(RuleBasedStateMachine):
         for old, rests in zip(before, self.all_rests(), strict=True):
             new = self.deadlines(rests)
             mine = self.hinted.get(id(rests), 0)
-            if old.law is not None and (hint is None or old.law.reason != "wait" or held.lease.sequence < mine):
+            if old.law is not None and (hint is None or old.law.reason == "off" or held.lease.sequence < mine):
                 assert new.law is not None
                 assert new.law.reason != old.law.reason or (new.law.retry_at or 0) >= (old.law.retry_at or 0)
             if old.advice is not None and not opened(settlement):

@@ -96,6 +96,14 @@ def test_a_wall_clock_that_jumps_is_noticed_without_the_monotonic_clock() -> Non
     assert "I7" in {violation.promise for violation in off.violations}
 
 
+@pytest.mark.parametrize(("name", "promise"), [("narrow", "adaptive"), ("late_heads", "hedging")])
+def test_what_is_off_by_default_makes_its_difference(name: str, promise: str) -> None:
+    """The same fleet with a fixed bulkhead wastes more calls, and without hedges more streams begin late."""
+    scenario = SCENARIOS[name]
+    without = replace(scenario, make=lambda dice: replace(scenario.make(dice), resilience={}))
+    assert {violation.promise for violation in simulate(without, 0).violations} == {promise}
+
+
 def test_a_fleet_does_not_stampede() -> None:
     """Twenty routers find their provider again without a herd, and hardly anybody notices that it was gone."""
     report = simulate_fleet(

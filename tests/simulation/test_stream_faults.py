@@ -8,11 +8,15 @@ import pytest
 
 from smart_model_router import SmartModelRouter
 from smart_model_router.errors import StreamInterrupted
+from smart_model_router.runtime.streaming import RouterStream
 from smart_model_router.testing import LoopClock
 from smart_model_router_providers.fault import Fault, ScriptedProvider
 from tests.world import virtual
 
 BODY: dict[str, Any] = {"model": "smart", "messages": [{"role": "user", "content": "hello"}], "max_tokens": 50}
+INPUT: dict[str, Any] = {"model": "smart", "input": "hello", "max_output_tokens": 50}
+KINDS = ["openai_compatible", "anthropic", "openai"]
+"""Asked in Chat, in Messages, and in Responses."""
 TEXT = "one two three four five six seven eight"
 HTML = {"content-type": "text/event-stream"}
 
@@ -28,6 +32,13 @@ def fleet(kind: str, fault: Fault) -> SmartModelRouter:
         "models": {"smart": {"tiers": [{"targets": ["bad/m", "good/m"]}], "last_resort": [], "strategy": "ordered"}},
     }
     return SmartModelRouter.from_config(tree, clock=LoopClock(), seed=1, providers={"bad": bad, "good": good})
+
+
+def streamed(router: SmartModelRouter, kind: str) -> RouterStream:
+    """A stream in the dialect that this kind of provider stands for."""
+    if kind == "openai":
+        return router.stream_responses(INPUT)
+    return router.stream_messages(BODY) if kind == "anthropic" else router.stream_chat(BODY)
 
 
 BEFORE = [
@@ -61,13 +72,13 @@ AFTER = [
 ]
 
 
-@pytest.mark.parametrize("kind", ["openai_compatible", "anthropic"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("fault", "classes"), [case[1:] for case in BEFORE], ids=[case[0] for case in BEFORE])
 @virtual
 async def test_nothing_delivered_falls_back_unseen(kind: str, fault: Fault, classes: str) -> None:
     """The caller gets the second target's answer, whole, and the report says what the first one's fault was."""
     async with fleet(kind, fault) as router:
-        stream = (router.stream_messages if kind == "anthropic" else router.stream_chat)(BODY)
+        stream = streamed(router, kind)
         async with stream:
             async for _ in stream:
                 pass
@@ -76,13 +87,13 @@ async def test_nothing_delivered_falls_back_unseen(kind: str, fault: Fault, clas
     assert stream.report.attempts[0].failure_class in classes.split()
 
 
-@pytest.mark.parametrize("kind", ["openai_compatible", "anthropic"])
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("fault", "classes"), [case[1:] for case in AFTER], ids=[case[0] for case in AFTER])
 @virtual
 async def test_delivered_content_is_never_followed_by_anothers(kind: str, fault: Fault, classes: str) -> None:
     """The caller is told, with what arrived; nobody else is asked."""
     async with fleet(kind, fault) as router:
-        stream = (router.stream_messages if kind == "anthropic" else router.stream_chat)(BODY)
+        stream = streamed(router, kind)
         with pytest.raises(StreamInterrupted) as caught:
             async for _ in stream:
                 pass

@@ -134,7 +134,13 @@ def test_when_to_ask_again(after: float | None, headers: dict[str, str]) -> None
 def test_a_request_that_is_at_fault_says_nothing_of_retries() -> None:
     """A 400 carries neither Retry-After nor x-should-retry."""
     reply = rendered(problem_of(InvalidRequest("x")), "openai")
-    assert set(reply.headers) == {"content-type"}
+    assert set(reply.headers) == {"content-type", "x-request-id", "request-id"}
+
+
+def test_an_error_before_routing_has_an_id_of_its_own() -> None:
+    """People can speak of every refusal: no two have the same id."""
+    ids = {rendered(problem_of(InvalidRequest("x")), "anthropic").headers["request-id"] for _ in range(100)}
+    assert len(ids) == 100
 
 
 @pytest.mark.parametrize(

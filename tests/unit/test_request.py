@@ -291,7 +291,7 @@ def test_a_report_is_one_line_of_json_with_everything_in_it() -> None:
         complete=True,
         attempts=[
             Attempt("a/big", 1.23456789, FailureClass.TIMEOUT, "slow", 408, probe=True),
-            Attempt("a/small", 0.5, ttft_seconds=0.25, usage=Usage(10, 5, 2), cost_usd=0.001),
+            Attempt("a/small", 0.5, ttft_seconds=0.25, usage=Usage(10, 5, 2), cost_usd=0.001, hedge=True),
         ],
         refusals=[ReportedRefusal("b/big", "open", 30.0)],
         waited_seconds=2.00000049,
@@ -327,6 +327,8 @@ def test_a_report_is_one_line_of_json_with_everything_in_it() -> None:
                 "usage": None,
                 "cost_usd": None,
                 "probe": True,
+                "hedge": False,
+                "estimated": False,
             },
             {
                 "target": "a/small",
@@ -338,6 +340,8 @@ def test_a_report_is_one_line_of_json_with_everything_in_it() -> None:
                 "usage": usage,
                 "cost_usd": 0.001,
                 "probe": False,
+                "hedge": True,
+                "estimated": False,
             },
         ],
         "refusals": [{"target": "b/big", "reason": "open", "retry_after": 30.0}],
@@ -349,6 +353,7 @@ def test_a_report_is_one_line_of_json_with_everything_in_it() -> None:
         "malformed_events": 1,
         "ruled_out": {"a/big": "TIMEOUT"},
         "losses": ["signature"],
+        "recoveries": [],
     }
 
 

@@ -84,7 +84,8 @@ class Counting(FakeProvider):
 @virtual
 async def test_each_dialect_has_its_method() -> None:
     """chat, messages and embeddings are told apart by the method, not by guessing."""
-    w = world(["a/big"], replies={"a": Counting()})
+    speaks = {"a": {"wires": ["chat", "messages", "embeddings"]}}
+    w = world(["a/big"], replies={"a": Counting()}, kinds=speaks)
     assert (await w.router.chat(BODY)).body["dialect"] == "chat"
     assert (await w.router.messages({**BODY, "max_tokens": 5})).body["dialect"] == "messages"
     assert (await w.router.embeddings(EMBED)).body["dialect"] == "embeddings"
@@ -180,6 +181,7 @@ async def test_a_body_that_is_no_request_is_refused_by_name(body: Any, named: st
         ({"criticality": "urgent"}, "criticality"),
         ({"tier": "gold"}, "tier"),
         ({"avoid": 5}, "avoid"),
+        ({"avoid": ["a", "a/bigg"]}, "avoid: 'a/bigg' is no provider and no target; there are a, a/big"),
     ],
 )
 @virtual

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from smart_model_router.cli.configured import configured
+from smart_model_router.cli.conversing import used_for
 from smart_model_router.cli.ending import ExitCode
 from smart_model_router.cli.printing import print_answer, print_json, print_line
 from smart_model_router.cli.telling import told
 from smart_model_router.errors import SmartRouterError
 from smart_model_router.request import RequestOptions, RouteReport
 from smart_model_router.router import SmartModelRouter
-from smart_model_router.wires import text_of
+from smart_model_router.wires import text_of, text_of_answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +31,7 @@ class Asking:
     explain: bool
     fail_on_degraded: bool
     as_json: bool
+    url: str | None = None
 
 
 def run(asking: Asking) -> int:
@@ -39,13 +40,10 @@ def run(asking: Asking) -> int:
 
 
 async def _run(asking: Asking) -> int:
-    found = configured(asking.config)
-    body = {
-        "model": asking.model if asking.model is not None else found.default_model,
-        "messages": [{"role": "user", "content": asking.prompt}],
-    }
-    options: RequestOptions = {"tier": asking.tier, "timeout": asking.timeout}
-    async with SmartModelRouter.from_config(found.config) as router:
+    used = used_for(asking.url, config=asking.config, model=asking.model, tier=asking.tier)
+    body = {"model": used.model, "messages": [{"role": "user", "content": asking.prompt}]}
+    options: RequestOptions = {"tier": used.tier, "timeout": asking.timeout, "accept_restart": False}
+    async with SmartModelRouter.from_config(used.config) as router:
         try:
             if asking.as_json or not asking.stream:
                 report = await _whole(router, body, options, as_json=asking.as_json)
@@ -64,7 +62,7 @@ async def _whole(
     router: SmartModelRouter, body: Mapping[str, Any], options: RequestOptions, *, as_json: bool
 ) -> RouteReport:
     reply = await router.chat(body, **options)
-    text = _text(reply.body)
+    text = text_of_answer(reply.body)
     if as_json:
         print_json({"text": text, "body": reply.body, "report": reply.report.to_dict()})
     else:
@@ -81,12 +79,6 @@ async def _streamed(router: SmartModelRouter, body: Mapping[str, Any], options: 
             if stream.text and not stream.text.endswith("\n"):
                 print_answer("\n")
         return stream.report
-
-
-def _text(body: Mapping[str, Any]) -> str:
-    """The visible text of a whole answer, read as if it were its only chunk."""
-    choice = body["choices"][0] if body.get("choices") else {}
-    return text_of("chat", {"choices": [{"delta": choice.get("message")}]})
 
 
 def _explain(report: RouteReport) -> None:

@@ -52,7 +52,7 @@ def _look(config: RouterConfig, ladders: dict[str, Ladder], embedded: Readiness)
     yield Finding("ok" if embedded.ready else "warning", "embedded model", embedded.reason or f"{embedded.model}")
     for model in config.models.values():
         yield _served(model, ready)
-        yield from _shared_domains(ladders[model.name])
+        yield from shared_domains(ladders[model.name])
         yield _last_resort(model, ready)
 
 
@@ -93,7 +93,8 @@ def _ready_in(mentions: Iterable[TargetConfig], ready: dict[str, bool]) -> int:
     return sum(ready[mention.provider] for mention in mentions)
 
 
-def _shared_domains(ladder: Ladder) -> Iterator[Finding]:
+def shared_domains(ladder: Ladder) -> Iterator[Finding]:
+    """A warning for each tier whose targets would all fail together."""
     for tier in ladder.tiers:
         domains = {facts.candidate.domain for facts in tier.targets}
         if len(tier.targets) > 1 and len(domains) == 1:

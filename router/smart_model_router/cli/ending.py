@@ -62,8 +62,15 @@ def finish(command: Callable[[], int], *, as_json: bool = False) -> NoReturn:
 def _tell(error: SmartRouterError, as_json: bool) -> ExitCode:
     retry_after = error.retry_after if isinstance(error, RouterUnavailable) else None
     later = "" if retry_after is None else f" (ask again in {retry_after:.1f} s)"
-    print_line(f"smr: {error.message}{later}")
+    others = len(error.others) if isinstance(error, ConfigurationError) else 0
+    more = f" (and {others} more: smr config check lists all)" if others else ""
+    print_line(f"smr: {error.message}{later}{more}")
     if as_json:
         told: dict[str, Any] = {"type": type(error).__name__, "message": error.message, "retry_after": retry_after}
         print_json({"error": told, "report": None if error.report is None else error.report.to_dict()})
+    return code_of(error)
+
+
+def code_of(error: SmartRouterError) -> ExitCode:
+    """The exit code that an error stands for."""
     return next(code for kind, code in _CODES if isinstance(error, kind))

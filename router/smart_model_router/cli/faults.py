@@ -7,6 +7,7 @@ import signal
 from pathlib import Path
 
 from smart_model_router.cli.ending import ExitCode
+from smart_model_router.cli.listening import listening
 from smart_model_router.cli.printing import print_answer, print_json, print_line
 from smart_model_router_providers.fault import FaultServer, load_script
 from smart_model_router_providers.fault.script import Script
@@ -15,8 +16,10 @@ _STOPS = (signal.SIGINT, signal.SIGTERM)
 
 
 def run(*, host: str, port: int, script: Path | None, seed: int, as_json: bool) -> int:
-    """Serve until SIGINT or SIGTERM; the exit code. Raises ConfigurationError, OSError for a port that is taken."""
-    asyncio.run(_serve(host, port, None if script is None else load_script(script), seed, as_json))
+    """Serve until SIGINT or SIGTERM; the exit code. Raises ConfigurationError, also for a port that is taken."""
+    given = None if script is None else load_script(script)
+    with listening(host, port):
+        asyncio.run(_serve(host, port, given, seed, as_json))
     return ExitCode.OK
 
 

@@ -3,23 +3,43 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from smart_model_router.assembly import load
 from smart_model_router.cli.ending import ExitCode
+from smart_model_router.cli.listening import listening
 from smart_model_router.cli.printing import print_answer, print_json, print_line
 from smart_model_router.errors import ConfigurationError
 
+if TYPE_CHECKING:
+    from smart_model_router.gateway import Gateway
+    from smart_model_router.gateway.listening import ServerName
 
-def run(*, config: Path | None, host: str | None, port: int | None, as_json: bool) -> int:
-    """Serve until SIGINT or SIGTERM; the exit code. Raises ConfigurationError, OSError for a port that is taken."""
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """What `smr serve` is told; None: as the configuration says."""
+
+    config: Path | None
+    host: str | None
+    port: int | None
+    server: ServerName
+    workers: int
+    as_json: bool
+
+
+def run(serving: Serving) -> int:
+    """Serve until SIGINT or SIGTERM; the exit code. Raises ConfigurationError, also for a port that is taken."""
     try:
         from smart_model_router import gateway  # noqa: PLC0415 - an extra, and only this command pays
     except ModuleNotFoundError as missing:
         expected = "the gateway is an extra: pip install 'smart-model-router[gateway]'"
         raise ConfigurationError("smr serve", missing.name, expected) from None
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    logging.getLogger("smart_model_router").setLevel(logging.INFO)
+    _log()
+    host, port, as_json = serving.host, serving.port, serving.as_json
 
     def ready(base_url: str) -> None:
         if as_json:
@@ -28,5 +48,49 @@ def run(*, config: Path | None, host: str | None, port: int | None, as_json: boo
         print_answer(base_url + "\n")
         print_line(f"OpenAI clients: base_url={base_url}/v1; Anthropic clients: base_url={base_url}; Ctrl-C ends it")
 
-    gateway.run(gateway.Gateway(lambda: load(config, given=frozenset())), host=host, port=port, on_ready=ready)
+    if serving.workers > 1:
+        return _run_several(serving, ready)
+    served = gateway.Gateway(lambda: load(serving.config, given=frozenset()))
+    settings = served.house.config.gateway
+    with listening(host or settings.host, settings.port if port is None else port):
+        gateway.run(served, host=host, port=port, on_ready=ready, server=serving.server)
     return ExitCode.OK
+
+
+def _run_several(serving: Serving, ready: Callable[[str], None]) -> int:
+    from smart_model_router.gateway import listening as addresses  # noqa: PLC0415 - as above
+    from smart_model_router.gateway import workers  # noqa: PLC0415 - as above
+
+    config = load(serving.config, given=frozenset())
+    if config.store.path is None:
+        expected = "store.path is needed: it is through the store that workers know of each other's limits and failures"
+        raise ConfigurationError("--workers", serving.workers, expected)
+    addresses.find(serving.server)
+    settings = config.gateway
+    with listening(serving.host or settings.host, settings.port if serving.port is None else serving.port):
+        listener, base_url = addresses.bind(settings, host=serving.host, port=serving.port)
+    make = Making(serving.config)
+    return workers.run(make, listener, serving.workers, server=serving.server, ready=lambda: ready(base_url))
+
+
+@dataclass(frozen=True, slots=True)
+class Making:
+    """Makes the gateway of a worker, in its process."""
+
+    config: Path | None
+
+    def __call__(self) -> Gateway:
+        """The gateway, or the end of the process with a line that says why not."""
+        from smart_model_router.gateway import Gateway  # noqa: PLC0415 - as above
+
+        _log()
+        try:
+            return Gateway(lambda: load(self.config, given=frozenset()))
+        except ConfigurationError as error:
+            print_line(f"smr: {error.message}")
+            raise SystemExit(ExitCode.CONFIGURATION) from None
+
+
+def _log() -> None:
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    logging.getLogger("smart_model_router").setLevel(logging.INFO)

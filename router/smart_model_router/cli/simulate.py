@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from smart_model_router.cli.ending import ExitCode
 from smart_model_router.cli.printing import print_answer, print_json
-from smart_model_router.config.suggest import did_you_mean
 from smart_model_router.core.gate import Measures
 from smart_model_router.errors import ConfigurationError
 from smart_model_router.simulation import SCENARIOS, History, simulate
 from smart_model_router.simulation.combinations import NAMES, simulate_measures
 from smart_model_router.simulation.fleet import Report, simulate_fleet
 from smart_model_router.simulation.timeline import timeline, verdict
+from smart_model_router.suggest import did_you_mean
 
 _MEASURES = "measures"
 _FLEET = "fleet"

@@ -16,7 +16,10 @@ from smart_model_router_stats.opening import StoreUnavailableError
 from smart_model_router_stats.reading import StoreView, read_store
 
 WATCH_SECONDS = 1.0
-HEADINGS = ("target", "calls", "ok", "now ok", "p50", "p95", "p99", "first p50", "first p95", "last ok", "USD")
+HEADINGS = (
+    *("target", "calls", "ok", "now ok", "p50", "p95", "p99", "first p50", "first p95", "last ok", "USD"),
+    "failures",
+)
 
 
 def run(*, db: Path | None, config: Path | None, as_json: bool, watch: bool) -> int:
@@ -69,6 +72,7 @@ def rows(view: StoreView) -> Iterator[tuple[str, ...]]:
             *(_seconds(figure) for figure in (latency.p50, latency.p95, latency.p99, first.p50, first.p95)),
             _age(stats),
             f"{stats.cost_usd:.4f}",
+            _failures(stats),
         )
 
 
@@ -81,6 +85,12 @@ def summary(view: StoreView) -> str:
 
 def _share(part: int, whole: int) -> str:
     return f"{part / whole:.1%}" if whole else "-"
+
+
+def _failures(stats: ModelStats) -> str:
+    """The most frequent classes: a bad key or a used-up quota must not look like bad luck."""
+    most = sorted(stats.failures.items(), key=lambda item: -item[1])[:3]
+    return ", ".join(f"{name} {count}" for name, count in most if count)
 
 
 def _seconds(figure: float | None) -> str:

@@ -1,12 +1,14 @@
-"""What the doctor says of SQLite and of the statistics file."""
+"""What the doctor says of SQLite, of the statistics file and of the shared state."""
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 
 from smart_model_router.cli.finding import Finding
 from smart_model_router.config import StoreConfig
+from smart_model_router_stats.migrations import Migration
 from smart_model_router_stats.opening import (
     OLDEST_SQLITE,
     StoreUnavailableError,
@@ -16,13 +18,20 @@ from smart_model_router_stats.opening import (
     writable_problem,
 )
 from smart_model_router_stats.schema import STATS_MIGRATIONS
+from smart_model_router_stats.shared_schema import STATE_MIGRATIONS
+from smart_model_router_stats.shared_sqlite import state_path
 
 
 def store_findings(store: StoreConfig) -> list[Finding]:
     """The library's version, and the configured file. A problem: routers keep their statistics in memory."""
     if store.path is None:
         return [_library(), Finding("ok", "store", "none: statistics live in memory (store.path)")]
-    return [_library(), _file(Path(store.path).expanduser())]
+    path = Path(store.path).expanduser()
+    found = [_library(), _file("store", path, STATS_MIGRATIONS, "statistics stay in memory")]
+    if store.shared_state:
+        told = "breakers, cooldowns and limits are not shared and end with the process"
+        found.append(_file("shared state", state_path(path), STATE_MIGRATIONS, told))
+    return found
 
 
 def _library() -> Finding:
@@ -35,19 +44,15 @@ def _library() -> Finding:
     return Finding("ok", "SQLite", version)
 
 
-def _file(path: Path) -> Finding:
+def _file(topic: str, path: Path, migrations: Sequence[Migration], otherwise: str) -> Finding:
     try:
         refuse(path)
         made = path.exists()
         if made:
-            open_to_read(path, STATS_MIGRATIONS).close()
+            open_to_read(path, migrations).close()
         problem = writable_problem(path)
     except StoreUnavailableError as error:
-        return _unusable(path, error.reason)
+        return Finding("problem", topic, f"{path}: {error.reason}: {otherwise}")
     if problem is not None:
-        return _unusable(path, problem)
-    return Finding("ok", "store", str(path) if made else f"{path} will be made when there is something to write")
-
-
-def _unusable(path: Path, reason: str) -> Finding:
-    return Finding("problem", "store", f"{path}: {reason}: statistics stay in memory")
+        return Finding("problem", topic, f"{path}: {problem}: {otherwise}")
+    return Finding("ok", topic, str(path) if made else f"{path} will be made when there is something to write")

@@ -55,5 +55,5 @@ def _attempt(attempt: Attempt) -> str:
     status = "" if attempt.status is None else f" (HTTP {attempt.status})"
     first = "" if attempt.ttft_seconds is None else f", first words after {attempt.ttft_seconds:.2f} s"
     why = f": {attempt.message}" if attempt.message else ""
-    probe = ", as a probe" if attempt.probe else ""
+    probe = (", as a probe" if attempt.probe else "") + (", as a hedge" if attempt.hedge else "")
     return f"{attempt.target}: {what}{status} after {attempt.seconds:.2f} s{first}{probe}{why}"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from rich import box
@@ -13,26 +15,38 @@ from rich.table import Table
 from rich.text import Text
 
 from smart_model_router.cli.ending import ExitCode
-from smart_model_router.cli.printing import console, printable
+from smart_model_router.cli.printing import console, print_json, printable
 from smart_model_router.cli.statistics import HEADINGS, look, rows, store_path, summary
 from smart_model_router_stats.reading import StoreView
 
 
-def run(*, db: Path | None, config: Path | None, seconds: float, times: int | None) -> int:
-    """Show the figures anew every `seconds`, `times` times (None: until Ctrl-C). Raises ConfigurationError."""
+def run(*, db: Path | None, config: Path | None, seconds: float, times: int | None, as_json: bool) -> int:
+    """Show the figures anew every `seconds`, `times` times (None: until Ctrl-C); with `as_json` a line for each look.
+
+    Raises ConfigurationError.
+    """
     path = store_path(db, config)
-    view = look(path)
+    view = None
+    if as_json:
+        for view, _ in _looks(path, seconds, times):
+            print_json(view.to_dict())
+    else:
+        with Live(console=console(sys.stdout), auto_refresh=False) as live:
+            for view, before in _looks(path, seconds, times):
+                live.update(_screen(path, view, before, seconds), refresh=True)
+    return ExitCode.OK if view is None or view.problem is None else ExitCode.CONFIGURATION
+
+
+def _looks(path: Path, seconds: float, times: int | None) -> Iterator[tuple[StoreView, dict[str, int]]]:
+    """What is in the file now, and the calls of each target at the look before."""
     before: dict[str, int] = {}
-    shown = 0
-    with Live(console=console(sys.stdout), auto_refresh=False) as live:
-        while True:
-            live.update(_screen(path, view, before, seconds), refresh=True)
-            shown += 1
-            if times is not None and shown >= times:
-                return ExitCode.OK if view.problem is None else ExitCode.CONFIGURATION
-            before = {name: stats.calls for name, stats in view.figures.targets.items()}
-            time.sleep(seconds)
-            view = look(path)
+    for number in itertools.count(1):
+        view = look(path)
+        yield view, before
+        if number == times:
+            return
+        before = {name: stats.calls for name, stats in view.figures.targets.items()}
+        time.sleep(seconds)
 
 
 def _screen(path: Path, view: StoreView, before: dict[str, int], seconds: float) -> Group:

@@ -75,14 +75,14 @@ async def answer(router: SmartModelRouter, sent: Sent) -> HttpReply | Opened:
 
 
 async def _routed(router: SmartModelRouter, sent: Sent) -> HttpReply | Opened:
-    dialect = endpoint(sent.path)
-    if dialect is None or sent.method != "POST":
+    asked = endpoint(sent.path)
+    if asked is None or sent.method != "POST":
         names = public_names(router.config)
         found = answer_locally(sent.method, sent.path, family_of(sent.path, sent.headers), sent.body, names)
         if found is None:
             raise ProblemError(NOT_FOUND, f"the router does not answer {sent.method} {sent.path[:200]}")
         return found
-    ask = read_ask(dialect, sent.headers, sent.body)
+    ask = read_ask(asked, sent.headers, sent.body)
     if sent.read_timeout is not None and ("timeout" not in ask.options or ask.own_deadline):
         ask.options["timeout"], ask.own_deadline = sent.read_timeout, True
     try:

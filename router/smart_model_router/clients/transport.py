@@ -9,46 +9,47 @@ from typing import Any, ClassVar
 import httpx2
 
 from smart_model_router.clients.desk import Opened, OutOfPatience, Sent, answer
-from smart_model_router.clients.home import Home, WouldBlock, home_of
 from smart_model_router.clients.reports import EXTENSION
 from smart_model_router.edge import EdgeStream, HttpReply
-from smart_model_router.errors import StreamInterrupted
+from smart_model_router.errors import RouterUnavailable, StreamInterrupted
 from smart_model_router.router import SmartModelRouter
+from smart_model_router.runtime.portal import Portal, WouldBlock
+
+_NOT_REACHED = (WouldBlock, RouterUnavailable)
+"""What the portal itself raises: all else is answered."""
 
 
 class Frames:
     """The body of a streamed response; asks the router for the next frame when it is read."""
 
-    def __init__(self, http: Any, home: Home, stream: EdgeStream, request: Any, read_timeout: float | None) -> None:
+    def __init__(self, http: Any, portal: Portal, stream: EdgeStream, request: Any, read_timeout: float | None) -> None:
         self._http = http
-        self._home = home
+        self._portal = portal
         self._stream = stream
         self._request = request
         self._read_timeout = read_timeout
-        home.open.add(stream)
 
     def __iter__(self) -> Iterator[bytes]:
-        while (frames := self._home.run(self._next)) is not None:
-            yield frames
+        try:
+            while (frames := self._portal.run(self._next)) is not None:
+                yield frames
+        except _NOT_REACHED as told:
+            raise self._http.ReadError(str(told), request=self._request) from told
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        while (frames := await self._home.reach(self._next)) is not None:
-            yield frames
+        try:
+            while (frames := await self._portal.reach(self._next)) is not None:
+                yield frames
+        except _NOT_REACHED as told:
+            raise self._http.ReadError(str(told), request=self._request) from told
 
     def close(self) -> None:
         """Stop; the provider's connection is closed soon."""
-        home, stream = self._home, self._stream
-        home.tell(lambda: _abandon(home, stream))
+        self._stream.abandon()
 
     async def aclose(self) -> None:
         """Stop; the provider's connection is closed when this returns."""
-        self._home.open.discard(self._stream)
-        await self._home.reach(self._stream.aclose)
-
-    def __del__(self) -> None:
-        home, stream = self._home, self._stream
-        if stream in home.open:
-            home.tell(lambda: _abandon(home, stream))
+        await self._stream.aclose()
 
     async def _next(self) -> bytes | None:
         try:
@@ -60,15 +61,7 @@ class Frames:
             await self._stream.aclose()
             message = f"nothing for {self._read_timeout} s"
             raise self._http.ReadTimeout(message, request=self._request) from None
-        if frames is None:
-            self._home.open.discard(self._stream)
         return frames
-
-
-def _abandon(home: Home, stream: EdgeStream) -> None:
-    """End a stream that nobody reads any more, where it lives."""
-    home.open.discard(stream)
-    stream.abandon()
 
 
 class _Frames2(Frames, httpx2.SyncByteStream, httpx2.AsyncByteStream):
@@ -83,15 +76,14 @@ class Transport:
 
     def __init__(self, router: SmartModelRouter, *, owns: bool = False) -> None:
         self.router = router
-        self._home = home_of(router)
         self._owns = owns
 
     def handle_request(self, request: Any) -> Any:
         """Answer an SDK's request; waits for it on this thread."""
         sent = _sent(request, request.read())
         try:
-            return self._response(request, sent, self._home.run(lambda: answer(self.router, sent)))
-        except WouldBlock as told:
+            return self._response(request, sent, self.router.portal.run(lambda: answer(self.router, sent)))
+        except _NOT_REACHED as told:
             raise self.http.ConnectError(str(told), request=request) from told
         except OutOfPatience as late:
             raise self.http.ReadTimeout(str(late), request=request) from late
@@ -100,19 +92,21 @@ class Transport:
         """Answer an SDK's request."""
         sent = _sent(request, await request.aread())
         try:
-            return self._response(request, sent, await self._home.reach(lambda: answer(self.router, sent)))
+            return self._response(request, sent, await self.router.portal.reach(lambda: answer(self.router, sent)))
+        except _NOT_REACHED as told:
+            raise self.http.ConnectError(str(told), request=request) from told
         except OutOfPatience as late:
             raise self.http.ReadTimeout(str(late), request=request) from late
 
     def close(self) -> None:
         """Close the router if it is this transport's own."""
         if self._owns:
-            self._home.run(self.router.aclose)
+            self.router.portal.run(self.router.aclose)
 
     async def aclose(self) -> None:
         """Close the router if it is this transport's own."""
         if self._owns:
-            await self._home.reach(self.router.aclose)
+            await self.router.aclose()
 
     def _response(self, request: Any, sent: Sent, got: HttpReply | Opened) -> Any:
         extensions: dict[str, Any] = {"http_version": b"HTTP/1.1"}
@@ -123,7 +117,7 @@ class Transport:
             return self.http.Response(
                 got.status, headers=headers, content=got.body, extensions=extensions, request=request
             )
-        body = self.frames(self.http, self._home, got.stream, request, sent.read_timeout)
+        body = self.frames(self.http, self.router.portal, got.stream, request, sent.read_timeout)
         return self.http.Response(200, headers=headers, stream=body, extensions=extensions, request=request)
 
 

@@ -51,11 +51,10 @@ class BreakerConfig(Options):
 class Permit:
     """The right to make one call. `generation` says which state of the breaker granted it.
 
-    `admitted_at` is the monotonic instant of admission. `settled` turns True at the first `record`.
+    `settled` turns True at the first `record`.
     """
 
     generation: int
-    admitted_at: float
     probe: bool = False
     settled: bool = False
 
@@ -80,6 +79,7 @@ class CircuitBreaker:
         "_buckets",
         "_closed_at",
         "_config",
+        "_elsewhere_until",
         "_failures_in_a_row",
         "_generation",
         "_open_until",
@@ -100,6 +100,7 @@ class CircuitBreaker:
         self._buckets: deque[_Bucket] = deque()
         self._probe: Permit | None = None
         self._probe_successes = 0
+        self._elsewhere_until = 0.0
         self.used = False
         """Whether it ever admitted a call: a breaker nobody uses says nothing about health."""
 
@@ -117,6 +118,21 @@ class CircuitBreaker:
     def open_until(self) -> float | None:
         """The monotonic instant at which a probe is due; None while CLOSED or isolated."""
         return self._open_until if self._state == "open" else None
+
+    @property
+    def backoff_index(self) -> int:
+        """How often the open time has grown."""
+        return self._backoff_index
+
+    @property
+    def isolated(self) -> bool:
+        """Whether the operator said no."""
+        return self._state == "isolated"
+
+    @property
+    def elsewhere_until(self) -> float:
+        """Until when another process may have the probe, at the latest."""
+        return self._elsewhere_until
 
     @property
     def is_closed(self) -> bool:
@@ -142,9 +158,8 @@ class CircuitBreaker:
             return Refusal("isolated")
         if now < self._open_until:
             return Refusal("open", self._open_until)
-        if self._probe is not None and self._config.serialized_probes:
-            return Refusal("half_open")
-        return None
+        probed = self._probe is not None or now < self._elsewhere_until
+        return Refusal("half_open") if probed and self._config.serialized_probes else None
 
     def try_acquire(self, now: float) -> Permit | Refusal:
         """A permit, or the reason for none. In HALF_OPEN exactly one permit, the probe, is out at a time."""
@@ -153,10 +168,10 @@ class CircuitBreaker:
             return refusal
         self.used = True
         if self._state == "closed":
-            return Permit(self._generation, now)
+            return Permit(self._generation)
         if self._config.serialized_probes or self._probe is None:
             self._generation += 1
-        self._probe = Permit(self._generation, now, probe=True)
+        self._probe = Permit(self._generation, probe=True)
         return self._probe
 
     def record(
@@ -189,6 +204,28 @@ class CircuitBreaker:
         was_closed = self.is_closed
         transition = self._move("closed", reason, now)
         return None if was_closed else transition
+
+    def probed_elsewhere(self, until: float) -> None:
+        """Another process has the probe, until the instant `until` at the latest; one that is over ends that."""
+        self._elsewhere_until = until
+
+    def adopt(self, open_until: float, backoff_index: int, now: float, *, reason: str) -> Transition | None:
+        """OPEN until an instant that another process, or this one before a restart, arrived at; never a nearer one.
+
+        HALF_OPEN when the instant has passed. A probe of ours that is under way has no say any more. None when it was
+        OPEN before, or is isolated.
+        """
+        if self._state == "isolated":
+            return None
+        self.used = True
+        self._backoff_index = backoff_index
+        if self._state == "open":
+            self._open_until = max(self._open_until, open_until)
+            self._generation += 1
+            self._probe = None
+            return None
+        self._open_until = open_until
+        return self._move("open", reason, now)
 
     def make_due(self, now: float) -> None:
         """Let the probe of an OPEN breaker come due at once."""
@@ -265,6 +302,7 @@ class CircuitBreaker:
         self._generation += 1
         self._probe = None
         self._probe_successes = 0
+        self._elsewhere_until = 0.0
         self._failures_in_a_row = 0
         self._buckets.clear()
         if to == "closed":

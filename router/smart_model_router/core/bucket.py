@@ -31,6 +31,11 @@ class TokenBucket:
         """The instant of the next refill; None for a bucket that refills all the time."""
         return None if self.window is None else self._resets_at
 
+    @property
+    def held_until(self) -> float:
+        """Nothing is there before this instant: a provider named it."""
+        return self._held_until
+
     def level(self, now: float) -> float:
         """Tokens there at `now`; at most the capacity."""
         if self._at is None:

@@ -1,4 +1,4 @@
-"""The retry budget: what the whole router may spend on asking the same target again."""
+"""The retry budget: what the whole router may spend on asking the same target again, and on hedges."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class RetryBudgetConfig(Options):
 
 
 class RetryBudget:
-    """Same-target retries stay below `ratio` of the requests plus `start` (I9)."""
+    """Same-target retries and hedges stay below `ratio` of the requests plus `start` (I9)."""
 
     __slots__ = ("_config", "balance")
 
@@ -33,9 +33,14 @@ class RetryBudget:
         """A request began."""
         self.balance = min(float(self._config.maximum), self.balance + self._config.ratio)
 
+    @property
+    def affordable(self) -> bool:
+        """Whether one could be paid for."""
+        return self.balance >= 1.0 - _EPSILON
+
     def try_spend(self) -> bool:
         """Pay for one retry, or say no."""
-        if self.balance < 1.0 - _EPSILON:
+        if not self.affordable:
             return False
         self.balance = max(0.0, self.balance - 1.0)
         return True

@@ -6,6 +6,7 @@ Pure: `now` is an argument in monotonic seconds. Not thread-safe.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -62,6 +63,17 @@ class Rest:
     reason: RestReason
     until: float
     hinted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RestRecord:
+    """A rest as it is written down: `step` is how many of its kind there were in a row."""
+
+    reason: RestReason
+    until: float
+    hinted: bool
+    cause: FailureClass | None
+    step: int
 
 
 @dataclass(slots=True)
@@ -220,6 +232,53 @@ class Cooldown:
         self._advice_until = self._rests_until = 0.0
         self._streak = self._cooldowns = self._guesses = self._overloads = self._auth_failures = 0
         self._forget_return()
+
+    def records(self) -> tuple[RestRecord, ...]:
+        """Every rest that is in force, or that is over and has not been followed by a success yet."""
+        steps: Mapping[LawReason, int] = {"wait": self._guesses, "wall": 0, "off": self._auth_failures}
+        found = [
+            RestRecord(reason, law.until, law.hinted, self._causes.get(reason), steps[reason])
+            for reason, law in self._laws.items()
+        ]
+        if self._advice_until:
+            found.append(RestRecord("cooldown", self._advice_until, False, None, self._cooldowns))
+        return tuple(found)
+
+    def adopt(self, record: RestRecord, now: float) -> bool:
+        """Take over a rest that another process, or this one before a restart, arrived at; whether that moved anything.
+
+        One of the same kind is never shortened, but for a guess by a hint.
+        """
+        if record.reason == "cooldown":
+            self._cooldowns = max(self._cooldowns, record.step)
+            if record.until <= self._advice_until:
+                return False
+            self._advice_began, self._advice_until = now, record.until
+            self._begin("on_probation")
+            return True
+        known = self._laws.get(record.reason)
+        if known is not None and not self._replaces(known, record.until, known.sent_seq, record.hinted):
+            return False
+        self._laws[record.reason] = _Law(record.until, now, -1, record.hinted)
+        if record.cause is not None:
+            self._causes[record.reason] = record.cause
+        if record.reason == "wait":
+            self._guesses = max(self._guesses, record.step)
+        elif record.reason == "off":
+            self._auth_failures = max(self._auth_failures, record.step)
+        self._begin("on_probation_unless_alive" if record.reason == "wait" else "on_probation")
+        return True
+
+    def end(self, reason: RestReason) -> bool:
+        """Another process saw a rest of this kind end by a success; whether there was one."""
+        if reason == "cooldown":
+            was, self._advice_until = bool(self._advice_until), 0.0
+        else:
+            was = self._laws.pop(reason, None) is not None
+        self._settle_rests()
+        if not self._laws and not self._advice_until:
+            self._forget_return()
+        return was
 
     def _note_failure(
         self, failure: Failure, hinted: bool, admitted_at: float, now: float, advise: bool

@@ -18,7 +18,6 @@ _UNWAITABLE = frozenset({"wall", "off", "isolated", "too_large", "shed"})
 @dataclass(frozen=True, slots=True)
 class _Failed:
     failure: Failure
-    facts: TargetFacts
     at: float
 
 
@@ -54,7 +53,7 @@ class Progress:
         self._by_tier: dict[str, int] = {}
         self._failed: dict[str, _Failed] = {}
         self._retried: set[str] = set()
-        self._ruled_out: dict[str, str] = {}
+        self._ruled_out: dict[str, tuple[str, str]] = {}
         self._larger_than: int | None = None
         self._paid_back = 0
 
@@ -62,6 +61,11 @@ class Progress:
     def exhausted(self) -> bool:
         """Whether the request has used its attempts (the last resort has one of its own)."""
         return self.used >= self._config.attempts or self.rejected >= self._config.rejected_by_fallback
+
+    @property
+    def left(self) -> int:
+        """Attempts it may still make, the one under way included."""
+        return self._config.attempts - self.used
 
     @property
     def larger_only(self) -> bool:
@@ -83,7 +87,7 @@ class Progress:
     def refusal(self, facts: TargetFacts, now: float) -> Refusal | None:
         """Why this request does not ask a target again; None when it may. `retry_at` None: not in its lifetime."""
         if facts.id in self._ruled_out:
-            return Refusal("filtered:translation")
+            return Refusal(f"filtered:{self._ruled_out[facts.id][0]}")
         if self._larger_than is not None and (facts.context_tokens or 0) <= self._larger_than:
             return Refusal("filtered:context")
         last = self._failed.get(facts.id)
@@ -107,7 +111,7 @@ class Progress:
             self.last_resort_tried.add(facts.id)
             return
         self.used += 1
-        self._failed[facts.id] = _Failed(failure, facts, now)
+        self._failed[facts.id] = _Failed(failure, now)
         if failure.failure_class in _UNCOUNTED:
             self._paid_back += 1
         else:
@@ -118,17 +122,17 @@ class Progress:
         if failure.failure_class.policy.next is NextTarget.LARGER_ONLY:
             self._larger_than = max(self._larger_than or 0, facts.context_tokens or 0)
 
-    def rule_out(self, target: str, why: str) -> Refusal:
-        """The request would mean something else in the target's dialect: it is not asked."""
-        self._ruled_out[target] = why
-        return Refusal("filtered:translation")
+    def rule_out(self, target: str, why: str, need: str = "translation") -> Refusal:
+        """The request would mean something else there (or cannot be gone on with): the target is not asked."""
+        self._ruled_out[target] = need, why
+        return Refusal(f"filtered:{need}")
 
     def untranslatable(self) -> str | None:
         """Why nobody at all could be sent the request as it is meant; None when somebody could."""
         everyone = [*(f.id for tier in self._plan.tiers for f in tier.targets), *(f.id for f in self._plan.last_resort)]
         if any(target not in self._ruled_out for target in everyone):
             return None
-        return "; ".join(f"{target}: {self._ruled_out[target]}" for target in dict.fromkeys(everyone))
+        return "; ".join(f"{target}: {self._ruled_out[target][1]}" for target in dict.fromkeys(everyone))
 
     def waited(self) -> None:
         """The request waited: answers that only said 'later' no longer count toward its total."""
@@ -137,10 +141,9 @@ class Progress:
 
     def may_retry_same(self, facts: TargetFacts, failure: Failure) -> bool:
         """Whether one quick retry of the same target is in order; its breaker and the budget have a say too."""
-        single = failure.failure_class.policy.retry_same and facts.id not in self._retried
-        left = self._config.attempts - self.used
+        single = failure.failure_class.policy.retry_same and not failure.not_again and facts.id not in self._retried
         room = self._by_target.get(facts.id, 0) < self._config.attempts_per_target
-        return single and room and left > self.untried() and not self.exhausted
+        return single and room and self.left > self.untried() and not self.exhausted
 
     def retrying(self, facts: TargetFacts) -> None:
         """The quick retry is being made."""

@@ -7,11 +7,12 @@ first. The lease is settled once and gives everything back on every path. Pure: 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, assert_never, cast
 
-from smart_model_router.core.breaker import BreakerConfig, BreakerState, CircuitBreaker, Permit, Verdict
+from smart_model_router.core.adaptive import AdaptiveConfig
+from smart_model_router.core.breaker import BreakerConfig, BreakerState, CircuitBreaker, Permit, Transition, Verdict
 from smart_model_router.core.bulkhead import Bulkhead
 from smart_model_router.core.cooldown import Cooldown, CooldownConfig
 from smart_model_router.core.lease import Lease, Moved
@@ -48,6 +49,7 @@ class GateConfig(Options):
     breaker: BreakerConfig = field(default_factory=BreakerConfig)
     cooldown: CooldownConfig = field(default_factory=CooldownConfig)
     throttle: ThrottleConfig = field(default_factory=ThrottleConfig)
+    adaptive: AdaptiveConfig = field(default_factory=AdaptiveConfig)
     slow_start: Seconds = 10.0
     measures: Measures = field(default_factory=Measures)
 
@@ -83,7 +85,7 @@ class ProviderState:
         self.name = name
         self.remote = remote
         self.config = config or GateConfig()
-        self.bulkhead = Bulkhead(slots)
+        self.bulkhead = Bulkhead(slots, adaptive=self.config.adaptive)
         self.throttle = AdaptiveThrottle(self.config.throttle)
         self.transport = CircuitBreaker(self.config.breaker)
         self.connectivity = connectivity
@@ -222,6 +224,11 @@ class Gate:
         dues += [due for rest in (self.cooldown, self.credential) if (due := rest.due_since(now)) is not None]
         return min(dues, default=None)
 
+    def steady(self, now: float, *, stream: bool) -> bool:
+        """Whether a call admitted now would decide over no return: it would be neither a probe nor on probation."""
+        breaker = self.breakers["stream" if stream else "whole"]
+        return breaker.is_closed and self.provider.transport.is_closed and not self._trials(now, ignore_advice=False)
+
     @property
     def tried(self) -> bool:
         """Whether it ever admitted a call."""
@@ -240,7 +247,7 @@ class Gate:
 
     def isolate(self, now: float) -> tuple[Moved, ...]:
         """The operator's no."""
-        return self._operate(now, "isolate")
+        return self._operate(CircuitBreaker.isolate, now)
 
     def close(self, now: float) -> tuple[Moved, ...]:
         """The operator's yes: breakers closed, the provider's too, every rest forgotten."""
@@ -249,7 +256,7 @@ class Gate:
         self.limits.release(now)
         self._slow_start_at = self.provider.slow_start_at = None
         self.provider.throttle.reset()
-        moved = self._operate(now, "close")
+        moved = self._operate(CircuitBreaker.close, now)
         reconnected = self.provider.transport.close(now)
         if reconnected is None:
             return moved
@@ -268,13 +275,9 @@ class Gate:
             return shared
         return own if own is not None and own.reason != "wait" else _later(own, shared)
 
-    def _operate(self, now: float, verb: Literal["isolate", "close"]) -> tuple[Moved, ...]:
-        moved = []
-        for kind, breaker in self.breakers.items():
-            transition = breaker.isolate(now) if verb == "isolate" else breaker.close(now)
-            if transition is not None:
-                moved.append(Moved(kind, transition))
-        return tuple(moved)
+    def _operate(self, verb: Callable[[CircuitBreaker, float], Transition | None], now: float) -> tuple[Moved, ...]:
+        moves = [(kind, verb(breaker, now)) for kind, breaker in self.breakers.items()]
+        return tuple(Moved(kind, transition) for kind, transition in moves if transition is not None)
 
     def _trials(self, now: float, ignore_advice: bool) -> tuple[Cooldown, ...]:
         """Whose probation a call admitted at `now` would serve."""

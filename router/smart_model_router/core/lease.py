@@ -58,6 +58,7 @@ class Lease:
         "probe",
         "sequence",
         "stream",
+        "unread",
     )
 
     def __init__(
@@ -89,6 +90,13 @@ class Lease:
         self.stream = stream
         self.probe = probing or bool(trials)
         """Whether this call decides over a return: a breaker's probe, or on probation."""
+        self.unread = 0.0
+        """Seconds that a stream waited for its reader: they say nothing of the provider's pace."""
+
+    @property
+    def probes_breaker(self) -> bool:
+        """Whether it is the one probe of a breaker that is not CLOSED."""
+        return self._probing
 
     @property
     def settled(self) -> bool:
@@ -137,7 +145,7 @@ class Lease:
             self._reservation, _real_usage(failure, usage), now, sent=failure is None or not failure.unsent
         )
         self.heard(reading if failure is None else failure.reading, now)
-        self._count(failure, now)
+        self._count(failure, usage, now)
         provider.bulkhead.leave()
         gate.in_flight -= 1
         if self._last_resort:
@@ -159,6 +167,10 @@ class Lease:
         """Give everything back without a verdict; no-op once settled."""
         return self.settle(_GIVEN_UP, now)
 
+    def withdraw(self, now: float) -> Settlement:
+        """Give everything back before anything was sent: another process has the probe."""
+        return self.settle(_NOT_SENT, now)
+
     def _record(self, verdict: Verdict, transport: Verdict, now: float, roll: float) -> tuple[Moved, ...]:
         gate, provider = self._gate, self._gate.provider
         moved: list[Moved] = []
@@ -173,15 +185,18 @@ class Lease:
             gate.cooldown.breaker_tripped()
         return tuple(moved)
 
-    def _count(self, failure: Failure | None, now: float) -> None:
+    def _count(self, failure: Failure | None, usage: Usage | None, now: float) -> None:
         provider = self._gate.provider
         accepted = True if failure is None else failure.failure_class.policy.accepted
         if accepted is not None and not self._last_resort:
             provider.throttle.record(accepted, now)
         if failure is None:
-            provider.bulkhead.succeeded(now)
-        elif failure.wait is not None and failure.wait.scope == "concurrency":
+            provider.bulkhead.succeeded(now, _pace(now - self.admitted_at - self.unread, usage))
+            return
+        if failure.wait is not None and failure.wait.scope == "concurrency":
             provider.bulkhead.shrink(now)
+        if failure.failure_class in _NO_ROOM:
+            provider.bulkhead.refused(self.admitted_at, now)
 
     def _succeeded(self, now: float) -> bool:
         own = self._gate.cooldown.succeeded(self.admitted_at, now)
@@ -243,7 +258,11 @@ class Lease:
 
 
 _NO_USAGE = Usage(0, 0)
+_NO_ROOM = frozenset({FailureClass.RATE_LIMITED, FailureClass.OVERLOADED})
+_TELLING_TOKENS = 16
+"""An answer of fewer tokens took mostly its time to the first one."""
 _GIVEN_UP = Failure(FailureClass.CANCELLED)
+_NOT_SENT = Failure(FailureClass.CANCELLED, unsent=True)
 
 
 def _exchanged(breaker: CircuitBreaker, now: float) -> Permit | None:
@@ -256,6 +275,12 @@ def _real_usage(failure: Failure | None, usage: Usage | None) -> Usage | None:
     """What the call used: an HTTP error used no tokens; a call that ended otherwise keeps its estimate."""
     refused = failure is not None and failure.status is not None and failure.status >= 400
     return _NO_USAGE if refused else usage
+
+
+def _pace(seconds: float, usage: Usage | None) -> float | None:
+    """Seconds per output token; None when the answer was too short to tell, or its tokens were not counted."""
+    tokens = 0 if usage is None else usage.completion_tokens
+    return seconds / tokens if tokens >= _TELLING_TOKENS else None
 
 
 def _transport_verdict(failure: Failure | None) -> Verdict:

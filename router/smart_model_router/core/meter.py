@@ -8,7 +8,9 @@ from types import MappingProxyType
 from typing import Literal
 
 from smart_model_router.core.bucket import TokenBucket
+from smart_model_router.core.stock import Stock
 from smart_model_router.outcome import BucketReading, Usage
+from smart_model_router.shared import BucketAsk
 
 Refill = Literal["continuous", "window"]
 """How a provider gives back what was used: all the time, or at once when a fixed window ends."""
@@ -77,30 +79,38 @@ class _Anchor:
 class Meter:
     """A bucket of `per_minute` a minute, or of what the provider says.
 
-    An owner's own figure (`per_minute`) is never exceeded, whatever the provider would allow. Pure: instants are
-    arguments. Not thread-safe.
+    An owner's own figure (`per_minute`) is never exceeded, whatever the provider would allow. `share` is the part of
+    the limit that this process may use. Pure: instants are arguments. Not thread-safe.
     """
 
     __slots__ = (
         "_anchor",
         "_configured",
         "_newest",
+        "_share",
         "_taken",
         "_taken_since",
         "_theirs",
         "bucket",
         "counted",
         "name",
+        "stock",
         "window",
     )
 
-    def __init__(self, name: str, capacity: float, window: float = MINUTE, *, configured: bool = False) -> None:
+    def __init__(
+        self, name: str, capacity: float, window: float = MINUTE, *, configured: bool = False, share: float = 1.0
+    ) -> None:
         self.name = name
         self.counted: Counted = _COUNTED.get(name, "requests")
+        capacity *= share
         self.bucket = TokenBucket(capacity, capacity / window)
         self.window = window
+        self.stock: Stock | None = None
+        """What this process has leased, when several share the limit."""
+        self._share = share
         self._configured = capacity if configured else None
-        self._theirs = not configured
+        self._theirs = not configured and share == 1.0
         self._newest = -1
         self._anchor: _Anchor | None = None
         self._taken = 0
@@ -110,10 +120,42 @@ class Meter:
         """Take what a call of this cost takes, and say how much that was."""
         amount = self.charge(cost)
         self.bucket.take(amount, now)
+        if self.stock is not None:
+            self.stock.take(amount, now)
         if now >= self._taken_since + self.window:
             self._taken_since, self._taken = now, 0
         self._taken += amount
         return amount
+
+    def give_back(self, amount: float, now: float) -> None:
+        """Refund (or, negative, charge) what a call took."""
+        self.bucket.give_back(amount, now)
+        if self.stock is not None:
+            self.stock.give_back(amount)
+
+    def due_at(self, amount: float, now: float) -> float:
+        """The instant at which `amount` is there, for this process: `now` when it is."""
+        due = self.bucket.due_at(amount, now)
+        return due if due > now or self.stock is None else self.stock.due_at(amount, now)
+
+    def ask(self, key: str, stock: Stock, now: float) -> BucketAsk:
+        """This process's account of the limit, to be settled with the others."""
+        bucket, window = self.bucket, self.bucket.window
+        level = bucket.level(now)
+        debt, back, want, least = stock.account(bucket.capacity, now)
+        return BucketAsk(
+            key=key,
+            capacity=bucket.capacity,
+            rate=bucket.rate,
+            most=level - max(0.0, stock.level) + back,
+            window=window,
+            resets_in=0.0 if bucket.resets_at is None else bucket.resets_at - now,
+            held_for=max(0.0, bucket.held_until - now),
+            debt=debt,
+            back=back,
+            want=want,
+            least=least,
+        )
 
     def refused_until(self, instant: float, cost: Cost, now: float) -> None:
         """The provider refused a call of this cost and named an instant: nothing is there before it.
@@ -123,7 +165,7 @@ class Meter:
         """
         amount, wait = self.charge(cost), instant - now
         used_up = self._taken >= self.bucket.capacity and self.counted == "requests"
-        if used_up and 2 * amount / self.bucket.rate + _ROUNDING < wait <= self.window + _ROUNDING:
+        if used_up and 2 / self.bucket.rate + _ROUNDING < wait <= self.window + _ROUNDING:
             self.bucket.refills_at(instant, self.window, now)
         self.bucket.empty_until(instant, now, keep=amount)
 
@@ -182,8 +224,8 @@ class Meter:
 
     def _resize(self, limit: int, reading: BucketReading, now: float) -> None:
         window = reading.window_seconds or max(self.window, _window(limit, reading))
-        self._theirs = self._configured is None or limit <= self._configured
-        capacity = float(limit) if self._configured is None else min(float(limit), self._configured)
+        self._theirs = self._share == 1.0 and (self._configured is None or limit <= self._configured)
+        capacity = limit * self._share if self._configured is None else min(limit * self._share, self._configured)
         if capacity != self.bucket.capacity or window != self.window:
             self.bucket.resize(capacity, capacity / window, now)
             self.window = window

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from smart_model_router.core.bucket import TokenBucket
 from smart_model_router.core.meter import MINUTE, Cost, Meter, Outstanding, Refill
+from smart_model_router.core.stock import Stock
 from smart_model_router.outcome import NO_READING, LimitReading, Refusal, Usage
 
 __all__ = ["DEFAULT_OUTPUT_TOKENS", "NO_COST", "Cost", "RateLimitTracker", "Reservation", "TokenFactor", "estimate"]
@@ -55,7 +56,7 @@ class TokenFactor:
 
         Short prompts are mostly brackets, and what is far off is no text (pictures): neither says anything.
         """
-        if estimated < _TELLING_PROMPT or counted <= 0:
+        if estimated < _TELLING_PROMPT:
             return
         seen = self.value * counted / estimated
         if _LEAST_FACTOR <= seen <= _MOST_FACTOR:
@@ -86,10 +87,10 @@ class RateLimitTracker:
 
     Without `rpm` and `tpm` nothing is limited until the provider's answers say what is. `refill` is what is believed
     of them before they show it; `factor` is shared by the models of a family. `learns` False keeps to the owner's
-    figures.
+    figures. `share` is the part of every limit that this process may use.
     """
 
-    __slots__ = ("_learns", "_meters", "_open", "_refill", "factor")
+    __slots__ = ("_learns", "_meters", "_open", "_refill", "_share", "_stocked", "_suspended", "factor")
 
     def __init__(
         self,
@@ -99,9 +100,14 @@ class RateLimitTracker:
         refill: Refill = "continuous",
         factor: TokenFactor | None = None,
         learns: bool = True,
+        share: float = 1.0,
     ) -> None:
         configured = {"requests": rpm, "tokens": tpm}
-        self._meters = {name: Meter(name, most, configured=True) for name, most in configured.items() if most}
+        self._meters = {
+            name: Meter(name, most, configured=True, share=share) for name, most in configured.items() if most
+        }
+        self._share = share
+        self._stocked = self._suspended = False
         self._open: dict[Reservation, None] = {}
         self._refill: Refill = refill
         self._learns = learns
@@ -137,7 +143,7 @@ class RateLimitTracker:
             if meter.too_small_for(cost):
                 return Refusal("too_large")
             before = ahead[0] if meter.counted == "requests" else ahead[1] if meter.counted == "total" else 0
-            due_here = meter.bucket.due_at(meter.charge(cost) + before, now)
+            due_here = meter.due_at(meter.charge(cost) + before, now)
             if due_here > now and meter.counted == "requests":
                 reason = "requests"
             due = max(due, due_here)
@@ -161,9 +167,9 @@ class RateLimitTracker:
         del self._open[reservation]
         for meter, amount in reservation.charged:
             if not sent:
-                meter.bucket.give_back(amount, now)
+                meter.give_back(amount, now)
             elif usage is not None:
-                meter.bucket.give_back(amount - meter.used(usage), now)
+                meter.give_back(amount - meter.used(usage), now)
         if usage is not None:
             self.factor.learn(reservation.cost.prompt_tokens, usage.prompt_tokens)
 
@@ -183,12 +189,38 @@ class RateLimitTracker:
                 begun = now if sent_at is None else sent_at
                 meter.learn(bucket, self._outstanding(meter, sent_seq), sent_seq=sent_seq, sent_at=begun, now=now)
             elif bucket.limit is not None:
-                meter = Meter(bucket.name, bucket.limit, bucket.window_seconds or MINUTE)
+                meter = Meter(bucket.name, bucket.limit, bucket.window_seconds or MINUTE, share=self._share)
                 meter.begin(bucket, self._outstanding(meter, sent_seq), self._refill, now)
                 self._meters[key] = meter
+                if self._stocked:
+                    self.share_out()
 
     update_from_headers = update
     """The name it has in the founding documents."""
+
+    def share_out(self) -> None:
+        """Several processes share these limits from now on: what is taken has to be leased (core/stock.py)."""
+        self._stocked = True
+        for meter in self._meters.values():
+            if meter.stock is None:
+                meter.stock = Stock(meter.bucket.capacity)
+                meter.stock.suspend(suspended=self._suspended)
+
+    def suspend(self, *, suspended: bool) -> None:
+        """The others cannot be asked (or can again): what our own count of the limits allows is taken meanwhile."""
+        self._suspended = suspended
+        for _, _, stock in self.stocks:
+            stock.suspend(suspended=suspended)
+
+    @property
+    def stocks(self) -> tuple[tuple[str, Meter, Stock], ...]:
+        """Every shared limit by name, with what is leased of it."""
+        return tuple((name, meter, meter.stock) for name, meter in self._meters.items() if meter.stock is not None)
+
+    @property
+    def short(self) -> bool:
+        """Whether more should be leased."""
+        return any(meter.stock is not None and meter.stock.short for meter in self._meters.values())
 
     def hold_until(self, instant: float, now: float, cost: Cost = NO_COST, reading: LimitReading = NO_READING) -> None:
         """The provider refused a call and named an instant: nothing is there before it, and the rate fills up after.

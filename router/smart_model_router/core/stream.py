@@ -27,12 +27,14 @@ class StreamGuard:
     """Reads one provider stream, decides what is delivered when and whether it is complete.
 
     `finish_required` says that the dialect's finish reason, not its closing frame, proves completeness (Chat).
+    `skips` is how many malformed events are passed over before they are a failure.
     """
 
-    __slots__ = ("_finish_required", "_held", "delivered", "failure", "finish", "malformed", "state", "usage")
+    __slots__ = ("_finish_required", "_held", "_skips", "delivered", "failure", "finish", "malformed", "state", "usage")
 
-    def __init__(self, *, finish_required: bool) -> None:
+    def __init__(self, *, finish_required: bool, skips: int = MALFORMED_LIMIT) -> None:
         self._finish_required = finish_required
+        self._skips = skips
         self._held: list[StreamEvent] = []
         self.state = StreamState.HELD
         self.delivered = False
@@ -59,7 +61,7 @@ class StreamGuard:
                 return (event,) if self.state is StreamState.COMMITTED else ()
             case EventKind.MALFORMED:
                 self.malformed += 1
-                if self.malformed > MALFORMED_LIMIT:
+                if self.malformed > self._skips:
                     self._fail(Failure(FailureClass.MALFORMED, f"{self.malformed} malformed events"))
                 return ()
             case EventKind.ERROR:

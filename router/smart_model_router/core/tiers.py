@@ -11,7 +11,8 @@ from typing import get_args
 from smart_model_router.core.selection.base import Candidate
 from smart_model_router.errors import InvalidRequest
 from smart_model_router.outcome import Refusal
-from smart_model_router.request import Dialect, Need, RouteRequest, Target
+from smart_model_router.recovery import NO_RECOVERY, Recovery
+from smart_model_router.request import Dialect, Need, Prefill, RouteRequest, Target
 
 _NEEDS: tuple[Need, ...] = get_args(Need)
 
@@ -23,6 +24,7 @@ class TargetFacts:
     `lacks` is what it cannot do; `context_tokens` the prompt it can take, None when unknown. `only` keeps it for
     requests that need all of these, `unless` from requests that need any of them. It speaks `dialects`, and can be
     asked in those of `translated` by translation; `newest_chat`: OpenAI's newest Chat parameters are taken there.
+    `prefill` is how it goes on with an answer that another target began.
     """
 
     target: Target
@@ -38,6 +40,7 @@ class TargetFacts:
     counts_max_tokens: bool = False
     translated: frozenset[Dialect] = frozenset()
     newest_chat: bool = False
+    prefill: Prefill = "none"
 
     @property
     def id(self) -> str:
@@ -55,12 +58,13 @@ class Tier:
 
 @dataclass(frozen=True)
 class Ladder:
-    """What one public model name stands for."""
+    """What one public model name stands for. `recovery` is its policy for streams that are cut after content."""
 
     model: str
     tiers: tuple[Tier, ...]
     last_resort: tuple[TargetFacts, ...] = ()
     strategy: str = "health"
+    recovery: Recovery = NO_RECOVERY
     plans: dict[_Shape, Plan] = field(default_factory=dict, init=False, repr=False, compare=False)
     """Plans made before, by everything they depend on: most requests are like another one (see `_shape`)."""
 
@@ -126,7 +130,7 @@ def plan(
     for tier in tiers:
         able, out = _able(tier.targets, wanted)
         left_out += out
-        kept.append(tier if not out else Tier(tier.name, able))
+        kept.append(Tier(tier.name, able))
     resort, out = _able(ladder.last_resort, wanted) if degrade else ((), [])
     left_out += out
     first = next((facts.id for tier in kept for facts in tier.targets), None)

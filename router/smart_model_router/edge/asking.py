@@ -7,19 +7,25 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, TypeGuard
+from typing import Any, Literal, TypeGuard
 
 from smart_model_router.edge.http import Family
-from smart_model_router.errors import InvalidRequest
+from smart_model_router.errors import InvalidRequest, TranslationRefused
+from smart_model_router.forwarding import readable
 from smart_model_router.request import CRITICALITIES, Criticality, Dialect, RequestOptions
+from smart_model_router.wires.completions import Completion, PromptError
 from smart_model_router.wires.values import decode, is_list, is_object
 
-ENDPOINTS: Mapping[str, Dialect] = MappingProxyType(
+Asked = Dialect | Literal["completions"]
+"""What a client may ask in: the router's dialects, and legacy Completions, which becomes Chat at the edge."""
+
+ENDPOINTS: Mapping[str, Asked] = MappingProxyType(
     {
         "/v1/chat/completions": "chat",
         "/v1/messages": "messages",
         "/v1/responses": "responses",
         "/v1/embeddings": "embeddings",
+        "/v1/completions": "completions",
     }
 )
 """Where each dialect is asked."""
@@ -31,6 +37,7 @@ DEADLINE_HEADERS = ("x-stainless-read-timeout", "x-stainless-timeout")
 
 _HASTE_SECONDS = 0.25
 """We answer so much before the client gives up: a clear error is worth more than a silence."""
+_NOES = frozenset({"", "0", "false", "no", "off"})
 _UNITS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(ms|s|m|h|)")
 
@@ -40,6 +47,7 @@ class Ask:
     """A question: `models` are the name asked for and then those to fall back to, in order.
 
     `options` are the router's; `own_deadline` says that `options["timeout"]` is how long the client itself waits.
+    `completion` writes the answer as the legacy Completions that were asked for; its `dialect` is Chat.
     """
 
     dialect: Dialect
@@ -49,15 +57,16 @@ class Ask:
     stream: bool
     options: RequestOptions = field(default_factory=RequestOptions)
     own_deadline: bool = False
+    completion: Completion | None = None
 
 
-def endpoint(path: str) -> Dialect | None:
+def endpoint(path: str) -> Asked | None:
     """The dialect asked at a path, None where none is. A trailing slash makes no difference."""
     return ENDPOINTS.get(path) or ENDPOINTS.get(path.rstrip("/"))
 
 
-def read_ask(dialect: Dialect, headers: Mapping[str, str], body: bytes) -> Ask:
-    """Read a request. Header names are lower-case. Raises InvalidRequest that names what is wrong."""
+def read_ask(asked: Asked, headers: Mapping[str, str], body: bytes) -> Ask:
+    """Read a request. Header names are lower-case. Raises InvalidRequest and TranslationRefused that name the fault."""
     found = decode(body)
     if found is None and body.strip() != b"null":
         raise InvalidRequest("the body is empty" if not body.strip() else "the body is not JSON")
@@ -66,12 +75,27 @@ def read_ask(dialect: Dialect, headers: Mapping[str, str], body: bytes) -> Ask:
     stream = found.get("stream")
     if stream is not None and not isinstance(stream, bool):
         raise InvalidRequest("stream: true or false is needed")
-    if stream and dialect == "embeddings":
+    if stream and asked == "embeddings":
         raise InvalidRequest("stream: embeddings have no streams")
+    completion = _completion(found) if asked == "completions" else None
+    dialect: Dialect = "chat" if asked == "completions" else asked
+    body_of = found if completion is None else completion.body
     family: Family = "anthropic" if dialect == "messages" else "openai"
-    ask = Ask(dialect, family, found, _models(found), bool(stream))
+    ask = Ask(dialect, family, body_of, _models(body_of), bool(stream), completion=completion)
     _read_headers(ask, headers)
+    if completion is not None:
+        ask.options.pop("accept_restart", None)  # a Completion has no word for "what you have is void"
     return ask
+
+
+def _completion(body: Mapping[str, Any]) -> Completion:
+    try:
+        completion = Completion(body)
+    except PromptError as error:
+        raise InvalidRequest(str(error)) from None
+    if completion.refusal is not None:
+        raise TranslationRefused(str(completion.refusal))
+    return completion
 
 
 def _models(body: dict[str, Any]) -> tuple[str, ...]:
@@ -99,6 +123,8 @@ def _read_headers(ask: Ask, headers: Mapping[str, str]) -> None:
     session = next((headers[name] for name in SESSION_HEADERS if headers.get(name)), None)
     if session is not None:
         options["session"] = session
+    if forwarded := readable(headers):
+        options["headers"] = forwarded
     if "timeout" not in options:
         own = [seconds for name in DEADLINE_HEADERS if (seconds := _number(headers.get(name, ""))) is not None]
         if own:
@@ -129,6 +155,18 @@ def _criticality(options: RequestOptions, value: str) -> None:
     options["criticality"] = criticality(value)
 
 
+def _recovery(options: RequestOptions, value: str) -> None:
+    """The router says what is wrong with it. Who asks for `restart` knows what that is."""
+    options["recovery"] = value
+    if value.strip().lower() == "restart":
+        options["accept_restart"] = True
+
+
+def _accept_restart(options: RequestOptions, value: str) -> None:
+    if value.strip().lower() not in _NOES:
+        options["accept_restart"] = True
+
+
 def criticality(value: str) -> Criticality:
     """One of the four. Raises InvalidRequest."""
     for known in CRITICALITIES:
@@ -143,6 +181,8 @@ _READERS: Mapping[str, Callable[[RequestOptions, str], None]] = MappingProxyType
         "x-router-timeout": _timeout,
         "x-router-max-cost": _max_cost,
         "x-router-criticality": _criticality,
+        "x-router-recovery": _recovery,
+        "x-router-accept-restart": _accept_restart,
     }
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from functools import lru_cache
 
 from smart_model_router.request import RouteReport
@@ -31,6 +32,12 @@ def report_headers(report: RouteReport, *, stream: bool) -> dict[str, str]:
     if report.losses:
         headers["x-router-lossy"] = _header("; ".join(report.losses))
     return headers
+
+
+def unrouted_headers() -> dict[str, str]:
+    """The headers of an answer that no routing led to: an id by which people can speak of it."""
+    request_id = f"req-{secrets.token_hex(8)}"
+    return {"x-request-id": request_id, "request-id": request_id}
 
 
 @lru_cache(maxsize=1024)

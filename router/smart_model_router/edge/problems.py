@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from smart_model_router.edge.headers import report_headers
+from smart_model_router.edge.headers import report_headers, unrouted_headers
 from smart_model_router.edge.http import JSON_TYPE, Family, HttpReply, encoded
 from smart_model_router.errors import (
     AllTargetsFailed,
@@ -125,7 +125,7 @@ def rendered(problem: Problem, family: Family) -> HttpReply:
     kind = problem.kind
     own = kind.anthropic_status if family == "anthropic" else None
     status = own or problem.status or kind.status
-    known = {} if problem.report is None else report_headers(problem.report, stream=False)
+    known = unrouted_headers() if problem.report is None else report_headers(problem.report, stream=False)
     headers = {**JSON_TYPE, **known, **_retry_headers(problem)}
     native = _native(problem.native, family)
     if native is None:

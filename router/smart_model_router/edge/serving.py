@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from smart_model_router.edge.asking import Ask
 from smart_model_router.edge.headers import report_headers
-from smart_model_router.edge.http import JSON_TYPE, HttpReply
+from smart_model_router.edge.http import JSON_TYPE, HttpReply, encoded
 from smart_model_router.edge.relabel import Relabel
 from smart_model_router.edge.streaming import EdgeStream
 from smart_model_router.errors import DeadlineExceeded, InvalidRequest, RouterUnavailable
@@ -27,7 +27,12 @@ async def serve(router: SmartModelRouter, ask: Ask, *, real_model: bool = False)
         return await send(router, ask.body, **options)
 
     reply = await _through_models(ask, once)
-    body = reply.raw if real_model else Relabel(ask.models[0]).whole(reply.raw, reply.body)
+    raw, said = reply.raw, reply.body
+    if ask.completion is not None:
+        said = ask.completion.whole(said)
+        raw = encoded(said)
+        reply.report.losses[:0] = ask.completion.losses
+    body = raw if real_model else Relabel(ask.models[0]).whole(raw, said)
     return HttpReply(200, {**JSON_TYPE, **report_headers(reply.report, stream=False)}, body, reply.report)
 
 
@@ -36,7 +41,8 @@ async def open_stream(router: SmartModelRouter, ask: Ask, *, real_model: bool = 
     open_one = _STREAMS[ask.dialect]
 
     async def once(options: RequestOptions) -> EdgeStream:
-        stream = EdgeStream(open_one(router, ask.body, **options), ask, real_model=real_model)
+        own: RequestOptions = {"accept_restart": False, **options}  # a client that knows what it is says so
+        stream = EdgeStream(open_one(router, ask.body, **own), ask, real_model=real_model)
         await stream.start()
         return stream
 

@@ -49,6 +49,7 @@ class EdgeStream:
         self._dialect: Dialect = ask.dialect
         self._relabel = None if real_model else Relabel(ask.models[0])
         options = ask.body.get("stream_options")
+        self._completion = ask.completion
         self._usage_wanted = isinstance(options, Mapping) and options.get("include_usage") is True
         self._first: StreamEvent | None = None
         self._tail: list[StreamEvent] = []
@@ -67,6 +68,8 @@ class EdgeStream:
     async def start(self) -> None:
         """Wait until somebody has begun to answer. Raises SmartRouterError when nobody can."""
         self._first = await self._stream.next_event()
+        if self._completion is not None:
+            self._stream.report.losses[:0] = self._completion.losses
 
     async def next_frame(self) -> bytes | None:
         """The next bytes for the client, None after the last.
@@ -115,12 +118,17 @@ class EdgeStream:
         return event.data is not None and event.data.get("type") == "message_start"
 
     def _written(self, event: StreamEvent) -> bytes:
-        raw = event.raw
+        raw, data = event.raw, event.data
+        if self._completion is not None and data is not None:
+            data = self._completion.chunk(data)
+            if data is None:
+                return b""
+            raw = frame(self._dialect, data)
         if not raw.endswith((b"\n\n", b"\r\n\r\n", b"\r\r")):
             raw = raw.rstrip(b"\r\n") + b"\n\n"  # the last event of a stream that ended without its blank line
-        if event.data is None or self._relabel is None:
+        if data is None or self._relabel is None:
             return raw
-        return self._relabel.frame(self._dialect, raw, event.data)
+        return self._relabel.frame(self._dialect, raw, data)
 
     def _flushed(self) -> bytes:
         held, self._tail = self._tail, []

@@ -20,8 +20,12 @@ from smart_model_router.edge.asking import ENDPOINTS
 from smart_model_router.edge.problems import NOT_ALLOWED
 from smart_model_router.errors import ConfigurationError
 from smart_model_router.gateway.exchange import Asking, Endpoint, Walk, local, missing
-from smart_model_router.gateway.health import health, liveness, readiness
+from smart_model_router.gateway.figures import Figures
+from smart_model_router.gateway.health import Health, liveness
 from smart_model_router.gateway.house import House
+from smart_model_router.gateway.looking import Looking
+from smart_model_router.gateway.operating import ACTIONS, acting, targets
+from smart_model_router.gateway.searching import Searching
 from smart_model_router.router import SmartModelRouter
 
 log = logging.getLogger("smart_model_router.gateway")
@@ -41,8 +45,11 @@ class Gateway:
         self._load = load
         self._make = make
         config = load()
-        self._house = House(config, make(config))
-        self._asked = {path: Endpoint(self, Asking(dialect)) for path, dialect in ENDPOINTS.items()}
+        self._looking = Looking(self)
+        self._house = self._furnished(config)
+        self._figures = Figures(self, config)
+        self._health = Health()
+        self._asked = {path: Endpoint(self, Asking(asked)) for path, asked in ENDPOINTS.items()}
         self._app = Starlette(routes=self._routes(), lifespan=self._lifespan, exception_handlers={405: _not_allowed})
         self._app.router.default = Endpoint(self, missing)
         self._app.router.redirect_slashes = False
@@ -61,14 +68,24 @@ class Gateway:
         """Read the configuration again; requests under way end in the old one. False, and a log line, for a bad one."""
         try:
             config = self._load()
-            house = House(config, self._make(config))
+            house = self._furnished(config)
         except ConfigurationError as error:
             log.error("the new configuration is refused, the old one stays: %s", error.message)
             return False
+        house.router.monitor.continue_from(self._house.router.monitor)
         old, self._house = self._house, house
         log.info("the new configuration is in use")
         await old.retire()
         return True
+
+    def stopping(self) -> None:
+        """The end is near: streams that would never end are ended."""
+        self._looking.close()
+
+    def _furnished(self, config: RouterConfig) -> House:
+        house = House(config, self._make(config))
+        self._looking.move_in(house)
+        return house
 
     def _routes(self) -> list[Route]:
         def route(path: str, walk: Walk, *methods: str) -> Route:
@@ -79,18 +96,28 @@ class Gateway:
             route("/v1/messages/count_tokens", local, "POST"),
             route("/v1/models", local, "GET"),
             route("/v1/models/{name:path}", local, "GET"),
+            route("/query_documents", Searching(), "POST"),
             route("/health/liveness", liveness, "GET"),
-            route("/health/readiness", readiness, "GET"),
-            route("/health", health, "GET"),
+            route("/health/readiness", self._health.readiness, "GET"),
+            route("/health", self._health.health, "GET"),
+            route("/metrics", self._figures.metrics, "GET"),
+            route("/api/stats", self._figures.stats, "GET"),
+            route("/api/drain", self._health.drain, "POST"),
+            *self._looking.routes(),
+            route("/api/targets", targets, "GET"),
+            *(route(f"/api/targets/{action}", acting(action), "POST") for action in ACTIONS),
             route("/", liveness, "GET"),
         ]
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, app: Any) -> AsyncGenerator[None]:
         del app
+        await self._figures.start()
         try:
             yield
         finally:
+            self._looking.close()
+            await self._figures.stop()
             await self._house.retire()
 
 

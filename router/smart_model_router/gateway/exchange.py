@@ -23,13 +23,14 @@ from smart_model_router.edge import (
     report_headers,
     serve,
 )
+from smart_model_router.edge.asking import Asked
 from smart_model_router.edge.local import COUNT_TOKENS, public_names
 from smart_model_router.edge.problems import NOT_FOUND
 from smart_model_router.errors import SmartRouterError
 from smart_model_router.gateway.house import House
 from smart_model_router.gateway.receiving import ClientLeft, Departure, check_size, headers_of, read_body
 from smart_model_router.gateway.responding import Keepalive, Responder
-from smart_model_router.request import Dialect, RouteReport
+from smart_model_router.request import RouteReport
 
 log = logging.getLogger("smart_model_router.gateway")
 _BYTES_PER_TOKEN = 4
@@ -103,18 +104,19 @@ class Endpoint:
 class Asking:
     """The walk of a dialect's endpoint."""
 
-    def __init__(self, dialect: Dialect) -> None:
-        self._dialect: Dialect = dialect
+    def __init__(self, asked: Asked) -> None:
+        self._asked: Asked = asked
 
     async def __call__(self, arrival: Arrival) -> None:
         """Read, admit, answer, settle."""
         house, clock = arrival.house, asyncio.get_running_loop().time
         guest = house.ring.guest(arrival.headers)
         body = await arrival.body()
-        ask = read_ask(self._dialect, arrival.headers, body)
+        ask = read_ask(self._asked, arrival.headers, body)
         visit = guest.admit(ask, len(body) // _BYTES_PER_TOKEN, clock())
         departure = Departure(arrival.receive)
         bill = _Bill()
+        traced = house.traced(arrival.headers)
         try:
             if ask.stream:
                 await _stream(arrival, ask, bill)
@@ -128,6 +130,7 @@ class Asking:
                 raise ClientLeft from None
             raise
         finally:
+            traced.close()
             departure.close()
             visit.settle(bill.report, clock())
 

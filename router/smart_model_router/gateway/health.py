@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from importlib.metadata import version
+from typing import Any
 
+from smart_model_router.edge import ProblemError
 from smart_model_router.edge.http import json_reply
+from smart_model_router.edge.problems import BAD_REQUEST, FORBIDDEN
 from smart_model_router.errors import AllTargetsFailed
 from smart_model_router.gateway.exchange import Arrival
+from smart_model_router.gateway.house import House
+from smart_model_router.wires.values import decode_object
 
 
 async def liveness(arrival: Arrival) -> None:
@@ -14,26 +20,58 @@ async def liveness(arrival: Arrival) -> None:
     await arrival.reply(json_reply({"status": "ok"}))
 
 
-async def readiness(arrival: Arrival) -> None:
-    """Whether each model has somebody to serve it now; 503 with reasons when one has not."""
-    house = arrival.house
+class Health:
+    """What a load balancer and a person ask. `draining` is the operator's word: this process wants no more requests."""
+
+    def __init__(self) -> None:
+        self.draining = False
+
+    async def readiness(self, arrival: Arrival) -> None:
+        """Whether each model has somebody to serve it now, and nobody drains us; 503 with reasons when not.
+
+        A store that cannot be written is told, and is no reason: requests are served from memory as before.
+        """
+        reasons = _unserved(arrival.house)
+        ready = not reasons and not self.draining
+        status = "draining" if self.draining else "ok" if ready else "unavailable"
+        problem = arrival.house.router.monitor.store_problem
+        told = {"status": status, "models": reasons, "store": problem or "ok"}
+        await arrival.reply(json_reply(told, 200 if ready else 503))
+
+    async def health(self, arrival: Arrival) -> None:
+        """Everything there is to know of the fleet, for those who may call."""
+        house = arrival.house
+        house.ring.guest(arrival.headers)
+        monitor = house.router.monitor
+        told = {
+            "version": version("smart-model-router"),
+            "draining": self.draining,
+            "system": asdict(house.router.system_health()),
+            "in_flight": house.in_flight - 1,  # but for this one
+            "models": _unserved(house),
+            "store": monitor.store_problem or "ok",
+            "sinks": [asdict(sink) for sink in monitor.sinks()],
+            "targets": [asdict(status) for status in house.router.targets()],
+        }
+        await arrival.reply(json_reply(told))
+
+    async def drain(self, arrival: Arrival) -> None:
+        """Be ready or not, as an operator says (`{"on": true}`); requests are served all the same."""
+        if not arrival.house.ring.guest(arrival.headers).admin:
+            raise ProblemError(FORBIDDEN, "a key with `admin: true` is needed")
+        wanted: Any = (decode_object(await arrival.body()) or {}).get("on")
+        if not isinstance(wanted, bool):
+            raise ProblemError(BAD_REQUEST, "on: true or false is needed")
+        self.draining = wanted
+        await arrival.reply(json_reply({"draining": wanted}))
+
+
+def _unserved(house: House) -> dict[str, str]:
+    """Models that nobody could serve now, and why."""
     reasons: dict[str, str] = {}
     for name, model in house.config.models.items():
         try:
             house.router.get_model_for_tier(model.tiers[0].name, name)
         except AllTargetsFailed as error:
             reasons[name] = error.message
-    status = "ok" if not reasons else "unavailable"
-    await arrival.reply(json_reply({"status": status, "models": reasons}, 200 if not reasons else 503))
-
-
-async def health(arrival: Arrival) -> None:
-    """Everything there is to know of the fleet, for those who may call."""
-    house = arrival.house
-    house.ring.guest(arrival.headers)
-    told = {
-        "system": asdict(house.router.system_health()),
-        "in_flight": house.in_flight - 1,  # but for this one
-        "targets": [asdict(status) for status in house.router.targets()],
-    }
-    await arrival.reply(json_reply(told))
+    return reasons

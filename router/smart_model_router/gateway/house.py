@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import ExitStack
+
 from smart_model_router.config import RouterConfig
 from smart_model_router.gateway.keys import KeyRing
 from smart_model_router.router import SmartModelRouter
@@ -16,6 +19,16 @@ class House:
         self.ring = KeyRing(config.gateway.keys)
         self.in_flight = 0
         self._retired = False
+        self._traces = config.telemetry.traces.enabled
+
+    def traced(self, headers: Mapping[str, str]) -> ExitStack:
+        """Continue the trace of a client that sent one, until what is returned is closed."""
+        stack = ExitStack()
+        if self._traces:
+            from smart_model_router.telemetry.spans import continued  # noqa: PLC0415 - an extra
+
+            stack.enter_context(continued(headers))
+        return stack
 
     def enter(self) -> None:
         """A request begins."""

@@ -24,6 +24,7 @@ class Guest:
 
     def __init__(self, name: str, config: GatewayKeyConfig) -> None:
         self.name = name
+        self.admin = config.admin
         self._config = config
         self._requests = _bucket(config.rpm, _MINUTE)
         self._tokens = _bucket(config.tpm, _MINUTE)
@@ -80,7 +81,7 @@ class KeyRing:
 
     def __init__(self, keys: Mapping[str, GatewayKeyConfig]) -> None:
         self._guests = [(_digest_of(key), Guest(name, key)) for name, key in keys.items()]
-        self._anyone = Guest("anyone", GatewayKeyConfig(criticality="critical_plus"))
+        self._anyone = Guest("anyone", GatewayKeyConfig(criticality="critical_plus", admin=True))
 
     @property
     def open(self) -> bool:

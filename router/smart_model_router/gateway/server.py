@@ -15,30 +15,16 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from smart_model_router.config import GatewayConfig
-from smart_model_router.errors import ConfigurationError
 from smart_model_router.gateway.app import Gateway
-from smart_model_router.gateway.keys import is_loopback
 
 _IDLE_SECONDS = 75
 """Longer than the pools of the SDKs keep a connection: who closes first must not be us, in the middle of a send."""
 _STOPS = (signal.SIGINT, signal.SIGTERM)
 
 
-def run(gateway: Gateway, *, host: str | None, port: int | None, on_ready: Callable[[str], None]) -> None:
-    """Serve until SIGINT or SIGTERM; `on_ready` gets the base URL once it listens.
-
-    `host` and `port` replace those of the configuration. Raises ConfigurationError for an address that others can
-    reach when no key is asked for, OSError for one that is taken.
-    """
+def serve(gateway: Gateway, listener: socket.socket, on_ready: Callable[[], None]) -> None:
+    """Serve on `listener` until SIGINT or SIGTERM."""
     config = gateway.house.config.gateway
-    host = config.host if host is None else host
-    if gateway.house.ring.open and not is_loopback(host):
-        expected = "an address of this machine alone (127.0.0.1, ::1) is needed while gateway.keys is empty"
-        raise ConfigurationError("gateway.host", host, expected)
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.create_server((host.strip("[]"), config.port if port is None else port), family=family)
-    shown = f"[{host.strip('[]')}]" if ":" in host else host
-    base_url = f"http://{shown}:{listener.getsockname()[1]}"
     options = uvicorn.Config(
         gateway,
         http=_patient(config),
@@ -53,7 +39,7 @@ def run(gateway: Gateway, *, host: str | None, port: int | None, on_ready: Calla
         timeout_graceful_shutdown=math.ceil(config.drain),
     )
     logging.getLogger("uvicorn.error").addFilter(_is_news)
-    _Server(options, gateway, lambda: on_ready(base_url)).run([listener])
+    _Server(options, gateway, on_ready).run([listener])
 
 
 def _is_news(record: logging.LogRecord) -> bool:
@@ -78,6 +64,11 @@ class _Server(uvicorn.Server):
         if hasattr(signal, "SIGHUP"):
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._reload)
         self._on_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Drain: what has an end is waited for."""
+        self._gateway.stopping()
+        await super().shutdown(sockets)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:

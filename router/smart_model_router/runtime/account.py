@@ -46,9 +46,9 @@ class Account:
         """Somebody answered: where it stands among the targets, what was lost, and what ruled out the better ones."""
         report, provider = self._report, step.facts.target.provider
         report.target, report.actual_tier = step.facts.id, step.tier
-        report.losses += sent.losses
         lost = sorted(self._state.dropped.get(provider, frozenset()) & sent.request.body.keys())
-        report.losses += [f"{field}: dropped, {provider} does not take it" for field in lost]
+        losses = [*sent.losses, *(f"{field}: dropped, {provider} does not take it" for field in lost)]
+        report.losses += [loss for loss in losses if loss not in report.losses]  # two may have served one stream
         report.last_resort = step.last_resort
         report.escalated = step.tier in self._plan.escalations
         report.degraded = step.last_resort or (step.tier != self._plan.asked and not report.escalated)
@@ -66,7 +66,7 @@ class Account:
         report = self._report
         if report.degraded:
             self.finish("degraded")
-        elif len(report.attempts) > 1 or report.target != self._plan.first:
+        elif sum(not attempt.hedge for attempt in report.attempts) > 1 or report.target != self._plan.first:
             self.finish("fallback")
         else:
             self.finish("ok")

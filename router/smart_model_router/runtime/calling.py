@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from dataclasses import dataclass, field, replace
 
 from smart_model_router.core.fallback import Progress
@@ -11,6 +12,7 @@ from smart_model_router.core.lease import Lease
 from smart_model_router.core.ratelimit import Cost, estimate
 from smart_model_router.core.tiers import Plan, TargetFacts
 from smart_model_router.events import AttemptFinished
+from smart_model_router.forwarding import sent_to
 from smart_model_router.outcome import NO_READING, Failure, FailureClass, LimitReading, Success, Usage
 from smart_model_router.ports import Provider, ProviderCall
 from smart_model_router.request import Attempt, RouteReport, RouteRequest
@@ -32,6 +34,15 @@ class Admission:
     gate: Gate
     lease: Lease
     last_resort: bool = False
+    beside: str | None = None
+    """The target whose head was late, when this is a hedge."""
+    watchdog: Watchdog | None = None
+    """A hedge's own, as another call is under way beside it; None for all others."""
+
+    @property
+    def hedge(self) -> bool:
+        """Whether it was asked because another target's head was late."""
+        return self.beside is not None
 
 
 @dataclass(kw_only=True)
@@ -44,7 +55,12 @@ class Caller:
     progress: Progress
     report: RouteReport
     deadline: float
+    ends_at: float = math.inf
+    """When a stream that is gone on with has to be over, monotonic."""
     watchdog: Watchdog = field(init=False)
+    _asked_first: str = field(init=False, default="")
+    _begun: str = field(init=False, default="")
+    """What the answer begins with already."""
     translations: Translations = field(init=False)
 
     def __post_init__(self) -> None:
@@ -91,7 +107,7 @@ class Caller:
         """Until when the call may last (streams: to first content), and whether that is the target's own limit."""
         timeouts, facts, now = self.state.timeouts, step.facts, step.lease.admitted_at
         remaining = self.deadline - now
-        another = self._another_left(facts)
+        another = self._another_left(facts, step.beside)
         own = self._own_timeout(facts)
         if not self.request.stream:
             p99 = self.state.book.snapshot(facts.id, now).latency_p99
@@ -118,12 +134,21 @@ class Caller:
             return Failure(FailureClass.TIMEOUT, f"nothing for {seconds:.1f} s")
         return Failure(FailureClass.CANCELLED, f"the caller's deadline left it only {seconds:.1f} s")
 
-    def given_up(self, step: Admission, silent_since: float) -> Failure:
+    def watchdog_of(self, step: Admission) -> Watchdog:
+        """Who keeps time for a call: one for all calls of a request, as they are made in turn, but for a hedge."""
+        return self.watchdog if step.watchdog is None else step.watchdog
+
+    def outrun(self, step: Admission) -> None:
+        """Another target's head came first: give everything back."""
+        self.settle(step, self.given_up(step, step.lease.admitted_at, who="another target answered"))
+        self.watchdog_of(step).close()
+
+    def given_up(self, step: Admission, silent_since: float, *, who: str = "the caller left") -> Failure:
         """The caller left: TIMEOUT when the target had been silent beyond patience, else nobody's fault."""
         silent = self.state.clock.now() - silent_since
         if silent >= self.patience(step.facts, step.lease.admitted_at):
-            return Failure(FailureClass.TIMEOUT, f"the caller left after {silent:.1f} silent seconds")
-        return Failure(FailureClass.CANCELLED, "the caller left")
+            return Failure(FailureClass.TIMEOUT, f"{who} after {silent:.1f} silent seconds")
+        return Failure(FailureClass.CANCELLED, who)
 
     def provider(self, step: Admission) -> Provider:
         """Who is called."""
@@ -132,6 +157,9 @@ class Caller:
     def provider_call(self, step: Admission) -> ProviderCall:
         """What is sent."""
         request, target = self.sent(step).request, step.facts.target
+        self._asked_first = self._asked_first or target.id
+        # To go on from somewhere is another request than the one that began: it has an idempotency key of its own.
+        asked = f"{target.id} after {len(self._begun)}" if self._begun else target.id
         return ProviderCall(
             dialect=request.dialect,
             model=target.model,
@@ -140,10 +168,23 @@ class Caller:
             stream=request.stream,
             credential=target.credential,
             connect_timeout=self.state.timeouts.connect,
+            headers=sent_to(asked, self._asked_first, self.request.headers),
         )
 
-    def settle(self, step: Admission, failure: Failure, *, ttft: float | None = None) -> Failure:
-        """The call failed: give everything back, keep the books; the failure as this request sees it."""
+    def settle(
+        self,
+        step: Admission,
+        failure: Failure,
+        *,
+        ttft: float | None = None,
+        usage: Usage | None = None,
+        away: float = 0.0,
+    ) -> Failure:
+        """The call failed: give everything back, keep the books; the failure as this request sees it.
+
+        `usage` is what a stream that broke off will be billed for at least.
+        """
+        failure = self.state.scrub(failure)
         rejected = failure.failure_class is FailureClass.INVALID_REQUEST or self._foreign_endpoint(failure)
         if self.request.dialect not in step.facts.dialects:
             failure = replace(failure, raw=b"")  # an error body of another dialect is nothing to hand back
@@ -151,7 +192,7 @@ class Caller:
             rejected = not self.progress.native_rejection(step.facts, failure)
         if rejected:
             failure = replace(failure, failure_class=FailureClass.REJECTED_BY_FALLBACK)
-        self.settled(step, failure, ttft=ttft)
+        self.settled(step, failure, ttft=ttft, usage=usage, away=away)
         return failure
 
     def _foreign_endpoint(self, failure: Failure) -> bool:
@@ -167,14 +208,23 @@ class Caller:
         usage: Usage | None = None,
         reading: LimitReading = NO_READING,
         ttft: float | None = None,
+        away: float = 0.0,
     ) -> None:
-        """The call ended: the lease is settled, then statistics, events and the report hear of it."""
+        """The call ended: the lease is settled, then statistics, events and the report hear of it.
+
+        `away` are the seconds in which nobody read the stream: they are not the call's.
+        """
         state, lease, facts = self.state, step.lease, step.facts
+        if lease.settled:
+            return  # a hedge's loser, or a call whose loop had stopped: its end was told before it knew
         now = state.clock.now()
-        seconds = now - lease.admitted_at
+        seconds = now - lease.admitted_at - away
         slow_after = step.gate.config.breaker.slow_call
         slow = slow_after is not None and (seconds if ttft is None else ttft) > slow_after
-        settlement = lease.settle(failure, now, usage=usage, reading=reading, roll=state.dice.roll(), slow=slow)
+        told = usage if failure is None else None  # of a call that broke off the bucket keeps its own estimate
+        lease.unread = away
+        settlement = lease.settle(failure, now, usage=told, reading=reading, roll=state.dice.roll(), slow=slow)
+        state.held.pop(lease, None)
         state.count_rejected(facts.target.provider, reading if failure is None else failure.reading)
         cost = None if usage is None else state.price(facts, usage)
         failure_class = None if failure is None else failure.failure_class
@@ -190,6 +240,8 @@ class Caller:
                 usage=usage,
                 cost_usd=cost,
                 probe=lease.probe,
+                hedge=step.hedge,
+                estimated=failure is not None and usage is not None,
             )
         )
         state.apply(step.gate, settlement, now, failure)  # first: a recovery empties the window this call then enters
@@ -208,11 +260,32 @@ class Caller:
                 cost_usd=cost,
                 status=status,
                 probe=lease.probe,
+                hedge=step.hedge,
                 request_id=self.report.request_id,
             )
         )
-        if failure is None:
+        if self.report.recoveries:
+            self.report.add_up()
+        elif failure is None:
             self.report.usage, self.report.cost_usd = usage, cost
+
+    def spent(self, step: Admission, told: Usage | None, pieces: int) -> Usage:
+        """What a stream that broke off has cost at least: what it told, our estimate of the prompt, a token a piece."""
+        factor = step.gate.limits.factor.value
+        prompt = told.prompt_tokens if told is not None else round(self._prompt_bytes / 4 * factor)
+        said = told.completion_tokens if told is not None else 0
+        return Usage(prompt, max(said, pieces), 0 if told is None else told.cached_prompt_tokens)
+
+    def held_until(self, step: Admission) -> float:
+        """Until when a stream of which nothing is delivered yet may go on: time is left for another candidate."""
+        now = self.state.clock.now()
+        margin = self.state.timeouts.margin if self._another_left(step.facts) else 0.0
+        return now + (self.deadline - now) * (1 - margin)
+
+    def go_on_from(self, text: str, deadline: float, ends_at: float) -> None:
+        """From now on the request is one whose answer begins with `text`: its next stream begins by `deadline`."""
+        self.deadline, self.ends_at, self._begun = deadline, ends_at, text
+        self.translations = Translations(self.request, self.state.wall, begun=text)
 
     def cost(self, facts: TargetFacts, now: float) -> Cost:
         """What the call will probably cost the target's buckets."""
@@ -222,12 +295,16 @@ class Caller:
         usual = self.state.book.snapshot(facts.id, now).completion_tokens_p95
         request = self.request
         return estimate(
-            request.prompt_bytes,
+            self._prompt_bytes,
             request.max_tokens,
             usual,
             counts_max_tokens=facts.counts_max_tokens,
             factor=limits.factor.value,
         )
+
+    @property
+    def _prompt_bytes(self) -> int:
+        return self.request.prompt_bytes + len(self._begun.encode(errors="surrogatepass"))
 
     def is_free(self, facts: TargetFacts, now: float) -> bool:
         """Whether this request could be admitted there now."""
@@ -244,10 +321,12 @@ class Caller:
             return timeouts.first_content_reasoning if facts.reasoning else timeouts.first_content
         return timeouts.attempt_reasoning if facts.reasoning else timeouts.attempt
 
-    def _another_left(self, facts: TargetFacts) -> bool:
+    def _another_left(self, facts: TargetFacts, beside: str | None = None) -> bool:
+        """Whether somebody else could be asked after this call; not who is asked already."""
+        asked = (facts.id, beside)
         for tier in self.plan.tiers:
             for other in tier.targets:
-                if other.id != facts.id and not self.progress.tried(other.id):
+                if other.id not in asked and not self.progress.tried(other.id):
                     return True
         return any(f.id != facts.id and f.id not in self.progress.last_resort_tried for f in self.plan.last_resort)
 

@@ -7,16 +7,18 @@ breath (no await between asking a gate and holding its lease).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from smart_model_router.core.backoff import full_jitter
 from smart_model_router.core.ending import final_error, final_rejection
 from smart_model_router.core.fallback import Progress, comes_due, least_retry_after
 from smart_model_router.core.gate import Gate
+from smart_model_router.core.hedging import hedge_after
 from smart_model_router.core.lease import Kind, Lease
 from smart_model_router.core.ratelimit import Cost
+from smart_model_router.core.recovery import effective
 from smart_model_router.core.selection import STRATEGIES
 from smart_model_router.core.selection.correlated import elsewhere_first
 from smart_model_router.core.selection.draw import redistribute
@@ -37,8 +39,11 @@ from smart_model_router.request import (
 )
 from smart_model_router.runtime.account import Account
 from smart_model_router.runtime.calling import Admission, Caller
+from smart_model_router.runtime.hedge import Perform, Race, Spare
 from smart_model_router.runtime.state import RouterState
+from smart_model_router.runtime.translations import PREFILL
 from smart_model_router.runtime.waiting import Ticket
+from smart_model_router.runtime.watchdog import Watchdog
 
 T = TypeVar("T")
 _FREE = Cost(0, 0)
@@ -68,8 +73,10 @@ class Course:
         self.request = request
         self.started = state.clock.now()
         total = state.timeouts.total
-        self.deadline = self.started + (min(request.timeout, total) if request.timeout is not None else total)
+        deadline = self.started + (min(request.timeout, total) if request.timeout is not None else total)
         self.ladder = state.ladder(request.model)
+        if request.avoid:
+            state.check_avoided(request)
         self.plan = plan(
             request,
             self.ladder,
@@ -79,6 +86,7 @@ class Course:
             degrade=state.degrade,
         )
         self.selector = STRATEGIES[self.ladder.strategy]
+        self.recovery = effective(request, self.ladder.recovery)
         self.progress = Progress(state.routing, self.plan)
         self.report = RouteReport(state.next_request_id(), request.model, self.plan.asked)
         self.account = Account(state, request, self.plan, self.report, self.started)
@@ -88,7 +96,7 @@ class Course:
             plan=self.plan,
             progress=self.progress,
             report=self.report,
-            deadline=self.deadline,
+            deadline=deadline,
         )
         self._waits = request.criticality in WAITING_CRITICALITIES
         self._ticket: Ticket | None = None
@@ -102,30 +110,62 @@ class Course:
 
     # The walk ---------------------------------------------------------------------------------------------
 
-    async def serve(self, perform: Callable[[Admission], Awaitable[T | Failure]]) -> T:
+    async def serve(self, perform: Perform[T]) -> T:
         """Walk until `perform` brings something that is not a Failure. Raises SmartRouterError when nobody can."""
         self.state.budget.deposit()
+        if self.state.hedges is not None:
+            self.state.hedges.deposit()
         try:
             self._shed()
+            return await self._walk(perform)
+        except SmartRouterError as error:
+            error.report = self.report
+            self.account.finish("rejected_local" if isinstance(error, Overloaded) else "failed", type(error).__name__)
+            raise
+        except asyncio.CancelledError:
+            self.account.finish("cancelled")
+            raise
+
+    async def resume(self, broken: Admission, failure: Failure, perform: Perform[T]) -> T:
+        """Walk on after the stream of `broken`, once delivered, came to `failure`; its account stays open.
+
+        Another target is asked, or, where nobody else is left who could, the same one once more, as ever out of the
+        retry budget. Raises SmartRouterError when nobody can.
+        """
+        now, self._last_resort_at = self.state.clock.now(), None
+        self.progress.note(broken.facts, broken.tier, failure, now, last_resort=broken.last_resort)
+        again = None
+        if not broken.last_resort and not self._somebody_else(broken.facts, now):
+            again = await self._quick_retry(broken, failure, now)
+        if again is not None:
+            served = await self._tried(again, perform)
+            if not isinstance(served, Failure):
+                return served
+        return await self._walk(perform)
+
+    async def _walk(self, perform: Perform[T]) -> T:
+        if self.state.sharing is not None:
+            self.state.sharing.touch()
+        try:
             while True:
                 step = self._next_step()
                 if isinstance(step, Pause):
                     await self._pause(step)
                     continue
+                if not await self._may_probe(step):
+                    continue
                 self._leave_room()
-                served = await self._try(step, perform)
+                served = await self._tried(step, perform)
                 if not isinstance(served, Failure):
-                    self.account.served_by(step, self.caller.sent(step))
                     return served
-        except SmartRouterError as error:
-            error.report = self.report
-            self.account.finish("rejected_local" if isinstance(error, Overloaded) else "failed", str(error))
-            raise
-        except asyncio.CancelledError:
-            self.account.finish("cancelled")
-            raise
         finally:
             self._leave_room()
+
+    async def _tried(self, step: Admission, perform: Perform[T]) -> T | Failure:
+        step, served = await self._try(step, perform)
+        if not isinstance(served, Failure):
+            self.account.served_by(step, self.caller.sent(step))
+        return served
 
     async def answer(self) -> Success:
         """The whole answer."""
@@ -143,7 +183,7 @@ class Course:
         """Routing.md section 8, "Order": each line is one of its steps."""
         now = self.state.clock.now()
         self._refused.clear()
-        if now >= self.deadline:
+        if now >= self.caller.deadline:
             raise self._final_error(now)
         if not self.progress.exhausted and not self._only_last_resort():
             for number, tier in enumerate(self.plan.tiers):
@@ -199,7 +239,7 @@ class Course:
         """The target due the longest; at most one probe a request, none without time (or a place) to fall back."""
         if self._probe_taken or self.request.state_ids:
             return None
-        gates, stream, left = self.state.fleet.gates, self.request.stream, self.deadline - now
+        gates, stream, left = self.state.fleet.gates, self.request.stream, self.caller.deadline - now
         dues = [
             (since, facts.candidate.position, facts.id)
             for facts in able
@@ -230,6 +270,8 @@ class Course:
             )
         else:
             got = gate.try_admit(cost, now, state.dice.roll(), stream=self.request.stream, ignore_advice=ignore_advice)
+        if state.sharing is not None:
+            state.sharing.asked(gate)
         if isinstance(got, Refusal):
             self._refused[facts.id] = got
             self.account.tell(facts.id, got, now)
@@ -240,15 +282,47 @@ class Course:
         """Whether the request would mean something else in the target's dialect."""
         why = self.caller.translations.refusal(facts)
         if why is not None:
-            self.account.tell(facts.id, self.progress.rule_out(facts.id, str(why)), now)
+            need = PREFILL if why.where == PREFILL else "translation"
+            self.account.tell(facts.id, self.progress.rule_out(facts.id, str(why), need), now)
         return why is not None
 
+    def _somebody_else(self, facts: TargetFacts, now: float) -> bool:
+        """Whether another target of the plan may still be asked, now or soon."""
+        able, refusal = self.caller.translations.refusal, self.progress.refusal
+        return any(
+            other.id != facts.id and refusal(other, now) is None and able(other) is None
+            for tier in self.plan.tiers
+            for other in tier.targets
+        )
+
     def _admitted(self, facts: TargetFacts, tier: str, gate: Gate, lease: Lease) -> Admission:
-        if lease.probe:
-            self._probe_taken = True
-            kind: Kind = "stream" if self.request.stream else "whole"
-            self.state.emit(ProbeStarted(at=lease.admitted_at, target=facts.id, kind=kind))
+        self.state.held[lease] = gate
         return Admission(facts, tier, gate, lease)
+
+    async def _may_probe(self, step: Admission) -> bool:
+        """Whether this admission stands: one that is a probe does when no other process has it."""
+        lease, sharing = step.lease, self.state.sharing
+        if not lease.probe:
+            return True
+        if lease.probes_breaker and sharing is not None:
+            free = False
+            try:
+                free = await sharing.may_probe(step.gate, lease)
+            finally:
+                if not free:
+                    self._withdraw(step)
+            if not free:
+                return False
+        self._probe_taken = True
+        kind: Kind = "stream" if self.request.stream else "whole"
+        self.state.emit(ProbeStarted(at=lease.admitted_at, target=step.facts.id, kind=kind))
+        return True
+
+    def _withdraw(self, step: Admission) -> None:
+        now = self.state.clock.now()
+        settlement = step.lease.withdraw(now)
+        self.state.held.pop(step.lease, None)
+        self.state.apply(step.gate, settlement, now, None)
 
     def _free_below(self, tier: Tier, now: float) -> bool:
         """Whether a tier after this one has a candidate that would be admitted."""
@@ -279,6 +353,7 @@ class Course:
             behind = self.state.room.is_behind(self._ticket, facts.id)
             got = Refusal("bulkhead") if behind else gate.try_admit(_FREE, now, 0.0, last_resort=True)
             if isinstance(got, Lease):
+                self.state.held[got] = gate
                 return Admission(facts, self.last_resort_tier(facts), gate, got, last_resort=True)
             self.account.tell(facts.id, got, now)
             if self._may_queue(facts.id, gate):
@@ -309,8 +384,8 @@ class Course:
         if not any(f.id not in self.progress.last_resort_tried for f in self.plan.last_resort):
             return None
         if self._last_resort_at is None:
-            reserve = (self.deadline - now) * self.state.timeouts.margin
-            self._last_resort_at = min(now + self.state.routing.last_resort_after, self.deadline - reserve)
+            reserve = (self.caller.deadline - now) * self.state.timeouts.margin
+            self._last_resort_at = min(now + self.state.routing.last_resort_after, self.caller.deadline - reserve)
         return self._pause_for(self._worth_a_wait(), now, self._last_resort_at - now)
 
     def _worth_a_wait(self) -> dict[str, Refusal]:
@@ -322,7 +397,7 @@ class Course:
 
     def _pause_in_queue(self, resorts: tuple[str, ...], now: float) -> Pause | None:
         """A wait for the last resort's slot, and for whoever comes due before it is free."""
-        until = min(now + self.state.routing.max_wait - self.report.waited_seconds, self.deadline)
+        until = min(now + self.state.routing.max_wait - self.report.waited_seconds, self.caller.deadline)
         if until <= now:
             return None
         better = self._pause_for(self._refused, now, until - now) or Pause((), None, until)
@@ -335,7 +410,7 @@ class Course:
 
         The sum of a request's waits and its deadline bound it in any case.
         """
-        within = min(within, self.state.routing.max_wait - self.report.waited_seconds, self.deadline - now)
+        within = min(within, self.state.routing.max_wait - self.report.waited_seconds, self.caller.deadline - now)
         until = now + within  # what is left of a sum of waits may be too little for any instant after `now`
         if until <= now or not self._waits or (self.state.room.full and self._ticket is None):
             return None
@@ -384,34 +459,100 @@ class Course:
 
     # Calling ----------------------------------------------------------------------------------------------
 
-    async def _try(self, step: Admission, perform: Callable[[Admission], Awaitable[T | Failure]]) -> T | Failure:
-        """Call one target, and once more quickly where that is worth it."""
-        served = await perform(step)
+    async def _try(self, step: Admission, perform: Perform[T]) -> tuple[Admission, T | Failure]:
+        """Call one target, and once more quickly where that is worth it. Who answered, or failed last, and what."""
+        step, served = await self._performed(step, perform)
         while isinstance(served, Failure):
             now = self.state.clock.now()
             self.progress.note(step.facts, step.tier, served, now, last_resort=step.last_resort)
-            final = final_rejection(
-                step.facts.id, served, content_filter_fallback=self.state.routing.content_filter_fallback
-            )
-            if final is not None:
+            if (final := self._final_rejection(step, served)) is not None:
                 raise final
             again = None if step.last_resort else await self._quick_retry(step, served, now)
             if again is None:
                 break
-            step = again
-            served = await perform(step)
-        return served
+            step, served = await self._performed(again, perform)
+        return step, served
+
+    async def _performed(self, step: Admission, perform: Perform[T]) -> tuple[Admission, T | Failure]:
+        """Make the call; where a hedge is worth it and paid for, with one. Who answered, or failed last, and what."""
+        late_at = self._late_at(step)
+        if late_at is None or not isinstance(spare := cast("object", perform), Spare):
+            return step, await perform(step)
+        state = self.state
+        race = Race(
+            clock=state.clock,
+            perform=perform,
+            second=lambda: self._hedge(step),
+            failed=self._failed_in_race,
+            settle=self.caller.outrun,
+            drop=spare.drop,
+            keep=state.keep,
+        )
+        last, served = await race.run(step, late_at)
+        if last.watchdog is not None and isinstance(served, Failure):
+            last.watchdog.close()
+        return last, served
+
+    def _late_at(self, step: Admission) -> float | None:
+        """From when on a head is late; None where nothing is hedged.
+
+        Only streams are: how long a whole answer takes is a matter of its length. And only where no policy of recovery
+        puts the answer together: it can join one stream to another, not two at once.
+        """
+        if self.state.hedges is None or step.last_resort or not step.lease.stream or self.recovery.mode != "none":
+            return None
+        after = hedge_after(self.state.book.snapshot(step.facts.id, self.state.clock.now()))
+        return None if after is None else step.lease.admitted_at + after
+
+    def _hedge(self, late: Admission) -> Admission | None:
+        """A target of the same tier and another provider that takes the call at once, and is not coming back itself."""
+        state, now = self.state, self.state.clock.now()
+        paying = (state.budget, state.hedges)
+        if self.progress.left < 2 or not all(purse is not None and purse.affordable for purse in paying):
+            return None
+        tier = next((tier for tier in self.plan.tiers if tier.name == late.tier), None)
+        for facts in self._order(tier, now) if tier is not None else ():
+            gate = state.fleet.gates[facts.id]
+            elsewhere = facts.target.provider != late.facts.target.provider
+            if not elsewhere or state.room.queued(facts.id) or not gate.steady(now, stream=True):
+                continue
+            if self.caller.translations.refusal(facts) is not None:
+                continue
+            got = gate.try_admit(self.caller.cost(facts, now), now, state.dice.roll(), stream=True)
+            if state.sharing is not None:
+                state.sharing.asked(gate)
+            if isinstance(got, Lease):
+                for purse in paying:
+                    if purse is not None:
+                        purse.try_spend()
+                state.held[got] = gate
+                return Admission(facts, late.tier, gate, got, beside=late.facts.id, watchdog=Watchdog(state.clock))
+        return None
+
+    def _failed_in_race(self, step: Admission, failure: Failure) -> bool:
+        """One of two calls came to nothing; whether the other need not go on, as the request itself is refused."""
+        if step.watchdog is not None:
+            step.watchdog.close()
+        elif self._final_rejection(step, failure) is not None:
+            return True
+        self.progress.note(step.facts, step.tier, failure, self.state.clock.now())
+        return False
+
+    def _final_rejection(self, step: Admission, failure: Failure) -> SmartRouterError | None:
+        fallback = self.state.routing.content_filter_fallback
+        return final_rejection(step.facts.id, failure, content_filter_fallback=fallback)
 
     async def _quick_retry(self, step: Admission, failure: Failure, now: float) -> Admission | None:
         state, gate = self.state, step.gate
         if not self.progress.may_retry_same(step.facts, failure) or gate.refusal(_FREE, now, stream=step.lease.stream):
             return None
         pause = full_jitter(state.backoff, 0, state.dice.roll())
-        if now + pause >= self.deadline or not state.budget.try_spend():
+        if now + pause >= self.caller.deadline or not state.budget.try_spend():
             return None
         self.progress.retrying(step.facts)
         await state.clock.sleep(pause)
-        return self._ask(step.facts, step.tier, state.clock.now())
+        again = self._ask(step.facts, step.tier, state.clock.now())
+        return again if again is None or await self._may_probe(again) else None
 
     # Ending badly -----------------------------------------------------------------------------------------
 
@@ -450,9 +591,8 @@ class Course:
         return self._sheds() and not self.state.routing.shed_to_last_resort
 
     def _final_error(self, now: float) -> SmartRouterError:
-        return final_error(
-            self.plan, self.progress, self.report, expired=now >= self.deadline, retry_after=self._retry_after(now)
-        )
+        expired = now >= self.caller.deadline
+        return final_error(self.plan, self.progress, self.report, expired=expired, retry_after=self._retry_after(now))
 
     def _retry_after(self, now: float) -> float | None:
         """Seconds until the first target of the plan is worth asking again; 0 when one would take a call now."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated
 
 from smart_model_router.core.fallback import comes_due
@@ -18,6 +19,7 @@ from smart_model_router.outcome import Failure, FailureClass, Refusal
 from smart_model_router.runtime.state import RouterState
 
 _ONE = Cost(0, 0)
+_LEFT = Failure(FailureClass.CANCELLED, "the caller left")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +46,27 @@ async def guard(
     state: RouterState, name: str, limits: GuardLimits | None, config: GateConfig
 ) -> AsyncGenerator[GuardLease]:
     """Admit one block; see SmartModelRouter.guard."""
-    gate = _gate(state, name, limits, config)
-    lease = await _admitted(state, gate)
+    admitted: list[tuple[Gate, Lease]] = []
+    over = False
+
+    async def admit() -> None:
+        gate = _gate(state, name, limits, config)
+        admitted.append((gate, await _admitted(state, gate)))
+        if over:  # the caller had left before this began, too early to be cancelled
+            give_back(_LEFT)
+
+    def give_back(failure: Failure | None) -> None:
+        nonlocal over
+        over = True
+        while admitted:
+            gate, lease = admitted.pop()
+            _settle(state, gate, lease, failure)
+
+    try:
+        await state.portal.reach(admit)
+    except BaseException:  # admitted there while the caller left here
+        state.portal.tell(partial(give_back, _LEFT))
+        raise
     held, failure = GuardLease(), None
     try:
         yield held
@@ -54,10 +75,10 @@ async def guard(
         failure = held.failure or state.classify(error)
         raise
     except BaseException:  # cancelled, interrupted, closed: nobody's fault
-        failure = held.failure or Failure(FailureClass.CANCELLED, "the caller left")
+        failure = held.failure or _LEFT
         raise
     finally:
-        _settle(state, gate, lease, failure)
+        state.portal.tell(partial(give_back, failure))
 
 
 def _gate(state: RouterState, name: str, limits: GuardLimits | None, config: GateConfig) -> Gate:
@@ -87,6 +108,7 @@ async def _admitted(state: RouterState, gate: Gate) -> Lease:
             behind = state.room.is_behind(ticket, gate.id)
             got: Lease | Refusal = Refusal("bulkhead") if behind else gate.try_admit(_ONE, now, state.dice.roll())
             if isinstance(got, Lease):
+                state.held[got] = gate
                 return got
             lost_again = got.reason == "throttle" and tossed_out
             late = now >= until or not comes_due(got, now, until - now)
@@ -109,6 +131,7 @@ async def _admitted(state: RouterState, gate: Gate) -> Lease:
 def _settle(state: RouterState, gate: Gate, lease: Lease, failure: Failure | None) -> None:
     now = state.clock.now()
     settlement = lease.settle(failure, now, roll=state.dice.roll())
+    state.held.pop(lease, None)
     state.apply(gate, settlement, now, failure)
     state.observe(
         AttemptFinished(

@@ -102,6 +102,13 @@ def predict_availability(state: RouterState, target: str) -> Availability:
     return Availability(refusal is None, confidence, None if refusal is None else refusal.reason, _after(refusal, now))
 
 
+def system_health(state: RouterState) -> SystemHealth:
+    """The share of OPEN providers, and what follows from it."""
+    now = state.clock.now()
+    state.update_shedding(now)
+    return SystemHealth(state.fleet.open_ratio(now), state.fleet.connectivity.offline, state.shedding.active)
+
+
 def statuses(state: RouterState) -> tuple[TargetStatus, ...]:
     """Every target, in configured order."""
     now = state.clock.now()
@@ -135,6 +142,7 @@ def explain(state: RouterState, request: RouteRequest) -> Explanation:
     """The plan of a request, what each gate would say to it, and who would serve it."""
     now = state.clock.now()
     ladder = state.ladder(request.model)
+    state.check_avoided(request)
     drawn = plan(
         request,
         ladder,

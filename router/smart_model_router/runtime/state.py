@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,6 +19,7 @@ from smart_model_router.core.limits import PatienceConfig, RoutingConfig, Timeou
 from smart_model_router.core.selection import View
 from smart_model_router.core.shedding import Shedding
 from smart_model_router.core.tiers import EstimateUsd, Ladder, TargetFacts
+from smart_model_router.errors import InvalidRequest
 from smart_model_router.events import (
     AttemptFinished,
     BreakerChanged,
@@ -28,7 +30,9 @@ from smart_model_router.events import (
 )
 from smart_model_router.outcome import Failure, FailureClass, LimitReading, Snapshot, Usage
 from smart_model_router.ports import Clock, Dice, EventSink, Provider, StatsStore
-from smart_model_router.request import state_made
+from smart_model_router.request import RouteRequest, state_made
+from smart_model_router.runtime.portal import Portal
+from smart_model_router.runtime.sharing import Sharing
 from smart_model_router.runtime.waiting import Ticket, WaitingRoom
 
 RECENT_EVENTS = 1000
@@ -44,6 +48,10 @@ class Book(Protocol):
 
     def snapshot(self, target_id: str, now: float) -> Snapshot:
         """What decisions see of a target."""
+        ...
+
+    def restore(self, event: AttemptFinished) -> None:
+        """Take in a call that ended before this process began."""
         ...
 
     def reset_window(self, target_id: str, now: float) -> None:
@@ -70,10 +78,14 @@ class RouterState:
     price: Callable[[TargetFacts, Usage], float | None]
     estimate_usd: EstimateUsd
     classify: Callable[[BaseException], Failure]
+    scrub: Callable[[Failure], Failure] = lambda failure: failure
+    """Takes our keys out of what a provider said: some repeat the one they were shown."""
     dropped: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Top-level fields of a body that a provider does not get, by provider name."""
     sinks: Sequence[EventSink] = ()
     store: StatsStore | None = None
+    hedges: RetryBudget | None = None
+    """What hedges are paid from, beside `budget`; None: nothing is hedged."""
     degrade: bool = True
     wall: Callable[[], float] = time.time
     """Epoch seconds, for people and for answers that are stamped with them; no decision reads it."""
@@ -83,18 +95,37 @@ class RouterState:
     made_by: dict[str, str] = field(default_factory=dict)
     """Which target made a thing that is kept at its provider, by the thing's id; the oldest are forgotten."""
     recent: deque[Event] = field(default_factory=lambda: deque(maxlen=RECENT_EVENTS))
+    held: dict[Lease, Gate] = field(default_factory=dict)
+    """Every lease that is not settled yet: should the loop stop under their calls, the next one gives them back."""
+    loose: set[asyncio.Task[None]] = field(default_factory=set)
+    """Tasks that close the connections of hedges' losers: a loop alone does not hold on to its tasks."""
     room: WaitingRoom = field(init=False)
+    portal: Portal = field(init=False)
+    sharing: Sharing | None = field(init=False, default=None)
+    """This router's part in the state that processes share; None shares nothing."""
     _requests: int = 0
     _health_at: float = 0.0
 
     def __post_init__(self) -> None:
         self._instance = f"{int(self.dice.roll() * 16**6):06x}"
         self.room = WaitingRoom(self.clock, self.routing.max_waiting, self._look)
+        self.portal = Portal(self._moved)
 
     def next_request_id(self) -> str:
         """Unique within the process, short enough for a log line."""
         self._requests += 1
         return f"req-{self._instance}-{self._requests}"
+
+    def check_avoided(self, request: RouteRequest) -> None:
+        """Raises InvalidRequest for a name in `avoid` that nobody has: it would avoid nobody, and say nothing."""
+        if unknown := request.avoid - self.fleet.gates.keys() - self.providers.keys():
+            known = ", ".join((*self.providers, *self.fleet.gates))
+            raise InvalidRequest(f"avoid: {min(unknown)!r} is no provider and no target; there are {known}")
+
+    def keep(self, task: asyncio.Task[None]) -> None:
+        """Hold on to a task until it has ended."""
+        self.loose.add(task)
+        task.add_done_callback(self.loose.discard)
 
     def remember_maker(self, target: str, data: Mapping[str, Any]) -> None:
         """An answer (or an event of one) may have made things that later requests refer to."""
@@ -124,6 +155,8 @@ class RouterState:
     def observe(self, event: AttemptFinished) -> None:
         """An attempt ended: statistics first, then the world."""
         self.book.observe(event)
+        if self.sharing is not None:
+            self.sharing.observe(event)
         if self.store is not None:
             try:
                 self.store.observe(event)
@@ -150,7 +183,7 @@ class RouterState:
             if moved.kind == "transport" and transition.to_state is BreakerState.CLOSED:
                 self._reset_windows(gate.provider.name, now)
         if settlement.recovered:
-            self.book.reset_window(gate.id, now)
+            self._reset_window(gate.id, now)
         rest = settlement.rest
         if rest is not None:
             failure_class = cause.failure_class if cause is not None else FailureClass.CANCELLED
@@ -170,16 +203,18 @@ class RouterState:
             self.emit(OfflineChanged(at=now, offline=settlement.offline))
         if settlement.moved or settlement.rest or settlement.offline is not None:
             self.update_shedding(now)
+        if self.sharing is not None:
+            self.sharing.settled(gate, settlement)
         if self.room.waiting:
             everyone = bool(settlement.moved) or settlement.offline is not None
-            self._pump(None if everyone else gate.provider.name)
+            self.pump(None if everyone else gate.provider.name)
 
     def heard(self, gate: Gate, lease: Lease, reading: LimitReading) -> None:
         """The head of a stream is there: its limits count at once, the rest of the answer may take minutes."""
         lease.heard(reading, self.clock.now())
         self.count_rejected(gate.provider.name, reading)
         if reading.buckets and self.room.waiting:
-            self._pump(gate.provider.name)
+            self.pump(gate.provider.name)
 
     def count_rejected(self, provider: str, reading: LimitReading) -> None:
         """Count the fields of an answer that made no sense."""
@@ -201,12 +236,25 @@ class RouterState:
         if self.shedding.active != before:
             self.emit(SheddingChanged(at=now, shedding=self.shedding.active, open_ratio=ratio))
 
+    def _moved(self) -> None:
+        """The loop before this one is gone: nobody waits there any more, and what its calls hold is given back."""
+        self.room.forget()
+        now = self.clock.now()
+        while self.held:
+            lease, gate = self.held.popitem()
+            self.apply(gate, lease.release(now), now, None)
+
     def _reset_windows(self, provider: str, now: float) -> None:
         for gate in self.fleet.gates.values():
             if gate.provider.name == provider:
-                self.book.reset_window(gate.id, now)
+                self._reset_window(gate.id, now)
 
-    def _pump(self, provider: str | None) -> None:
+    def _reset_window(self, target: str, now: float) -> None:
+        self.book.reset_window(target, now)
+        if self.sharing is not None:
+            self.sharing.begins_anew(target)
+
+    def pump(self, provider: str | None) -> None:
         """Let the waiters of a provider's gates look (of all gates when more than one provider may have changed)."""
         for gate in list(self.fleet.gates.values()):
             if provider is None or gate.provider.name == provider:

@@ -6,19 +6,22 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import sys
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
-from smart_model_router.core.stream import StreamGuard, StreamState
+from smart_model_router.core.stream import MALFORMED_LIMIT, StreamGuard, StreamState
 from smart_model_router.errors import SmartRouterError, StreamInterrupted
 from smart_model_router.outcome import EventKind, Failure, FailureClass, StreamEvent
 from smart_model_router.ports import ProviderStream
 from smart_model_router.request import Dialect, RouteReport
 from smart_model_router.runtime.calling import Admission, Caller, provider_bug
 from smart_model_router.runtime.course import Course
+from smart_model_router.runtime.recovery import Salvage
 from smart_model_router.runtime.watchdog import Expired
 from smart_model_router.wires import text_of
 
@@ -30,21 +33,34 @@ _FINISH_PROVES_COMPLETENESS: frozenset[Dialect] = frozenset({"chat", "responses"
 class LiveStream:
     """One provider stream and the lease it runs under. Settled exactly once, on every path."""
 
-    def __init__(self, caller: Caller, step: Admission, source: ProviderStream) -> None:
+    def __init__(
+        self, caller: Caller, step: Admission, source: ProviderStream, *, skips: int = MALFORMED_LIMIT
+    ) -> None:
         self._caller = caller
         self._state = caller.state
         self._step = step
         self._source = source
         self._events: AsyncIterator[StreamEvent] | None = None
         sent = caller.sent(step)
-        self._guard = StreamGuard(finish_required=sent.request.dialect in _FINISH_PROVES_COMPLETENESS)
+        finish_required = sent.request.dialect in _FINISH_PROVES_COMPLETENESS
+        self._guard = StreamGuard(finish_required=finish_required, skips=skips)
         self._translator = None if sent.translation is None else sent.translation.events()
+        self._watchdog = caller.watchdog_of(step)
         self._admitted_at = step.lease.admitted_at
+        self.ends_at = min(self._admitted_at + caller.state.timeouts.stream_max, caller.ends_at)
+        """When it is as long as one may be, monotonic."""
         self._heard_at = self._admitted_at
         self._left_at: float | None = None
         """Since when nobody reads: whoever thinks between two chunks cannot tell whether the provider is silent."""
         self._first_content_at: float | None = None
         self._finished_at: float | None = None
+        self._away = 0.0
+        self._pieces = 0
+
+    @property
+    def step(self) -> Admission:
+        """Who serves it, and what it holds."""
+        return self._step
 
     async def hold(self, limit: float, own: bool) -> tuple[StreamEvent, ...] | Failure:
         """Read up to the first content: the events to deliver, or the failure that nobody has to see."""
@@ -54,19 +70,25 @@ class LiveStream:
                 return ready
         return await self._end(self._guard.failure or Failure(FailureClass.EMPTY))
 
-    async def next(self) -> tuple[StreamEvent, ...] | Failure | None:
-        """Events to deliver, None when the stream is complete, or the failure that cut it."""
+    async def next(self, until: float = math.inf) -> tuple[StreamEvent, ...] | Failure | None:
+        """Events to deliver, None when the stream is complete, or the failure that cut it; at most until `until`."""
         self._resume()
-        timeouts = self._state.timeouts
         while not self._guard.ended:
-            limit = min(self._heard_at + timeouts.idle, self._admitted_at + timeouts.stream_max)
-            ready = await self._read(self._in_grace(limit), own=True)
+            silence = self._heard_at + self._state.timeouts.idle
+            limit = min(silence, self.ends_at, until)
+            ready = await self._read(self._in_grace(limit), own=limit == silence)
             if ready:
                 return ready
         if self._guard.failure is not None:
             return await self._end(self._guard.failure)
         await self._complete()
         return None
+
+    async def refuse(self, failure: Failure) -> Failure:
+        """What it brings is of no use: end it."""
+        self._resume()
+        self._guard.fail(failure)
+        return await self._end(failure)
 
     @property
     def ttft(self) -> float | None:
@@ -93,10 +115,10 @@ class LiveStream:
             self._guard.end()
         if not self._step.lease.settled:
             if self.complete:
-                self._caller.settled(self._step, None, usage=self._guard.usage, ttft=self.ttft)
+                self._succeeded()
             else:
-                self._caller.settle(self._step, self._caller.given_up(self._step, self._heard_at), ttft=self.ttft)
-        self._caller.watchdog.close()
+                self._failed(self._caller.given_up(self._step, self._heard_at))
+        self._watchdog.close()
 
     async def close(self) -> None:
         """Give everything back and wait until the connection is closed."""
@@ -109,6 +131,7 @@ class LiveStream:
             return
         away = self._state.clock.now() - self._left_at
         self._left_at = None
+        self._away += away
         self._heard_at += away
         if self._finished_at is not None:
             self._finished_at += away
@@ -123,13 +146,13 @@ class LiveStream:
         try:
             if self._events is None:
                 self._events = aiter(self._source)
-            event = await self._caller.watchdog.within(anext(self._events), limit)
+            event = await self._watchdog.within(anext(self._events), limit)
         except StopAsyncIteration:
             return self._delivered(self._guard.end())
         except Expired:
             if self._finished_at is not None:
                 return self._delivered(self._guard.end())
-            self._guard.fail(self._caller.timed_out(self._step, own, self._heard_at))
+            self._guard.fail(self._expired(own))
             return ()
         except asyncio.CancelledError:
             self.abandon()
@@ -140,11 +163,18 @@ class LiveStream:
             return ()
         return self._take(event)
 
+    def _expired(self, own: bool) -> Failure:
+        """Whose fault it is that time ran out; a stream as long as one may be is nobody's."""
+        if self._state.clock.now() >= self.ends_at:
+            return Failure(FailureClass.CANCELLED, f"longer than {self._state.timeouts.stream_max:g} s")
+        return self._caller.timed_out(self._step, own, self._heard_at)
+
     def _take(self, event: StreamEvent) -> tuple[StreamEvent, ...]:
         if event.kind is not EventKind.PING and event.kind is not EventKind.MALFORMED:
             now = self._state.clock.now()
             self._heard_at = now if event.kind is not EventKind.META else self._heard_at
             if event.kind is EventKind.CONTENT:
+                self._pieces += 1
                 if self._first_content_at is None:
                     self._first_content_at = now
                 elif self._step.lease.probe and now - self._first_content_at >= PROOF_SECONDS:
@@ -171,15 +201,22 @@ class LiveStream:
 
     async def _complete(self) -> None:
         if not self._step.lease.settled:
-            self._caller.settled(self._step, None, usage=self._guard.usage, ttft=self.ttft)
-        self._caller.watchdog.close()
+            self._succeeded()
+        self._watchdog.close()
         await self._disconnect()
 
     async def _end(self, failure: Failure) -> Failure:
         if not self._step.lease.settled:  # somebody else closed the stream while it was read
-            failure = self._caller.settle(self._step, failure, ttft=self.ttft)
+            failure = self._failed(failure)
         await self._disconnect()
         return failure
+
+    def _succeeded(self) -> None:
+        self._caller.settled(self._step, None, usage=self._guard.usage, ttft=self.ttft, away=self._away)
+
+    def _failed(self, failure: Failure) -> Failure:
+        spent = self._caller.spent(self._step, self._guard.usage, self._pieces) if self._pieces else None
+        return self._caller.settle(self._step, failure, ttft=self.ttft, usage=spent, away=self._away)
 
     async def _disconnect(self) -> None:
         """Close the connection. A provider that cannot even do that is no news for the caller."""
@@ -188,16 +225,20 @@ class LiveStream:
 
 
 class StreamOpener:
-    """Opens the stream of a course: what `Course.serve` performs for each admitted target."""
+    """Opens the stream of a course: what `Course.serve` performs for each admitted target.
 
-    def __init__(self, caller: Caller) -> None:
+    Under a policy of recovery (`salvage`) a stream is open when there is something to deliver of it.
+    """
+
+    def __init__(self, caller: Caller, salvage: Salvage | None) -> None:
         self._caller = caller
+        self._salvage = salvage
 
-    async def __call__(self, step: Admission) -> tuple[LiveStream, tuple[StreamEvent, ...]] | Failure:
+    async def __call__(self, step: Admission) -> tuple[LiveStream, Sequence[StreamEvent]] | Failure:
         """An open stream and its first events, or the failure of a head nobody saw."""
         caller, limit_own = self._caller, self._caller.limit(step)
         try:
-            source = await caller.watchdog.within(
+            source = await caller.watchdog_of(step).within(
                 caller.provider(step).open_stream(caller.provider_call(step)), limit_own[0]
             )
         except Expired:
@@ -210,29 +251,65 @@ class StreamOpener:
         if isinstance(source, Failure):
             return caller.settle(step, source)
         caller.state.heard(step.gate, step.lease, source.reading)
-        live = LiveStream(caller, step, source)
+        # Of a buffered answer not even a piece may be missing: nobody has any of it yet.
+        skips = 0 if self._salvage is not None and self._salvage.buffered else MALFORMED_LIMIT
+        live = LiveStream(caller, step, source, skips=skips)
         head = await live.hold(*limit_own)
-        return head if isinstance(head, Failure) else (live, head)
+        if isinstance(head, Failure) or self._salvage is None:
+            return head if isinstance(head, Failure) else (live, head)
+        ready = await self._something_new(live, head, self._salvage)
+        return ready if isinstance(ready, Failure) else (live, ready)
+
+    def drop(self, served: tuple[LiveStream, Sequence[StreamEvent]]) -> Coroutine[Any, Any, None]:
+        """Nobody wants this stream: everything is given back now; await the end of its connection."""
+        live, _ = served
+        live.abandon()
+        return live.close()
+
+    async def _something_new(
+        self, live: LiveStream, head: tuple[StreamEvent, ...], salvage: Salvage
+    ) -> list[StreamEvent] | Failure:
+        """Read on until there is something the caller is to have, past what is held back or was delivered before."""
+        salvage.attempt()
+        until = self._caller.held_until(live.step)
+        ready: list[StreamEvent] = []
+        got: tuple[StreamEvent, ...] | Failure | None = head
+        while isinstance(got, tuple):
+            ready += salvage.take(got)
+            if (repeats := salvage.repeats()) is not None:
+                return await live.refuse(repeats)
+            if ready and not salvage.undecided:
+                return ready
+            got = await live.next(until)
+        if got is None:
+            return ready + salvage.flush()
+        salvage.fell_back(live.step.facts.id, got)
+        return got
 
 
 class RouterStream:
     """A stream as the caller sees it: an async iterator and an async context manager.
 
     Iterating yields the dialect's own event objects (dicts). `report` is live and final at the end. Leaving the
-    loop early gives everything back at once. After content was delivered a failure is a `StreamInterrupted` that
-    carries what arrived; before, another target answers and nobody notices.
+    loop early gives everything back at once. Before content was delivered another target answers a failure and nobody
+    notices; after it, the policy of recovery (recovery.py) decides, and a failure that nobody makes good is a
+    `StreamInterrupted` that carries what arrived.
     """
 
     def __init__(self, course: Course) -> None:
         self._course = course
+        self._portal = course.state.portal
         self._dialect: Dialect = course.request.dialect
         self._live: LiveStream | None = None
         self._ready: deque[StreamEvent] = deque()
         self._text: list[str] = []
         self._opened = False
         self._ended = False
+        self._malformed = 0
         self._closing: asyncio.Task[None] | None = None
         self._usage_wanted = _wants_usage(course.request.body)
+        policy = course.recovery
+        self._salvage = None if policy.mode == "none" else Salvage(policy, self._dialect, course.report)
 
     @property
     def report(self) -> RouteReport:
@@ -258,7 +335,7 @@ class RouterStream:
         while not self._ready:
             if self._ended:
                 raise StopAsyncIteration
-            await self._refill()
+            await (self._refill() if self._portal.here else self._portal.reach(self._refill))
         event = self._ready.popleft()
         if event.kind is EventKind.CONTENT and event.data is not None:
             self._text.append(text_of(self._dialect, event.data))
@@ -274,25 +351,35 @@ class RouterStream:
 
     async def aclose(self) -> None:
         """Stop: the provider's connection is closed when this returns."""
-        self.abandon()
+        await self._portal.reach(self._close)
+
+    def abandon(self) -> None:
+        """Stop at once (from another thread: soon) without waiting for the connection to close."""
+        if not self._ended:
+            self._portal.tell(self._abandon)
+
+    async def _close(self) -> None:
+        self._abandon()
         if self._closing is not None:
             await self._closing
 
-    def abandon(self) -> None:
-        """Stop at once without waiting for the connection to close."""
+    def _abandon(self) -> None:
         if self._ended:
             return
         self._ended = True
         self._ready.clear()
         if self._live is not None:
             self._live.abandon()
-            self._closing = asyncio.get_running_loop().create_task(self._live.close())
         if self._opened:
             self._finish_left()
+        if self._live is not None:
+            with suppress(RuntimeError):  # no loop runs here: the connection has ended with its own
+                self._closing = asyncio.get_running_loop().create_task(self._live.close())
 
     def __del__(self) -> None:
-        with suppress(RuntimeError):  # as in _Iteration
-            self.abandon()
+        if not sys.is_finalizing():  # then everything ends with the process, and half of it is gone already
+            with suppress(RuntimeError):  # as in _Iteration
+                self.abandon()
 
     def _finish_left(self) -> None:
         """The caller left: without the answer, or with all of it."""
@@ -311,16 +398,20 @@ class RouterStream:
         assert live is not None  # noqa: S101 - opened and not ended
         try:
             got = await live.next()
+            if isinstance(got, Failure) and not self._ended and await self._recovered(live, got):
+                return
         except asyncio.CancelledError:
             self._ended = True
+            self._course.caller.watchdog_of(live.step).close()
             self._finish_left()
             raise
         if self._ended:
             return  # another task closed the stream meanwhile
-        self.report.malformed_events = live.malformed
+        self.report.malformed_events = self._malformed + live.malformed
         if isinstance(got, tuple):
-            self._ready.extend(got)
+            self._ready.extend(got if self._salvage is None else self._salvage.delivered(self._salvage.take(got)))
         elif got is None:
+            self._ready.extend(() if self._salvage is None else self._salvage.delivered(self._salvage.flush()))
             self._ended = True
             self.report.complete = True
             self._course.account.finish_served()
@@ -328,13 +419,13 @@ class RouterStream:
             self._ended = True
             text = self.text
             message = f"the stream was cut after {len(text)} characters: {got.failure_class} {got.message}"
-            self._course.caller.watchdog.close()
-            self._course.account.finish("failed", message)
+            self._course.caller.watchdog_of(live.step).close()
+            self._course.account.finish("failed", StreamInterrupted.__name__)
             raise StreamInterrupted(message, report=self.report, text=text)
 
     async def _open(self) -> None:
         try:
-            live, head = await self._course.serve(StreamOpener(self._course.caller))
+            live, head = await self._course.serve(StreamOpener(self._course.caller, self._salvage))
         except (SmartRouterError, asyncio.CancelledError):
             self._ended = True
             self._course.caller.watchdog.close()
@@ -342,8 +433,36 @@ class RouterStream:
         if self._ended:  # another task closed the stream while it opened
             await live.close()
             return
-        self._live = live
         self.report.ttft_seconds = live.ttft
+        self._go_on(live, head)
+
+    async def _recovered(self, live: LiveStream, failure: Failure) -> bool:
+        """Whether somebody else goes on with the stream that broke off, or begins it again."""
+        course, salvage = self._course, self._salvage
+        if salvage is None or not salvage.broke(live.step.facts.id, failure):
+            return False
+        self._live = None  # whoever leaves meanwhile leaves the walk, as when it opened
+        within = min(course.state.timeouts.idle, course.request.timeout or math.inf)
+        course.caller.go_on_from(salvage.begun, course.state.clock.now() + within, live.ends_at)
+        try:
+            found, head = await course.resume(live.step, failure, StreamOpener(course.caller, salvage))
+        except SmartRouterError:
+            return False  # what cut it says more than why nobody could go on; the report has both
+        if self._ended:  # another task closed the stream meanwhile
+            await found.close()
+            return True
+        self._malformed += live.malformed
+        self._go_on(found, head)
+        return True
+
+    def _go_on(self, live: LiveStream, head: Sequence[StreamEvent]) -> None:
+        self._live = live
+        if self._salvage is not None:
+            restart = self._salvage.served(live.step.facts.id)
+            self._salvage.delivered(head)
+            if restart is not None:
+                self._text.clear()
+                self._ready.append(restart)
         self._ready.extend(head)
 
     def _is_our_usage(self, event: StreamEvent) -> bool:
@@ -366,8 +485,9 @@ class _Iteration:
         return await self._stream.__anext__()
 
     def __del__(self) -> None:
-        with suppress(RuntimeError):  # no running loop any more: the process is ending, nothing is left to give back
-            self._stream.abandon()
+        if not sys.is_finalizing():
+            with suppress(RuntimeError):  # no loop runs any more: nothing is left to give back
+                self._stream.abandon()
 
 
 def _wants_usage(body: Mapping[str, Any]) -> bool:

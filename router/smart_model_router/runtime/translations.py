@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from smart_model_router.core.tiers import TargetFacts
 from smart_model_router.errors import InvalidRequest
-from smart_model_router.request import Dialect, RouteRequest, peek
+from smart_model_router.request import Dialect, Prefill, RouteRequest, peek
+from smart_model_router.wires.prefill import begun, marked
 from smart_model_router.wires.translate import (
     SEALED,
     Terms,
@@ -20,7 +21,9 @@ from smart_model_router.wires.translate import (
 )
 from smart_model_router.wires.values import decode_object
 
-_Key = tuple[Dialect, str, bool, bool]
+PREFILL = "prefill"
+"""Where the refusal of a target lies that does not go on with what another one began."""
+_Key = tuple[Dialect, str, bool, bool, Prefill]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +36,22 @@ class Sent:
 
 
 class Translations:
-    """One request in the dialects of its targets. `wall` gives epoch seconds for answers that are stamped with them."""
+    """One request in the dialects of its targets. `wall` gives epoch seconds for answers that are stamped with them.
 
-    def __init__(self, request: RouteRequest, wall: Callable[[], float]) -> None:
-        self._request = request
+    `begun` is text its answer has already: only targets that go on from there can be asked.
+    """
+
+    def __init__(self, request: RouteRequest, wall: Callable[[], float], *, begun: str = "") -> None:
+        self._request = request if not begun else _begun(request, begun)
+        self._has_begun = bool(begun)
         self._wall = wall
-        self._native: Sent | None = None
+        self._native: dict[Prefill, Sent] = {}
         self._made: dict[_Key, Sent | Untranslatable] = {}
 
     def refusal(self, facts: TargetFacts) -> Untranslatable | None:
         """Why the request would mean something else in the target's dialect; None when it can be sent."""
+        if self._has_begun and facts.prefill == "none":
+            return Untranslatable(PREFILL, f"{facts.id} does not go on with an answer that has begun")
         if self._request.dialect in facts.dialects:
             return None
         found = self._translated(facts)
@@ -51,9 +60,10 @@ class Translations:
     def sent(self, facts: TargetFacts) -> Sent:
         """What a target is sent; only for targets without a `refusal`."""
         if self._request.dialect in facts.dialects:
-            if self._native is None:
-                self._native = _native(self._request)
-            return self._native
+            how = facts.prefill if self._has_begun else "plain"
+            if how not in self._native:
+                self._native[how] = _marked(_native(self._request), how)
+            return self._native[how]
         found = self._translated(facts)
         if isinstance(found, Untranslatable):
             raise TypeError(f"{facts.id} cannot be asked: {found}")
@@ -63,11 +73,27 @@ class Translations:
         goal = spoken(self._request.dialect, facts.dialects)
         if goal is None:
             return Untranslatable("body", f"{self._request.dialect} has no translation that {facts.id} speaks")
-        key = (goal, facts.target.provider, facts.reasoning, facts.newest_chat)
+        how = facts.prefill if self._has_begun else "plain"
+        if self._has_begun and goal not in ("chat", "messages"):
+            return Untranslatable(PREFILL, f"{goal} has no way to go on with an answer that has begun")
+        key = (goal, facts.target.provider, facts.reasoning, facts.newest_chat, how)
         if key not in self._made:
             terms = Terms(facts.target.provider, facts.reasoning, facts.newest_chat, int(self._wall()))
-            self._made[key] = _in_dialect(self._request, goal, terms)
+            made = _in_dialect(self._request, goal, terms)
+            self._made[key] = made if isinstance(made, Untranslatable) else _marked(made, how)
         return self._made[key]
+
+
+def _begun(request: RouteRequest, text: str) -> RouteRequest:
+    return _again(request, request.dialect, begun(decode_object(request.payload_rest) or {}, text))
+
+
+def _marked(sent: Sent, how: Prefill) -> Sent:
+    """What is sent, with the sign by which the target knows that it is to go on."""
+    if how in ("none", "plain"):
+        return sent
+    body = marked(decode_object(sent.request.payload_rest) or {}, how)
+    return replace(sent, request=_again(sent.request, sent.request.dialect, body))
 
 
 def _native(request: RouteRequest) -> Sent:

@@ -135,6 +135,14 @@ class WaitingRoom:
             timer.cancel()
         self._timers.clear()
 
+    def forget(self) -> None:
+        """Let everybody go without waking them: the loop they wait on is gone."""
+        self.close()
+        for ticket in {ticket for queue in self._queues.values() for ticket in queue}:
+            ticket.gates, ticket.place = {}, None
+        self._queues.clear()
+        self.waiting = 0
+
     def _enter(self, ticket: Ticket, gates: Mapping[str, Cost], place: str | None, resorts: frozenset[str]) -> None:
         self.waiting += not ticket.gates
         left = self._leave(ticket)

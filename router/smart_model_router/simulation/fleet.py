@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 from smart_model_router.errors import SmartRouterError
 from smart_model_router.events import AttemptFinished, Event
@@ -70,6 +70,7 @@ class Report:
 
 @dataclass
 class _Tally:
+    inline: ClassVar[bool] = True
     calls: int = 0
     wasted: int = 0
     served: list[tuple[float, str | None]] = field(default_factory=list)

@@ -24,6 +24,18 @@ def served(at_least: float, start: float = 0.0, end: float = float("inf"), *, re
     return look
 
 
+def quick_heads(at_least: float, within: float, start: float = 0.0) -> Expectation:
+    """Of the streams asked for from `start` on at least this share begins within so many seconds."""
+
+    def look(history: History) -> Iterator[str]:
+        streams = [asked for asked in history.between(start, float("inf")) if asked.stream]
+        quick = sum(a.first_content is not None and a.first_content - a.began <= within for a in streams)
+        if quick < at_least * len(streams):
+            yield f"{quick / len(streams):.1%} of the streams began within {within:.1f} s, not {at_least:.1%}"
+
+    return look
+
+
 def carries(target: str, recovered: float, *, at_least: float = 0.9, length: float = 60.0) -> Expectation:
     """I14: one probe interval after its recovery (and slow start) the target carries its share again."""
 

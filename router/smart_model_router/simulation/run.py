@@ -138,6 +138,8 @@ def _told(context: dict[str, Any]) -> str:
 class _Sink:
     """Keeps every event and shows it to the checkers."""
 
+    inline = True
+
     def __init__(self, history: History) -> None:
         self.checkers: Sequence[Checker] = ()
         self.error: Exception | None = None

@@ -6,7 +6,7 @@ import asyncio
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Protocol
 
@@ -51,6 +51,20 @@ class Healthy:
         whole = self.seconds * pace * tokens / _TOKENS
         head = min(whole, self.seconds * pace / 4) if moment.call.stream else whole
         return FakeReply(seconds=head, gap=(whole - head) / 2, usage=Usage(_PROMPT_TOKENS, tokens))
+
+
+@dataclass(frozen=True, slots=True)
+class Dozing:
+    """Answers well, but a share of the calls lies untouched for `seconds` first."""
+
+    share: float
+    seconds: float
+
+    def reply(self, moment: Moment) -> FakeReply:
+        """A good answer, by bad luck a late one."""
+        late = self.seconds if moment.dice.random() < self.share else 0.0
+        well = Healthy().reply(moment)
+        return replace(well, seconds=well.seconds + late)
 
 
 @dataclass(frozen=True, slots=True)

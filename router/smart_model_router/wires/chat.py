@@ -56,7 +56,7 @@ def text_of(data: Mapping[str, Any]) -> str:
     for item in items(data.get("choices")):
         choice = mapping(item)
         if choice.get("index", 0) == 0:
-            return _visible(mapping(choice.get("delta")).get("content"))
+            return visible(mapping(choice.get("delta")).get("content"))
     return ""
 
 
@@ -101,7 +101,8 @@ def _has_content(message: Mapping[str, Any]) -> bool:
     return bool(message.get("content")) or any(message.get(key) for key in _OTHER_CONTENT)
 
 
-def _visible(content: object) -> str:
+def visible(content: object) -> str:
+    """The text of a message's content, which is a string or a list of parts."""
     if isinstance(content, str):
         return content
     # Mistral's reasoning models stream lists of parts.

@@ -59,6 +59,12 @@ def text_of(dialect: Dialect, data: Mapping[str, Any]) -> str:
     return TEXT_READERS[dialect](data)
 
 
+def text_of_answer(body: Mapping[str, Any]) -> str:
+    """The visible text of a whole Chat Completions answer, read as if it were its only chunk."""
+    choice = body["choices"][0] if body.get("choices") else {}
+    return text_of("chat", {"choices": [{"delta": choice.get("message")}]})
+
+
 def read_answer(dialect: Dialect, body: Mapping[str, Any]) -> Answer:
     """What a whole answer amounts to. Never raises on what was sent."""
     return ANSWER_READERS[dialect](body)

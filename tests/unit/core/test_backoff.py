@@ -16,6 +16,13 @@ def test_the_ceiling_doubles_up_to_the_cap(retry: int, ceiling: float) -> None:
     assert full_jitter(BackoffConfig(), retry, 0.5) == ceiling / 2
 
 
+def test_from_the_thirty_third_doubling_on_it_is_the_cap() -> None:
+    """However small the base is: nobody computes a power that large."""
+    config = BackoffConfig(base=1e-10)
+    assert full_jitter(config, 32, 0.5) == 1e-10 * 2**31
+    assert full_jitter(config, 33, 0.5) == 4.0
+
+
 def test_the_jitter_is_full() -> None:
     """From nothing at all to just below the ceiling."""
     assert full_jitter(BackoffConfig(), 3, 0.0) == 0.0

@@ -123,6 +123,14 @@ def test_a_refund_while_held_pays_debt_only() -> None:
     assert bucket.due_at(1.0, 2.0) == 11.0
 
 
+def test_a_refund_at_the_instant_a_hold_ends_is_a_whole_one() -> None:
+    """The trickle begins with it."""
+    bucket = TokenBucket(60.0, 1.0)
+    bucket.empty_until(10.0, 0.0)
+    bucket.give_back(5.0, 10.0)
+    assert bucket.level(10.0) == 5.0
+
+
 def test_the_newest_hold_stands_also_when_it_is_sooner() -> None:
     """A guess of 60 s that a hint of 3 s replaces holds for 3 s."""
     bucket = TokenBucket(60.0, 1.0)
@@ -161,6 +169,14 @@ def test_release_without_a_hold_changes_nothing() -> None:
     assert fresh.level(5.0) == 60.0
 
 
+def test_release_at_the_instant_a_hold_ends_takes_nothing_away() -> None:
+    """What was refused fits then, released or not."""
+    bucket = TokenBucket(60.0, 1.0)
+    bucket.empty_until(10.0, 0.0, keep=1.0)
+    bucket.release(10.0)
+    assert bucket.level(10.0) == 1.0
+
+
 def test_consume_takes_all_or_nothing() -> None:
     """What is there is taken; what is not there leaves the bucket as it was."""
     bucket = TokenBucket(60.0, 1.0)
@@ -187,6 +203,14 @@ def test_a_hold_never_brings_more_than_the_rate_would() -> None:
     bucket.empty_until(1.0, 0.0, keep=1.0)
     assert bucket.level(1.0) == 0.5
     assert bucket.due_at(1.0, 0.0) == 2.0
+
+
+def test_a_hold_is_measured_from_its_beginning() -> None:
+    """Emptied and held at 10 s for two seconds: two came back, whatever the clock says."""
+    bucket = TokenBucket(60.0, 1.0)
+    bucket.take(60.0, 10.0)
+    bucket.empty_until(12.0, 10.0, keep=5.0)
+    assert bucket.level(12.0) == 2.0
 
 
 def test_a_window_refills_at_once_and_not_before() -> None:
@@ -261,6 +285,16 @@ def test_the_providers_figure_replaces_ours() -> None:
     bucket.empty_until(5.0, 0.0)
     bucket.refill_from_headers(50.0, 1.0)
     assert bucket.level(5.0) == 0.0
+
+
+def test_the_providers_figure_counts_again_at_the_instant_a_hold_ends() -> None:
+    """Held until 10 s: what it says at 9 s cannot be more than nothing, what it says at 10 s can."""
+    bucket = TokenBucket(60.0, 1.0)
+    bucket.empty_until(10.0, 0.0)
+    bucket.refill_from_headers(40.0, 9.0)
+    assert bucket.level(10.0) == 0.0
+    bucket.refill_from_headers(40.0, 10.0)
+    assert bucket.level(10.0) == 40.0
 
 
 def test_a_smaller_size_cuts_what_is_there() -> None:

@@ -625,6 +625,7 @@ def test_clear_forgets_everything() -> None:
     rests.clear()
     assert rests.law(50.0) is None
     assert rests.advice(50.0) is None
+    assert rests.records() == ()
     assert not rests.returning
     assert not rests.on_probation(1e6)
     assert fail(rests, SERVER_ERROR, 60.0) is None

@@ -93,6 +93,22 @@ def test_the_first_rejection_is_the_most_native_one() -> None:
     assert (str(error), error.status, error.body) == ("a/m: REJECTED_BY_FALLBACK says a/m", 418, b"body")
 
 
+@pytest.mark.parametrize(
+    ("bodies", "told"), [((b"", b"native"), "b/m: no"), ((b"", b""), "a/m: no"), ((b"one", b"two"), "a/m: no")]
+)
+def test_a_rejection_in_the_callers_own_dialect_goes_before_a_translated_one(
+    bodies: tuple[bytes, bytes], told: str
+) -> None:
+    """The first with a body to hand on; without any body the first of all."""
+    progress = Progress(RoutingConfig(), PLAN)
+    for target, body in zip((A, B), bodies, strict=True):
+        progress.note(target, "frontier", Failure(FailureClass.REJECTED_BY_FALLBACK, "no", raw=body), 0.0)
+    report = RouteReport("id", "smart", "frontier")
+    error = final_error(PLAN, progress, report, expired=False, retry_after=None)
+    assert isinstance(error, InvalidRequest)
+    assert (str(error), error.body) == (told, bodies[0] or bodies[1])
+
+
 def test_the_exception_names_every_attempt_and_refusal() -> None:
     """Who failed how, who was not asked and why, and when to come back (I13)."""
     error = ending(FailureClass.SERVER_ERROR, FailureClass.TIMEOUT, refused=True)

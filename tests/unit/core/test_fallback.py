@@ -26,10 +26,10 @@ RETRIED = [c for c in FailureClass if c.policy.retry_same]
 ERROR = FailureClass.SERVER_ERROR
 
 
-def progress(*targets: TargetFacts) -> Progress:
+def progress(*targets: TargetFacts, config: RoutingConfig | None = None) -> Progress:
     """Begin a request over one tier of these targets."""
     tier = Tier("frontier", targets)
-    return Progress(RoutingConfig(), Plan("frontier", (tier,), (), first=targets[0].id))
+    return Progress(config or RoutingConfig(), Plan("frontier", (tier,), (), first=targets[0].id))
 
 
 def note(tries: Progress, target: TargetFacts, failure_class: FailureClass, now: float = 0.0) -> None:
@@ -75,6 +75,27 @@ def test_fewer_at_once_is_not_asked_again_in_the_same_breath() -> None:
     assert tries.refusal(A, 5.0) == Refusal("cooldown", 6.0)
     assert tries.refusal(A, 6.0) is None
     assert tries.refusal(B, 5.0) is None
+
+
+def test_a_wait_about_concurrency_that_names_a_time_is_the_gates() -> None:
+    """Its gate rests for that second: the request adds no pause of its own."""
+    tries = progress(A)
+    tries.note(A, "frontier", Failure(FailureClass.RATE_LIMITED, wait=Wait(1.0, "concurrency")), 5.0)
+    assert tries.refusal(A, 5.0) is None
+
+
+def test_later_is_no_attempt_of_the_target_or_its_tier() -> None:
+    """One attempt each is allowed, and an overload was none: after its pause the target may be asked."""
+    tries = progress(A, config=RoutingConfig(attempts_per_target=1, attempts_per_tier=1))
+    note(tries, A, FailureClass.OVERLOADED)
+    assert tries.refusal(A, 1.0) is None
+    assert tries.may_retry_same(A, Failure(ERROR))
+    assert not tries.tier_is_spent("frontier")
+    note(tries, A, ERROR)
+    assert tries.tier_is_spent("frontier")
+    assert not tries.may_retry_same(A, Failure(ERROR))
+    note(tries, A, FailureClass.OVERLOADED)
+    assert tries.refusal(A, 1e6) == Refusal("filtered:failed")
 
 
 def test_later_does_not_reset_what_a_target_has_used() -> None:
@@ -143,6 +164,14 @@ def test_a_prompt_too_long_goes_to_larger_contexts_only(failure_class: FailureCl
     assert tries.refusal(facts("e", 1500), 0.0) == Refusal("filtered:context")
 
 
+def test_any_known_context_may_be_larger_than_an_unknown_one() -> None:
+    """Too long for a target of unknown size: others of unknown size are left out, whoever states a size is asked."""
+    tries = progress(C)
+    note(tries, C, FailureClass.CONTEXT_LENGTH)
+    assert tries.refusal(facts("d"), 0.0) == Refusal("filtered:context")
+    assert tries.refusal(facts("e", 1), 0.0) is None
+
+
 def test_a_400_is_native_only_from_the_first_target_at_first() -> None:
     """From another target, after a failure, or of another class it is not the caller's own."""
     rejected = Failure(FailureClass.INVALID_REQUEST)
@@ -160,6 +189,14 @@ def test_the_table_decides_what_is_retried_at_once(failure_class: FailureClass) 
     tries = progress(A, B)
     note(tries, A, failure_class)
     assert tries.may_retry_same(A, Failure(failure_class)) is (failure_class in RETRIED)
+
+
+def test_what_a_provider_says_not_to_ask_again_is_not_retried() -> None:
+    """Its own word goes before the table's."""
+    tries = progress(A)
+    note(tries, A, ERROR)
+    assert tries.may_retry_same(A, Failure(ERROR))
+    assert not tries.may_retry_same(A, Failure(ERROR, not_again=True))
 
 
 def test_a_quick_retry_is_made_once() -> None:

@@ -517,6 +517,23 @@ def test_twenty_requests_at_the_end_of_a_law_make_one_call(failure_class: Failur
     assert got[1:] == [Refusal("probation")] * 19
 
 
+def test_a_probe_is_due_by_the_kind_asked_for() -> None:
+    """Streams broke at 0 s, whole answers at 10 s: at 30 s a stream may probe, a whole answer may not."""
+    gate = tripped(tripped(make_gate(), 0.0, stream=True), 10.0)
+    assert gate.due_since(30.0, stream=True) == 30.0
+    assert gate.due_since(30.0, stream=False) is None
+
+
+def test_a_steady_target_is_one_that_has_nothing_to_prove() -> None:
+    """Neither a probe nor a call on probation; while it cools nobody is admitted who could prove anything."""
+    gate = make_gate()
+    assert gate.steady(0.0, stream=False)
+    for _ in range(2):
+        call(gate, 0.0, FailureClass.SERVER_ERROR)
+    assert gate.steady(29.9, stream=False)
+    assert not gate.steady(30.0, stream=False)
+
+
 def test_a_credentials_probation_is_shared_by_its_targets() -> None:
     """A key that comes back is tried by one call, whichever target makes it."""
     provider = make_provider()
@@ -608,6 +625,68 @@ def test_an_ordinary_stream_has_nothing_to_prove() -> None:
     assert gate.in_flight == 1
 
 
+def comes_back_unproven(gate: Gate, now: float) -> bool:
+    """Whether a call must go alone after a rate limit of three seconds: nothing succeeded in the ten before its end."""
+    call(gate, now, failure(FailureClass.RATE_LIMITED, 3.0))
+    return admit(gate, now + 3.0).probe
+
+
+def test_a_proof_is_a_sign_of_life() -> None:
+    """The stream went through a moment ago: the wait that follows ends without probation."""
+    gate = tripped(make_gate(), stream=True)
+    admit(gate, 30.0, stream=True).prove(50.0)
+    assert not comes_back_unproven(gate, 55.0)
+
+
+@pytest.mark.parametrize("again", [50.0, 60.0])
+def test_a_proof_is_one_sign_of_life_however_often_it_is_given(again: float) -> None:
+    """The first counts, at its instant; an ordinary stream gives none before its end."""
+    gate = tripped(make_gate(), stream=True)
+    probe = admit(gate, 30.0, stream=True)
+    probe.prove(40.0)
+    ordinary = admit(gate, 50.0, stream=True)
+    ordinary.prove(again)
+    probe.prove(again)
+    assert comes_back_unproven(gate, 60.0)
+
+
+def test_a_stream_that_has_ended_proves_nothing() -> None:
+    """It was given up on probation: whoever comes next is on probation still."""
+    gate = make_gate()
+    call(gate, 0.0, FailureClass.QUOTA)
+    trial = admit(gate, 3600.0, stream=True)
+    trial.release(3610.0)
+    assert trial.prove(3620.0) == NOTHING
+    assert admit(gate, 3630.0).probe
+
+
+def test_a_proof_reaches_the_provider() -> None:
+    """The others were lost before it: what is lost after it is lost alone, and we are not offline."""
+    connectivity = Connectivity(2)
+    here, there = (make_provider(name=name, connectivity=connectivity) for name in ("here", "there"))
+    gate = tripped(make_gate(here), stream=True)
+    probe = admit(gate, 30.0, stream=True)
+    cut_off(there, make_gate(there), 35.0)
+    probe.prove(40.0)
+    cut_off(here, make_gate(here, target="here/n"), 41.0)
+    assert not connectivity.offline
+
+
+def test_the_end_of_a_proven_stream_counts_on_the_transport() -> None:
+    """Its connection breaks: the first of five in a row."""
+    provider = make_provider()
+    gate = tripped(make_gate(provider), stream=True)
+    probe = admit(gate, 30.0, stream=True)
+    probe.prove(40.0)
+    probe.settle(failure(FailureClass.TRANSPORT), 50.0)
+    other = make_gate(provider, target="p/n")
+    for _ in range(3):
+        call(other, 50.0, FailureClass.TRANSPORT)
+    assert provider.transport.state(50.0) is CLOSED
+    call(other, 50.0, FailureClass.TRANSPORT)
+    assert provider.transport.state(50.0) is OPEN
+
+
 def test_a_proof_takes_no_second_probe() -> None:
     """Two successes are needed: the proof is one, the end of the same call is no other, the next call probes."""
     config = GateConfig(breaker=BreakerConfig(half_open_successes=2))
@@ -658,6 +737,7 @@ def test_slow_start_allows_one_and_a_share_of_the_rest(after: float, allowed: in
     admit(gate, 30.0).settle(None, 40.0)
     admitted = [ask(gate, 40.0 + after) for _ in range(12)]
     assert [isinstance(got, Lease) for got in admitted] == [True] * allowed + [False] * (12 - allowed)
+    assert admitted[-1] == Refusal("bulkhead" if after >= 10.0 else "slow_start")
 
 
 def test_a_transport_that_came_back_starts_slowly_with_all_its_targets() -> None:
@@ -686,6 +766,15 @@ def test_a_slow_start_tells_when_the_next_may_come() -> None:
         assert refusal == Refusal("slow_start")
         assert gate.ready_at(Refusal("slow_start")) == pytest.approx(1e6 + 40.1 + n)
         assert gate.refusal(COST, gate.ready_at(Refusal("slow_start")) or 0.0) is None
+
+
+def test_a_slow_start_of_two_slots_tells_when_the_second_is_there() -> None:
+    """One in flight already: after the whole of the ten seconds."""
+    gate = tripped(make_gate(make_provider(slots=5)))
+    gate.provider.bulkhead.resize(2)
+    admit(gate, 30.0).settle(None, 40.0)
+    admit(gate, 40.0)
+    assert gate.ready_at(Refusal("slow_start")) == 50.0
 
 
 def test_other_refusals_are_ready_at_their_own_instant() -> None:
@@ -960,6 +1049,14 @@ def test_a_recovered_transport_is_lost_and_found_by_its_connectivity() -> None:
     one, other, connectivity = together()
     admit(make_gate(one, target="one/m"), 30.0).settle(None, 31.0)
     cut_off(other, make_gate(other, target="other/m"), 31.0)
+    assert not connectivity.offline
+
+
+def test_a_transport_that_the_operator_closed_is_not_among_the_lost_ones() -> None:
+    """The other provider's trip is its own then: we are not offline."""
+    one, other, connectivity = together()
+    make_gate(one, target="one/m").close(1.0)
+    cut_off(other, make_gate(other, target="other/m"), 1.0)
     assert not connectivity.offline
 
 

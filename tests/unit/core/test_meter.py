@@ -99,6 +99,23 @@ def test_calls_sent_later_are_not_in_its_count() -> None:
     assert level(limits, 0.0) == 18.0
 
 
+def test_the_answered_call_is_counted_while_it_is_open_and_so_is_what_was_sent_before() -> None:
+    """A stream's head says twenty: an older open call and its own are in that, only the two sent later are not."""
+    limits = RateLimitTracker(rpm=60)
+    for sent in (1, 2, 3, 4):
+        limits.reserve(CALL, 0.0, sent)
+    limits.update(said(requests(20)), 2, 0.0)
+    assert level(limits, 0.0) == 18.0
+
+
+def test_the_tokens_of_an_open_call_are_in_its_own_heads_count() -> None:
+    """A thousand are left: what the stream may give back later is not taken from them now."""
+    limits = RateLimitTracker(tpm=6_000)
+    limits.reserve(CALL, 0.0, 1)
+    limits.update(said(BucketReading("tokens", 6_000, 1_000)), 1, 0.0)
+    assert level(limits, 0.0, "tokens") == 1_000.0
+
+
 def test_what_came_back_since_the_call_was_sent_is_not_lost() -> None:
     """A slow answer's figure is as old as the call: thirty seconds at one a second came back since."""
     limits = RateLimitTracker(rpm=60)
@@ -149,6 +166,37 @@ def test_an_older_answer_never_resurrects_capacity() -> None:
     assert level(limits, 0.0) == 10.0
     limits.update(said(requests(5)), 3, 0.0)
     assert level(limits, 0.0) == 5.0
+
+
+def test_a_call_that_speaks_twice_is_believed_twice() -> None:
+    """The head of the newest call, then its end: the later word may raise the level as well."""
+    limits = known(10)
+    limits.update(said(requests(20)), 0, 0.0)
+    limits.update(said(requests(40)), 0, 0.0)
+    assert level(limits, 0.0) == 40.0
+
+
+def test_a_request_is_counted_by_the_answer_to_itself() -> None:
+    """An open call's head says that forty are left: it is not taken from them again, as no request is refunded."""
+    limits = known(10)
+    limits.reserve(CALL, 0.0, 1)
+    limits.update(said(requests(40)), 1, 0.0)
+    assert level(limits, 0.0) == 40.0
+
+
+def test_what_came_back_is_counted_from_the_sending() -> None:
+    """Sent at 10 s, answered at 40 s: thirty at one a second, whatever the clock began at."""
+    limits = RateLimitTracker(rpm=60)
+    limits.settle(limits.reserve(CALL, 10.0, 1), None, 40.0, sent=True)
+    limits.update(said(requests(20)), 1, 40.0, sent_at=10.0)
+    assert level(limits, 40.0) == 50.0
+
+
+def test_nothing_comes_back_within_a_window() -> None:
+    """Ten left when the call was sent, ten left when it is answered."""
+    limits = known(50, refill="window")
+    limits.update(said(requests(10)), 1, 30.0, sent_at=5.0)
+    assert level(limits, 30.0) == 10.0
 
 
 def test_the_owners_figure_is_never_exceeded() -> None:
@@ -203,6 +251,24 @@ def test_a_long_reset_belongs_to_a_long_window(reset: float, rate: float) -> Non
     limits = known(60)
     limits.update(said(requests(30, reset=reset)), 1, 0.0)
     assert limits.buckets["requests"].rate == pytest.approx(rate)
+
+
+def test_a_reset_without_anything_used_says_nothing_of_the_window() -> None:
+    """All sixty are left, or nobody knows how many are: a minute's limit, however long the reset."""
+    for reading in (requests(60, reset=1800.0), requests(reset=1800.0)):
+        limits = known(60)
+        limits.update(said(reading), 1, 0.0)
+        assert limits.buckets["requests"].rate == 1.0
+
+
+@pytest.mark.parametrize(
+    ("remaining", "reset", "window"), [(30, 9_000.0, 3600.0), (30, 9_001.0, 86_400.0), (45, 4_501.0, 86_400.0)]
+)
+def test_what_would_take_over_five_hours_is_a_days(remaining: int, reset: float, window: float) -> None:
+    """By what share of it is used: half of it back in 2.5 h is an hour's limit yet, a quarter in 1.26 h a day's."""
+    limits = known(60)
+    limits.update(said(requests(remaining, reset=reset)), 1, 0.0)
+    assert limits.buckets["requests"].rate == pytest.approx(60 / window)
 
 
 def test_a_long_window_stays_known() -> None:
@@ -260,11 +326,58 @@ def test_a_window_that_did_not_begin_anew_is_none() -> None:
     assert limits.buckets["requests"].resets_at is None
 
 
-def test_the_next_window_is_still_a_window() -> None:
-    """The instant moves by a whole window when one ends: a slow answer of the old window makes it look like a step."""
+@pytest.mark.parametrize(("reset", "window"), [(61.0, 60.0), (60.0, 60.0), (59.75, None)])
+def test_the_next_window_is_still_a_window(reset: float, window: float | None) -> None:
+    """The instant moves by a whole window when one ends: a slow answer of the old window makes it look like a step.
+
+    A second of rounding is granted.
+    """
     limits = known(60, refill="window")
-    drain(limits, [(0.0, 40, 10.0), (9.0, 38, 61.0)])
+    drain(limits, [(0.0, 40, 10.0), (9.0, 38, reset)])
+    assert limits.buckets["requests"].window == window
+
+
+@pytest.mark.parametrize(("used", "again", "window"), [(10, 10, None), (9, 10, 60.0), (10, 9, 60.0)])
+def test_ten_used_at_the_very_end_of_a_window_are_many(used: int, again: int, window: float | None) -> None:
+    """Full at 10 s, asked and answered at 10 s: ten still used then are no window's; nine may have been used since."""
+    limits = known(60, refill="window")
+    drain(limits, [(0.0, 60 - used, 10.0), (10.0, 60 - again, 20.0)])
+    assert limits.buckets["requests"].window == window
+
+
+@pytest.mark.parametrize(("now", "ends"), [(4.75, None), (5.0, 30.0)])
+def test_five_seconds_tell_a_window_from_a_bucket(now: float, ends: float | None) -> None:
+    """Full at 30 s, and still so when a bucket's instant must have moved by five: a window; not a moment before."""
+    limits = known(60)
+    drain(limits, [(0.0, 40, 30.0), (now, 40, 30.0 - now)])
+    assert limits.buckets["requests"].resets_at == ends
+
+
+@pytest.mark.parametrize(("now", "ends"), [(9.75, None), (10.0, 34.0)])
+@pytest.mark.parametrize("slow", ["first", "second"])
+def test_a_slow_answer_needs_four_times_as_long_to_tell(slow: str, now: float, ends: float | None) -> None:
+    """One of the two took two seconds: the instant must have had to move by eight."""
+    limits = known(60)
+    limits.update(said(requests(40, reset=32.0)), 1, 2.0, sent_at=0.0 if slow == "first" else 2.0)
+    limits.update(said(requests(40, reset=34.0 - now)), 2, now, sent_at=now - 2.0 if slow == "second" else now)
+    assert limits.buckets["requests"].resets_at == ends
+
+
+@pytest.mark.parametrize(("moved", "window"), [(9.0, 60.0), (9.25, None)])
+def test_what_moves_by_less_than_half_of_what_it_should_stands_still(moved: float, window: float | None) -> None:
+    """Twenty seconds passed: the instant of being full may move by 45 % of them for rounding and slowness."""
+    limits = known(60)
+    drain(limits, [(0.0, 40, 60.0), (20.0, 40, 40.0 + moved)])
+    assert limits.buckets["requests"].window == window
+
+
+def test_what_was_found_out_is_looked_at_again() -> None:
+    """Still for five seconds, as in a window; then it moves on, second by second: no window after all."""
+    limits = known(60)
+    drain(limits, [(0.0, 40, 30.0), (5.0, 40, 25.0)])
     assert limits.buckets["requests"].window == 60.0
+    limits.update(said(requests(40, reset=25.0)), 3, 10.0)
+    assert limits.buckets["requests"].window is None
 
 
 def test_a_slow_answer_tells_nothing_of_how_it_comes_back() -> None:
@@ -294,6 +407,34 @@ def test_an_end_that_cannot_be_is_replaced() -> None:
     assert limits.buckets["requests"].resets_at == 50.0
 
 
+@pytest.mark.parametrize(("reset", "ends"), [(20.0, 20.0), (20.25, 21.25)])
+def test_an_end_a_second_later_is_rounding(reset: float, ends: float) -> None:
+    """The window is known to end at 20 s; that it ends at 21 is the same said in whole seconds, 21.25 is not."""
+    limits = known(60, refill="window")
+    limits.update(said(requests(50, reset=20.0)), 1, 0.0)
+    limits.update(said(requests(49, reset=reset)), 2, 1.0)
+    assert limits.buckets["requests"].resets_at == ends
+
+
+def test_only_the_newest_answer_that_names_an_end_moves_it() -> None:
+    """An older one, or one that is silent about it, leaves the window where it is."""
+    limits = known(60, refill="window")
+    limits.update(said(requests(50, reset=20.0)), 7, 0.0)
+    limits.update(said(requests(49, reset=49.0)), 3, 1.0)
+    limits.update(said(requests(48)), 8, 2.0)
+    assert limits.buckets["requests"].resets_at == 20.0
+
+
+def test_figures_are_believed_from_the_windows_first_instant_to_its_last() -> None:
+    """Sent at the very beginning of a window they are about it; when it may end as they come they are not."""
+    limits = known(60, refill="window")
+    limits.update(said(requests(51, reset=10.0)), 1, 0.0)
+    limits.update(said(requests(7, reset=59.0)), 2, 11.0, sent_at=10.0)
+    assert level(limits, 11.0) == 7.0
+    limits.update(said(requests(3, reset=2.0)), 3, 14.0, sent_at=12.0)
+    assert level(limits, 14.0) == 7.0
+
+
 def test_figures_of_a_window_that_is_over_are_not_believed() -> None:
     """Sent before the end, answered after it: nothing left then says nothing of now."""
     limits = known(60, refill="window")
@@ -316,17 +457,18 @@ def test_a_window_without_a_word_on_its_end_is_taken_to_last_a_minute() -> None:
 # Refusals ---------------------------------------------------------------------------------------------------------
 
 
-def test_all_used_and_a_long_wait_is_a_windows_end() -> None:
-    """Thirty a minute, all taken in ten seconds, come back in fifty: then there are thirty again."""
+@pytest.mark.parametrize("until", [60.0, 15.25, 71.0])
+def test_all_used_and_a_long_wait_is_a_windows_end(until: float) -> None:
+    """Thirty a minute, all taken, come back in more than two calls' time: then there are thirty again."""
     limits = RateLimitTracker(rpm=30)
     for sent in range(30):
         limits.reserve(CALL, sent / 3, sent)
-    limits.hold_until(60.0, 10.0, CALL)
-    assert limits.refusal(CALL, 10.0) == Refusal("requests", 60.0)
-    assert level(limits, 60.0) == 30.0
+    limits.hold_until(until, 10.0, CALL)
+    assert limits.refusal(CALL, 10.0) == Refusal("requests", until)
+    assert level(limits, until) == 30.0
 
 
-@pytest.mark.parametrize(("calls", "until"), [(29, 60.0), (30, 14.0), (30, 75.0)])
+@pytest.mark.parametrize(("calls", "until"), [(29, 60.0), (30, 14.0), (30, 15.0), (30, 71.25), (30, 75.0)])
 def test_any_other_wait_ends_in_a_trickle(calls: int, until: float) -> None:
     """Not all was used, or it is about one call's time, or more than a window: one call at the instant."""
     limits = RateLimitTracker(rpm=30)
@@ -344,6 +486,14 @@ def test_what_is_taken_is_counted_anew_each_window() -> None:
         limits.reserve(CALL, sent * 4.0, sent)
     limits.hold_until(170.0, 120.0, CALL)
     assert level(limits, 170.0) == 1.0
+
+
+def test_that_nothing_is_left_is_no_news_while_it_is_held() -> None:
+    """Another answer says so before the instant: what was refused fits at the instant all the same."""
+    limits = known(10)
+    limits.hold_until(5.0, 0.0, CALL)
+    limits.update(said(requests(0)), 1, 1.0)
+    assert level(limits, 5.0) == 1.0
 
 
 def test_only_the_exhausted_bucket_is_held() -> None:
@@ -388,6 +538,14 @@ def test_what_is_no_text_teaches_nothing(estimated: int, counted: int) -> None:
     factor = TokenFactor()
     factor.learn(estimated, counted)
     assert factor.value == 1.0
+
+
+@pytest.mark.parametrize(("estimated", "counted", "value"), [(50, 100, 1.1), (1000, 100, 0.91), (1000, 4000, 1.3)])
+def test_what_is_just_text_teaches(estimated: int, counted: int, value: float) -> None:
+    """Fifty tokens, a tenth of the estimate and four times of it are the bounds, and within them."""
+    factor = TokenFactor()
+    factor.learn(estimated, counted)
+    assert factor.value == pytest.approx(value)
 
 
 def test_a_family_learns_together() -> None:

@@ -62,11 +62,27 @@ def test_whoever_asked_before_every_request_gets_its_own_plan() -> None:
     assert asked_again == alone
 
 
+def sized(prompt_bytes: int) -> RouteRequest:
+    """Ask with a body of so many bytes."""
+    body: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "user": ""}
+    return peek("chat", {**body, "user": "x" * (prompt_bytes - peek("chat", body).prompt_bytes)})
+
+
+def test_a_request_that_fits_everywhere_to_the_byte_is_ordinary_and_a_longer_one_is_not() -> None:
+    """Four bytes a token: the plan of the first is kept, that of the second is not, nor given to anybody."""
+    ladder, switches = new_ladder(), CASES[0][1]
+    assert planned(sized(4_001), ladder, switches) == planned(sized(4_001), new_ladder(), switches)
+    assert not ladder.plans
+    planned(sized(4_000), ladder, switches)
+    assert len(ladder.plans) == 1
+
+
 def test_ordinary_requests_share_a_plan_and_others_are_not_kept() -> None:
     """What is kept is bounded by tiers and needs, not by how many callers have wishes of their own."""
     ladder = new_ladder()
+    made = planned(CASES[0][0], ladder, CASES[0][1])
     for number in range(100):
-        planned(CASES[0][0], ladder, CASES[0][1])
+        assert planned(CASES[0][0], ladder, CASES[0][1]) is made
         avoiding = peek("chat", CASES[0][0].body, avoid=(f"a/{number}",))
         planned(avoiding, ladder, CASES[0][1])
     assert len(ladder.plans) == 1

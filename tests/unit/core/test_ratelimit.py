@@ -34,6 +34,12 @@ def test_an_estimate_takes_the_prompt_and_the_usual_answer(
     assert estimate(prompt_bytes, max_tokens, output_p95, counts_max_tokens=counts_max_tokens) == expected
 
 
+def test_the_factor_multiplies_the_prompt_alone() -> None:
+    """A family that counts half as much again: 100 tokens are 150, 100.25 are rounded up to 151; the answer stays."""
+    assert estimate(400, None, 300, counts_max_tokens=False, factor=1.5) == Cost(150, 300)
+    assert estimate(401, None, 300, counts_max_tokens=False, factor=1.5) == Cost(151, 300)
+
+
 def test_a_cost_is_prompt_and_answer() -> None:
     """What the token bucket is asked for."""
     assert Cost(100, 24).total == 124
@@ -43,6 +49,7 @@ def test_without_limits_nothing_is_refused_and_nothing_paces() -> None:
     """No figure, no bucket: the provider's word alone counts."""
     limits = RateLimitTracker()
     assert not limits.known
+    assert (limits.requests, limits.tokens) == (None, None)
     assert limits.refusal(Cost(10**9, 10**9), 0.0) is None
     limits.settle(limits.reserve(SMALL, 0.0), Usage(1, 1), 0.0, sent=True)
     limits.hold_until(10.0, 0.0)

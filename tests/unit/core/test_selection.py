@@ -7,10 +7,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from smart_model_router.core.selection import STRATEGIES, Candidate, View
+from smart_model_router.core import selection
+from smart_model_router.core.selection import STRATEGIES, Candidate, View, register
 from smart_model_router.core.selection.correlated import elsewhere_first
 from smart_model_router.core.selection.draw import draw, redistribute
+from smart_model_router.core.selection.ordered import Ordered
 from smart_model_router.core.selection.scoring import health, latency_of, median, ranked, rendezvous, scores
+from smart_model_router.errors import ConfigurationError
 from smart_model_router.outcome import EMPTY_SNAPSHOT, FailureClass, Snapshot
 
 A, B, C = (Candidate(name, name, position) for position, name in enumerate("abc"))
@@ -41,6 +44,7 @@ def view(session: str | None = None, *, stream: bool = False, **snapshots: Snaps
         (PROVEN, 10.0, 3600.0, 0.6 * 54 / 55),
         (PROVEN, 1e9, 1e9, 0.6 * 54 / 55),
         (PROVEN, 0.0, -5.0, 0.6 * 54 / 55 + 0.2 + 0.2),
+        (Snapshot(successes=50, outcomes=50, last_success_at=900.0), 0.0, 2700.0, 0.6 * 54 / 55 + 0.2 + 0.1),
         (Snapshot(successes=0, outcomes=50), 0.0, 0.0, 0.6 * 4 / 55 + 0.2),
     ],
 )
@@ -73,6 +77,31 @@ def test_the_median_is_the_middle(values: list[float], middle: float) -> None:
     assert median(values) == middle
 
 
+@pytest.mark.parametrize(("roll", "order"), [(0.0, "abc"), (0.4, "bac"), (0.5, "bca"), (0.9, "cba")])
+def test_a_roll_falls_into_one_candidates_share(roll: float, order: str) -> None:
+    """Thirds of equal weight, one after the other; what is left of the roll draws the next."""
+    assert ids(draw(ABC, [1.0, 1.0, 1.0], roll)) == order
+
+
+def test_what_is_left_of_a_roll_is_measured_by_the_share_it_fell_into() -> None:
+    """0.4 lies at four fifths of a half: the next draw falls into the second of two quarters."""
+    assert ids(draw(ABC, [0.5, 0.25, 0.25], 0.4)) == "acb"
+
+
+def test_every_candidate_needs_a_weight() -> None:
+    """A missing one is a mistake, and nobody is left out for it."""
+    with pytest.raises(ValueError, match="argument 2 is shorter"):
+        draw(ABC, [1.0, 1.0], 0.5)
+
+
+def test_what_is_free_is_the_cheapest_and_what_takes_no_time_the_fastest() -> None:
+    """A true 0 is a figure, and less than a half."""
+    dear, free = Candidate("dear", "p", 0, price=0.5), Candidate("free", "p", 1, price=0.0)
+    assert STRATEGIES["cheapest"].order([dear, free], view(), 0.0, 0.0) == [free, dear]
+    known = view(a=Snapshot(ttft_p95=0.5), b=Snapshot(ttft_p95=0.0))
+    assert ids(STRATEGIES["fastest"].order([A, B], known, 0.0, 0.0)) == "ba"
+
+
 def test_an_untried_target_does_not_outrank_a_proven_one() -> None:
     """Configured first or not."""
     assert ids(ranked(ABC, view(b=PROVEN), 0.0))[0] == "b"
@@ -85,6 +114,15 @@ def test_near_equals_keep_the_configured_order() -> None:
     worse = Snapshot(successes=50, outcomes=50, last_success_at=0.0, ttft_ema=3.6)
     assert ids(ranked([C, B, A], view(a=tied, b=better, c=tied, stream=True), 0.0)) == "abc"
     assert ids(ranked([C, B, A], view(a=worse, b=better, c=tied, stream=True), 0.0)) == "bca"
+
+
+def test_a_twentieth_behind_the_best_is_still_a_tie() -> None:
+    """To the last bit: two and a half seconds slower, and equal in all else."""
+    slow, fast = (Snapshot(successes=0, outcomes=50, ttft_ema=seconds) for seconds in (2.5, 0.0))
+    seen = view(a=slow, b=fast, stream=True)
+    score = scores([A, B], seen, 0.0)
+    assert score["a"] == score["b"] - 0.05
+    assert ids(ranked([A, B], seen, 0.0)) == "ab"
 
 
 def test_outside_the_tie_the_healthier_is_first() -> None:
@@ -113,6 +151,7 @@ def test_a_session_stays_with_one_target_of_the_tie() -> None:
     assert set(firsts) == {"a", "b"}
     assert min(firsts.values()) > 140
     one = view("s1", a=PROVEN, b=PROVEN, c=PROVEN)
+    assert ranked(ABC, one, 0.0)[0] == max(ABC, key=lambda c: rendezvous("s1", c.id))
     assert ranked(ABC, one, 0.0) == ranked([C, A, B], one, 0.0)
 
 
@@ -294,3 +333,13 @@ def test_nobody_left_is_nobody_left() -> None:
     given = [SIBLING, WEST]
     elsewhere_first(given, EAST, FailureClass.TIMEOUT, {"s": 0.9, "w": 0.9})
     assert given == [SIBLING, WEST]
+
+
+def test_a_strategy_of_ones_own_joins_the_table_under_a_free_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A configuration may name it from then on; a name in use is not taken over."""
+    monkeypatch.setattr(selection, "_TABLE", table := {"ordered": STRATEGIES["ordered"]})
+    mine = Ordered()
+    register("mine", mine)
+    assert table["mine"] is mine
+    with pytest.raises(ConfigurationError, match="no strategy has"):
+        register("ordered", mine)

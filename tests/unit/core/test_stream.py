@@ -92,6 +92,21 @@ def test_the_message_says_whether_content_had_come() -> None:
     assert cut.failure == Failure(FailureClass.TRUNCATED, "the stream ended after content without its terminator")
 
 
+@pytest.mark.parametrize(
+    ("events", "told"),
+    [
+        ([TEXT, END], "the stream was closed without a finish reason"),
+        ([HEAD, STOP, END], "the stream is complete and has no content"),
+        ([HEAD, StreamEvent(EventKind.ERROR, b"e")], "error event"),
+    ],
+)
+def test_a_failed_stream_says_what_was_wrong_with_it(events: list[StreamEvent], told: str) -> None:
+    """In words for the account of the attempts."""
+    guard, _ = fed(*events)
+    assert guard.failure is not None
+    assert guard.failure.message == told
+
+
 def test_a_finish_reason_without_the_terminator_is_finalised() -> None:
     """Everything of the answer had come: complete, and nothing more to deliver."""
     guard, _ = fed(TEXT, STOP)

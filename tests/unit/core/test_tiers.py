@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -39,8 +40,8 @@ def planned(
     made_by: Callable[[str], str | None] = lambda thing: None,
     **options: bool,
 ) -> Plan:
-    """Plan, with nobody's price and nobody's things known but for what is given."""
-    return plan(asked, ladder, estimate_usd=prices, made_by=made_by, **options)
+    """Plan on a ladder that keeps no plan yet, with nobody's price and nobody's things known but for what is given."""
+    return plan(asked, replace(ladder), estimate_usd=prices, made_by=made_by, **options)
 
 
 def one_tier(*targets: TargetFacts, last_resort: tuple[TargetFacts, ...] = ()) -> Ladder:
@@ -112,7 +113,7 @@ def test_a_target_that_cannot_is_left_out_with_the_reason(
 ) -> None:
     """The next of its tier is the first then; a last resort is judged by the same needs."""
     made = planned(request(**body), one_tier(target, SMALL, last_resort=(target,)))
-    assert made.tiers[0].targets == (SMALL,)
+    assert made.tiers == (Tier("frontier", (SMALL,)),)
     assert made.first == "a/small"
     assert made.last_resort == ()
     assert made.left_out == (("a/big", Refusal(f"filtered:{reason}")),) * 2
@@ -154,7 +155,8 @@ def test_an_avoided_target_or_provider_is_left_out(avoid: str) -> None:
 )
 def test_a_price_above_the_limit_or_unknown_is_left_out(cost: float | None, kept: bool) -> None:
     """A price nobody knows is not known to be low enough."""
-    made = planned(request(max_cost=0.01), one_tier(BIG), prices=lambda f, r: cost)
+    asked = request(max_cost=0.01)
+    made = planned(asked, one_tier(BIG), prices=lambda f, r: cost if f is BIG and r is asked else 0.0)
     assert (made.first == "a/big") is kept
     assert made.left_out == (() if kept else (("a/big", Refusal("filtered:max_cost")),))
 

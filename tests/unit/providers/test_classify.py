@@ -47,6 +47,13 @@ def classified(sample: dict[str, Any]) -> Failure:
     return classify_response(sample["status"], sample["headers"], body, kind=sample["kind"])
 
 
+def test_the_corpus_is_our_own_and_says_where_it_is_from() -> None:
+    """At least sixty samples beside those of the specification, each promise once and with its source."""
+    sources = [sample["source"] for sample in SAMPLES]
+    assert all(sources)
+    assert len({named(sample) for sample in SAMPLES}) == len(SAMPLES) >= 27 + 60
+
+
 @pytest.mark.parametrize("sample", [s for s in SAMPLES if "failure_class" in s], ids=named)
 def test_golden_classes(sample: dict[str, Any]) -> None:
     """Every sampled refusal is of its class."""
@@ -121,6 +128,15 @@ def test_golden_buckets(sample: dict[str, Any]) -> None:
 def test_a_bare_status_has_a_class(status: int, expected: str) -> None:
     """Without a body, the status alone decides (routing.md section 9)."""
     assert classify_response(status, {}, b"").failure_class == expected
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "kept"),
+    [(500, "false", True), (503, " False", True), (500, "true", False), (500, "no", False), (429, "false", False)],
+)
+def test_a_provider_s_word_against_a_retry_counts_for_its_own_faults(status: int, said: str, kept: bool) -> None:
+    """`x-should-retry: false` on a 5xx: not again here. On a 429 it means nothing (Cerebras); only `false` is no."""
+    assert classify_response(status, {"x-should-retry": said}, b"").not_again is kept
 
 
 @pytest.mark.parametrize(

@@ -308,7 +308,8 @@ def test_an_empty_script_is_healthy() -> None:
 @pytest.mark.parametrize("name", FAULTS)
 def test_every_fault_can_be_written_in_yaml(name: str) -> None:
     """The loader knows every constructor; one without its needed figures says so by name."""
-    figures = {"status": 500, "delay": 1, "slow_first_token": 1, "brownout": 0.5, "limit": 30, "concurrency": 1}
+    figures: dict[str, Any] = {"status": 500, "delay": 1, "slow_first_token": 1, "brownout": 0.5}
+    figures |= {"limit": 30, "concurrency": 1, "reply": "hello"}
     written = f"- {name}: {figures[name]}" if name in figures else f"- {name}"
     script = load_script(written)
     assert isinstance(script, list)
@@ -318,6 +319,12 @@ def test_every_fault_can_be_written_in_yaml(name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
+        ("- reply", r"reply: None - text or tool_calls is needed"),
+        ("- reply: 5", r"reply.text: 5 - text is needed"),
+        ("- reply: {tool_calls: f}", r"reply.tool_calls: 'f' - a list of calls is needed"),
+        ("- reply: {tool_calls: [f]}", r"reply.tool_calls\[0\]: 'f' - a mapping of"),
+        ("- reply: {tool_calls: [{name: f, args: 1}]}", r"reply.tool_calls\[0\]: .* - a mapping of"),
+        ("- reply: {tool_calls: [{name: f, arguments: 1}]}", r"tool_calls\[0\].arguments: 1 - an object, or text"),
         ("- statsu: 500", r"script\[0\].statsu: 500 - no such fault; did you mean status\?"),
         ("- status: {cod: 500}", r"script\[0\].status.cod: 500 - no such figure; did you mean code\?"),
         ("- status: {code: 500, tims: 1}", r"script\[0\].status.tims: 1 - no such figure; did you mean times\?"),

@@ -348,6 +348,15 @@ async def test_a_single_transient_failure_is_retried_once_on_the_same_target() -
     assert w.sink.of(RequestFinished)[0].outcome == "fallback"
 
 
+@virtual
+async def test_a_provider_s_word_against_a_retry_is_kept() -> None:
+    """A 5xx that says not to ask again costs one call; the request goes on elsewhere."""
+    w = world(["a/big", "b/big"])
+    w.providers["a"].set(FakeReply(failure=Failure(FailureClass.SERVER_ERROR, "500", status=500, not_again=True)))
+    assert await served_by(w) == "b/big"
+    assert w.calls("a") == 1
+
+
 @pytest.mark.parametrize("failure_class", [FailureClass.TIMEOUT, FailureClass.OVERLOADED, FailureClass.AUTH])
 @virtual
 async def test_what_the_table_does_not_retry_goes_to_the_next(failure_class: FailureClass) -> None:

@@ -115,6 +115,14 @@ async def test_an_explanation_names_what_is_left_out() -> None:
 
 
 @virtual
+async def test_an_explanation_refuses_to_avoid_nobody() -> None:
+    """As the request itself would be."""
+    w = world(["a/big"])
+    with pytest.raises(InvalidRequest, match="avoid: 'x' is no provider"):
+        w.router.explain(BODY, avoid=["x"])
+
+
+@virtual
 async def test_statuses_show_every_target_as_it_stands() -> None:
     """State, refusal, time to wait, load and figures."""
     w = world(["a/big"], ["b/small"], kinds={"b": {"bulkhead": 3}})

@@ -30,6 +30,8 @@ SLOW_DOWN = FakeReply(seconds=0.1, failure=Failure(FailureClass.SERVER_ERROR, "5
 class BrokenSink:
     """A sink that raises at everything."""
 
+    inline = True
+
     def emit(self, event: Event) -> None:
         raise OSError("full")
 

@@ -22,6 +22,7 @@ from smart_model_router.events import BreakerChanged, Event
 from smart_model_router.outcome import FailureClass, Refusal
 from smart_model_router.runtime import course
 from smart_model_router.runtime.calling import Admission, Caller
+from smart_model_router.runtime.hedge import Race
 from smart_model_router.runtime.state import RouterState
 from smart_model_router.runtime.streaming import LiveStream
 from smart_model_router.runtime.waiting import WaitingRoom
@@ -210,6 +211,18 @@ def free_retries(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(RetryBudget, "try_spend", lambda self: True)
 
 
+def free_hedges(patch: pytest.MonkeyPatch) -> None:
+    """Hedges cost nothing, and every head is late after half a second."""
+    patch.setattr(RetryBudget, "affordable", property(lambda self: True))
+    patch.setattr(RetryBudget, "try_spend", lambda self: True)
+    patch.setattr(course, "hedge_after", lambda snapshot: 0.5)
+
+
+def forgotten_losers(patch: pytest.MonkeyPatch) -> None:
+    """What has lost a race is left alone."""
+    patch.setattr(Race, "_dismiss", lambda self, runner, step: None)
+
+
 def endless_slots(patch: pytest.MonkeyPatch) -> None:
     """There is always a free slot."""
     patch.setattr(Bulkhead, "free", property(lambda self: self.slots))
@@ -294,6 +307,8 @@ BROKEN: list[tuple[str, Callable[[Random], Setting], Break]] = [
     ("I8", stormy, no_throttle),
     ("I8", SCENARIOS["total_outage"].make, stays_open),
     ("I9", flaky, free_retries),
+    ("I9", SCENARIOS["late_heads"].make, free_hedges),
+    ("I2", SCENARIOS["late_heads"].make, forgotten_losers),
     ("I10", crowded, endless_slots),
     ("I10", lined_up, queue_jumping),
     ("I11", metered, generous_bucket),

@@ -67,6 +67,8 @@ def configuration(urls: Mapping[str, str]) -> dict[str, Any]:
 class Fleet:
     """Servers and router, alive within `async with`. `events` are all the router told, oldest first."""
 
+    inline = True
+
     def __init__(self) -> None:
         self.servers = {name: FaultServer(name=name, models=[target(name).partition("/")[2]]) for name in REMOTES}
         self.events: list[Event] = []

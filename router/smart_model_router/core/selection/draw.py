@@ -22,7 +22,7 @@ def draw(candidates: Sequence[Candidate], weights: Sequence[float], roll: float)
             point -= pool[index][1]
             index += 1
         candidate, weight = pool.pop(index)
-        roll = min(point / weight, 1 - 2**-53)
+        roll = point / weight
         drawn.append(candidate)
     left = {c.id for c in drawn}
     return drawn + sorted((c for c in candidates if c.id not in left), key=lambda c: c.position)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from smart_model_router.core.budget import RetryBudgetConfig
+from smart_model_router.core.hedging import HedgeConfig
 from smart_model_router.errors import AllTargetsFailed, DeadlineExceeded
 from smart_model_router.events import AttemptFinished, RequestFinished, TargetRefused
 from smart_model_router.simulation.checkers.base import Checker
@@ -19,30 +21,38 @@ _EPSILON = 1e-6
 
 
 class PaidRetries(Checker):
-    """I9: same-target retries <= 10 % of requests + 10; nothing is retried after the first delivered content."""
+    """I9: same-target retries and hedges <= 10 % of requests + 10, hedges alone <= 5 %; none after first content."""
 
     def __init__(self, state: RouterState, history: History) -> None:
         super().__init__(state, history)
         self._failed: dict[str, set[str]] = {}
-        self._delivered: set[str] = set()
-        self.retries = 0
+        self._delivered: dict[str, float] = {}
+        self.retries = self.hedges = 0
 
     def event(self, event: Event) -> None:
         if not isinstance(event, AttemptFinished):
             return
         request = event.request_id
-        if request in self._delivered:
+        since = event.admitted_at - self._delivered.get(request, math.inf)
+        if since > 0 or (since == 0 and not event.hedge):  # a hedge may go out in the instant in which a head comes
             self.violate("I9", event.at, f"{request}: {event.target} was called after content was delivered")
         failed = self._failed.setdefault(request, set())
-        if event.target in failed:
-            self.retries += 1
-            config = RetryBudgetConfig()
-            if self.retries > config.ratio * self.history.begun + config.start + _EPSILON:
-                self.violate("I9", event.at, f"{self.retries} retries of {self.history.begun} requests")
+        if event.target in failed or event.hedge:
+            self.retries += not event.hedge
+            self.hedges += event.hedge
+            self._paid(event.at)
         if event.failure_class is None or event.ttft_seconds is not None:
-            self._delivered.add(request)
+            delivered = event.at if event.ttft_seconds is None else event.admitted_at + event.ttft_seconds
+            self._delivered[request] = min(delivered, self._delivered.get(request, delivered))
         elif event.failure_class.policy.retry_same:
             failed.add(event.target)
+
+    def _paid(self, now: float) -> None:
+        retry, hedge, begun = RetryBudgetConfig(), HedgeConfig(), self.history.begun
+        if self.retries + self.hedges > retry.ratio * begun + retry.start + _EPSILON:
+            self.violate("I9", now, f"{self.retries} retries and {self.hedges} hedges of {begun} requests")
+        if self.hedges > hedge.ratio * begun + _EPSILON:
+            self.violate("I9", now, f"{self.hedges} hedges of {begun} requests")
 
 
 class Endings(Checker):

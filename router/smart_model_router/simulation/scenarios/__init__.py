@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from smart_model_router.simulation.scenarios import callers, clocks, outages, overload, swarm, switches
+from smart_model_router.simulation.scenarios import callers, clocks, outages, overload, swarm, switches, tails
 from smart_model_router.simulation.setting import Scenario
 
 SCENARIOS: dict[str, Scenario] = {
@@ -15,10 +15,12 @@ SCENARIOS: dict[str, Scenario] = {
         outages.dead_provider,
         overload.brown_out,
         overload.rate_limit_storm,
+        overload.narrow,
         overload.fifty_agents,
         callers.impatient,
         callers.black_hole,
         callers.slow_loris,
+        tails.late_heads,
         clocks.clock_steps,
         switches.jumps,
         switches.hints,

@@ -46,6 +46,19 @@ def rate_limit_storm(dice: Random) -> Setting:
     )
 
 
+def narrow(dice: Random) -> Setting:
+    """The first provider bears ten calls at once and was configured with fifty: an adaptive bulkhead finds out."""
+    return Setting(
+        tiers=[["a/big"], ["b/small"]],
+        traffic=[Traffic(end=200.0, per_second=8.0, streams=0.3)],
+        routing={"degrade_after": 0},
+        resilience={"adaptive": {"enabled": True}},
+        providers={"a": {"bulkhead": 50}, "b": {"bulkhead": 200}},
+        usual={"a": Congested(dice.randint(8, 10), 2.0)},
+        expect={"served": served(1.0), "adaptive": sent_per_accepted("a", at_most=1.22)},
+    )
+
+
 def fifty_agents(dice: Random) -> Setting:
     """Fifty agents start at once with calls of twenty seconds: nothing throttles what has no outcome yet."""
     return Setting(

@@ -52,7 +52,7 @@ def swarm(dice: Random) -> Setting:
     names = "abcde"[: dice.randint(2, 5)]
     tiers, last_resort = _ladder(dice, names), (["l/local"] if dice.random() < 0.5 else [])
     end = _STORM + _CALM
-    return Setting(
+    drawn = Setting(
         tiers=tiers,
         last_resort=last_resort,
         providers={name: _provider(dice) for name in names},
@@ -66,6 +66,7 @@ def swarm(dice: Random) -> Setting:
             "I14": all_closed(tiers[0]),
         },
     )
+    return replace(drawn, resilience={**_BRISK, **_switched_on(dice)})  # drawn last: a seed's fleet stays what it was
 
 
 def skirmish(dice: Random) -> Setting:
@@ -120,6 +121,11 @@ def _provider(dice: Random) -> dict[str, Any]:
         "api_key": dice.choice([None, None, ["one", "two"]]),
     }
     return {key: value for key, value in drawn.items() if value is not None}
+
+
+def _switched_on(dice: Random) -> dict[str, Any]:
+    """What is off by default."""
+    return {name: {"enabled": True} for name in ("adaptive", "hedging") if dice.random() < 0.5}
 
 
 def _spell(dice: Random, names: str) -> Spell:

@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from smart_model_router.outcome import EventKind, StreamEvent
-from smart_model_router.wires.dialects import EVENT_READERS
 from smart_model_router.wires.translate.losses import Losses, Untranslatable
 from smart_model_router.wires.translate.routes import ROUTES
 from smart_model_router.wires.translate.terms import Context, Terms
-from smart_model_router.wires.translate.words import dumps
+from smart_model_router.wires.translate.writing import written
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -110,16 +109,10 @@ class EventTranslator:
         return events
 
     def _written(self, events: list[dict[str, Any]]) -> list[StreamEvent]:
-        return [_written(self.translation.asked, event) for event in events]
+        return [written(self.translation.asked, event) for event in events]
 
 
 def _backwards(translation: Translation) -> list[tuple[Any, Mapping[str, Any]]]:
     """The steps in the order an answer takes, each with the request as it was before it."""
     steps = ROUTES[translation.asked, translation.spoken]
     return list(zip(steps, translation.stages, strict=False))[::-1]
-
-
-def _written(dialect: Dialect, data: dict[str, Any]) -> StreamEvent:
-    name = "" if dialect == "chat" else f"event: {data['type']}\n"
-    raw = f"{name}data: {dumps(data)}\n\n".encode(errors="backslashreplace")
-    return EVENT_READERS[dialect](name.encode()[7:-1], data, raw)

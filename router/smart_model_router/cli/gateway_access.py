@@ -1,0 +1,93 @@
+"""Where a running gateway is reached from the command line, and with which key."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from smart_model_router.cli.configured import configured
+from smart_model_router.config import ModelConfig, ProviderConfig, RouterConfig, Secret, TargetConfig, TierConfig
+from smart_model_router.config.files import default_file
+from smart_model_router.core.limits import RoutingConfig
+from smart_model_router.errors import ConfigurationError, RouterUnavailable
+
+KEY_VARIABLE = "SMART_ROUTER_GATEWAY_KEY"
+"""Goes before the keys of the configuration. No option: everyone on a machine can read command lines."""
+_SECONDS = 10.0
+_PROVIDER = "gateway"
+
+
+def base_url(url: str | None, config: RouterConfig | None) -> str:
+    """`url` as it was given, else the address of the configuration's own gateway; without /v1."""
+    if url is not None or config is None:
+        return (url or "").rstrip("/").removesuffix("/v1")
+    host = config.gateway.host.strip("[]")
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - where a wildcard can be reached
+    return f"http://{f'[{host}]' if ':' in host else host}:{config.gateway.port}"
+
+
+def gateway_key(config: RouterConfig | None) -> str | None:
+    """The environment's key, else the configuration's own: an admin's before any other."""
+    given = os.environ.get(KEY_VARIABLE)
+    if given or config is None:
+        return given
+    keys = sorted(config.gateway.keys.values(), key=lambda key: not key.admin)
+    return next((key.key.reveal() for key in keys if key.key is not None), None)
+
+
+def asked(
+    address: str, key: str | None, path: str, *, body: dict[str, str] | None = None, about: str
+) -> dict[str, Any]:
+    """What the gateway says at `path`; with a `body` it is a POST. Raises ConfigurationError for what it refuses.
+
+    Raises RouterUnavailable when no gateway answers.
+    """
+    headers = {} if key is None else {"authorization": f"Bearer {key}"}
+    try:
+        # trust_env: a proxy in the environment is for the providers, not for this machine.
+        with httpx.Client(base_url=address, headers=headers, timeout=_SECONDS, trust_env=False) as client:
+            reply = client.get(path) if body is None else client.post(path, json=body)
+            told = reply.json()
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+        why = str(error) or type(error).__name__
+        raise RouterUnavailable(f"no gateway answers at {address} ({why}): smr serve runs one") from None
+    if reply.status_code != httpx.codes.OK or not isinstance(told, dict):
+        raise ConfigurationError(f"gateway {address}", about, _reason(told, reply.status_code))
+    return told
+
+
+def through_gateway(url: str, *, config: Path | None, model: str | None, tier: str | None) -> RouterConfig:
+    """A configuration whose one target is a public name of the gateway; without a `model` the first it offers.
+
+    It asks once: retries and fallbacks are the gateway's affair, which has longer for them than a provider.
+    """
+    own = configured(config).config if config is not None or default_file(os.environ) is not None else None
+    address, key = base_url(url, own), gateway_key(own)
+    name = model or _first_model(address, key)
+    provider = ProviderConfig(
+        kind="openai_compatible",
+        base_url=f"{address}/v1",
+        api_key=() if key is None else (Secret(key),),
+        headers={} if tier is None else {"x-router-tier": Secret(tier)},
+    )
+    target = TargetConfig(target=f"{_PROVIDER}/{name}", reasoning=True)
+    known = ModelConfig(name=name, tiers=(TierConfig(targets=(target,)),), last_resort=())
+    routing = RoutingConfig(attempts=1, attempts_per_tier=1, attempts_per_target=1)
+    return RouterConfig(version=1, providers={_PROVIDER: provider}, models={name: known}, routing=routing)
+
+
+def _first_model(address: str, key: str | None) -> str:
+    listed = asked(address, key, "/v1/models", about="models").get("data")
+    name = listed[0].get("id") if isinstance(listed, list) and listed and isinstance(listed[0], dict) else None
+    if not isinstance(name, str):
+        raise ConfigurationError(f"gateway {address}", "models", "a gateway that offers a model is needed")
+    return name
+
+
+def _reason(told: object, status: int) -> str:
+    error = told.get("error") if isinstance(told, dict) else None
+    message = error.get("message") if isinstance(error, dict) else None
+    return f"HTTP {status}" if message is None else f"{message} (HTTP {status})"

@@ -1,0 +1,55 @@
+"""The operator's hand: every target as it stands, and a yes or a no to one, for keys that are marked `admin`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from types import MappingProxyType
+
+from smart_model_router.edge import ProblemError
+from smart_model_router.edge.http import json_reply
+from smart_model_router.edge.problems import BAD_REQUEST, FORBIDDEN
+from smart_model_router.gateway.exchange import Arrival, Walk
+from smart_model_router.gateway.house import House
+from smart_model_router.router import SmartModelRouter
+from smart_model_router.wires.values import decode_object, text
+
+ACTIONS: Mapping[str, Callable[[SmartModelRouter, str], None]] = MappingProxyType(
+    {"enable": SmartModelRouter.close, "isolate": SmartModelRouter.isolate}
+)
+"""What an operator may do to a target: `enable` forgets every rest and breaker, `isolate` sends it nothing more."""
+
+
+async def targets(arrival: Arrival) -> None:
+    """Every target as it stands, for those who may call."""
+    arrival.house.ring.guest(arrival.headers)
+    statuses = arrival.house.router.targets()
+    await arrival.reply(json_reply({"targets": [asdict(status) for status in statuses]}))
+
+
+def acting(action: str) -> Walk:
+    """The walk that does one of ACTIONS to what the body names: `{"name": a target or a provider}`."""
+    act = ACTIONS[action]
+
+    async def walk(arrival: Arrival) -> None:
+        house = arrival.house
+        if not house.ring.guest(arrival.headers).admin:
+            raise ProblemError(FORBIDDEN, "a key with `admin: true` is needed")
+        chosen = _chosen(house, text((decode_object(await arrival.body()) or {}).get("name")))
+        for target in chosen:
+            act(house.router, target)
+        statuses = house.router.targets()
+        told = [asdict(status) for status in statuses if status.id in chosen]
+        await arrival.reply(json_reply({"targets": told}))
+
+    return walk
+
+
+def _chosen(house: House, name: str) -> frozenset[str]:
+    """The ids that a name stands for: its own, or all of a provider's. Raises ProblemError."""
+    statuses = house.router.targets()
+    chosen = frozenset(status.id for status in statuses if name in (status.id, status.provider))
+    if not chosen:
+        known = ", ".join(status.id for status in statuses)
+        raise ProblemError(BAD_REQUEST, f"name: {name[:100]!r} is no target and no provider; there are {known}")
+    return chosen

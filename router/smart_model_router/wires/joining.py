@@ -1,0 +1,262 @@
+"""Two streams as one: what a caller has of the first, and the second written so that it goes on from there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from smart_model_router.outcome import EventKind, StreamEvent, Usage
+from smart_model_router.wires.dialects import text_of
+from smart_model_router.wires.translate.writing import written
+from smart_model_router.wires.values import count, is_object, items, mapping
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from smart_model_router.request import Dialect
+
+_MORE_THAN_TEXT = ("tool_calls", "function_call", "refusal", "audio")
+_THOUGHTS = ("reasoning", "reasoning_content", "reasoning_details")
+_THINKING = frozenset({"thinking", "redacted_thinking"})
+
+
+class News(Protocol):
+    """What of a continuation's text is new (core/overlap.py)."""
+
+    @property
+    def begun_anew(self) -> bool:
+        """Whether it is no continuation at all."""
+        ...
+
+    def feed(self, piece: str) -> str:
+        """What is new and not yet given."""
+        ...
+
+    def end(self) -> str:
+        """The rest of what is new."""
+        ...
+
+
+class Told:
+    """What the caller of one stream has: its text, and all that a continuation has to fit to."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self.dialect: Dialect = dialect
+        self._text: list[str] = []
+        self.only_text = True
+        """Whether there is nothing but text and thoughts of one answer: no call, no refusal, no second choice."""
+        self.anything = False
+        """Whether the caller has seen any event with data."""
+        self.head: dict[str, Any] = {}
+        """What every Chat chunk repeats: the id of the answer, and when and by whom it was made."""
+        self.open_block: int | None = None
+        self.open_is_text = False
+        self.next_block = 0
+
+    @property
+    def text(self) -> str:
+        """The visible text."""
+        return "".join(self._text)
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether somebody else can go on from here: there is text, and nothing but text and closed thoughts."""
+        return self.only_text and bool(self._text) and (self.open_block is None or self.open_is_text)
+
+    def take(self, event: StreamEvent) -> None:
+        """The caller gets this event."""
+        if event.data is None:
+            return
+        self.anything = True
+        if said := text_of(self.dialect, event.data):
+            self._text.append(said)
+        if self.dialect == "chat":
+            self._take_chunk(event.data)
+        else:
+            self._take_block(event.data)
+
+    def _take_chunk(self, data: Mapping[str, Any]) -> None:
+        if not self.head:
+            self.head = {key: data[key] for key in ("id", "created", "model") if key in data}
+        for choice in map(mapping, items(data.get("choices"))):
+            delta = mapping(choice.get("delta"))
+            if choice.get("index", 0) != 0 or any(delta.get(key) for key in _MORE_THAN_TEXT):
+                self.only_text = False
+
+    def _take_block(self, data: Mapping[str, Any]) -> None:
+        match data.get("type"):
+            case "content_block_start":
+                kind = mapping(data.get("content_block")).get("type")
+                self.open_block = count(data.get("index")) or 0
+                self.open_is_text = kind == "text"
+                self.next_block = self.open_block + 1
+                self.only_text = self.only_text and (self.open_is_text or kind in _THINKING)
+            case "content_block_stop":
+                self.open_block = None
+            case _:
+                pass
+
+
+class Joint(Protocol):
+    """A continuation's events, rewritten to follow what the caller has."""
+
+    def feed(self, event: StreamEvent) -> list[StreamEvent]:
+        """What the caller is to get for this event."""
+        ...
+
+
+class _ChatJoint:
+    """One answer of one id: no second head, no thoughts once the answer has begun, no text said twice."""
+
+    def __init__(self, told: Told, news: News, before: Usage) -> None:
+        self._told = told
+        self._news = news
+        self._before = before
+
+    def feed(self, event: StreamEvent) -> list[StreamEvent]:
+        if event.data is None:
+            return [event] if event.kind is not EventKind.END else [*self._rest(), event]
+        return [written("chat", data) for data in self._rewritten(event.data)]
+
+    def _rest(self) -> list[StreamEvent]:
+        said = self._news.end()
+        return [written("chat", self._chunk({}, {"content": said}))] if said else []
+
+    def _rewritten(self, data: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        usage = data.get("usage")
+        summed = {"usage": _summed_chat(usage, self._before)} if is_object(usage) else {}
+        choice = next((c for c in map(mapping, items(data.get("choices"))) if c.get("index", 0) == 0), None)
+        if choice is None:
+            if summed:
+                yield {**data, **self._told.head, **summed}
+            return
+        delta = dict(mapping(choice.get("delta")))
+        finish = choice.get("finish_reason")
+        said = text_of("chat", data)
+        new = self._news.feed(said) if said else ""
+        if finish or any(delta.get(key) for key in _MORE_THAN_TEXT):
+            new += self._news.end()
+        for key in ("role", "content", *_THOUGHTS):
+            delta.pop(key, None)
+        if new:
+            delta["content"] = new
+        if any(delta.values()) or finish or summed:
+            logprobs = {"logprobs": choice.get("logprobs")} if new == said and "logprobs" in choice else {}
+            whole = {"index": 0, "delta": delta, **logprobs, "finish_reason": finish}
+            yield {**data, **self._told.head, "choices": [whole], **summed}
+
+    def _chunk(self, data: Mapping[str, Any], delta: dict[str, Any]) -> dict[str, Any]:
+        choice = {"index": 0, "delta": delta, "finish_reason": None}
+        return {"object": "chat.completion.chunk", **data, **self._told.head, "choices": [choice]}
+
+
+class _MessagesJoint:
+    """One message: no second start; the first text goes on in the block that is open, later blocks follow it."""
+
+    def __init__(self, told: Told, news: News, before: Usage) -> None:
+        self._told = told
+        self._news = news
+        self._before = before
+        self._open = told.open_block
+        self._next = told.next_block
+        self._places: dict[int, int | None] = {}
+        """Where each block of the continuation stands in the message; None: it is left out."""
+        self._text_at: int | None = None
+        self._prompt: int | None = None
+
+    def feed(self, event: StreamEvent) -> list[StreamEvent]:
+        if event.data is None:
+            return [event]
+        return [written("messages", data) for data in self._rewritten(event.data)]
+
+    def _rewritten(self, data: Mapping[str, Any]) -> list[dict[str, Any]]:
+        make = _MESSAGES_EVENTS.get(str(data.get("type")))
+        return [dict(data)] if make is None else make(self, data)
+
+    def _start(self, data: Mapping[str, Any]) -> list[dict[str, Any]]:
+        self._prompt = count(mapping(mapping(data.get("message")).get("usage")).get("input_tokens"))
+        return []
+
+    def _block(self, data: Mapping[str, Any]) -> list[dict[str, Any]]:
+        at, block = count(data.get("index")) or 0, mapping(data.get("content_block"))
+        if block.get("type") in _THINKING:
+            self._places[at] = None
+            return []
+        if block.get("type") == "text" and self._text_at is None:
+            self._text_at = at
+            out = []
+            if self._open is None:
+                out.append({"type": "content_block_start", "index": self._next, "content_block": _EMPTY_TEXT})
+                self._open, self._next = self._next, self._next + 1
+            self._places[at] = self._open
+            said = self._news.feed(str(block.get("text") or ""))
+            return [*out, *self._text(said)]
+        out = self._closed()
+        self._places[at] = self._open = self._next
+        self._next += 1
+        return [*out, {**data, "index": self._open}]
+
+    def _delta(self, data: Mapping[str, Any]) -> list[dict[str, Any]]:
+        at, delta = count(data.get("index")) or 0, mapping(data.get("delta"))
+        place = self._places.get(at)
+        if place is None:
+            return []
+        if at == self._text_at and delta.get("type") == "text_delta":
+            return self._text(self._news.feed(str(delta.get("text") or "")))
+        return [{**data, "index": place}]
+
+    def _stop(self, data: Mapping[str, Any]) -> list[dict[str, Any]]:
+        at = count(data.get("index")) or 0
+        return [] if self._places.get(at) is None or self._places[at] != self._open else self._closed()
+
+    def _end(self, data: Mapping[str, Any]) -> list[dict[str, Any]]:
+        usage = dict(mapping(data.get("usage")))
+        usage["output_tokens"] = (count(usage.get("output_tokens")) or 0) + self._before.completion_tokens
+        prompt = count(usage.get("input_tokens")) or self._prompt
+        if prompt is not None:
+            usage["input_tokens"] = prompt + self._before.prompt_tokens
+        return [*self._closed(), {**data, "usage": usage}]
+
+    def _closed(self) -> list[dict[str, Any]]:
+        """What ends the open block: the last of its text, and its stop."""
+        if self._open is None:
+            return []
+        out = self._text(self._news.end())
+        out.append({"type": "content_block_stop", "index": self._open})
+        self._open = None
+        return out
+
+    def _text(self, said: str) -> list[dict[str, Any]]:
+        if not said:
+            return []
+        delta = {"type": "text_delta", "text": said}
+        return [{"type": "content_block_delta", "index": self._open, "delta": delta}]
+
+
+_EMPTY_TEXT = {"type": "text", "text": ""}
+_MESSAGES_EVENTS: Mapping[str, Callable[[_MessagesJoint, Mapping[str, Any]], list[dict[str, Any]]]] = {
+    "message_start": _MessagesJoint._start,
+    "content_block_start": _MessagesJoint._block,
+    "content_block_delta": _MessagesJoint._delta,
+    "content_block_stop": _MessagesJoint._stop,
+    "message_delta": _MessagesJoint._end,
+}
+
+
+def joint(told: Told, news: News, before: Usage) -> Joint:
+    """How the stream of another target goes on from what was told; `before` is what the first part used."""
+    return _ChatJoint(told, news, before) if told.dialect == "chat" else _MessagesJoint(told, news, before)
+
+
+def restart_event(dialect: Dialect, facts: Mapping[str, Any]) -> StreamEvent:
+    """The sign that all before it is void and another answer follows; an event that clients who do not know it skip."""
+    if dialect == "chat":
+        made = written(dialect, {"object": "router.restart", "choices": [], "router": dict(facts)})
+        return replace(made, raw=b"event: router.restart\n" + made.raw)
+    return written(dialect, {"type": "router_restart", "router": dict(facts)})
+
+
+def _summed_chat(usage: Mapping[str, Any], before: Usage) -> dict[str, Any]:
+    prompt = (count(usage.get("prompt_tokens")) or 0) + before.prompt_tokens
+    completion = (count(usage.get("completion_tokens")) or 0) + before.completion_tokens
+    return {**usage, "prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}

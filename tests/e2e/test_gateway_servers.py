@@ -1,0 +1,169 @@
+"""`smr serve` on granian, and with several workers: the same manners, in real processes over real sockets."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from smart_model_router_providers.fault import Fault, FaultServer
+from tests.e2e.gateways import ECHO, MESSAGES, Served, becomes, fleet, read_all, served
+
+Start = Callable[..., Served]
+CHAT = {"model": "smart", "messages": MESSAGES}
+GRANIAN, WORKERS = ("--server", "granian"), ("--workers", "2")
+SETUPS = pytest.mark.parametrize("arguments", [GRANIAN, WORKERS], ids=["granian", "two workers"])
+
+
+@pytest.fixture
+def upstream() -> Iterator[FaultServer]:
+    """A provider that does what a test says."""
+    with FaultServer() as server:
+        yield server
+
+
+@pytest.fixture
+def start(upstream: FaultServer, tmp_path: Path) -> Iterator[Start]:
+    """Start a gateway before it, with a store."""
+    with ExitStack() as stack:
+
+        def start(arguments: tuple[str, ...], **sections: Any) -> Served:
+            config = fleet(upstream, store={"path": str(tmp_path / "stats.db")})
+            return stack.enter_context(served(config, tmp_path, arguments=arguments, **sections))
+
+        yield start
+
+
+def posted(path: str, body: dict[str, Any]) -> bytes:
+    """A request as bytes."""
+    content = json.dumps(body).encode()
+    return f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: {len(content)}\r\n\r\n".encode() + content
+
+
+@SETUPS
+def test_who_hangs_up_frees_the_provider_within_a_second(
+    upstream: FaultServer, start: Start, arguments: tuple[str, ...]
+) -> None:
+    """A client that leaves, streaming or not, cancels the call upstream."""
+    running = start(arguments)
+    for stream in (False, True):
+        upstream.set([Fault.stall(after=2 if stream else 0)])
+        with socket.create_connection(running.address, timeout=5) as wire:
+            wire.sendall(posted("/v1/chat/completions", {**CHAT, "stream": stream}))
+            assert becomes(lambda: upstream.in_flight == 1, within=5)
+        assert becomes(lambda: upstream.in_flight == 0, within=1)
+    assert becomes(lambda: running.in_flight() == 0, within=1)
+
+
+@SETUPS
+def test_it_reloads_and_drains(upstream: FaultServer, start: Start, arguments: tuple[str, ...]) -> None:
+    """SIGHUP takes a good configuration and refuses a bad one, in every worker; SIGTERM lets a stream end, then 0."""
+    upstream.set([Fault.delay(each=0.05)])
+    running = start(arguments)
+    log = running.file.parent / "gateway.log"
+
+    def models() -> set[str]:
+        asked = [httpx2.get(running.base_url + "/v1/models").json()["data"] for _ in range(8)]  # whoever answers
+        return {" ".join(model["id"] for model in listed) for listed in asked}
+
+    changed = json.loads(running.file.read_text(encoding="utf-8"))
+    changed["models"]["new"] = changed["models"]["smart"]
+    running.file.write_text(json.dumps(changed), encoding="utf-8")
+    running.process.send_signal(signal.SIGHUP)
+    assert becomes(lambda: models() == {"smart claude new"}, within=10)
+    running.file.write_text('{"version": 1, "modles": {}}', encoding="utf-8")
+    running.process.send_signal(signal.SIGHUP)
+    assert becomes(lambda: "the old one stays" in log.read_text(encoding="utf-8"), within=10)
+    assert models() == {"smart claude new"}
+    body = {**CHAT, "model": "new", "stream": True}
+    with httpx2.stream("POST", running.base_url + "/v1/chat/completions", json=body, timeout=30) as answer:
+        lines = answer.iter_lines()
+        first = next(lines)
+        running.process.terminate()
+        data = [line.removeprefix("data: ") for line in [first, *lines] if line]
+    assert data[-1] == "[DONE]"
+    assert "".join(json.loads(line)["choices"][0]["delta"].get("content", "") for line in data[:-1]) == ECHO
+    assert running.process.wait(15) == 0
+
+
+def test_granian_does_not_wait_for_ever(upstream: FaultServer, start: Start) -> None:
+    """What outlasts `drain` is cancelled: the provider is freed, and the process still ends with 0."""
+    upstream.set([Fault.stall(after=2)])
+    running = start(GRANIAN, gateway={"drain": "500ms"})
+    with socket.create_connection(running.address, timeout=5) as wire:
+        wire.sendall(posted("/v1/chat/completions", {**CHAT, "stream": True}))
+        assert wire.recv(10)
+        running.process.terminate()
+        assert running.process.wait(15) == 0
+        assert becomes(lambda: upstream.in_flight == 0, within=1)
+
+
+def test_granian_has_the_limits_and_never_a_clean_end_of_a_cut(upstream: FaultServer, start: Start) -> None:
+    """A header bomb is a 431, a slow head is hung up on, a slow body is a 408; a cut Responses stream stays cut."""
+    running = start(GRANIAN, gateway={"head_timeout": "500ms", "body_timeout": "500ms", "head_bytes": 10_000})
+    bomb = b"POST /v1/messages HTTP/1.1\r\nhost: x\r\nx-a: " + b"b" * 12_000
+    assert running.send(bomb).startswith(b"HTTP/1.1 431")
+    assert (
+        running.send(b"POST /v1/messages HTTP/1.1\r\nhost: x\r\n" + b"x-a: b\r\n" * 1500 + b"\r\n")[:12]
+        == b"HTTP/1.1 431"
+    )
+    with socket.create_connection(running.address, timeout=5) as wire:
+        wire.sendall(b"POST /v1/messages HTT")
+        assert wire.recv(100) == b""
+    slow = b"POST /v1/messages HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 50\r\n\r\n{"
+    assert running.send(slow).startswith(b"HTTP/1.1 408")
+    upstream.set([Fault.cut(after=3)])
+    with socket.create_connection(running.address, timeout=5) as wire:
+        wire.sendall(posted("/v1/responses", {"model": "smart", "input": "hello", "stream": True}))
+        got = read_all(wire)
+    assert b"response.output_text.delta" in got
+    assert not got.endswith(b"0\r\n\r\n")
+    assert becomes(lambda: running.in_flight() == 0, within=2)
+
+
+def workers_of(pid: int) -> set[int]:
+    """The processes that a gateway's first process started to serve."""
+    found = set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((folder / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1])
+            if parent == pid and b"spawn_main" in (folder / "cmdline").read_bytes():
+                found.add(int(folder.name))
+        except (FileNotFoundError, ProcessLookupError):  # it ended while we looked
+            continue
+    return found
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the test finds processes in /proc")
+def test_a_worker_that_dies_is_replaced_and_none_is_left_alone(upstream: FaultServer, start: Start) -> None:
+    """One is killed: another takes its place. The first process is killed: the workers end by themselves."""
+    running = start(WORKERS)
+    before = workers_of(running.process.pid)
+    victim = min(before)
+    os.kill(victim, signal.SIGKILL)
+    assert becomes(lambda: len(workers_of(running.process.pid) - {victim}) == 2, within=10)
+    assert httpx2.post(running.base_url + "/v1/chat/completions", json=CHAT, timeout=30).status_code == 200
+    left = workers_of(running.process.pid)
+    running.process.kill()
+    running.process.wait(10)
+    assert becomes(lambda: not any(Path(f"/proc/{pid}").exists() for pid in left), within=20)
+
+
+def test_workers_need_a_store(tmp_path: Path, upstream: FaultServer) -> None:
+    """Without one they could not know of each other: exit code 3, and one line that says so."""
+    file = tmp_path / "c.yaml"
+    file.write_text(json.dumps(fleet(upstream)), encoding="utf-8")
+    code = "from smart_model_router.cli import main; main()"
+    command = [sys.executable, "-c", code, "serve", "-c", str(file), "--workers", "2"]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=60, check=False)
+    assert (done.returncode, done.stderr.startswith("smr: --workers: 2 - store.path is needed")) == (3, True)

@@ -1,0 +1,218 @@
+"""`smr index`, `smr query` and `POST /query_documents`, as a person and a client meet them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import uvicorn
+
+from smart_model_router_providers.fault import Fault, FaultServer
+from smart_model_router_scoring.retrieval import HashedEmbedder, Passage, QueryOrchestrator, index_folder
+from smart_model_router_scoring.retrieval.http import create_app
+from tests.e2e.gateways import Served, fleet, served
+from tests.e2e.test_cli import Smr, one_line
+from tests.unit.scoring.retrieval.folders import NOW, write
+
+QUESTION = "How long may a queued request wait?"
+BEST = "how/waiting.md#L5-L7"
+
+
+@pytest.fixture
+def server() -> Iterator[FaultServer]:
+    """A provider that is well until a test says otherwise."""
+    with FaultServer() as server:
+        yield server
+
+
+@pytest.fixture
+def smr(tmp_path: Path) -> Smr:
+    """The installed command beside a folder `docs` of four documents."""
+    from tests.unit.scoring.retrieval.folders import DOCUMENTS
+
+    write(tmp_path / "docs", DOCUMENTS)
+    return Smr(tmp_path)
+
+
+def test_a_folder_is_indexed_and_asked(smr: Smr) -> None:
+    """Without configuration or key: where the index is on stdout, then a table with score, word and place."""
+    done = smr("index", "docs")
+    assert (done.returncode, done.stdout) == (0, f"{smr.folder / 'data' / 'search.sqlite'}\n")
+    assert "4 added, 0 changed, 0 removed, 0 unchanged" in done.stderr
+    found = smr("query", QUESTION)
+    assert (found.returncode, found.stderr.count("\n")) == (0, 1)
+    first = found.stdout.splitlines()[2]
+    assert BEST in first
+    assert "good" in first
+    assert "Waiting > How long" in first
+
+
+def test_explain_says_why_in_words_and_in_numbers(smr: Smr) -> None:
+    """Rank and relevance in each strategy, then the computation down to its parts."""
+    smr("index", "docs", "--db", "i.db")
+    told = smr("query", QUESTION, "--db", "i.db", "--explain", "--top-n", "1").stdout
+    assert "keyword: rank 1, it has " in told
+    assert "vector: rank 1, cosine 0." in told
+    assert "reciprocal ranks = " in told
+    assert "attainable = " in told
+
+
+def test_json_is_one_object_in_every_case(smr: Smr) -> None:
+    """Results with their passages; the report of indexing; an error."""
+    report = json.loads(smr("index", "docs", "--json").stdout)
+    assert (report["added"], report["chunks"], report["embedded"]) == (4, 5, 5)
+    told = json.loads(smr("query", QUESTION, "--json", "--explain").stdout)
+    assert told["results"][0] == [BEST, pytest.approx(told["explanations"][0]["score"])]
+    assert (told["passages"][0]["chunk_id"], told["degraded"]) == (BEST, {})
+    error = json.loads(smr("query", "x", "--db", "none.db", "--json").stdout)
+    assert "smr index DIR" in error["error"]["message"]
+
+
+def test_nothing_found_is_said_and_is_no_failure(smr: Smr) -> None:
+    """Exit code 0 and the sentence; no model is asked, and none is needed."""
+    smr("index", "docs")
+    done = smr("query", "zebra crossings", "--answer")
+    assert (done.returncode, done.stdout) == (0, "No relevant documents found.\n")
+
+
+def test_mistakes_have_their_exit_codes(smr: Smr) -> None:
+    """3 without an index and for the index of another folder, 1 for no folder, 2 for usage; always one line."""
+    missing = smr("query", "x")
+    assert (missing.returncode, one_line(missing.stderr), "smr index DIR" in missing.stderr) == (3, True, True)
+    smr("index", "docs")
+    foreign = smr("index", "docs/how")
+    assert (foreign.returncode, one_line(foreign.stderr), "another file" in foreign.stderr) == (3, True, True)
+    nowhere = smr("index", "nowhere")
+    assert (nowhere.returncode, one_line(nowhere.stderr)) == (1, True)
+    assert smr("query", "x", "--top-n", "0").returncode == 2
+    assert smr("query", " ").returncode == 2
+
+
+def test_an_answer_is_written_by_the_configured_model(smr: Smr, server: FaultServer) -> None:
+    """`--answer` sends the passages and the question to a model, and prints what it says below the table."""
+    smr.configure(server)
+    smr("index", "docs")
+    done = smr("query", QUESTION, "--answer")
+    echo = next(line for line in done.stdout.splitlines() if line.startswith("fault-server: echo"))
+    assert (done.returncode, "Passages, one a line" in echo, len(server.requests)) == (0, True, 1)
+    assert '"source": "how/waiting.md#L5-L7"' in done.stdout
+
+
+def test_what_was_found_is_shown_also_when_no_model_answers(smr: Smr, server: FaultServer) -> None:
+    """The table is printed, then one line says what went wrong; exit code 4."""
+    server.set([Fault.status(500)])
+    smr.configure(server)
+    smr("index", "docs")
+    done = smr("query", QUESTION, "--answer")
+    assert (done.returncode, BEST in done.stdout) == (4, True)
+    assert one_line(done.stderr.splitlines(keepends=True)[-1])
+
+
+def test_vectors_may_come_from_a_model_behind_the_router(smr: Smr, server: FaultServer) -> None:
+    """`search.embedding_model` embeds the folder and the question; when it is away, keywords answer and say so."""
+    smr.configure(server)
+    file = smr.folder / "smart-router.yaml"
+    config = json.loads(file.read_text())
+    file.write_text(json.dumps({**config, "search": {"index": "i.db", "embedding_model": "smart"}}))
+    assert smr("index", "docs").returncode == 0
+    assert smr("query", QUESTION).stderr.count("\n") == 1
+    server.set([Fault.status(400)])
+    degraded = smr("query", QUESTION)
+    assert (degraded.returncode, BEST in degraded.stdout) == (0, True)
+    assert "without vector search" in degraded.stderr
+
+
+@pytest.fixture
+def gateway(tmp_path: Path, server: FaultServer) -> Iterator[Served]:
+    """`smr serve` with an index; `reader` is a key that may ask `smart`, `other` one that may not."""
+    from tests.unit.scoring.retrieval.folders import DOCUMENTS
+
+    folder, db = write(tmp_path / "docs", DOCUMENTS), tmp_path / "i.db"
+    asyncio.run(index_folder(folder, db, now=NOW, embedder=HashedEmbedder()))
+    keys = {"reader": {"key": "k-reader", "models": ["smart"], "tpm": 100_000}, "other": {"key": "k", "models": ["x"]}}
+    with served(fleet(server), tmp_path, search={"index": str(db)}, gateway={"keys": keys}) as running:
+        yield running
+
+
+def ask(gateway: Served, key: str = "k-reader", **body: Any) -> httpx2.Response:
+    """POST /query_documents."""
+    headers = {"authorization": f"Bearer {key}"}
+    return httpx2.post(f"{gateway.base_url}/query_documents", json=body, headers=headers, timeout=30)
+
+
+def test_the_gateway_answers_from_the_index(gateway: Served, server: FaultServer) -> None:
+    """The founding response; the model got the passages; the headers say who wrote it."""
+    told = ask(gateway, query=QUESTION, top_n=2)
+    body = told.json()
+    assert (told.status_code, body["results"][0][0]) == (200, BEST)
+    assert body["answer"].startswith("fault-server: echo of the last user message: Passages, one a line")
+    assert '"source": "how/waiting.md#L5-L7"' in body["answer"]
+    assert (told.headers["x-router-provider"], len(server.requests)) == ("ao", 1)
+
+
+def test_the_gateway_explains_when_asked(gateway: Served) -> None:
+    """Objects beside the pairs."""
+    told = ask(gateway, query=QUESTION, explain=True).json()
+    assert told["explanations"][0]["ranks"]["keyword"] == 1
+
+
+def test_the_gateway_asks_no_model_for_nothing(gateway: Served, server: FaultServer) -> None:
+    """No hit is a 200 without results, and costs nothing."""
+    told = ask(gateway, query="zebra crossings")
+    assert (told.status_code, told.json()["answer"]) == (200, "No relevant documents found.")
+    assert (told.json()["results"], server.requests) == ([], [])
+
+
+def test_the_gateway_refuses_what_is_no_question(gateway: Served) -> None:
+    """422 with the place; 401 and 403 by the key; 405 for a GET."""
+    assert ask(gateway, query="", top_n=5).status_code == 422
+    assert ask(gateway, query="x", top_n=101).json()["detail"][0]["loc"] == ["body", "top_n"]
+    assert ask(gateway, "nobody", query=QUESTION).status_code == 401
+    assert ask(gateway, query=QUESTION, key="k").status_code == 403
+    assert httpx2.get(f"{gateway.base_url}/query_documents").status_code == 405
+
+
+def test_a_dead_provider_is_told_as_everywhere_in_the_gateway(gateway: Served, server: FaultServer) -> None:
+    """503 with a Retry-After; nothing stays in flight."""
+    server.set([Fault.status(500)])
+    told = ask(gateway, query=QUESTION)
+    assert (told.status_code, told.json()["error"]["code"]) == (503, "all_targets_failed")
+    assert float(told.headers["retry-after"]) > 0
+
+
+def test_a_gateway_without_an_index_says_how_to_make_one(tmp_path: Path, server: FaultServer) -> None:
+    """503, naming the key and the command."""
+    with served(fleet(server), tmp_path) as running:
+        told = httpx2.post(f"{running.base_url}/query_documents", json={"query": "x"})
+    assert (told.status_code, "smr index" in told.json()["detail"]) == (503, True)
+
+
+@pytest.mark.asyncio
+async def test_the_endpoint_stands_alone(tmp_path: Path) -> None:
+    """Any ASGI server and any function that writes answers: no router is needed."""
+    from tests.unit.scoring.retrieval.folders import DOCUMENTS
+
+    db = tmp_path / "i.db"
+    await index_folder(write(tmp_path / "docs", DOCUMENTS), db, now=NOW)
+
+    async def synthesise(asked: str, passages: Sequence[Passage]) -> str:
+        return f"{asked} {passages[0].text.split()[-1]}"
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    config = uvicorn.Config(create_app(QueryOrchestrator(db), synthesise), log_config=None, lifespan="off", ws="none")
+    program = uvicorn.Server(config)
+    running = asyncio.create_task(program.serve([listener]))
+    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{listener.getsockname()[1]}") as client:
+        told = await client.post("/query_documents", json={"query": "statistics days"})
+        large = await client.post("/query_documents", content=b" " * 70_000)
+    program.should_exit = True
+    await running
+    listener.close()
+    assert (told.status_code, told.json()["answer"]) == (200, "statistics days days.")
+    assert large.status_code == 413

@@ -1,0 +1,72 @@
+"""The mutation lane's own rules: a survivor is known by what changed, and every one of them is explained, once."""
+
+from __future__ import annotations
+
+from tools.mutants import Survivor, explained, survivor
+
+DIFF = """--- src/smart_model_router/core/gate.py
++++ src/smart_model_router/core/gate.py
+@@ -1,4 +1,4 @@
+ def free(self) -> int:
+     limit = self.limit
+-    return max(0, limit - self.in_flight)
++    return max(1, limit - self.in_flight)
+"""
+WRITTEN = """
+[[survivor]]
+function = "core.a.f"
+before = "x = 0"
+after = "x = None"
+why = "nobody reads it"
+
+[[rule]]
+change = 'log\\((.*)\\) => log\\(None\\)'
+why = "texts for people"
+"""
+KNOWN = Survivor("core.a.f", "x = 0", "x = None")
+RULED = Survivor("core.b.g", 'log("no")', "log(None)")
+NEW = Survivor("core.b.g", "y < 1", "y <= 1")
+
+
+def test_a_survivor_is_its_function_and_the_lines_that_changed() -> None:
+    """Neither its number nor its place in the file: other mutants come and go."""
+    before, after = "return max(0, limit - self.in_flight)", "return max(1, limit - self.in_flight)"
+    method = survivor("smart_model_router.core.bulkhead.xǁBulkheadǁfree__mutmut_12", DIFF)
+    assert method == Survivor("smart_model_router.core.bulkhead.Bulkhead.free", before, after)
+    private = survivor("smart_model_router.core.gate.x__later__mutmut_3", DIFF)
+    assert private == Survivor("smart_model_router.core.gate.later", before, after)
+
+
+def test_who_is_named_or_covered_by_a_rule_is_explained() -> None:
+    """Everybody else is missing."""
+    assert explained(WRITTEN).missing({KNOWN, RULED, NEW}) == [NEW]
+    assert explained("").missing({KNOWN}) == [KNOWN]
+
+
+def test_an_explanation_without_its_survivor_is_idle() -> None:
+    """Killed meanwhile, or written otherwise: it is to be deleted."""
+    known = explained(WRITTEN)
+    assert known.idle({KNOWN, RULED}) == []
+    assert known.idle({RULED}) == ["core.a.f: x = 0 => x = None"]
+    assert known.idle({KNOWN}) == [r"rule log\((.*)\) => log\(None\)"]
+
+
+def test_a_rule_matches_the_whole_change() -> None:
+    """Not any line that happens to contain it."""
+    longer = Survivor("core.b.g", 'log("no"); y = 1', 'log("no"); y = 2')
+    assert explained(WRITTEN).missing({longer}) == [longer]
+
+
+def test_nobody_is_explained_twice() -> None:
+    """What a rule covers needs no entry of its own."""
+    twice = (
+        """
+[[survivor]]
+function = "core.b.g"
+before = 'log("no")'
+after = "log(None)"
+why = "said before"
+"""
+        + WRITTEN
+    )
+    assert explained(twice).idle({KNOWN, RULED}) == ['core.b.g: log("no") => log(None)']

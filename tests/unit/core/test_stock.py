@@ -1,0 +1,276 @@
+"""What a process holds of a shared limit: leased ahead, a little on credit, given back when it is not used."""
+
+from __future__ import annotations
+
+import pytest
+
+from smart_model_router.core.ratelimit import Cost, RateLimitTracker
+from smart_model_router.core.stock import Stock, chunk_of
+from smart_model_router.outcome import BucketReading, LimitReading, Refusal, Usage
+from smart_model_router.shared import BucketAsk
+
+ONE = Cost(0, 0)
+
+
+def scarce(level: float = 0.0, now: float = 0.0, due: float = 0.0) -> Stock:
+    """A stock of a limit of 300 (chunks of 6) of which nobody has much left."""
+    stock = Stock(300)
+    stock.settled(0.0, 0.0, level, 0.0, due)
+    return stock
+
+
+@pytest.mark.parametrize(("capacity", "chunk"), [(30, 1), (60, 1), (300, 6), (1_049, 20), (400_000, 8_000)])
+def test_a_chunk_is_two_percent_at_least_one(capacity: float, chunk: float) -> None:
+    """Whole tokens."""
+    assert chunk_of(capacity) == chunk
+
+
+def test_a_new_stock_asks_for_nothing_and_may_be_used_at_once() -> None:
+    """Nobody has wanted anything yet, and there is plenty until somebody looks."""
+    stock = Stock(300)
+    assert stock.account(300, 0.0) == (0.0, 0.0, 0.0, 0.0)
+    assert stock.suspended is False
+    assert stock.plenty is True
+
+
+@pytest.mark.parametrize(("left", "plenty"), [(24.0, True), (23.0, False), (1.0, False)])
+def test_four_chunks_are_plenty(left: float, plenty: bool) -> None:
+    """So much has to be left for everybody when the processes settle."""
+    stock = Stock(300)
+    stock.settled(0.0, 0.0, 0.0, left, 0.0)
+    assert stock.plenty is plenty
+
+
+def test_while_there_is_plenty_a_chunk_is_taken_first_and_leased_afterwards() -> None:
+    """No request waits for the others to be asked; what was taken is owed."""
+    stock = Stock(300)
+    for _ in range(6):
+        assert stock.due_at(1, 0.0) == 0.0
+        stock.take(1, 0.0)
+    assert stock.due_at(1, 0.0) > 0.0
+    debt, back, want, least = stock.account(300, 0.0)
+    assert (debt, back, want, least) == (6.0, 0.0, 6.0, 1.0)
+    stock.settled(debt, back, 6.0, 200.0, 0.0)
+    assert stock.level == 6.0
+
+
+def test_with_plenty_a_call_larger_than_a_chunk_is_let_through() -> None:
+    """One at a time, as long as nothing is owed."""
+    stock = Stock(300)
+    assert stock.due_at(50, 0.0) == 0.0
+    stock.take(50, 0.0)
+    assert stock.due_at(50, 0.0) > 0.0
+
+
+def test_where_little_is_left_nothing_is_on_credit() -> None:
+    """What is not leased is not there; the instant at which there is more is known."""
+    stock = scarce(due=3.5)
+    assert stock.due_at(1, 3.0) == 3.5
+    assert stock.due_at(1, 4.0) == 4.25
+    stock = scarce(2.0)
+    assert stock.due_at(2, 3.0) == 3.0
+
+
+def test_a_millionth_of_a_token_is_not_waited_for() -> None:
+    """Levels are floats: what a sum of fractions lacks by rounding is there."""
+    assert scarce().due_at(1e-6, 3.0) == 3.0
+    assert scarce().due_at(2e-6, 3.0) > 3.0
+
+
+def test_a_single_token_that_a_call_lacks_is_asked_for() -> None:
+    """Also by a stock that is half full, and with it what fills a chunk."""
+    stock = scarce(3.0)
+    stock.due_at(4, 0.0)
+    assert stock.account(300, 0.0) == (0.0, 0.0, 3.0, 1.0)
+
+
+@pytest.mark.parametrize(("granted", "left"), [(8.0, 0.0), (0.0, 24.0)])
+def test_what_was_granted_or_is_there_in_plenty_is_wanted_no_more(granted: float, left: float) -> None:
+    """The next account asks for a chunk as always, and for nothing at the least."""
+    stock = scarce(2.0)
+    stock.due_at(10, 0.0)
+    stock.settled(0.0, 0.0, granted, left, 0.0)
+    stock.take(stock.level, 0.0)
+    assert stock.account(300, 0.1) == (0.0, 0.0, 6.0, 0.0)
+
+
+def test_what_a_call_lacks_is_asked_for_as_a_whole() -> None:
+    """At least what the largest of them lacks, else a part would be hoarded that serves nobody."""
+    stock = scarce(2.0)
+    stock.due_at(10, 0.0)
+    stock.due_at(5, 0.0)
+    assert stock.short
+    assert stock.account(300, 0.0) == (0.0, 0.0, 8.0, 8.0)
+    stock.settled(0.0, 0.0, 8.0, 0.0, 0.0)
+    assert stock.due_at(10, 0.0) == 0.0
+
+
+def test_nobody_asks_again_before_the_instant_it_was_told() -> None:
+    """A limit that is used up is not asked for every request, but for what is owed."""
+    stock = scarce()
+    stock.due_at(1, 0.0)
+    stock.settled(0.0, 0.0, 0.0, 0.0, 2.0)
+    assert stock.account(300, 1.9) == (0.0, 0.0, 0.0, 0.0)
+    assert stock.account(300, 2.0) == (0.0, 0.0, 6.0, 1.0)
+
+
+def test_a_stock_in_use_is_filled_up_before_it_is_empty() -> None:
+    """Below half a chunk."""
+    stock = scarce(6.0)
+    stock.take(3, 0.0)
+    assert stock.account(300, 0.1) == (0.0, 0.0, 0.0, 0.0)
+    before = stock.short
+    stock.take(1, 0.0)
+    assert (before, stock.short) == (False, True)
+    assert stock.account(300, 0.1) == (0.0, 0.0, 4.0, 0.0)
+
+
+def test_what_is_not_used_goes_back_after_two_seconds() -> None:
+    """So that a process that falls silent keeps nothing from the others."""
+    stock = scarce(6.0)
+    stock.take(1, 10.0)
+    assert stock.account(300, 11.9)[1] == 0.0
+    debt, back, want, least = stock.account(300, 12.0)
+    assert (debt, back, want, least) == (0.0, 5.0, 0.0, 0.0)
+    stock.settled(debt, back, 0.0, 5.0, 0.0)
+    assert stock.level == 0.0
+
+
+def test_a_large_refund_goes_back_at_once() -> None:
+    """More than two chunks is nobody's to keep."""
+    stock = scarce(6.0)
+    stock.take(1, 0.0)
+    stock.give_back(20)
+    assert stock.account(300, 0.0)[1] == 13.0
+
+
+def test_out_of_reach_of_the_others_each_process_decides_alone() -> None:
+    """Then its own count of the limit is all there is; afterwards it begins anew."""
+    stock = scarce(2.0)
+    stock.suspend(suspended=True)
+    assert stock.due_at(50, 0.0) == 0.0
+    assert not stock.short
+    stock.take(50, 0.0)
+    stock.give_back(10)
+    assert stock.level == 0.0
+    stock.suspend(suspended=False)
+    assert stock.due_at(1, 0.0) == 0.0
+
+
+def test_who_was_within_reach_all_the_time_keeps_what_is_leased() -> None:
+    """Being told so again changes nothing."""
+    stock = scarce(5.0)
+    stock.suspend(suspended=False)
+    assert stock.level == 5.0
+
+
+# -------------------------------------------------------------------------------- limits that are shared
+
+
+def shared(rpm: float = 300.0) -> RateLimitTracker:
+    """A key of which little is left for this process."""
+    limits = RateLimitTracker(rpm)
+    limits.share_out()
+    for _, _, stock in limits.stocks:
+        stock.settled(0.0, 0.0, 1.0, 0.0, 9.0)
+    return limits
+
+
+def test_a_shared_limit_admits_what_is_leased() -> None:
+    """Its own count of the limit is full; the second call waits for the next lease all the same."""
+    limits = shared()
+    assert limits.refusal(ONE, 0.0) is None
+    limits.reserve(ONE, 0.0)
+    assert limits.refusal(ONE, 0.0) == Refusal("requests", 9.0)
+    assert limits.short
+
+
+def test_a_call_that_was_not_sent_gives_its_lease_back() -> None:
+    """And nothing is short any more."""
+    limits = shared()
+    reservation = limits.reserve(ONE, 0.0)
+    limits.settle(reservation, None, 0.0, sent=False)
+    ((_, _, stock),) = limits.stocks
+    assert stock.level == 1.0
+
+
+def test_a_limit_learned_later_is_shared_as_well() -> None:
+    """A process that takes part shares whatever it learns of."""
+    limits = RateLimitTracker()
+    limits.share_out()
+    limits.update(LimitReading((BucketReading("requests", 300, 100),)), 0, 0.0)
+    ((name, _, stock),) = limits.stocks
+    limits.share_out()
+    assert (name, stock.chunk) == ("requests", 6.0)
+    assert limits.stocks[0][2] is stock
+
+
+def test_while_the_others_cannot_be_asked_our_own_count_of_a_limit_decides() -> None:
+    """Of those that are learned meanwhile as well; and once they can be asked again, what is leased does."""
+    limits = shared(2.0)
+    limits.suspend(suspended=True)
+    limits.update(LimitReading((BucketReading("tokens", 600, 600),)), 0, 0.0)
+    assert [stock.suspended for _, _, stock in limits.stocks] == [True, True]
+    limits.reserve(ONE, 0.0)
+    assert limits.refusal(ONE, 0.0) is None
+    limits.suspend(suspended=False)
+    assert [stock.suspended for _, _, stock in limits.stocks] == [False, False]
+
+
+def test_the_account_of_a_limit_says_what_can_be_left_at_most() -> None:
+    """What a provider told this process, less what it keeps; how it refills; until when nobody may use it."""
+    limits = shared()
+    limits.update(LimitReading((BucketReading("requests", 600, 40, 50.0),)), 0, 0.0)
+    ((_, meter, stock),) = limits.stocks
+    told = meter.ask("key", stock, 0.0)
+    assert (told.key, told.capacity, told.rate, told.most, told.back) == ("key", 300.0, 5.0, 40.0, 1.0)
+    limits.hold_until(3.0, 0.0)
+    assert meter.ask("key", stock, 1.0).held_for == 2.0
+
+
+def test_the_account_of_a_limit_says_what_is_owed_and_what_is_wanted() -> None:
+    """One call more than was leased went out, the next one waits: one is owed, one needed, a chunk wanted."""
+    limits = shared()
+    limits.reserve(ONE, 0.0)
+    limits.reserve(ONE, 0.0)
+    limits.refusal(ONE, 0.0)
+    ((_, meter, stock),) = limits.stocks
+    assert meter.ask("key", stock, 9.0) == BucketAsk(
+        key="key",
+        capacity=300.0,
+        rate=5.0,
+        most=300.0,
+        window=None,
+        resets_in=0.0,
+        held_for=0.0,
+        debt=1.0,
+        back=0.0,
+        want=6.0,
+        least=1.0,
+    )
+
+
+def test_the_account_of_a_window_says_when_it_ends() -> None:
+    """In seconds: instants of one process mean nothing to another."""
+    limits = RateLimitTracker(refill="window")
+    limits.share_out()
+    limits.update(LimitReading((BucketReading("requests", 300, 100, 20.0),)), 0, 0.0)
+    ((_, meter, stock),) = limits.stocks
+    told = meter.ask("key", stock, 5.0)
+    assert (told.window, told.resets_in, told.most) == (60.0, 15.0, 100.0)
+
+
+@pytest.mark.parametrize("rpm", [None, 300.0])
+def test_without_a_store_each_process_uses_its_part(rpm: float | None) -> None:
+    """A quarter of what is configured, and a quarter of what is learned; a reading never raises it to the whole."""
+    limits = RateLimitTracker(rpm, share=0.25)
+    limits.update(LimitReading((BucketReading("requests", 300, 300),)), 0, 0.0)
+    requests = limits.requests
+    assert requests is not None
+    assert (requests.capacity, requests.rate) == (75.0, 1.25)
+    reservation = limits.reserve(ONE, 0.0, 1)
+    limits.settle(reservation, Usage(1, 1), 0.0, sent=True)
+    limits.update(LimitReading((BucketReading("requests", 300, 299),)), 1, 0.0)
+    assert requests.level(0.0) == 74.0
+    limits.update(LimitReading((BucketReading("requests", 200),)), 2, 0.0)
+    assert (requests.capacity, requests.level(0.0)) == (50.0, 50.0)

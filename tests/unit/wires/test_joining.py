@@ -1,0 +1,238 @@
+"""Two streams as one: one head, one end, blocks in order, nothing twice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from smart_model_router.core.overlap import Overlap
+from smart_model_router.outcome import EventKind, StreamEvent, Usage
+from smart_model_router.request import Dialect
+from smart_model_router.wires import text_of
+from smart_model_router.wires.joining import Told, joint, restart_event
+from smart_model_router.wires.prefill import begun, marked
+from smart_model_router.wires.translate.writing import written
+
+BEFORE = Usage(100, 7)
+END = StreamEvent(EventKind.END, b"data: [DONE]\n\n")
+PING = StreamEvent(EventKind.PING, b": ping\n\n")
+
+
+def chunk(delta: dict[str, Any], finish: str | None = None, **more: Any) -> dict[str, Any]:
+    """A Chat chunk."""
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return {"id": "two", "created": 2, "model": "m2", "choices": [choice], **more}
+
+
+def start(index: int, **block: Any) -> dict[str, Any]:
+    """A block of Messages begins."""
+    return {"type": "content_block_start", "index": index, "content_block": {"type": "text", "text": "", **block}}
+
+
+def text(index: int, words: str) -> dict[str, Any]:
+    """A block of Messages grows."""
+    return {"type": "content_block_delta", "index": index, "delta": {"type": "text_delta", "text": words}}
+
+
+def stop(index: int) -> dict[str, Any]:
+    """A block of Messages ends."""
+    return {"type": "content_block_stop", "index": index}
+
+
+HEAD = {"type": "message_start", "message": {"usage": {"input_tokens": 50, "output_tokens": 0}}}
+LAST = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 3}}
+STOP = {"type": "message_stop"}
+
+
+def told(dialect: Dialect, *events: dict[str, Any]) -> Told:
+    """A caller who has these."""
+    has = Told(dialect)
+    for data in events:
+        has.take(written(dialect, data))
+    return has
+
+
+def joined(has: Told, *events: dict[str, Any] | StreamEvent) -> list[Any]:
+    """What the caller gets for a continuation, as data (b"..." where there is none)."""
+    joins = joint(has, Overlap(has.text, has.text.rstrip()), BEFORE)
+    got = [
+        out
+        for event in events
+        for out in joins.feed(event if isinstance(event, StreamEvent) else written(has.dialect, event))
+    ]
+    return [out.raw if out.data is None else out.data for out in got]
+
+
+FIRST = {"id": "one", "created": 1, "model": "m1", "choices": [{"index": 0, "delta": {"content": "one "}}]}
+
+
+def test_a_chat_answer_keeps_its_id_and_has_no_second_head() -> None:
+    """Role and thoughts of the continuation are left out; id, stamp and model stay those of the first chunk."""
+    got = joined(
+        told("chat", FIRST),
+        chunk({"role": "assistant", "content": ""}),
+        chunk({"reasoning_content": "hm"}),
+        chunk({"content": "two"}),
+        chunk({}, "stop"),
+        END,
+    )
+    assert [(each["id"], each["created"], each["model"]) for each in got[:-1]] == [("one", 1, "m1")] * 2
+    assert [each["choices"][0] for each in got[:-1]] == [
+        {"index": 0, "delta": {"content": "two"}, "finish_reason": None},
+        {"index": 0, "delta": {}, "finish_reason": "stop"},
+    ]
+    assert got[-1] == END.raw
+
+
+def test_repeated_chat_text_is_trimmed_and_what_waits_comes_before_the_end() -> None:
+    """The continuation says all again, in other pieces; text still in doubt comes before finish or terminator."""
+    got = joined(told("chat", FIRST), chunk({"content": "on"}), chunk({"content": "e two"}), chunk({}, "stop"))
+    assert "".join(text_of("chat", each) for each in got) == "two"
+    got = joined(told("chat", FIRST), chunk({"content": "on"}), PING, chunk({}, "length"))
+    assert got[0] == PING.raw
+    assert got[1]["choices"][0] == {"index": 0, "delta": {"content": "on"}, "finish_reason": "length"}
+    got = joined(told("chat", FIRST), chunk({"content": "on"}), END)
+    assert [text_of("chat", each) for each in got[:-1]] == ["on"]
+
+
+def test_a_chat_continuation_may_call_tools() -> None:
+    """Only what was delivered may be no call; log probabilities go with the text they belong to."""
+    call = {"tool_calls": [{"index": 0, "id": "c", "function": {"name": "f", "arguments": "{}"}}]}
+    got = joined(told("chat", FIRST), chunk({"content": "on"}), chunk(call), chunk({}, "tool_calls"))
+    assert got[0]["choices"][0]["delta"] == {**call, "content": "on"}
+    probable = {**chunk({"content": "x"}), "choices": [{"index": 0, "delta": {"content": "x"}, "logprobs": {"a": 1}}]}
+    assert joined(told("chat", FIRST), probable)[0]["choices"][0]["logprobs"] == {"a": 1}
+
+
+def test_chat_usage_is_of_both() -> None:
+    """The chunk with the counts adds what the first part used; a chunk without choices and counts is left out."""
+    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15, "kept": 1}
+    got = joined(told("chat", FIRST), {"id": "two", "choices": [], "usage": usage}, {"id": "two", "choices": []})
+    assert got == [
+        {
+            "id": "one",
+            "created": 1,
+            "model": "m1",
+            "choices": [],
+            "usage": {"prompt_tokens": 110, "completion_tokens": 12, "total_tokens": 122, "kept": 1},
+        }
+    ]
+
+
+def test_messages_text_goes_on_in_the_open_block() -> None:
+    """No second message_start; the block that was open gets the rest, then stop, usage of both, and the end."""
+    got = joined(
+        told("messages", HEAD, start(0), text(0, "one ")),
+        HEAD,
+        start(0),
+        text(0, "two"),
+        stop(0),
+        LAST,
+        STOP,
+    )
+    assert got == [
+        text(0, "two"),
+        stop(0),
+        {**LAST, "usage": {"output_tokens": 10, "input_tokens": 150}},
+        STOP,
+    ]
+
+
+def test_messages_text_after_a_closed_block_has_a_block_of_its_own() -> None:
+    """The cut came between blocks: the next number is used."""
+    got = joined(told("messages", HEAD, start(0), text(0, "one "), stop(0)), HEAD, start(0), text(0, "two"), stop(0))
+    assert got == [start(1), text(1, "two"), stop(1)]
+
+
+def test_messages_blocks_of_a_continuation_follow_in_order() -> None:
+    """Thoughts are left out; a call closes the open text; never are two blocks open, and each number is used once."""
+    thinking = start(0, type="thinking", thinking="")
+    thought = {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "hm"}}
+    call = {"type": "content_block_start", "index": 2, "content_block": {"type": "tool_use", "id": "t", "name": "f"}}
+    piece = {"type": "content_block_delta", "index": 2, "delta": {"type": "input_json_delta", "partial_json": "{}"}}
+    has = told("messages", HEAD, thinking, stop(0), start(1), text(1, "one "))
+    assert has.can_go_on
+    got = joined(has, HEAD, thinking, thought, stop(0), start(1), text(1, "two"), stop(1), call, piece, stop(2), LAST)
+    assert got[:-1] == [
+        text(1, "two"),
+        stop(1),
+        {**call, "index": 2},
+        {**piece, "index": 2},
+        stop(2),
+    ]
+    got = joined(has, HEAD, {**call, "index": 0}, {**piece, "index": 0}, stop(0), start(1), text(1, "x"), stop(1))
+    assert got == [stop(1), {**call, "index": 2}, {**piece, "index": 2}, stop(2), start(3), text(3, "x"), stop(3)]
+
+
+def test_messages_text_in_doubt_comes_before_its_block_closes() -> None:
+    """What might have been repetition, and was not, is not lost; also where the block is only closed by the end."""
+    has = told("messages", HEAD, start(0), text(0, "one "))
+    assert joined(has, HEAD, start(0), text(0, "on"), stop(0)) == [text(0, "on"), stop(0)]
+    got = joined(has, HEAD, start(0, text="on"), LAST)
+    assert got[:2] == [text(0, "on"), stop(0)]
+    new = {"type": "new_event"}
+    assert joined(has, HEAD, PING, new, text(5, "stray"), stop(5)) == [PING.raw, new]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "events", "expected"),
+    [
+        ("chat", [FIRST], True),
+        ("chat", [chunk({"reasoning_content": "hm"})], False),
+        ("chat", [chunk({"reasoning_content": "hm"}), FIRST], True),
+        ("chat", [FIRST, chunk({"tool_calls": [{"index": 0}]})], False),
+        ("chat", [FIRST, chunk({"refusal": "no"})], False),
+        ("chat", [FIRST, {"choices": [{"index": 1, "delta": {"content": "x"}}]}], False),
+        ("messages", [HEAD, start(0)], False),
+        ("messages", [HEAD, start(0), text(0, "one")], True),
+        ("messages", [HEAD, start(0), text(0, "one"), stop(0), start(1, type="thinking", thinking="")], False),
+        ("messages", [HEAD, start(0), text(0, "one"), stop(0), start(1, type="tool_use")], False),
+    ],
+)
+def test_only_delivered_text_can_be_gone_on_with(dialect: Dialect, events: list[Any], expected: bool) -> None:
+    """Text, thoughts that are closed, and nothing else."""
+    assert told(dialect, *events).can_go_on is expected
+
+
+def test_a_restart_is_an_event_that_others_skip() -> None:
+    """Chat: a chunk without choices under a name of its own; Messages: a type nobody knows."""
+    chat, messages = restart_event("chat", {"to_target": "b"}), restart_event("messages", {"to_target": "b"})
+    assert chat.raw.startswith(b"event: router.restart\ndata: {")
+    assert chat.data == {"object": "router.restart", "choices": [], "router": {"to_target": "b"}}
+    assert messages.raw.startswith(b"event: router_restart\ndata: {")
+    assert messages.kind is chat.kind is EventKind.META
+
+
+def test_a_begun_answer_is_the_last_message_and_the_cap_shrinks() -> None:
+    """A token is taken for 4 bytes; one is always left."""
+    body = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 10, "max_completion_tokens": 100}
+    got = begun(body, "x" * 80)
+    assert got["messages"] == [*body["messages"], {"role": "assistant", "content": "x" * 80}]  # type: ignore[misc]
+    assert (got["max_tokens"], got["max_completion_tokens"]) == (1, 80)
+    assert len(body["messages"]) == 1  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [
+        ("a ", "a b"),
+        ([{"type": "text", "text": "a"}], [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]),
+        (None, "b"),
+    ],
+)
+def test_a_beginning_of_the_callers_own_is_gone_on_with(own: Any, expected: Any) -> None:
+    """Two messages of the assistant in a row are an error in some dialects."""
+    got = begun({"messages": [{"role": "assistant", "content": own}]}, "b")
+    assert got["messages"] == [{"role": "assistant", "content": expected}]
+    calls = {"role": "assistant", "tool_calls": [{}]}
+    assert begun({"messages": [calls]}, "b")["messages"] == [calls, {"role": "assistant", "content": "b"}]
+
+
+def test_each_target_gets_its_own_sign() -> None:
+    """`prefix` marks the message, `continue_final_message` the body, plain nothing."""
+    body = {"messages": [{"role": "user"}, {"role": "assistant"}]}
+    assert marked(body, "prefix")["messages"] == [{"role": "user"}, {"role": "assistant", "prefix": True}]
+    said = {"continue_final_message": True, "add_generation_prompt": False}
+    assert marked(body, "continue_final_message") == {**body, **said}
+    assert marked(body, "plain") == body

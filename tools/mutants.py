@@ -1,0 +1,195 @@
+"""The mutation lane: breaks the pure code in thousands of small ways and sees whether its tests notice.
+
+Each mutant that no test notices must be explained in tests/mutants/NAME.toml: by itself ([[survivor]]) or, where many
+live for one reason, by a [[rule]]. Exit code 1 when fewer than 95 % are killed, when a survivor is not explained, or
+when an explanation has lost its survivors.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from mutmut.mutation.diff_apply import get_diff_for_mutant
+
+ROOT = Path(__file__).resolve().parents[1]
+WORK = ROOT / ".mutants"
+REQUIRED = 0.95
+SOURCE_ROOTS = ("router", "providers", "stats", "scoring")
+NOTICED = {"killed", "timeout", "segfault", "suspicious", "caught by type check"}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is mutated (patterns below src/), and the tests that have to notice."""
+
+    mutate: tuple[str, ...]
+    tests: tuple[str, ...]
+
+
+TARGETS = {
+    "core": Target(
+        mutate=("src/smart_model_router/core/*",),
+        tests=("tests/unit/core",),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Survivor:
+    """A mutant nobody noticed: the function it stands in, the line as it was and as it became."""
+
+    function: str
+    before: str
+    after: str
+
+
+def lay_out(target: Target, work: Path, *, keep: bool) -> None:
+    """Lay the packages out as mutmut knows them: all below src/, the tests beside it. `keep` what is known by now."""
+    for old in (work / "src", work / "tests") if keep else (work,):
+        shutil.rmtree(old, ignore_errors=True)
+    (work / "mutants" / "mutmut-stats.json").unlink(missing_ok=True)  # which tests reach what: of new tests it knows
+    for root in SOURCE_ROOTS:
+        for package in (ROOT / root).glob("smart_model_router*/"):
+            shutil.copytree(package, work / "src" / package.name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "tests", work / "tests", ignore=shutil.ignore_patterns("__pycache__"))
+    settings = {
+        "source_paths": ["src"],
+        "only_mutate": list(target.mutate),
+        "also_copy": ["tests"],
+        "pytest_add_cli_args": ["-q", "-p", "no:cacheprovider"],
+        "pytest_add_cli_args_test_selection": list(target.tests),
+    }
+    table = "".join(f"{key} = {json.dumps(value)}\n" for key, value in settings.items())
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    (work / "pyproject.toml").write_text(f"{project}\n[tool.mutmut]\n{table}", encoding="utf-8")
+
+
+def mutmut(work: Path, *arguments: str) -> str:
+    """Run mutmut there; its output, or the end of it and of this program when it fails."""
+    # mutmut reads its own arguments before it forks, so that what the tests see of the environment is this one.
+    environment = {**os.environ, "SMR_HYPOTHESIS_PROFILE": "mutants", "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("mutmut")), *arguments],
+        cwd=work,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        sys.exit(f"mutmut {arguments[0]} failed:\n{(done.stdout + done.stderr)[-4000:]}")
+    return done.stdout
+
+
+def results(work: Path) -> dict[str, str]:
+    """What became of every mutant, by its name."""
+    lines = (line.strip().rpartition(": ") for line in mutmut(work, "results", "--all", "true").splitlines())
+    return {name: result for name, colon, result in lines if colon}
+
+
+def test(work: Path, children: int) -> None:
+    """Test every mutant that is not decided, then once more whoever lives (of an earlier run, with older tests)."""
+    run = ("run", "--max-children", str(children))
+    before = results(work) if (work / "mutants").is_dir() else {}
+    mutmut(work, *run)
+    after = results(work)
+    if living := [name for name, result in after.items() if result not in NOTICED and before.get(name) == result]:
+        mutmut(work, *run, *living)
+
+
+def survivor(name: str, diff: str) -> Survivor:
+    """What a mutant changed, in a form that other changes of the file leave alone."""
+    module, _, mangled = name.rpartition(".")
+    function = re.sub(r"__mutmut_\d+$", "", mangled).removeprefix("x").replace("ǁ", ".").lstrip("._")
+    changed = [line for line in diff.splitlines()[2:] if line[:1] in {"+", "-"}]
+    before = " ".join(line[1:].strip() for line in changed if line.startswith("-"))
+    after = " ".join(line[1:].strip() for line in changed if line.startswith("+"))
+    return Survivor(f"{module}.{function}", before, after)
+
+
+@dataclass(frozen=True, slots=True)
+class Explanations:
+    """Why the survivors that are known may live: one by one, and by rules about `BEFORE => AFTER`."""
+
+    survivors: dict[Survivor, str]
+    rules: dict[str, str]
+
+    def missing(self, living: set[Survivor]) -> list[Survivor]:
+        """Who lives unexplained."""
+        return sorted(each for each in living - self.survivors.keys() if not any(_covers(r, each) for r in self.rules))
+
+    def idle(self, living: set[Survivor]) -> list[str]:
+        """What explains nobody, or a survivor that a rule explains already."""
+        twice = [each for each in self.survivors if any(_covers(rule, each) for rule in self.rules)]
+        idle = [f"{each.function}: {change(each)}" for each in sorted({*twice, *(self.survivors.keys() - living)})]
+        return idle + [f"rule {rule}" for rule in self.rules if not any(_covers(rule, each) for each in living)]
+
+
+def change(each: Survivor) -> str:
+    """What a rule is matched against, as a whole."""
+    return f"{each.before} => {each.after}"
+
+
+def _covers(rule: str, each: Survivor) -> bool:
+    return re.fullmatch(rule, change(each)) is not None
+
+
+def explained(written: str) -> Explanations:
+    """Read a file of tests/mutants; every entry says why."""
+    entries = tomllib.loads(written)
+    survivors = {
+        Survivor(entry["function"], entry["before"], entry["after"]): entry["why"]
+        for entry in entries.get("survivor", [])
+    }
+    return Explanations(survivors, {entry["change"]: entry["why"] for entry in entries.get("rule", [])})
+
+
+def judge(name: str, work: Path) -> bool:
+    """Report on one target; whether it holds."""
+    outcome = results(work)
+    count = Counter(outcome.values())
+    os.chdir(work)  # mutmut finds its own files from there
+    alive = (mutant for mutant, result in outcome.items() if result not in NOTICED)
+    living = {survivor(mutant, get_diff_for_mutant(mutant)) for mutant in alive}
+    file = ROOT / "tests" / "mutants" / f"{name}.toml"
+    known = explained(file.read_text(encoding="utf-8") if file.is_file() else "")
+    missing, idle = known.missing(living), known.idle(living)
+    share = sum(count[result] for result in NOTICED) / max(len(outcome), 1)
+    print(f"{name}: {len(outcome)} mutants, {share:.1%} killed ({dict(count.most_common())})")
+    for each in missing:
+        print(f"  not explained: {each.function}\n    - {each.before}\n    + {each.after}")
+    for explanation in idle:
+        print(f"  explains nothing (any more): {explanation}")
+    return share >= REQUIRED and not missing and not idle
+
+
+def main() -> int:
+    """Mutate, test, judge."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", choices=[*TARGETS, []], help="default: all")
+    parser.add_argument("--judge", action="store_true", help="only report on the last run")
+    parser.add_argument("--again", action="store_true", help="test what is new, changed or living since the last run")
+    parser.add_argument("--children", type=int, default=os.cpu_count() or 1)
+    arguments = parser.parse_args()
+    held = True
+    for name in arguments.names or TARGETS:
+        work = WORK / name
+        if not arguments.judge:
+            lay_out(TARGETS[name], work, keep=arguments.again)
+            test(work, arguments.children)
+        held &= judge(name, work)
+    return not held
+
+
+if __name__ == "__main__":
+    sys.exit(main())
