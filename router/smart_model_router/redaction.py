@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 from dataclasses import replace
+from urllib.parse import quote
 
 from smart_model_router.outcome import Failure
 
 _SHORTEST = 4
 """Shorter secrets are words by chance."""
 MASK = "***"
-# Prefixes by which providers and clouds mark their keys; model names and URLs carry none of them.
-_KEY_LIKE = re.compile(r"\b(?:sk|pk|rk|gsk|xai|csk|hf|gh[oprsu]|github_pat|tgp|nvapi|AKIA|AIza|xox[abp])[-_]?[\w-]{8,}")
+# Prefixes by which providers and clouds mark their keys. Most end in a mark: `skywork-o1` is a model, no key.
+_KEY_LIKE = re.compile(
+    r"\b(?:(?:sk|pk|rk|gsk|xai|csk|tgp|nvapi|xox[abp])[-_]|(?:hf|gh[oprsu]|github_pat)_|AKIA(?=[A-Z0-9])|AIza)[\w-]{8,}"
+)
 _IN_CONTEXT = (
     # A credential after its scheme, wherever a header was printed.
     re.compile(r"(?P<keep>\b(?i:bearer)\s+)[^\s\"',;]{4,}"),
     re.compile(r"(?P<keep>\b(?i:basic)\s+)(?=\S*[A-Z0-9=])[\w+/]{8,}={0,2}"),
     # name: value and name=value of what is secret by its name: headers, queries of URLs, JSON.
     re.compile(
-        r"(?i)(?P<keep>\b(?:authorization|(?:x-)?(?:api|goog-api|auth|access)[-_]?(?:key|token)|key|token|secret|password)"
-        r"[\"']?\s*[=:]\s*[\"']?(?:(?:bearer|basic)\s+)?)[^\s\"'&,;}]{4,}"
+        r"(?i)(?P<keep>(?<![a-z0-9])(?:authorization|(?:(?:api|auth|access)[-_]?)?(?:key|token)|secret|password)"
+        r"(?:\\*[\"'])?\s*[=:]\s*(?:\\*[\"'])?(?:(?:bearer|basic)\s+)?)[^\s\"'&,;}]{4,}"
     ),
     # user:password@ of a URL.
     re.compile(r"(?P<keep>://)[^/\s@]+(?=@)"),
@@ -41,10 +45,17 @@ def redacted(text: str) -> str:
 
 
 class Scrubber:
-    """Takes known secrets out, whatever they look like."""
+    """Takes known secrets out, whatever they look like, as they are and as a URL or JSON spells them."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        self._secrets = tuple(secret for secret in secrets if len(secret) >= _SHORTEST)
+        spelled = {
+            spelling
+            for secret in secrets
+            if len(secret) >= _SHORTEST
+            for spelling in (secret, quote(secret, safe=""), json.dumps(secret)[1:-1])
+        }
+        # The longest first: one that begins with another would keep its rest.
+        self._secrets = tuple(sorted(spelled, key=lambda one: (-len(one), one)))
         self._raw = tuple(secret.encode() for secret in self._secrets)
 
     def text(self, text: str) -> str:

@@ -144,13 +144,15 @@ NOW = WRITTEN.ticks
 def ask(**given: Any) -> BucketAsk:
     """A limit of 300 a minute that refills all the time; 6 are wanted, 1 is enough."""
     facts: dict[str, Any] = {"key": "a/m requests", "capacity": 300.0, "rate": 5.0, "most": 300.0}
-    return BucketAsk(**{**facts, "want": 6.0, "least": 1.0, **given})
+    facts |= {"want": 6.0, "least": 1.0, **given}
+    return BucketAsk(**facts)
 
 
 def bucket(level: float, **given: Any) -> BucketRow:
     """That limit with so much left at WRITTEN."""
     facts: dict[str, Any] = {"key": "a/m requests", "boot": "boot-1", "at": NOW, "capacity": 300.0, "rate": 5.0}
-    return BucketRow(**{**facts, "window": None, "resets_at": NOW, "held_until": 0.0, "level": level, **given})
+    facts |= {"window": None, "resets_at": NOW, "held_until": 0.0, "level": level, **given}
+    return BucketRow(**facts)
 
 
 def test_a_limit_nobody_knows_begins_full() -> None:

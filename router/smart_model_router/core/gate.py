@@ -276,8 +276,11 @@ class Gate:
         return own if own is not None and own.reason != "wait" else _later(own, shared)
 
     def _operate(self, verb: Callable[[CircuitBreaker, float], Transition | None], now: float) -> tuple[Moved, ...]:
-        moves = [(kind, verb(breaker, now)) for kind, breaker in self.breakers.items()]
-        return tuple(Moved(kind, transition) for kind, transition in moves if transition is not None)
+        return tuple(
+            Moved(kind, transition)
+            for kind, breaker in self.breakers.items()
+            if (transition := verb(breaker, now)) is not None
+        )
 
     def _trials(self, now: float, ignore_advice: bool) -> tuple[Cooldown, ...]:
         """Whose probation a call admitted at `now` would serve."""

@@ -9,6 +9,7 @@ import time
 import zlib
 from collections.abc import Callable, Mapping, MutableMapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TextIO, cast
 
@@ -54,8 +55,13 @@ class Redaction:
 
     def __call__(self, _logger: object, _method: str, line: MutableMapping[str, Any]) -> Mapping[str, Any]:
         """The line without secrets."""
+        seen = self._seen
         for key, value in line.items():
-            if key not in _OUR_OWN and value.__class__ is not float and value.__class__ is not int:
+            if value.__class__ is str:
+                if key not in _OUR_OWN:
+                    known = seen.get(value)
+                    line[key] = self.clean(value) if known is None else known
+            elif value and value.__class__ is not float and value.__class__ is not int:
                 line[key] = self.clean(value)
         return line
 
@@ -66,7 +72,9 @@ class Redaction:
             if known is None:
                 if len(self._seen) >= _WORDS:
                     self._seen.clear()
-                known = self._seen[value] = self._scrubber.text(value)[:_TEXT_LIMIT]
+                known = self._scrubber.text(value)[:_TEXT_LIMIT]
+                if len(value) <= _TEXT_LIMIT:  # a longer one is no name, and may be as long as its caller likes
+                    self._seen[value] = known
             return known
         if isinstance(value, Mapping):
             return {key: self.clean(member) for key, member in value.items()}
@@ -90,16 +98,12 @@ class LogSink:
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,  # noqa: TID251 - stamps for people
     ) -> None:
-        self._log = structlog.wrap_logger(
-            structlog.WriteLogger(cast("TextIO", stream)),
-            processors=[
-                structlog.processors.add_log_level,
-                Redaction(secrets),
-                structlog.processors.JSONRenderer(serializer=_encoded),
-            ],
-            wrapper_class=structlog.BoundLogger,
-            cache_logger_on_first_use=True,
-        ).bind()
+        chain = (
+            structlog.processors.add_log_level,
+            Redaction(secrets),
+            structlog.processors.JSONRenderer(serializer=_encoded),
+        )
+        self._log = _Logger(structlog.WriteLogger(cast("TextIO", stream)), chain, {})
         self._stream = stream
         self._fine_below = fine_share * _SAMPLES
         self._clock = clock
@@ -119,7 +123,7 @@ class LogSink:
             self._remember(event.request_id, f"{event.target} refused {event.reason}")
         elif (name := TRANSITIONS.get(type(event).__name__)) is not None:
             told = {key: _plain(getattr(event, key)) for key in event.__dataclass_fields__ if key != "at"}
-            self._log.warning(event=name, at=self._stamp(event.at), **told)
+            self._log.write("warning", {"event": name, "at": self._stamp(event.at), **told})
 
     def close(self) -> None:
         """Let go of the file; the process's own streams stay open."""
@@ -130,26 +134,27 @@ class LogSink:
         trouble = self._open.pop(event.request_id, [])
         if event.outcome in FINE and zlib.crc32(event.request_id.encode()) >= self._fine_below:
             return
-        write = self._log.info if event.outcome in FINE else self._log.warning
-        write(
-            event="request",
-            at=self._stamp(event.at),
-            request_id=event.request_id,
-            dialect=event.dialect,
-            model=event.model,
-            outcome=event.outcome,
-            target=event.target,
-            requested_tier=event.requested_tier,
-            actual_tier=event.actual_tier,
-            degraded=event.degraded,
-            last_resort=event.last_resort,
-            attempts=event.attempts,
-            refusals=event.refusals,
-            seconds=round(event.seconds, 6),
-            waited_seconds=round(event.waited_seconds, 6),
-            ttft_seconds=None if event.ttft_seconds is None else round(event.ttft_seconds, 6),
-            trouble=trouble,
-        )
+        ttft = event.ttft_seconds
+        line = {
+            "event": "request",
+            "at": self._stamp(event.at),
+            "request_id": event.request_id,
+            "dialect": event.dialect,
+            "model": event.model,
+            "outcome": event.outcome,
+            "target": event.target,
+            "requested_tier": event.requested_tier,
+            "actual_tier": event.actual_tier,
+            "degraded": event.degraded,
+            "last_resort": event.last_resort,
+            "attempts": event.attempts,
+            "refusals": event.refusals,
+            "seconds": round(event.seconds, 6),
+            "waited_seconds": round(event.waited_seconds, 6),
+            "ttft_seconds": None if ttft is None else round(ttft, 6),
+            "trouble": trouble,
+        }
+        self._log.write("info" if event.outcome in FINE else "warning", line)
 
     def _remember(self, request_id: str, what: str) -> None:
         self._open.setdefault(request_id, []).append(what)
@@ -157,8 +162,23 @@ class LogSink:
             del self._open[next(iter(self._open))]
 
     def _stamp(self, instant: float) -> str:
-        seconds = self._wall() - (self._clock() - instant)
-        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+        milliseconds = int((self._wall() - (self._clock() - instant)) * 1000)
+        return f"{_second(milliseconds // 1000)}.{milliseconds % 1000:03d}+00:00"
+
+
+@lru_cache(maxsize=16)
+def _second(seconds: int) -> str:
+    """Most lines are of the same few seconds."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+class _Logger(structlog.BoundLoggerBase):
+    """A bound logger that takes a line as it is: a line of keywords is copied at each of structlog's calls."""
+
+    def write(self, level: str, line: dict[str, Any]) -> None:
+        """Run the line through the chain."""
+        arguments, named = self._process_event(level, None, line)
+        self._logger.msg(*arguments, **named)
 
 
 class Lines:

@@ -12,8 +12,8 @@ import pytest
 from smart_model_router import SmartModelRouter
 from smart_model_router.errors import ConfigurationError
 from smart_model_router.events import AttemptFinished, BreakerChanged, RequestFinished, RequestOutcome, TargetRefused
-from smart_model_router.outcome import FailureClass
-from smart_model_router.redaction import redacted
+from smart_model_router.outcome import Failure, FailureClass
+from smart_model_router.redaction import Scrubber, redacted
 from smart_model_router.telemetry.log import Lines, LogSink, Redaction, opened
 from tests.unit.telemetry.test_sinks import CONFIG
 
@@ -22,7 +22,7 @@ WALL = 1_700_000_000.0
 
 def finished(number: int, outcome: RequestOutcome = "ok", **given: Any) -> RequestFinished:
     """A request that ended."""
-    told = {
+    told: dict[str, Any] = {
         "at": 100.0,
         "request_id": f"req-{number}",
         "dialect": "chat",
@@ -105,6 +105,8 @@ SECRETS = {
     "a query": "https://host/v1?key=0123456789abcdef&x=1",
     "a URL": "https://user:hunter2pass@host/v1",
     "JSON": '{"api_key": "0123456789abcdef"}',
+    "JSON in JSON": r'"{\"api_key\": \"0123456789abcdef\"}"',
+    "a longer name": "client_secret=0123456789abcdef",
 }
 
 
@@ -118,7 +120,19 @@ def test_what_looks_like_a_secret_is_masked(text: str) -> None:
     assert not any(secret in shown for secret in ("abcdef0123456789", "0123456789abcdef", "hunter2", "abcdefghijkl"))
 
 
-PLAIN = ["a/gpt-5.2-mini", "token bucket of 5", "tokens left: 12345", "keyboard", "a basic model", "basic questions"]
+PLAIN = [
+    "a/gpt-5.2-mini",
+    "skywork-o1-open",
+    "skillfully",
+    "hf-inference/mixtral",
+    "token bucket of 5",
+    "tokens left: 12345",
+    "max_tokens=4096",
+    "monkey: banana",
+    "keyboard",
+    "a basic model",
+    "basic questions",
+]
 
 
 @pytest.mark.parametrize("text", PLAIN)
@@ -134,6 +148,18 @@ def test_secrets_of_the_configuration_are_masked_whatever_they_look_like() -> No
         "a": ["say *** now"],
         "b": {"c": "***"},
     }
+
+
+def test_a_secret_that_begins_with_another_leaves_nothing() -> None:
+    """Keys with a common beginning are masked whole, whichever the configuration names first."""
+    assert Scrubber(["team-a", "team-a-0123"]).text("with team-a-0123 and team-a") == "with *** and ***"
+
+
+def test_a_secret_is_found_as_a_url_or_json_spells_it() -> None:
+    """A failure has it in neither its words nor its body: escaped, it is as good to whoever reads it."""
+    failure = Failure(FailureClass.OVERLOADED, "GET /v1?who=a%2Fb%20c%22d", raw=b'{"who": "a/b c\\"d"}')
+    clean = Scrubber(['a/b c"d']).failure(failure)
+    assert (clean.message, clean.raw) == ("GET /v1?who=***", b'{"who": "***"}')
 
 
 def test_a_file_is_for_its_owner_alone_and_added_to(tmp_path: Path) -> None:
