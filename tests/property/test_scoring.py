@@ -149,6 +149,7 @@ def test_a_better_rank_never_lowers_a_score(lists: dict[str, list[str]], key: st
         assert dict(fuse_results(front, weights=weights)).get(key, 0.0) >= before
 
 
+@example([("a", 0.0), ("b", 5e-324)])
 @given(st.lists(st.tuples(IDS, NUMBERS)))
 def test_minmax_stays_within_its_bounds_and_keeps_the_order(pairs: list[tuple[str, float]]) -> None:
     """0..1 whatever comes in; of two numbers the greater stays the greater or equal."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TypeVar
@@ -60,5 +61,8 @@ def minmax(fused_results: Sequence[tuple[Id, float]]) -> list[tuple[Id, float]]:
 def _share(score: float, low: float, high: float) -> float:
     if not is_number(score):
         return 0.0
-    # Halves: the difference of two finite numbers may be too large for a float, that of their halves is not.
-    return 1.0 if low == high else (score / 2 - low / 2) / (high / 2 - low / 2)
+    if low == high:
+        return 1.0
+    if math.isinf(high - low):  # the difference of two finite numbers may be too large, that of their halves is not
+        score, low, high = score / 2, low / 2, high / 2
+    return (score - low) / (high - low)
