@@ -191,10 +191,32 @@ def test_only_an_administrators_key_operates(tmp_path: Path, look: Look) -> None
         expect(watched.pill(PRIMARY)).to_have_text("ok")
         page.get_by_role("button", name="Drain this process").click()
         expect(page.get_by_role("button", name="Take requests again")).to_be_visible()
+        page.reload()  # whoever looks is told, whoever pressed the button
+        expect(page.locator("#system")).to_contain_text("draining")
+        expect(page.get_by_role("button", name="Take requests again")).to_be_visible()
         assert not any("key-0123456789" in url for url in watched.asked)
         # The browser itself reports the first 401 on its console; that is no error of the page.
         watched.complaints[:] = [told for told in watched.complaints if "401" not in told]
         page.close()
+
+
+def test_a_gateway_that_began_anew_shows_its_own_transitions(scene: Stage, look: Look) -> None:
+    """Its numbers begin at one again: what the page drew of the one before does not stay in their place."""
+    scene.ask(1)
+    page = look(scene.gateway.base_url).open()
+    page.evaluate(MOVED, ["before", 1000])
+    page.evaluate(MOVED, ["after", 2000])
+    assert page.locator("#moves li").all_inner_texts()[0].endswith("after")
+
+
+def test_figures_of_a_target_are_whole(scene: Stage, look: Look) -> None:
+    """At 1180 pixels no figure of a slow, busy target is cut, and none is written as a power of ten."""
+    scene.ask(1)
+    page = look(scene.gateway.base_url, viewport={"width": 1180, "height": 900}).open()
+    page.evaluate(SLOW)
+    texts = page.locator("#targets tbody tr:first-child td.n").all_inner_texts()
+    assert texts[2:6] == ["0.25 s", "12.3 s", "120 s", "1200 s"]
+    assert page.locator("#targets tbody tr:first-child td").evaluate_all(CUT) == []
 
 
 @pytest.mark.timeout(400)
@@ -267,6 +289,17 @@ CONTRAST = """(names) => {
     return [name, (pair[0] + 0.05) / (pair[1] + 0.05)];
   }));
 }"""
+MOVED = """([text, at]) => {
+  const move = { number: 1, at, kind: 'rest', subject: 'a/big', state: 'wait', text, bad: true };
+  picture = { ...picture, transitions: [move] };
+  drawMoves();
+}"""
+SLOW = """() => {
+  const slow = { rate: 12.34, errors: 0.034, p50: 0.253, p95: 12.34, p99: 120.4, ttft: 1200, cost_hour: 12.34 };
+  picture.targets = [{ ...picture.targets[0], ...slow, tokens: 450000 }];
+  drawTargets();
+}"""
+CUT = "all => all.filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => one.textContent)"
 PICTURES = """([from, count, drawn]) => {
   const [one] = picture.targets, [line] = picture.requests;
   for (let second = from; second < from + count; second += 1) {
@@ -276,7 +309,8 @@ PICTURES = """([from, count, drawn]) => {
     }));
     const at = Date.now() / 1000 + second;
     const transitions = Array.from({ length: 60 }, (_, n) => ({
-      number: second + 60 - n, at, kind: 'breaker', subject: `p${n}/x`, state: 'open', text: 'whole breaker', bad: true,
+      number: second + 60 - n, at: second + 60 - n, kind: 'breaker', subject: `p${n}/x`, state: 'open',
+      text: 'whole breaker', bad: true,
     }));
     const requests = Array.from({ length: 40 }, (_, n) => ({ ...line, request_id: `req-${second + 40 - n}` }));
     picture = JSON.parse(JSON.stringify({ ...picture, at, targets, transitions, requests }));

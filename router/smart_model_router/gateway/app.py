@@ -45,10 +45,10 @@ class Gateway:
         self._load = load
         self._make = make
         config = load()
-        self._looking = Looking(self)
+        self._health = health = Health()
+        self._looking = Looking(self, lambda: health.draining)
         self._house = self._furnished(config)
         self._figures = Figures(self, config)
-        self._health = Health()
         self._asked = {path: Endpoint(self, Asking(asked)) for path, asked in ENDPOINTS.items()}
         self._app = Starlette(routes=self._routes(), lifespan=self._lifespan, exception_handlers={405: _not_allowed})
         self._app.router.default = Endpoint(self, missing)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 
 
 class Looking:
-    """Remembers the events of every house, and shows the present one."""
+    """Remembers the events of every house, and shows the present one, `draining` or not."""
 
-    def __init__(self, houses: Houses) -> None:
+    def __init__(self, houses: Houses, draining: Callable[[], bool]) -> None:
         self._houses = houses
+        self._draining = draining
         self._recorder = Recorder()
         self._recorder.listeners.append(self._moved)
         self._painter: Painter | None = None
@@ -48,7 +49,8 @@ class Looking:
 
     async def _draw(self) -> Mapping[str, Any]:
         assert self._painter is not None  # noqa: S101 - a gateway has a house before it listens
-        return await self._painter.picture()
+        picture = await self._painter.picture()
+        return {**picture, "system": {**picture["system"], "draining": self._draining()}}
 
     def _moved(self, move: Transition) -> None:
         self._feed.tell(move.to_dict())

@@ -20,6 +20,7 @@ from smart_model_router.events import (
     RequestFinished,
     RestStarted,
     SheddingChanged,
+    StoreChanged,
     TargetRefused,
     WaitFinished,
 )
@@ -150,6 +151,7 @@ class Recorder:
             RestStarted: self._rest,
             OfflineChanged: self._offline,
             SheddingChanged: self._shedding,
+            StoreChanged: self._store,
         }
 
     def follow(self, clock: Callable[[], float], model_of: Callable[[str], str]) -> None:
@@ -247,6 +249,11 @@ class Recorder:
         verb = "began" if event.shedding else "ended"
         text = f"load shedding {verb}: {event.open_ratio:.0%} of the providers are open"
         self._move(event.at, "shedding", "router", verb, text, bad=event.shedding)
+
+    def _store(self, event: StoreChanged) -> None:
+        text = f"out of reach: {event.reason}" if event.degraded else "within reach again"
+        state = "degraded" if event.degraded else "ok"
+        self._move(event.at, "store", f"{event.store} store", state, text, bad=event.degraded)
 
     def _move(self, at: float, kind: str, subject: str, state: str, text: str, *, bad: bool) -> None:
         self._moved += 1

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, MutableMapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TextIO, cast
+from typing import Any, TextIO
 
 import structlog
 
@@ -33,6 +33,8 @@ _OPEN_REQUESTS = 4096
 _SAMPLES = 1 << 32
 _TEXT_LIMIT = 500
 _WORDS = 2_000
+_LINES = 64
+"""Lines of one write at most. A write gives the interpreter away: one for each line would cost more than the line."""
 _OUR_OWN = frozenset({"at", "event", "level", "request_id"})
 """Fields that nobody else has a word in."""
 _encode = json.JSONEncoder(separators=(",", ":"), default=str).encode  # json.dumps would make one a line
@@ -82,11 +84,11 @@ class Redaction:
 
 
 class LogSink:
-    """Writes JSON lines to `stream`. `fine_share` in (0, 1] is the share of requests without trouble that are told.
+    """Writes JSON lines to `stream`, gathered until `caught_up`.
 
-    Which of them is decided by the request's id: every process, and every run, tells the same ones. A provider's own
-    words are never in a line (they may echo a prompt): of a failure it has target, class and status. `clock` is that
-    of the events' instants.
+    `fine_share` in (0, 1] is the share of requests without trouble that are told. Which of them is decided by the
+    request's id: every process, and every run, tells the same ones. A provider's own words are never in a line (they
+    may echo a prompt): of a failure it has target, class and status. `clock` is that of the events' instants.
     """
 
     def __init__(
@@ -103,7 +105,8 @@ class LogSink:
             Redaction(secrets),
             structlog.processors.JSONRenderer(serializer=_encoded),
         )
-        self._log = _Logger(structlog.WriteLogger(cast("TextIO", stream)), chain, {})
+        self._lines: list[str] = []
+        self._log = _Logger(self._lines, chain, {})
         self._stream = stream
         self._fine_below = fine_share * _SAMPLES
         self._clock = clock
@@ -123,7 +126,15 @@ class LogSink:
             self._remember(event.request_id, f"{event.target} refused {event.reason}")
         elif (name := TRANSITIONS.get(type(event).__name__)) is not None:
             told = {key: _plain(getattr(event, key)) for key in event.__dataclass_fields__ if key != "at"}
-            self._log.write("warning", {"event": name, "at": self._stamp(event.at), **told})
+            self._write("warning", {"event": name, "at": self._stamp(event.at), **told})
+
+    def caught_up(self) -> None:
+        """Write what was gathered. Raises OSError; those lines are lost then."""
+        text = "".join(self._lines)
+        self._lines.clear()
+        if text:
+            self._stream.write(text)
+            self._stream.flush()
 
     def close(self) -> None:
         """Let go of the file; the process's own streams stay open."""
@@ -154,7 +165,12 @@ class LogSink:
             "ttft_seconds": None if ttft is None else round(ttft, 6),
             "trouble": trouble,
         }
-        self._log.write("info" if event.outcome in FINE else "warning", line)
+        self._write("info" if event.outcome in FINE else "warning", line)
+
+    def _write(self, level: str, line: dict[str, Any]) -> None:
+        self._log.add(level, line)
+        if len(self._lines) >= _LINES:
+            self.caught_up()
 
     def _remember(self, request_id: str, what: str) -> None:
         self._open.setdefault(request_id, []).append(what)
@@ -173,16 +189,16 @@ def _second(seconds: int) -> str:
 
 
 class _Logger(structlog.BoundLoggerBase):
-    """A bound logger that takes a line as it is: a line of keywords is copied at each of structlog's calls."""
+    """Adds lines to a list. Each is taken as it is: as keywords it would be copied at each of structlog's calls."""
 
-    def write(self, level: str, line: dict[str, Any]) -> None:
+    def add(self, level: str, line: dict[str, Any]) -> None:
         """Run the line through the chain."""
-        arguments, named = self._process_event(level, None, line)
-        self._logger.msg(*arguments, **named)
+        [text], _ = self._process_event(level, None, line)
+        self._logger.append(f"{text}\n")
 
 
 class Lines:
-    """A file that is added to, a whole line at a time: processes may share it. For its owner's eyes only."""
+    """A file that is added to, whole lines at a time: processes may share it. For its owner's eyes only."""
 
     def __init__(self, path: Path) -> None:
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

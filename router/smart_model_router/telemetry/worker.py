@@ -24,14 +24,23 @@ class Worker(Generic[T]):
     """Calls `handle` with each item, in order, on a daemon thread that starts with the first one.
 
     At most `limit` items wait: beyond that the oldest are dropped and counted. An exception is counted, and the next
-    item is handled. A forked process begins with an empty queue and a thread of its own.
+    item is handled. `caught_up` is called whenever nothing waits any more. A forked process begins with an empty queue
+    and a thread of its own.
     """
 
-    def __init__(self, name: str, handle: Callable[[T], None], *, limit: int = QUEUE_LIMIT) -> None:
+    def __init__(
+        self,
+        name: str,
+        handle: Callable[[T], None],
+        *,
+        caught_up: Callable[[], None] | None = None,
+        limit: int = QUEUE_LIMIT,
+    ) -> None:
         self.name = name
         self.errors = 0
         self.dropped = 0
         self._handle = handle
+        self._caught_up = caught_up
         self._queue: deque[T] = deque(maxlen=limit)
         self._limit = limit
         self._wanted = threading.Event()
@@ -81,6 +90,11 @@ class Worker(Generic[T]):
                     continue
                 except Exception:  # noqa: BLE001 - somebody else's code, and nobody's reason to stop
                     self.errors += 1
+            if self._caught_up is not None:
+                try:
+                    self._caught_up()
+                except Exception:  # noqa: BLE001 - as above
+                    self.errors += 1
             self._busy = False
             if self._closed:
                 return
@@ -88,14 +102,14 @@ class Worker(Generic[T]):
 
 
 class ApartSink:
-    """A sink on a thread of its own (ports.EventSink)."""
+    """A sink on a thread of its own (ports.EventSink). One that gathers has a `caught_up`, see Worker."""
 
     inline = True
     """This one returns at once, whatever the sink behind it does."""
 
     def __init__(self, sink: EventSink) -> None:
         self.sink = sink
-        self.worker: Worker[Event] = Worker(type(sink).__name__, sink.emit)
+        self.worker: Worker[Event] = Worker(type(sink).__name__, sink.emit, caught_up=getattr(sink, "caught_up", None))
 
     def emit(self, event: Event) -> None:
         """Hand it over."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from smart_model_router.events import BreakerChanged, RequestFinished
+from smart_model_router.events import BreakerChanged, RequestFinished, StoreChanged
 from smart_model_router.monitor.picture import Painter
 from smart_model_router.monitor.recorder import REQUESTS, STEP_SECONDS, STEPS, TRANSITIONS, Recorder, Serving
 from smart_model_router.outcome import FailureClass
@@ -51,6 +51,16 @@ async def test_without_traffic_the_sentence_says_who_would_serve() -> None:
     assert (await painter.picture())["models"][0]["target"] == "b/big"
     w.router.isolate("b/big")
     assert (await painter.picture())["models"][0]["target"] is None
+
+
+def test_a_store_out_of_reach_is_a_transition() -> None:
+    """With which store, why, and when it is within reach again."""
+    recorder = Recorder(clock=lambda: 5.0, wall=lambda: 1_700_000_000.0)
+    recorder.emit(StoreChanged(at=5.0, store="stats", degraded=True, reason="the disk is full"))
+    recorder.emit(StoreChanged(at=5.0, store="stats", degraded=False, reason=""))
+    lost, found = recorder.transitions
+    assert (lost.subject, lost.text, lost.bad) == ("stats store", "out of reach: the disk is full", True)
+    assert (found.text, found.bad) == ("within reach again", False)
 
 
 def test_equals_that_share_the_load_do_not_change_the_sentence() -> None:

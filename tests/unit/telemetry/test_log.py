@@ -64,6 +64,7 @@ def lines_of(*events: Any, **options: Any) -> list[dict[str, Any]]:
     sink = LogSink(stream, clock=lambda: 100.0, wall=lambda: WALL, **options)
     for event in events:
         sink.emit(event)
+    sink.caught_up()
     return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
@@ -85,6 +86,35 @@ def test_a_transition_is_one_line() -> None:
     [line] = lines_of(moved)
     said = tuple(line[key] for key in ("event", "owner", "to_state", "reason"))
     assert said == ("breaker", "a/big", "open", "failure_ratio")
+
+
+def test_lines_are_written_together() -> None:
+    """Those that wait at once are one write, at most 64 lines; a full disk is said, and later lines are written."""
+
+    class Disk(io.StringIO):
+        full = False
+
+        def write(self, text: str) -> int:
+            if self.full:
+                raise OSError("full")
+            writes.append(text.count("\n"))
+            return len(text)
+
+    writes = list[int]()
+    disk = Disk()
+    sink = LogSink(disk)
+    for number in range(70):
+        sink.emit(finished(number))
+    sink.caught_up()
+    disk.full = True
+    sink.emit(finished(71))
+    with pytest.raises(OSError, match="full"):
+        sink.caught_up()
+    disk.full = False
+    sink.emit(finished(72))
+    sink.caught_up()
+    sink.caught_up()
+    assert writes == [64, 6, 1]
 
 
 def test_good_news_is_sampled_and_trouble_never() -> None:

@@ -108,6 +108,24 @@ def test_a_flood_drops_the_oldest_and_counts_them() -> None:
     assert worker.dropped >= 980
 
 
+def test_a_worker_that_has_nothing_left_says_so_before_it_is_idle() -> None:
+    """What was gathered is out when the queue is called empty; a failure then is counted like any other."""
+    told = list[int]()
+
+    def caught_up() -> None:
+        told.append(len(told))
+        raise OSError("full")
+
+    worker = Worker[int]("gathering", lambda _: None, caught_up=caught_up)
+    worker.put(1)
+    worker.close()
+    assert worker._thread is not None
+    worker._thread.join(PATIENCE)
+    assert worker.idle
+    assert told
+    assert worker.errors == len(told)
+
+
 def test_a_closed_worker_takes_nothing_and_ends() -> None:
     """What comes after the end is counted as dropped; the thread is gone."""
     handled = list[int]()

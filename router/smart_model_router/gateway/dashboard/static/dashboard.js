@@ -31,7 +31,7 @@ function shape(tag, attributes) {
 const clock = (at, seconds) =>
   new Date(at * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", ...(seconds ? { second: "2-digit" } : {}) });
 const missing = (value) => value === null || value === undefined;
-const secs = (value) => (missing(value) ? "-" : value < 0.0995 ? `${(value * 1000).toFixed(0)} ms` : `${value.toPrecision(3)} s`);
+const secs = (value) => (missing(value) ? "-" : value < 0.0995 ? `${(value * 1000).toFixed(0)} ms` : `${value.toFixed(value < 9.995 ? 2 : value < 99.95 ? 1 : 0)} s`);
 const share = (value) => (missing(value) ? "-" : `${(value * 100).toFixed(value > 0 && value < 0.1 ? 1 : 0)} %`);
 const figure = (value, digits = 1) => (missing(value) ? "-" : value.toFixed(digits));
 const whole = (value) => (missing(value) ? "-" : Math.round(value).toLocaleString());
@@ -156,12 +156,12 @@ async function act(path, body, what) {
   }
 }
 
-let draining = false;
 $("drain").addEventListener("click", async () => {
+  const { draining } = picture.system;
   const said = await act("/api/drain", { on: !draining }, draining ? "Take requests again" : "Drain");
   if (!said) return;
-  draining = said.draining;
-  $("drain").textContent = draining ? "Take requests again" : "Drain this process";
+  picture.system.draining = said.draining;
+  drawSystem();
 });
 
 // 3. Who served what ----------------------------------------------------------------------------------
@@ -192,10 +192,10 @@ function drawChart() {
   if (!chart || chart.look !== look) {
     if (chart) chart.destroy();
     const ink = getComputedStyle(document.body).getPropertyValue("--quiet");
-    const axis = { stroke: ink, grid: { show: false }, ticks: { show: false } };
+    const axis = { stroke: ink, font: "12px system-ui, sans-serif", grid: { show: false }, ticks: { show: false } };
     chart = new uPlot({
       width, height: 200, legend: { show: false }, cursor: { show: false }, scales: { y: { range: (_, __, top) => [0, Math.max(1, top)] } },
-      axes: [axis, { ...axis, size: 40 }],
+      axes: [axis, { ...axis, size: 40, label: `answers in ${step} s`, labelSize: 18, labelFont: axis.font }],
       series: [{}, ...names.map((name, n) => ({ stroke: shadeOf(name, n), fill: shadeOf(name, n), width: 1, points: { show: false } })).reverse()],
     }, data, $("chart"));
     chart.look = look;
@@ -228,8 +228,11 @@ function drawErrors() {
   });
 }
 
+// A gateway that began anew counts from one again.
+const moveKey = (move) => `${move.number} ${move.at}`;
+
 function drawMoves() {
-  keep($("moves"), picture.transitions, (move) => String(move.number), (move) => {
+  keep($("moves"), picture.transitions, moveKey, (move) => {
     const line = make("li", null, move.bad ? "bad" : "fine");
     const when = make("time", clock(move.at, true));
     when.dateTime = new Date(move.at * 1000).toISOString();
@@ -241,7 +244,7 @@ function drawMoves() {
 // A transition comes before the picture that has it: the pill and the list show it at once.
 function moved(move) {
   if (!picture) return;
-  if (!picture.transitions.some((known) => known.number === move.number)) picture.transitions.unshift(move);
+  if (!picture.transitions.some((known) => moveKey(known) === moveKey(move))) picture.transitions.unshift(move);
   drawMoves();
   if (move.kind !== "breaker") return;
   const target = picture.targets.find((one) => one.id === move.subject);
@@ -310,11 +313,13 @@ function wayStep(step, span) {
 // The stream ------------------------------------------------------------------------------------------
 
 function drawSystem() {
-  const { open_ratio: ratio, offline, shedding } = picture.system;
+  const { open_ratio: ratio, offline, shedding, draining } = picture.system;
   const words = [`${share(ratio)} of the providers open`];
   if (offline) words.push("offline: no remote provider can be reached");
   if (shedding) words.push("shedding load");
-  put($("system"), words.join(", "), ratio > 0 || offline || shedding ? "bad" : "");
+  if (draining) words.push("draining: this process is not ready");
+  put($("system"), words.join(", "), ratio > 0 || offline || shedding || draining ? "bad" : "");
+  put($("drain"), draining ? "Take requests again" : "Drain this process");
   put($("link"), `${about.source || "this process"}, ${clock(picture.at, true)}`);
 }
 
@@ -335,9 +340,7 @@ function drawSoon() {
   due = true;
   requestAnimationFrame(() => {
     due = false;
-    const began = performance.now();
     draw();
-    document.documentElement.dataset.drawn = (performance.now() - began).toFixed(2);
   });
 }
 
