@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,10 @@ settings.register_profile(
     phases=[Phase.explicit, Phase.generate],
 )
 settings.load_profile(os.environ.get("SMR_HYPOTHESIS_PROFILE", "shared-machine"))
+
+# A shell starts what it puts into the background deaf to Ctrl-C, and its children inherit that: some tests send it to one.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 TESTS = Path(__file__).parent
 SOCKETS_ARE_THE_CLAIM = {"e2e", "conformance", "chaos"}
