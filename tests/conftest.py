@@ -22,7 +22,7 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("SMR_HYPOTHESIS_PROFILE", "shared-machine"))
 
-# A shell starts what it puts into the background deaf to Ctrl-C, and its children inherit that: some tests send it to one.
+# A shell starts what it puts into the background deaf to Ctrl-C, and children inherit that; some tests send it to one.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
