@@ -7,10 +7,13 @@ import os
 import sqlite3
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
+from queue import SimpleQueue
 from threading import Thread
 from typing import Any, TypeVar
 
 import aiosqlite
+from aiosqlite.core import _connection_worker_thread
 
 from smart_model_router_stats.opening import BUSY_SECONDS, GuardedConnection
 
@@ -46,13 +49,12 @@ class Database:
         await self.close()
         self._watch_forks()
         connection = aiosqlite.connect(self._path, factory=self._factory)
-        thread = _thread_of(connection)
         # The interpreter waits at its end for threads that are no daemons, and nobody would tell this one to end.
-        thread.daemon = True
+        thread = connection._thread = Thread(target=_serve, args=(connection._tx,), daemon=True)
         try:
             self._connection = await connection
         except BaseException:
-            # aiosqlite lets the thread end. It must have done so before this loop can be closed: see `settle`.
+            # aiosqlite lets the thread end, but not before it has opened what nobody wants any more.
             await asyncio.to_thread(thread.join, BUSY_SECONDS)
             self.abandon(0.0)
             raise
@@ -63,27 +65,33 @@ class Database:
 
         An error in it leaves no transaction open. Raises sqlite3.Error.
         """
-        connection = self._opened()
-        try:
-            await connection.executescript(script)
-        except sqlite3.Error:
-            await connection.rollback()
-            raise
+
+        def work(connection: GuardedConnection) -> None:
+            try:
+                connection.executescript(script)
+            except sqlite3.Error:
+                connection.rollback()
+                raise
+
+        await self.call(work)
 
     async def execute(self, statement: str, values: Any = ()) -> int:
         """Run one statement as a transaction of its own; the number of rows it changed."""
-        cursor = await self._opened().execute(statement, values)
-        return cursor.rowcount
+        return await self.call(lambda connection: connection.execute(statement, values).rowcount)
 
     async def fetch(self, query: str, values: Any = ()) -> tuple[Any, ...]:
         """The first row of a query that has one."""
-        (first,) = await self._opened().execute_fetchall(query, values)
+        (first,) = await self.call(lambda connection: connection.execute(query, values).fetchall())
         return tuple(first)
 
     async def call(self, work: Callable[[GuardedConnection], T]) -> T:
-        """Run `work` with the handle, as one job of the thread. Raises what it raises."""
-        connection, raw = self._opened(), self._raw
-        if raw is None:
+        """Run `work` with the handle, as one job of the thread. Raises what it raises.
+
+        The only way to the handle: whoever closes it from another thread waits for the job under the same guard.
+        SQLite's C code does not survive a handle that is closed while it is used.
+        """
+        connection, raw = self._connection, self._raw
+        if connection is None or raw is None:
             raise sqlite3.ProgrammingError("it was closed")
 
         def guarded() -> T:
@@ -93,20 +101,14 @@ class Database:
         done: T = await connection._execute(guarded)  # type: ignore[no-untyped-call]  # there is no public way
         return done
 
-    async def settle(self) -> None:
-        """Return when the thread has done what it was given: a word to a loop that was closed would be its last."""
-        if self._connection is not None and self._raw is not None:
-            await self._connection.execute("SELECT 1")
-
     async def close(self) -> None:
         """Close the handle and end the thread; safe to call twice."""
         connection, self._connection = self._connection, None
         self._raw = None
         retired, self._retired = self._retired, []
         for old in retired:
-            if _thread_of(old).is_alive():
-                old.stop()
-                await asyncio.to_thread(_thread_of(old).join, BUSY_SECONDS)
+            old.stop()
+            await asyncio.to_thread(_thread_of(old).join, BUSY_SECONDS)
         if connection is not None:
             await connection.close()
 
@@ -133,11 +135,6 @@ class Database:
         self._inherited += self._retired  # kept, for their end would want a loop
         self._retired = []
 
-    def _opened(self) -> aiosqlite.Connection:
-        if self._connection is None:
-            raise sqlite3.ProgrammingError("it was closed")
-        return self._connection
-
     def _factory(self, *_: Any, **__: Any) -> sqlite3.Connection:
         self._raw = self._opener()
         return self._raw
@@ -154,6 +151,18 @@ class Database:
         raw, self._raw = self._raw, None
         if raw is not None:
             raw.close()
+
+
+def _serve(jobs: SimpleQueue[Any]) -> None:
+    """Do aiosqlite's work on this thread until it is told to stop.
+
+    A loop that was closed with a job under way takes no answer any more: the job is done, and nobody is left to tell.
+    """
+    stopped = False
+    while not stopped:
+        with suppress(RuntimeError):
+            _connection_worker_thread(jobs)  # there is no public way to it
+            stopped = True
 
 
 def _thread_of(connection: aiosqlite.Connection) -> Thread:

@@ -43,19 +43,14 @@ class StoreUnavailableError(Exception):
 
 
 class GuardedConnection(sqlite3.Connection):
-    """A connection whose scripts and whose end exclude each other: it can be closed from another thread."""
+    """A connection that can be closed from another thread: `guard` is held by who works with it, and to close it."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         self.guard = threading.RLock()
         super().__init__(*args, **options)
 
-    def executescript(self, script: str, /) -> sqlite3.Cursor:
-        """Run a script as one piece; nobody closes the connection meanwhile."""
-        with self.guard:
-            return super().executescript(script)
-
     def close(self) -> None:
-        """Close it after the script that runs; safe to call twice."""
+        """Close it after the work that holds the guard; safe to call twice."""
         with self.guard:
             super().close()
 

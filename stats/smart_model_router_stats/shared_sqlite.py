@@ -145,7 +145,7 @@ class SqliteSharedState:
             self._forked()
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
-            if self._loop is not None:  # the thread may have lost its life telling a loop that was closed
+            if self._loop is not None:
                 self._database.retire()
             self._loop, self._opening = loop, asyncio.Lock()
         try:

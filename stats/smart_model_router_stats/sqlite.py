@@ -12,7 +12,7 @@ import sqlite3
 import time
 import uuid
 from collections import deque
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -258,7 +258,6 @@ class SqliteStore:
             return False
         if loop is not self._loop:
             if self._loop is not None:
-                # The thread may have lost its life telling a loop that was closed.
                 self._database.retire()
             self._loop = loop
             self._alarm = asyncio.Event()
@@ -277,11 +276,6 @@ class SqliteStore:
                 self._alarm.clear()
                 async with self._turn:
                     await self._work()
-            except asyncio.CancelledError:
-                # What the thread still does it tells this loop, which is perhaps about to close.
-                with suppress(sqlite3.Error, ValueError, TimeoutError):
-                    await asyncio.wait_for(self._database.settle(), _EXIT_BUSY_SECONDS)
-                raise
             finally:
                 timer.cancel()
 
