@@ -49,6 +49,9 @@ format: setup  ## mend what ruff can mend
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+nightly: setup  ## a thousand seeds that nobody chose, through every scenario of the simulation
+	$(BIN)/python tools/nightly.py
+
 mutants: setup  ## breaks the pure code in thousands of ways; its tests must notice (about half an hour)
 	$(BIN)/python tools/mutants.py
 
