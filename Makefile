@@ -9,7 +9,7 @@ LOCK := $(BIN)/uv pip compile --quiet --no-config --universal --python-version 3
 # pyright brings its own node from the package registry; without this it also asks whether a newer one exists.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help setup demo test nightly check lint types imports leaks format mutants bench bench-peers browser examples screenshots bench-fusion-peers lock build clean
+.PHONY: help setup demo test nightly check lint types imports leaks format mutants bench bench-peers peers chaos docs browser examples screenshots bench-fusion-peers lock build clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -64,6 +64,15 @@ bench-peers: setup  ## side by side with LiteLLM, pydantic-ai and LangChain; abo
 
 bench-fusion-peers: setup  ## fusion beside LlamaIndex, Haystack, LangChain and mem0; about five minutes the first time
 	$(BIN)/python -m benchmarks.fusion_peers
+
+peers: bench-peers bench-fusion-peers  ## both comparisons with other libraries
+
+# The keys only say which providers the defaults are for: fault servers stand in their place, and see other ones.
+chaos: setup  ## every failure of the catalogue, rehearsed against what three keys and no configuration give
+	@OPENAI_API_KEY=rehearsal ANTHROPIC_API_KEY=rehearsal GEMINI_API_KEY=rehearsal $(BIN)/smr chaos
+
+docs: setup  ## runs every snippet of the documents, and checks what they name
+	$(BIN)/pytest tests/meta
 
 browser: setup  ## the dashboard in a real browser; brings chromium (Debian, as root) and playwright itself
 	$(BIN)/python tools/browser.py
