@@ -9,7 +9,7 @@ LOCK := $(BIN)/uv pip compile --quiet --no-config --universal --python-version 3
 # pyright brings its own node from the package registry; without this it also asks whether a newer one exists.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help setup demo test nightly check lint types imports leaks format mutants bench bench-peers peers chaos docs browser examples screenshots bench-fusion-peers lock build clean
+.PHONY: help setup demo test nightly check lint types imports leaks format mutants bench bench-peers bench-gateways peers chaos docs browser agents compat comply examples screenshots bench-fusion-peers lock build clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -22,12 +22,17 @@ demo: setup  ## a failing fleet, a real local model, and what the router makes o
 	$(BIN)/smr demo
 
 # `coverage run` and not `pytest --cov`: our own pytest plugin is loaded before pytest-cov could start to measure.
-# What measures real time (sockets, processes, the local model) runs alone; the rest shares the cores.
+# Sockets and processes are mostly waited for: more of them than cores, a file's tests in one process, which share its
+# servers. What measures real time, or needs the whole machine, is marked `alone`, and is.
 test: setup  ## every test; core and the mathematics of scoring are covered by every branch
-	$(BIN)/coverage run -m pytest tests/unit/core tests/unit/scoring tests/property --ignore tests/unit/scoring/retrieval
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -n auto --dist worksteal \
+		tests/unit/core tests/unit/scoring tests/property --ignore tests/unit/scoring/retrieval
+	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
-	$(BIN)/pytest -n auto tests/unit tests/meta tests/simulation --ignore tests/unit/core $(PURE_SCORING)
-	$(BIN)/pytest tests/conformance tests/e2e
+	$(BIN)/pytest -n auto --dist worksteal tests/unit tests/meta tests/simulation --ignore tests/unit/core $(PURE_SCORING)
+	$(BIN)/pytest -n 3 --dist loadfile -m "not alone" tests/conformance tests/e2e
+	$(BIN)/pytest -m alone tests/e2e
 
 check: setup lint types imports leaks  ## style, types, import contracts, nothing private
 
@@ -49,7 +54,8 @@ format: setup  ## mend what ruff can mend
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-nightly: setup  ## a thousand seeds that nobody chose, through every scenario of the simulation
+nightly: setup  ## ten times the examples of every property, and a thousand seeds nobody chose through the simulation
+	SMR_HYPOTHESIS_PROFILE=nightly $(BIN)/pytest -n auto --dist worksteal -m hypothesis tests/unit tests/property tests/e2e
 	$(BIN)/python tools/nightly.py
 
 mutants: setup  ## breaks the pure code in thousands of ways; its tests must notice (about half an hour)
@@ -61,6 +67,9 @@ bench: setup  ## every benchmark, as ratios to a baseline measured in the same m
 
 bench-peers: setup  ## side by side with LiteLLM, pydantic-ai and LangChain; about ten minutes the first time
 	$(BIN)/python -m benchmarks.peers
+
+bench-gateways: setup  ## CPU a request beside LiteLLM's proxy and Portkey's gateway (needs npm); five minutes once both are installed
+	$(BIN)/python -m benchmarks.gateway_peers
 
 bench-fusion-peers: setup  ## fusion beside LlamaIndex, Haystack, LangChain and mem0; about five minutes the first time
 	$(BIN)/python -m benchmarks.fusion_peers
@@ -76,6 +85,15 @@ docs: setup  ## runs every snippet of the documents, and checks what they name
 
 browser: setup  ## the dashboard in a real browser; brings chromium (Debian, as root) and playwright itself
 	$(BIN)/python tools/browser.py
+
+agents: setup  ## Claude Code, Codex, Node's SDKs and four frameworks against `smr serve`; brings them all itself
+	$(BIN)/python -m tests.agents
+
+compat: setup  ## the tests of the clients and of SDK providers with older SDKs, each pair in an environment of its own
+	$(BIN)/python -m tools.compat
+
+comply: setup  ## llm-comply asks `smr serve` in Chat, Messages and Responses, served by providers of each dialect
+	$(BIN)/python -m tools.comply
 
 examples: setup  ## those that need a framework (LangGraph), which it brings itself; `make test` runs the others
 	$(BIN)/python tools/examples.py
@@ -93,5 +111,5 @@ build: setup  ## the sdist and the wheel, in dist/
 	$(BIN)/hatchling build
 
 clean:  ## everything that setup, the tests and the tools made
-	rm -rf .venv .browser .examples .peers .mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage htmlcov build dist
+	rm -rf .venv .browser .agents .examples .lanes .peers .mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* htmlcov build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

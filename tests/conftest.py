@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from hypothesis import Phase, settings
 
-# How long an example takes says more about the machine's other work than about our code.
-settings.register_profile("shared-machine", deadline=None)
+# How many examples each property is tried with: here and nowhere else. What a change must pass is quick, and every run
+# draws other examples; the nightly lane looks longer. How long one takes says more about the machine than about us.
+settings.register_profile("change", deadline=None, max_examples=40)
+settings.register_profile("nightly", deadline=None, max_examples=400)
 # Thousands of runs, each to see whether anything fails at all (tools/mutants.py): nothing is shrunk or remembered.
 settings.register_profile(
     "mutants",
@@ -20,7 +22,7 @@ settings.register_profile(
     max_examples=20,
     phases=[Phase.explicit, Phase.generate],
 )
-settings.load_profile(os.environ.get("SMR_HYPOTHESIS_PROFILE", "shared-machine"))
+settings.load_profile(os.environ.get("SMR_HYPOTHESIS_PROFILE", "change"))
 
 # A shell starts what it puts into the background deaf to Ctrl-C, and children inherit that; some tests send it to one.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -293,8 +293,8 @@ def classify_exception(exc: BaseException, *, kind: str = "openai_compatible") -
     name = type(exc).__name__
     message = shown(f"{name}: {exc}" if str(exc) else name)
     if found in (_F.TIMEOUT, _F.TRANSPORT) and exc.__cause__ is not None:
-        # The SDKs call a connect timeout a timeout; what it was raised from knows better.
-        found = class_of_exception(exc.__cause__) or found
+        # The SDKs call a connect timeout a timeout; what it was raised from knows better. aiohttp has a name for it.
+        found = found if _names_no_connection(exc) else class_of_exception(exc.__cause__) or found
         cause, text = type(exc.__cause__).__name__, str(exc.__cause__)
         message = shown(f"{message} ({cause})" if text in message else f"{message} ({cause}: {text})")
     body = getattr(exc, "body", None)
@@ -306,10 +306,14 @@ def classify_exception(exc: BaseException, *, kind: str = "openai_compatible") -
 def _never_left(exc: BaseException | None) -> bool:
     """Whether the connection was never made: such a call costs no request and no token."""
     while exc is not None:
-        if not _UNCONNECTED.isdisjoint(kind.__name__ for kind in type(exc).__mro__):
+        if _names_no_connection(exc):
             return True
         exc = exc.__cause__
     return False
+
+
+def _names_no_connection(exc: BaseException) -> bool:
+    return not _UNCONNECTED.isdisjoint(kind.__name__ for kind in type(exc).__mro__)
 
 
 def _answer_of(exc: BaseException) -> tuple[int, dict[str, str], bytes] | None:

@@ -1,4 +1,4 @@
-"""Any OpenAI- or Anthropic-compatible endpoint over one httpx2 transport; bodies go out as they came."""
+"""Any OpenAI- or Anthropic-compatible endpoint over one connection pool; bodies go out as they came."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import httpx2
 
 from smart_model_router.errors import ConfigurationError
 from smart_model_router_providers.catalog import kind_of
-from smart_model_router_providers.pool import TransportPool
+from smart_model_router_providers.pool import ConnectionPool
 from smart_model_router_providers.replies import known_failure, read_stream, read_whole, refuse_stream
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from smart_model_router.ports import ProviderCall, ProviderStream
     from smart_model_router.request import Dialect
     from smart_model_router_providers.catalog import AuthStyle
+    from smart_model_router_providers.reply import Reply
 
 PATHS: Mapping[Dialect, str] = MappingProxyType(
     {"chat": "/chat/completions", "messages": "/messages", "responses": "/responses", "embeddings": "/embeddings"}
@@ -85,54 +86,44 @@ class HttpProvider:
             "embeddings": _FIXED_HEADERS,
         }
         self._headers = {
-            dialect: [_encoded({**ours, **_auth_header(auth, key), **own}) for key in keys]
+            dialect: [_checked({**ours, **_auth_header(auth, key), **own}) for key in keys]
             for dialect, ours in fixed.items()
         }
-        self._urls: dict[tuple[Dialect, str], httpx2.URL] = {}
-        self._pool = TransportPool(self._base_url, transport)
+        self._urls: dict[tuple[Dialect, str], str] = {}
+        self._pool = ConnectionPool(self._base_url, transport)
 
     async def call(self, call: ProviderCall) -> Outcome:
         """Make the call and read the whole answer."""
         try:
-            response = await self._send(call)
+            reply = await self._send(call)
         except Exception as exc:  # noqa: BLE001 - known_failure raises what is not a transport's
             return known_failure(exc, self.kind)
-        return await read_whole(response, call.dialect, self.kind)
+        return await read_whole(reply, call.dialect, self.kind)
 
     async def open_stream(self, call: ProviderCall) -> ProviderStream | Failure:
         """Make the call and return once the response head is there."""
         if (refused := refuse_stream(call.dialect)) is not None:
             return refused
         try:
-            response = await self._send(call)
+            reply = await self._send(call)
         except Exception as exc:  # noqa: BLE001 - known_failure raises what is not a transport's
             return known_failure(exc, self.kind)
-        return await read_stream(response, call.dialect, self.kind)
+        return await read_stream(reply, call.dialect, self.kind)
 
     async def aclose(self) -> None:
         """Close every connection; safe to call twice."""
         await self._pool.aclose()
 
-    async def _send(self, call: ProviderCall) -> httpx2.Response:
+    async def _send(self, call: ProviderCall) -> Reply:
         headers = self._headers[call.dialect][call.credential]
         if call.headers:
-            extra = {name.lower(): value for name, value in call.headers.items()}
-            headers = {**headers, **_encoded(extra)}
+            headers = {**headers, **_checked({name.lower(): value for name, value in call.headers.items()})}
         payload = self._payload(call)
         content: bytes | AsyncIterator[bytes] = payload
         if len(payload) > _SLICE_BYTES:
-            headers = {**headers, b"content-length": str(len(payload)).encode()}
+            headers = {**headers, "content-length": str(len(payload))}
             content = _sliced(payload)
-        # `pool` bounds all of getting a connection: DNS, connect and TLS. Every other timeout is the router's.
-        timeout = {"connect": call.connect_timeout, "pool": call.connect_timeout}
-        request = httpx2.Request(
-            "POST",
-            self._url(call.dialect, call.model),
-            headers=headers,
-            content=content,
-            extensions={"timeout": timeout},
-        )
-        return await self._pool.current().handle_async_request(request)
+        return await self._pool.post(self._url(call.dialect, call.model), headers, content, call.connect_timeout)
 
     def _payload(self, call: ProviderCall) -> bytes:
         if not self.dropped_params or self.dropped_params.isdisjoint(call.body):
@@ -141,19 +132,17 @@ class HttpProvider:
         kept = {key: value for key, value in body.items() if key not in self.dropped_params}
         return json.dumps(kept, separators=(",", ":")).encode()
 
-    def _url(self, dialect: Dialect, model: str) -> httpx2.URL:
+    def _url(self, dialect: Dialect, model: str) -> str:
         key = (dialect, model if self._azure_version else "")
         found = self._urls.get(key)
         if found is None:
             path = self._base_url.path.rstrip("/")
             if self._azure_version:
                 path += f"/openai/deployments/{quote(model, safe='')}"
-                found = self._base_url.copy_with(
-                    path=path + PATHS[dialect], params={"api-version": self._azure_version}
-                )
+                url = self._base_url.copy_with(path=path + PATHS[dialect], params={"api-version": self._azure_version})
             else:
-                found = self._base_url.copy_with(path=path + PATHS[dialect])
-            self._urls[key] = found
+                url = self._base_url.copy_with(path=path + PATHS[dialect])
+            found = self._urls[key] = str(url)
         return found
 
 
@@ -205,8 +194,12 @@ async def _sliced(payload: bytes) -> AsyncIterator[bytes]:
         yield payload[start : start + _SLICE_BYTES]
 
 
-def _encoded(headers: Mapping[str, str]) -> dict[bytes, bytes]:
+def _checked(headers: dict[str, str]) -> dict[str, str]:
+    """Headers that can be written. Raises ConfigurationError."""
     try:
-        return {name.encode("ascii"): value.encode("latin-1") for name, value in headers.items()}
+        for name, value in headers.items():
+            name.encode("ascii")
+            value.encode("latin-1")
     except UnicodeEncodeError:
         raise ConfigurationError("headers", sorted(headers), "names and values of Latin characters") from None
+    return headers

@@ -1,49 +1,63 @@
-"""One transport per (provider, event loop), made on first use, closed quietly whatever the loop's fate."""
+"""One aiohttp session per (provider, event loop), made on first use, closed quietly whatever the loop's fate."""
 
 from __future__ import annotations
 
 import asyncio
 import weakref
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import httpx2
-from httpx_aiohttp.httpx2 import AiohttpTransport
+
+from smart_model_router_providers.reply import HttpxReply, Reply, reply_of
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator, Mapping
 
     from aiohttp.client_proto import ResponseHandler
 
 
-class TransportPool:
-    """The transports to one base URL.
+class ConnectionPool:
+    """The connections to one base URL.
 
     A provider may serve several event loops (threads, one `asyncio.run` after another), but a connection belongs
-    to the loop it was made on. A transport given by the owner is used for all of them. A pool that nobody
-    closed closes its connections when it is collected, or at exit, without a warning.
+    to the loop it was made on. A `transport` given by the owner is used for all of them, and in place of aiohttp. A
+    pool that nobody closed closes its connections when it is collected, or at exit, without a warning.
     """
 
     def __init__(self, base_url: httpx2.URL, transport: httpx2.AsyncBaseTransport | None) -> None:
         self._base_url = base_url
         self._given = transport
+        self._proxy: str | None = None
         self._sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
-        self._transports: dict[asyncio.AbstractEventLoop, AiohttpTransport] = {}
         self._closed = False
         weakref.finalize(self, _abandon_all, self._sessions)
 
-    def current(self) -> httpx2.AsyncBaseTransport:
-        """The transport of the running loop. Raises RuntimeError once the pool is closed."""
+    async def post(
+        self, url: str, headers: Mapping[str, str], content: bytes | AsyncIterator[bytes], connect_timeout: float
+    ) -> Reply:
+        """Send a body; return once the head of the reply is there. An iterator needs a content-length among `headers`.
+
+        `connect_timeout` bounds all of getting a connection: DNS, connect and TLS. Every other timeout is the router's.
+        Raises what the library raises, and RuntimeError once the pool is closed.
+        """
         if self._given is not None:
-            return self._given
-        loop = asyncio.get_running_loop()
-        found = self._transports.get(loop)
-        return found if found is not None else self._open(loop)
+            return await _posted(self._given, url, headers, content, connect_timeout)
+        session = self._sessions.get(asyncio.get_running_loop()) or self._open()
+        response = await session.post(
+            url,
+            headers=headers,
+            data=content,
+            allow_redirects=False,
+            timeout=_timeout(connect_timeout),
+            proxy=self._proxy,
+        )
+        return reply_of(response)
 
     async def aclose(self) -> None:
         """Close every connection; safe to call twice."""
@@ -52,24 +66,44 @@ class TransportPool:
             await self._given.aclose()
         session = self._sessions.pop(asyncio.get_running_loop(), None)
         _abandon_all(self._sessions)
-        self._transports.clear()
         if session is not None:
             await session.close()
 
-    def _open(self, loop: asyncio.AbstractEventLoop) -> AiohttpTransport:
+    def _open(self) -> aiohttp.ClientSession:
         if self._closed:
             raise RuntimeError("the provider is closed")
         for dead in [other for other in self._sessions if other.is_closed()]:
-            self._transports.pop(dead, None)
             _abandon(dead, self._sessions.pop(dead))
-        context = _tls()
+        self._proxy = _proxy(self._base_url)
         # No limit: how many calls may be in flight is the bulkhead's decision alone.
-        connector = aiohttp.TCPConnector(limit=0, ssl=context)
-        session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
-        transport = AiohttpTransport(verify=context, client=session, proxy=_proxy(self._base_url))
-        self._sessions[loop] = session
-        self._transports[loop] = transport
-        return transport
+        connector = aiohttp.TCPConnector(limit=0, ssl=_tls())
+        # Decoding is httpx2's (reply.py): one way of failing.
+        session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False)
+        self._sessions[asyncio.get_running_loop()] = session
+        return session
+
+
+async def _posted(
+    transport: httpx2.AsyncBaseTransport,
+    url: str,
+    headers: Mapping[str, str],
+    content: bytes | AsyncIterator[bytes],
+    connect_timeout: float,
+) -> Reply:
+    """The same over a transport that the owner gave."""
+    request = httpx2.Request(
+        "POST",
+        url,
+        headers={name.encode("ascii"): value.encode("latin-1") for name, value in headers.items()},
+        content=content,
+        extensions={"timeout": {"connect": connect_timeout, "pool": connect_timeout}},
+    )
+    return HttpxReply(await transport.handle_async_request(request))
+
+
+@lru_cache(maxsize=16)
+def _timeout(connect: float) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=None, connect=connect, sock_connect=connect)
 
 
 @cache
@@ -78,12 +112,11 @@ def _tls() -> ssl.SSLContext:
     return httpx2.create_ssl_context()
 
 
-def _proxy(url: httpx2.URL) -> httpx2.Proxy | None:
+def _proxy(url: httpx2.URL) -> str | None:
     """The proxy that the environment names for `url` (HTTPS_PROXY, NO_PROXY); never one for loopback."""
     if _is_loopback(url.host) or proxy_bypass(url.netloc.decode()):
         return None
-    found = getproxies().get(url.scheme)
-    return httpx2.Proxy(found) if found else None
+    return getproxies().get(url.scheme) or None
 
 
 def _is_loopback(host: str) -> bool:

@@ -1,13 +1,8 @@
-"""HTTP replies -> outcomes and event streams: the half that http.py and sdk.py share.
-
-A reply is an `httpx2.Response` whose body was not read yet, or an `httpx.Response` of an older SDK: the parts
-used here are the same.
-"""
+"""HTTP replies -> outcomes and event streams: the half that http.py and sdk.py share."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from types import AsyncGeneratorType
 from typing import TYPE_CHECKING
 
 from smart_model_router.outcome import EventKind, Failure, FailureClass, StreamEvent, Success
@@ -25,10 +20,9 @@ from smart_model_router_providers.signals import read_limits
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    import httpx2
-
     from smart_model_router.outcome import LimitReading, Outcome
     from smart_model_router.request import Dialect
+    from smart_model_router_providers.reply import Reply
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
 """A longer answer is MALFORMED, and is not read to its end."""
@@ -47,17 +41,11 @@ def known_failure(exc: Exception, kind: str) -> Failure:
     return classify_exception(exc, kind=kind)
 
 
-def header_map(response: httpx2.Response) -> dict[str, str]:
-    """The headers with lower-case names; of repeated ones the last."""
-    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in response.headers.raw}
-
-
-async def read_whole(response: httpx2.Response, dialect: Dialect, kind: str) -> Outcome:
+async def read_whole(reply: Reply, dialect: Dialect, kind: str) -> Outcome:
     """Read the body to its end, give the connection back, and judge the answer."""
-    headers = header_map(response)
-    status = response.status_code
+    headers, status = reply.headers, reply.status
     try:
-        body = await _read_body(response, headers)
+        body = await _read_body(reply)
     except BodyTooLargeError:
         message = f"the answer is longer than {MAX_BODY_BYTES} bytes"
         return Failure(FailureClass.MALFORMED, message, status, headers=headers)
@@ -70,7 +58,7 @@ async def read_whole(response: httpx2.Response, dialect: Dialect, kind: str) -> 
             found = FailureClass.TRUNCATED
         return replace(failure, failure_class=found, status=status, headers=headers)
     finally:
-        await response.aclose()
+        await reply.aclose()
     return judge(status, headers, body, dialect, kind)
 
 
@@ -99,31 +87,28 @@ def refuse_stream(dialect: Dialect) -> Failure | None:
     return Failure(FailureClass.INVALID_REQUEST, f"{dialect} answers do not stream")
 
 
-async def read_stream(response: httpx2.Response, dialect: Dialect, kind: str) -> ReplyStream | Failure:
+async def read_stream(reply: Reply, dialect: Dialect, kind: str) -> ReplyStream | Failure:
     """The event stream of a reply to a streaming call, or the failure it is instead."""
-    headers = header_map(response)
-    content_type = headers.get("content-type", "").lower()
-    if response.status_code == 200 and not any(word in content_type for word in _NOT_A_STREAM):
-        return ReplyStream(response, headers, dialect, kind)
-    outcome = await read_whole(response, dialect, kind)
+    content_type = reply.headers.get("content-type", "").lower()
+    if reply.status == 200 and not any(word in content_type for word in _NOT_A_STREAM):
+        return ReplyStream(reply, dialect, kind)
+    outcome = await read_whole(reply, dialect, kind)
     if isinstance(outcome, Failure) and outcome.failure_class is not FailureClass.EMPTY:
         return outcome
     message = f"asked for a stream, got {content_type}"
-    return Failure(FailureClass.MALFORMED, message, response.status_code, None, outcome.reading, outcome.raw, headers)
+    return Failure(FailureClass.MALFORMED, message, reply.status, None, outcome.reading, outcome.raw, reply.headers)
 
 
 class ReplyStream:
     """An open event stream (ports.ProviderStream). One consumer; `aclose` drops what is left at once."""
 
-    def __init__(self, response: httpx2.Response, headers: Mapping[str, str], dialect: Dialect, kind: str) -> None:
-        self._response = response
-        self._headers = headers
+    def __init__(self, reply: Reply, dialect: Dialect, kind: str) -> None:
+        self._reply = reply
         self._kind = kind
-        self._chunks = _chunks(response, headers)
         self._reader = StreamReader(dialect)
         self._ready: list[StreamEvent] = []  # newest first: taken from the end
         self._ended = False
-        self._reading = read_limits(kind, headers)
+        self._reading = read_limits(kind, reply.headers)
 
     @property
     def reading(self) -> LimitReading:
@@ -137,7 +122,15 @@ class ReplyStream:
         while not self._ready:
             if self._ended:
                 raise StopAsyncIteration
-            self._ready = (await self._more())[::-1]
+            try:
+                chunk = await self._reply.more()
+            except Exception as exc:  # noqa: BLE001 - known_failure raises what is not a transport's
+                self._ended = True
+                return self._reader.cut(known_failure(exc, self._kind).message)
+            if not chunk:
+                self._ended = True
+            self._ready = self._reader.feed(chunk) if chunk else self._reader.end()
+            self._ready.reverse()
         event = self._ready.pop()
         if event.kind is EventKind.ERROR and event.data is not None:
             return self._classified(event)
@@ -148,50 +141,24 @@ class ReplyStream:
         self._ended = True
         self._ready = []
         try:
-            await self._response.aclose()
-            await _close(self._chunks)
+            await self._reply.aclose()
         except Exception as exc:  # noqa: BLE001 - known_failure raises what is not a transport's
             known_failure(exc, self._kind)
-
-    async def _more(self) -> list[StreamEvent]:
-        try:
-            return self._reader.feed(await anext(self._chunks))
-        except StopAsyncIteration:
-            self._ended = True
-            return self._reader.end()
-        except Exception as exc:  # noqa: BLE001 - known_failure raises what is not a transport's
-            self._ended = True
-            return [self._reader.cut(known_failure(exc, self._kind).message)]
 
     def _classified(self, event: StreamEvent) -> StreamEvent:
         """An error event with everything the classifier knows of errors; wires know only codes."""
         error = find_error(event.data)
         if error is None:
             return event
-        return replace(event, failure=classify_error(error, self._headers, raw=event.raw, kind=self._kind))
+        return event._replace(failure=classify_error(error, self._reply.headers, raw=event.raw, kind=self._kind))
 
 
-async def _read_body(response: httpx2.Response, headers: Mapping[str, str]) -> bytes:
+async def _read_body(reply: Reply) -> bytes:
     parts: list[bytes] = []
     size = 0
-    chunks = _chunks(response, headers)
-    async for chunk in chunks:
+    while chunk := await reply.more():
         parts.append(chunk)
         size += len(chunk)
         if size > MAX_BODY_BYTES:
-            await _close(chunks)
             raise BodyTooLargeError
     return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-def _chunks(response: httpx2.Response, headers: Mapping[str, str]) -> AsyncIterator[bytes]:
-    """The decoded body. Uncompressed ones skip httpx2's chain of decoders: a fifth of a call's CPU."""
-    if response.is_stream_consumed or "content-encoding" in headers:
-        return response.aiter_bytes()
-    return response.stream.__aiter__()  # type: ignore[union-attr]  # an async client's stream is an async one
-
-
-async def _close(chunks: AsyncIterator[bytes]) -> None:
-    """End a body that is not read to its end; left to the collector it would become a task of its own."""
-    if isinstance(chunks, AsyncGeneratorType) and not chunks.ag_running:
-        await chunks.aclose()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from smart_model_router.outcome import Failure, FailureClass, Outcome
 from smart_model_router_providers.replies import known_failure, read_stream, read_whole, refuse_stream
+from smart_model_router_providers.reply import HttpxReply
 from smart_model_router_providers.shim import httpx_of, sdk_of
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class SdkProvider:
         response = await self._post(call)
         if isinstance(response, Failure):
             return response
-        return await read_whole(response, call.dialect, self.kind)
+        return await read_whole(HttpxReply(response), call.dialect, self.kind)
 
     async def open_stream(self, call: ProviderCall) -> ProviderStream | Failure:
         """Make the call and return once the response head is there."""
@@ -48,7 +49,7 @@ class SdkProvider:
         response = await self._post(call)
         if isinstance(response, Failure):
             return response
-        return await read_stream(response, call.dialect, self.kind)
+        return await read_stream(HttpxReply(response), call.dialect, self.kind)
 
     async def aclose(self) -> None:
         """Close the client; safe to call twice."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from smart_model_router import pricing
 from smart_model_router.config import ModelConfig, ProviderConfig, RouterConfig, TargetConfig
+from smart_model_router.config.telemetry import ContentConfig
 from smart_model_router.core.budget import RetryBudget
 from smart_model_router.core.fleet import Fleet
 from smart_model_router.core.gate import Gate, ProviderState
@@ -29,6 +30,7 @@ from smart_model_router.redaction import Scrubber
 from smart_model_router.request import Dialect, Need, Target
 from smart_model_router.runtime.boot import here
 from smart_model_router.runtime.clock import SystemClock, SystemDice, WallClock
+from smart_model_router.runtime.content import Content
 from smart_model_router.runtime.sharing import Owners, Sharing
 from smart_model_router.runtime.state import RouterState
 from smart_model_router.suggest import did_you_mean
@@ -71,6 +73,7 @@ def assemble(
     kept = store if store is not None else open_store(config, used_clock)
     listening = getattr(kept, "emit", None)  # a store may keep events as well
     secrets = secrets_of(config)
+    scrubber = Scrubber(secrets)
     watching = sinks_of(config, sinks, clock=used_clock, secrets=secrets)
     made = {name: given.get(name) or make_provider(config, name) for name in parts.used}
     state = RouterState(
@@ -95,10 +98,11 @@ def assemble(
             Usage(request.prompt_bytes // 4, request.max_tokens or DEFAULT_OUTPUT_TOKENS),
         ),
         classify=classify_exception,
-        scrub=Scrubber(secrets).failure,
+        scrub=scrubber.failure,
         sinks=watching if listening is None else (*watching, cast("EventSink", kept)),
         store=kept,
         degrade=measures.tiered_degradation,
+        content=_content(config.telemetry.content, scrubber.text),
     )
     if kept is not None:
         tell = getattr(kept, "on_change", None)  # a store may say when it is out of reach
@@ -110,6 +114,13 @@ def assemble(
     if store is None and config.store.path is not None and config.store.shared_state:
         state.sharing = _share(config, state, parts)
     return {"config": config, "state": state, "book": book, "ladders": parts.ladders}
+
+
+def _content(config: ContentConfig, scrub: Callable[[str], str]) -> Content | None:
+    """Who says what may be told of prompts and answers; nobody, when nothing may."""
+    if config.mode == "off":
+        return None
+    return Content(config.mode, scrub=scrub, wall=WallClock().now, until=config.ends_at)
 
 
 def _store_changed(state: RouterState, reason: str) -> None:

@@ -63,6 +63,20 @@ class AttemptFinished:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ContentSeen:
+    """What was asked and answered, as `mode` lets it be told: right before RequestFinished, when it is told at all.
+
+    Each is a hash (`sha256:...`) or a text: the body as JSON, of a stream its visible text, "" when there is none.
+    """
+
+    at: float
+    request_id: str
+    mode: Literal["hash", "redacted", "full"]
+    prompt: str
+    answer: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BreakerChanged:
     """A circuit breaker moved. `owner` is a target id, or a provider name for a transport breaker."""
 
@@ -160,6 +174,7 @@ class StoreChanged:
 Event = (
     RequestFinished
     | AttemptFinished
+    | ContentSeen
     | BreakerChanged
     | ProbeStarted
     | RestStarted

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 Scope = Literal["concurrency", "minute", "hour", "day", "credit", "overload"]
 """What a provider's wait is about. `day` and `credit` are walls: nobody waits for them."""
@@ -253,9 +253,8 @@ class EventKind(StrEnum):
     """An event that is not JSON or not of its dialect."""
 
 
-@dataclass(frozen=True, slots=True)
-class StreamEvent:
-    """One server-sent event as read by its dialect.
+class StreamEvent(NamedTuple):
+    """One server-sent event as read by its dialect. A tuple: one is made for every chunk of every stream.
 
     `data` is its decoded JSON (None for comments, `[DONE]` and malformed ones), `raw` the frame as it came,
     with its blank line. `finish` is the dialect's own reason. `failure` is set on ERROR only.

@@ -135,7 +135,7 @@ class SharedState(Protocol):
         ...
 
     async def publish(self, changes: Changes) -> SharedView:
-        """Write what the rules of shared.py let one write; what is there now under each of those keys."""
+        """Write what the rules of shared let one write; what is there now under each of those keys."""
         ...
 
     async def lease(self, asks: Sequence[BucketAsk]) -> tuple[BucketGrant, ...]:

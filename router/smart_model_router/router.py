@@ -95,7 +95,7 @@ class SmartModelRouter:
         return self._state.portal
 
     def transport(self) -> RouterTransport:
-        """An httpx2 transport with this router behind it, for frameworks that build their own SDK client."""
+        """A transport for httpx2 and httpx with this router behind it: for frameworks that build their own client."""
         from smart_model_router.clients.transport import RouterTransport  # noqa: PLC0415 - only who asks pays
 
         return RouterTransport(self)

@@ -79,13 +79,14 @@ class StatsBook:
     def reset_window(self, target_id: str, now: float) -> None:
         """Forget the recent outcomes and the average latencies: the target begins anew (its breaker closed).
 
+        Calls admitted before `now` that fail later are of the time before: they are counted, not held against it.
         Counters, percentiles and the last success stay, and so do the averages of its model and provider.
         """
         record = self._records.get(target_id)
         if record is not None:
             record.window.clear()
             record.averages.forget()
-            record.began_anew = True
+            record.began_at = now
             record.refresh(now)
 
     def spread(self, target_id: str, now: float) -> tuple[Percentiles, Percentiles]:
@@ -139,7 +140,7 @@ class _Record:
 
     __slots__ = (
         "averages",
-        "began_anew",
+        "began_at",
         "completion_tokens",
         "completions",
         "cost_usd",
@@ -165,7 +166,7 @@ class _Record:
         self.groups = (self.averages, model, provider)
         self.window = OutcomeWindow()
         self.judged = False
-        self.began_anew = False
+        self.began_at = -math.inf
         self.restored: list[AttemptFinished] = []
         """Calls of before this process, until a store has told of all of them."""
         self.latency = RollingHistogram()
@@ -209,7 +210,7 @@ class _Record:
             self._observe_success(event, usage)
         else:
             self.last_failure_at = event.at
-            if failure in COUNTED:
+            if failure in COUNTED and event.admitted_at >= self.began_at:
                 self.window.add(event.at, success=False)
         self.judged = self.judged or self.window.counts(event.at)[1] >= _FEW
 
@@ -247,7 +248,7 @@ class _Record:
                 ours.merge(all_of_them, now)
         averages = (self.averages.latency, self.averages.ttft, self.averages.pace)
         for average, value in zip(averages, past.averages, strict=True):
-            if value is not None and not self.began_anew and average.value(now) is None:
+            if value is not None and self.began_at == -math.inf and average.value(now) is None:
                 average.add(value, past.averaged_at)
         self.fresh_until = -math.inf
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import defaultdict, deque
 from dataclasses import dataclass
@@ -11,10 +10,14 @@ from typing import TYPE_CHECKING, Any
 from smart_model_router.outcome import FailureClass
 from smart_model_router_stats.estimators import bucket_of
 from smart_model_router_stats.samples import plausible
+from smart_model_router_stats.schema import LATENCY, TTFT
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from smart_model_router.events import AttemptFinished
 
+Row = tuple[Any, ...]
 SUCCESS = "OK"
 """Stands in the place of a failure class."""
 
@@ -89,9 +92,10 @@ class Cell:
             self.pace_count += 1
             self.pace_sum += 100.0 * event.seconds / usage.completion_tokens
 
-    def row(self, target: str, minute: int) -> list[Any]:
-        """The cell as the script in statements.py reads it."""
-        return [
+    def row(self, place: int, target: str, minute: int) -> tuple[Any, ...]:
+        """The cell as it is given to the file, at its place in the batch."""
+        return (
+            place,
             target,
             self.provider,
             self.model,
@@ -107,28 +111,25 @@ class Cell:
             self.pace_sum,
             self.last_success,
             self.last_failure,
-            self.outcomes,
-            self.latencies,
-            self.ttfts,
-        ]
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
     """One write. `number` counts the writer's batches: a batch that is there already is not added again.
 
-    `calls` is how many observations it holds; `body` is JSON.
+    `calls` is how many observations it holds; `rows` are those of each table of statements.TABLES.
     """
 
     number: int
     calls: int
-    body: str
+    rows: Mapping[str, Sequence[Row]]
 
 
 class Delta:
     """Everything observed and not yet written: at most `limit` cells; beyond that the oldest go and are counted.
 
-    A batch has at most `BATCH_CELLS` cells and `BATCH_ROWS` rows of a table, so that neither writing its JSON nor its
+    A batch has at most `BATCH_CELLS` cells and `BATCH_ROWS` rows of a table, so that no
     transaction takes long.
     """
 
@@ -138,7 +139,7 @@ class Delta:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._cells: dict[tuple[str, int], Cell] = {}
-        self._notes: dict[str, deque[list[Any]]] = {name: deque(maxlen=limit) for name in ("events", "requests")}
+        self._notes: dict[str, deque[Row]] = {name: deque(maxlen=limit) for name in ("new_event", "new_request")}
         self.calls = 0
         self.lost = 0
 
@@ -164,8 +165,8 @@ class Delta:
         cell.add(event, wall)
         self.calls += 1
 
-    def note(self, table: str, row: list[Any]) -> None:
-        """Take a row of `events` or `requests`; they are kept as they are, the newest `limit` of each."""
+    def note(self, table: str, row: Row) -> None:
+        """Take a row of `new_event` or `new_request`; they are kept as they are, the newest `limit` of each."""
         self._notes[table].append(row)
 
     def take(self, number: int) -> Batch:
@@ -174,10 +175,23 @@ class Delta:
         cells = {key: self._cells.pop(key) for key in keys}
         calls = sum(cell.calls for cell in cells.values())
         self.calls -= calls
-        body: dict[str, list[list[Any]]] = {"cells": [cell.row(*key) for key, cell in cells.items()]}
+        rows: dict[str, Sequence[Row]] = {
+            "cell": [cell.row(place, *key) for place, (key, cell) in enumerate(cells.items())],
+            "outcome": [
+                (place, name, count)
+                for place, cell in enumerate(cells.values())
+                for name, count in cell.outcomes.items()
+            ],
+            "bar": [
+                (place, kind, bucket, count)
+                for place, cell in enumerate(cells.values())
+                for kind, counts in ((LATENCY, cell.latencies), (TTFT, cell.ttfts))
+                for bucket, count in counts.items()
+            ],
+        }
         for table, notes in self._notes.items():
-            body[table] = [notes.popleft() for _ in range(min(len(notes), self.BATCH_ROWS))]
-        return Batch(number, calls, json.dumps(body, separators=(",", ":")))
+            rows[table] = [notes.popleft() for _ in range(min(len(notes), self.BATCH_ROWS))]
+        return Batch(number, calls, rows)
 
     def _lose_oldest(self) -> None:
         calls = self._cells.pop(next(iter(self._cells))).calls

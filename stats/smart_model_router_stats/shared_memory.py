@@ -35,7 +35,7 @@ class MemoryTables:
 
     def __init__(self) -> None:
         self.version = 0
-        """Grows with every write."""
+        """Grows with everything that others are to hear."""
         self._breakers: dict[Key, BreakerRow] = {}
         self._rests: dict[Key, RestRow] = {}
         self._buckets: dict[str, BucketRow] = {}
@@ -72,8 +72,13 @@ class MemoryTables:
         """One limit."""
         return self._buckets.get(key)
 
-    def put_bucket(self, row: BucketRow) -> None:
+    def buckets(self) -> Iterable[BucketRow]:
+        """All limits."""
+        return tuple(self._buckets.values())
+
+    def put_bucket(self, row: BucketRow, *, news: bool) -> None:
         """Add or replace it."""
+        self.version += news
         self._buckets[row.key] = row
 
     def calls(self) -> Iterable[CallRow]:

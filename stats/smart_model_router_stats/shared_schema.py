@@ -71,7 +71,7 @@ class SqliteTables:
         self._connection = connection
 
     def version(self) -> int:
-        """Grows with every change of a breaker or a rest."""
+        """Grows with everything that others are to hear."""
         (number,) = self._connection.execute("SELECT number FROM version").fetchone()
         return int(number)
 
@@ -112,10 +112,17 @@ class SqliteTables:
         row = self._connection.execute("SELECT * FROM bucket WHERE key = ?", (key,)).fetchone()
         return None if row is None else _bucket(row)
 
-    def put_bucket(self, row: BucketRow) -> None:
+    def buckets(self) -> Iterable[BucketRow]:
+        """All limits."""
+        rows = self._connection.execute("SELECT * FROM bucket").fetchall()
+        return [row for row in map(_bucket, rows) if row is not None]
+
+    def put_bucket(self, row: BucketRow, *, news: bool) -> None:
         """Add or replace it."""
         values = (row.key, row.boot, row.at, row.level, row.capacity, row.rate)
         self._put("bucket", (*values, row.window, row.resets_at, row.held_until))
+        if news:
+            self._connection.execute(_VERSION)
 
     def calls(self) -> Iterable[CallRow]:
         """Those kept, oldest first."""
@@ -170,7 +177,7 @@ def _deadline(columns: Sequence[Any]) -> Deadline:
 
 
 def _number(value: Any) -> float:
-    """A figure; NaN for what is none: the rules of shared.py know what to make of that."""
+    """A figure; NaN for what is none: the rules of shared know what to make of that."""
     with suppress(TypeError, ValueError):
         return float(value)
     return math.nan

@@ -13,7 +13,8 @@ import time
 import uuid
 from collections import deque
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 from smart_model_router.events import (
@@ -28,7 +29,7 @@ from smart_model_router.events import (
 )
 from smart_model_router_stats import statements
 from smart_model_router_stats.connection import Database
-from smart_model_router_stats.delta import Batch, Delta
+from smart_model_router_stats.delta import Batch, Delta, Row
 from smart_model_router_stats.housekeeping import RECENT_MINUTES, Housekeeper, Limits
 from smart_model_router_stats.opening import (
     BUSY_SECONDS,
@@ -42,6 +43,8 @@ from smart_model_router_stats.opening import (
 )
 from smart_model_router_stats.past import read_past
 from smart_model_router_stats.schema import STATS_MIGRATIONS
+from smart_model_router_stats.statements import TABLES
+from smart_model_router_stats.writing import write
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,7 +69,10 @@ _LONGEST_RETRY_SECONDS = 30.0
 _TELLING_BUSY = 3
 _TEXT_LIMIT = 200
 
-_KEPT_EVENTS = (BreakerChanged, ProbeStarted, RestStarted, OfflineChanged, SheddingChanged, RequestShed, StoreChanged)
+_KEPT_EVENTS = frozenset(
+    (BreakerChanged, ProbeStarted, RestStarted, OfflineChanged, SheddingChanged, RequestShed, StoreChanged)
+)
+_request_fields = attrgetter(*TABLES["new_request"][1:])  # on the path of every request: in one go
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,10 +203,10 @@ class SqliteStore:
             return
         if os.getpid() != self._pid:
             self._forked()
-        if isinstance(event, RequestFinished):
-            self._pending.note("requests", _request_row(event, self._wall_of(event.at)))
-        elif isinstance(event, _KEPT_EVENTS):
-            self._pending.note("events", _event_row(event, self._wall_of(event.at)))
+        if type(event) is RequestFinished:
+            self._pending.note("new_request", (self._wall_of(event.at), *_request_fields(_clipped(event))))
+        elif type(event) in _KEPT_EVENTS:
+            self._pending.note("new_event", _event_row(event, self._wall_of(event.at)))
 
     async def flush(self) -> bool:
         """Write what was observed until now; whether all of it is in the file."""
@@ -326,8 +332,8 @@ class SqliteStore:
             self._number += 1
             self._unsure = self._pending.take(self._number)
         batch = self._unsure
-        await self._database.execute(statements.GIVE_BATCH, self._row(batch))
-        await self._database.run(statements.WRITE)
+        header = self._header(batch)
+        await self._database.call(lambda connection: write(connection, batch, header))
         self._unsure = None
         self._acknowledged += batch.calls
 
@@ -399,8 +405,7 @@ class SqliteStore:
                     if self._unsure is None:
                         self._number += 1
                         self._unsure = self._pending.take(self._number)
-                    connection.execute(statements.GIVE_BATCH, self._row(self._unsure))
-                    connection.executescript(statements.WRITE)
+                    write(connection, self._unsure, self._header(self._unsure))
                     self._unsure = None
                 wall = self._wall()
                 connection.execute(statements.GIVE_CHORE, (wall, int(wall // 60) - RECENT_MINUTES))
@@ -418,7 +423,7 @@ class SqliteStore:
             self._damaged = None
         return open_store(self._path, STATS_MIGRATIONS, busy_seconds=busy_seconds, filesystem=self._filesystem)
 
-    def _row(self, batch: Batch) -> tuple[Any, ...]:
+    def _header(self, batch: Batch) -> tuple[Any, ...]:
         return (
             self._writer,
             self._pid,
@@ -427,39 +432,21 @@ class SqliteStore:
             batch.number,
             self._observed,
             self.stats_dropped,
-            batch.body,
         )
 
     def _wall_of(self, instant: float) -> float:
         return max(0.0, instant + self._wall() - self._monotonic())
 
 
-def _text(value: str | None) -> str | None:
-    """A name as it may be stored: callers choose some of them."""
-    return None if value is None else value[:_TEXT_LIMIT].encode("utf-8", "replace").decode()
+def _clipped(event: RequestFinished) -> RequestFinished:
+    """Names are kept as they are, up to a length: callers choose some of them."""
+    model, tier = event.model, event.requested_tier
+    if len(model) <= _TEXT_LIMIT and len(tier) <= _TEXT_LIMIT:
+        return event
+    return replace(event, model=model[:_TEXT_LIMIT], requested_tier=tier[:_TEXT_LIMIT])
 
 
-def _request_row(event: RequestFinished, wall: float) -> list[Any]:
-    return [
-        wall,
-        event.request_id,
-        event.dialect,
-        _text(event.model),
-        event.outcome,
-        event.target,
-        _text(event.requested_tier),
-        event.actual_tier,
-        int(event.degraded),
-        int(event.last_resort),
-        event.attempts,
-        event.refusals,
-        event.seconds,
-        event.waited_seconds,
-        event.ttft_seconds,
-    ]
-
-
-def _event_row(event: Event, wall: float) -> list[Any]:
+def _event_row(event: Event, wall: float) -> Row:
     detail = asdict(event)
     del detail["at"]
     if detail.get("open_until") is not None:
@@ -467,4 +454,4 @@ def _event_row(event: Event, wall: float) -> list[Any]:
         detail["open_seconds"] = detail["open_until"] - event.at
     detail.pop("open_until", None)
     subject = detail.get("owner") or detail.get("target") or detail.get("request_id")
-    return [wall, type(event).__name__, subject, json.dumps(detail)]
+    return (wall, type(event).__name__, subject, json.dumps(detail))

@@ -7,56 +7,63 @@
 
 from __future__ import annotations
 
-from smart_model_router_stats.schema import LASTS, LATENCY, SUMS, TTFT
+from smart_model_router_stats.schema import LASTS, SUMS
 from smart_model_router_stats.views import LEVELS, PERCENTS
 
-_FIRST_SUM = 4
-_FIRST_LAST = _FIRST_SUM + len(SUMS)
-_OUTCOMES = _FIRST_LAST + len(LASTS)
 _COLUMNS = ", ".join((*SUMS, *LASTS))
-_FIELDS = ", ".join(f"json_extract(c.value, '$[{_FIRST_SUM + place}]')" for place in range(len(SUMS) + len(LASTS)))
 _ADD = ", ".join(f"{name} = {name} + excluded.{name}" for name in SUMS)
 _MAX = ", ".join(
     f"{name} = max(coalesce({name}, excluded.{name}), coalesce(excluded.{name}, {name}))" for name in LASTS
 )
 _MERGE = f"DO UPDATE SET {_ADD}, {_MAX}"
 
+TABLES: dict[str, tuple[str, ...]] = {
+    "cell": ("id", "name", "provider", "model", "minute", *SUMS, *LASTS),
+    "outcome": ("cell", "class", "count"),
+    "bar": ("cell", "kind", "bucket", "count"),
+    "new_event": ("at", "kind", "subject", "detail"),
+    "new_request": (
+        "at",
+        "request_id",
+        "dialect",
+        "model",
+        "outcome",
+        "target",
+        "requested_tier",
+        "actual_tier",
+        "degraded",
+        "last_resort",
+        "attempts",
+        "refusals",
+        "seconds",
+        "waited_seconds",
+        "ttft_seconds",
+    ),
+}
+"""What a batch is made of: the connection's own tables, and the columns of the rows that are given to each."""
+
 SETUP = f"""
 CREATE TEMP TABLE batch (
   one INTEGER PRIMARY KEY CHECK (one = 1), writer TEXT, pid INTEGER, started_at REAL, seen_at REAL,
-  number INTEGER, observed INTEGER, dropped INTEGER, body TEXT
+  number INTEGER, observed INTEGER, dropped INTEGER
 );
 CREATE TEMP TABLE cell (
   id INTEGER PRIMARY KEY, name TEXT, provider TEXT, model TEXT, minute INTEGER, target INTEGER, {_COLUMNS}
 );
 CREATE TEMP TABLE bar (cell INTEGER, kind INTEGER, bucket INTEGER, count INTEGER);
 CREATE TEMP TABLE outcome (cell INTEGER, class TEXT, count INTEGER);
+CREATE TEMP TABLE new_event ({", ".join(TABLES["new_event"])});
+CREATE TEMP TABLE new_request ({", ".join(TABLES["new_request"])});
 CREATE TEMP TABLE chore (one INTEGER PRIMARY KEY CHECK (one = 1), now REAL, floor INTEGER);
 CREATE TEMP TABLE fresh (level TEXT, name TEXT, span TEXT, kind INTEGER, count INTEGER, p50, p75, p90, p95, p99);
 """
 
-GIVE_BATCH = "INSERT OR REPLACE INTO temp.batch VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?)"
-"""writer, pid, started_at, seen_at, number, observed, dropped, body"""
+GIVE_BATCH = "INSERT OR REPLACE INTO temp.batch VALUES (1, ?, ?, ?, ?, ?, ?, ?)"
+"""writer, pid, started_at, seen_at, number, observed, dropped"""
 
-# The JSON is taken apart before the file's lock is asked for. A batch that is in the file already (its commit came
-# through, but the news of it did not) empties the temporary tables, and with them every statement after that.
+# A batch that is in the file already (its commit came through, but the news of it did not) empties the temporary
+# tables, and with them every statement after that.
 WRITE = f"""
-DELETE FROM temp.cell;
-DELETE FROM temp.bar;
-DELETE FROM temp.outcome;
-INSERT INTO temp.cell (id, name, provider, model, minute, {_COLUMNS})
-  SELECT c.key, json_extract(c.value, '$[0]'), json_extract(c.value, '$[1]'), json_extract(c.value, '$[2]'),
-    json_extract(c.value, '$[3]'), {_FIELDS}
-  FROM temp.batch b, json_each(b.body, '$.cells') c;
-INSERT INTO temp.outcome
-  SELECT c.key, o.key, o.value
-  FROM temp.batch b, json_each(b.body, '$.cells') c, json_each(c.value, '$[{_OUTCOMES}]') o;
-INSERT INTO temp.bar
-  SELECT c.key, {LATENCY}, CAST(h.key AS INTEGER), h.value
-  FROM temp.batch b, json_each(b.body, '$.cells') c, json_each(c.value, '$[{_OUTCOMES + 1}]') h;
-INSERT INTO temp.bar
-  SELECT c.key, {TTFT}, CAST(h.key AS INTEGER), h.value
-  FROM temp.batch b, json_each(b.body, '$.cells') c, json_each(c.value, '$[{_OUTCOMES + 2}]') h;
 BEGIN IMMEDIATE;
 DELETE FROM temp.batch WHERE EXISTS (SELECT 1 FROM main.writer w WHERE w.id = batch.writer AND w.batch >= batch.number);
 DELETE FROM temp.cell WHERE NOT EXISTS (SELECT 1 FROM temp.batch);
@@ -87,15 +94,9 @@ INSERT INTO main.hist_total (target, kind, bucket, count)
   SELECT c.target, h.kind, h.bucket, h.count FROM temp.bar h JOIN temp.cell c ON c.id = h.cell WHERE true
   ON CONFLICT (target, kind, bucket) DO UPDATE SET count = count + excluded.count;
 INSERT INTO main.event (at, writer, kind, subject, detail)
-  SELECT json_extract(e.value, '$[0]'), b.writer, json_extract(e.value, '$[1]'), json_extract(e.value, '$[2]'),
-    json_extract(e.value, '$[3]')
-  FROM temp.batch b, json_each(b.body, '$.events') e;
-INSERT INTO main.request (
-    at, writer, request_id, dialect, model, outcome, target, requested_tier, actual_tier, degraded, last_resort,
-    attempts, refusals, seconds, waited_seconds, ttft_seconds)
-  SELECT json_extract(r.value, '$[0]'), b.writer,
-    {", ".join(f"json_extract(r.value, '$[{place}]')" for place in range(1, 15))}
-  FROM temp.batch b, json_each(b.body, '$.requests') r;
+  SELECT e.at, b.writer, e.kind, e.subject, e.detail FROM temp.batch b, temp.new_event e;
+INSERT INTO main.request (writer, {", ".join(TABLES["new_request"])})
+  SELECT b.writer, r.* FROM temp.batch b, temp.new_request r;
 COMMIT;
 """
 

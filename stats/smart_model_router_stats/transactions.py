@@ -15,6 +15,7 @@ from smart_model_router.shared import (
     accepts_breaker,
     accepts_rest,
     is_due,
+    is_news,
     lease_tokens,
     remaining,
 )
@@ -58,8 +59,12 @@ class Tables(Protocol):
         """One limit."""
         ...
 
-    def put_bucket(self, row: BucketRow) -> None:
-        """Add or replace it."""
+    def buckets(self) -> Iterable[BucketRow]:
+        """All limits."""
+        ...
+
+    def put_bucket(self, row: BucketRow, *, news: bool) -> None:
+        """Add or replace it; `news` is what others are to hear."""
         ...
 
     def calls(self) -> Iterable[CallRow]:
@@ -72,8 +77,8 @@ class Tables(Protocol):
 
 
 def view(tables: Tables) -> SharedView:
-    """Everything there is about breakers and rests."""
-    return SharedView(tuple(tables.breakers()), tuple(tables.rests()))
+    """Everything there is about breakers, rests and limits."""
+    return SharedView(tuple(tables.breakers()), tuple(tables.rests()), tuple(tables.buckets()))
 
 
 def restore(tables: Tables, here: Here) -> Restored:
@@ -142,8 +147,9 @@ def lease(tables: Tables, asks: Sequence[BucketAsk], here: Here) -> tuple[Bucket
     """Settle the account with each limit."""
     grants = []
     for ask in asks:
-        row, grant = lease_tokens(tables.bucket(ask.key), ask, here)
-        tables.put_bucket(row)
+        before = tables.bucket(ask.key)
+        row, grant = lease_tokens(before, ask, here)
+        tables.put_bucket(row, news=is_news(before, row))
         grants.append(grant)
     return tuple(grants)
 

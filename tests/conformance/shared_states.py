@@ -237,6 +237,25 @@ class SharedStateContract(ABC):
             await each.aclose()
 
     @pytest.mark.asyncio
+    async def test_what_is_known_of_a_limit_is_heard_when_it_runs_out(self) -> None:
+        """By who listens and by who begins; not with every lease."""
+        one, other = self.process(), self.process()
+        ask = BucketAsk(key="a/m requests", capacity=300, rate=5, most=300)
+        await one.lease([replace(ask, want=6.0)])
+        new = await other.poll()
+        assert new is not None
+        assert [(row.key, row.level) for row in new.limits] == [("a/m requests", 289.0)]
+        await one.lease([replace(ask, debt=200.0)])
+        assert await other.poll() is None
+        await one.lease([replace(ask, debt=80.0)])
+        low = await other.poll()
+        assert low is not None
+        assert [row.level for row in low.limits] == [9.0]
+        assert self.process().restore().view.limits == low.limits
+        await one.aclose()
+        await other.aclose()
+
+    @pytest.mark.asyncio
     async def test_closing_twice_is_harmless(self) -> None:
         """Also when nothing was ever asked."""
         state = self.process()

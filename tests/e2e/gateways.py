@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
+import re
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 from smart_model_router_providers.fault import FaultServer
+from tests.e2e.command import program
 
 SECONDS = 30.0
 MESSAGES: list[Any] = [{"role": "user", "content": "hello"}]
@@ -65,16 +65,16 @@ class Served:
         told = self.health()
         return int(told["in_flight"]) + sum(int(target["in_flight"]) for target in told["targets"])
 
-    def send(self, raw: bytes) -> bytes:
-        """What comes back for raw bytes, until the server closes or has been silent for a second."""
-        with socket.create_connection(self.address, timeout=1.0) as wire:
+    def send(self, raw: bytes, *, silence: float = 5.0) -> bytes:
+        """What comes back for raw bytes, until the server closes or has been silent for so many seconds."""
+        with socket.create_connection(self.address, timeout=silence) as wire:
             wire.sendall(raw)
             return read_all(wire)
 
     def post(self, path: str, body: bytes, *headers: str) -> tuple[int, dict[str, Any]]:
         """Status and JSON of one POST."""
         lines = [f"POST {path} HTTP/1.1", "host: x", "connection: close", f"content-length: {len(body)}", *headers]
-        head, _, rest = self.send("\r\n".join([*lines, "", ""]).encode() + body).partition(b"\r\n\r\n")
+        head, _, rest = self.send("\r\n".join([*lines, "", ""]).encode() + body, silence=SECONDS).partition(b"\r\n\r\n")
         told: dict[str, Any] = json.loads(rest)
         return int(head.split()[1]), told
 
@@ -100,13 +100,11 @@ def served(
     config: Mapping[str, Any], folder: Path, *, arguments: Sequence[str] = (), **sections: Any
 ) -> Generator[Served]:
     """A gateway on a free port, until the block is left. It must end by itself when told to, without a trace."""
-    program = os.environ.get("SMR_PROGRAM") or shutil.which("smr", path=str(Path(sys.executable).parent))
-    assert program is not None
     file, log = folder / "smart-router.yaml", folder / "gateway.log"
     file.write_text(json.dumps({**config, **sections}), encoding="utf-8")
     with log.open("w", encoding="utf-8") as stderr:
         process = subprocess.Popen(
-            [program, "serve", "--config", str(file), "--port", "0", "--json", *arguments],
+            [program(), "serve", "--config", str(file), "--port", "0", "--json", *arguments],
             stdout=subprocess.PIPE,
             stderr=stderr,
             stdin=subprocess.DEVNULL,
@@ -135,3 +133,11 @@ def becomes(condition: Callable[[], bool], *, within: float) -> bool:
             return True
         time.sleep(0.02)  # noqa: TID251 - a socket's other end, which no fake clock can hurry
     return condition()
+
+
+def footprint(pid: int) -> tuple[int, int]:
+    """Open files, and resident memory in KiB."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    found = re.search(r"VmRSS:\s+(\d+)", status)
+    assert found is not None
+    return len(list(Path(f"/proc/{pid}/fd").iterdir())), int(found[1])

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import fields
@@ -25,6 +22,7 @@ from smart_model_router.chaos.fence import Fence
 from smart_model_router.core.gate import Measures
 from smart_model_router.router import SmartModelRouter
 from smart_model_router_providers.fault import Fault, FaultServer
+from tests.e2e.command import Smr
 
 SECONDS = 180.0
 """The whole card promises to take less."""
@@ -55,19 +53,9 @@ ALONE: Mapping[str, Any] = {
 
 def smr_chaos(config: Mapping[str, Any], *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run `smr chaos` with this configuration to its end."""
-    program = shutil.which("smr", path=str(Path(sys.executable).parent))
-    assert program is not None
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "smart-router.yaml").write_text(json.dumps(config), encoding="utf-8")
-        return subprocess.run(
-            [program, "chaos", *arguments],
-            cwd=folder,
-            env={name: value for name, value in os.environ.items() if name != "SMART_ROUTER_CONFIG"},
-            capture_output=True,
-            encoding="utf-8",
-            timeout=SECONDS,
-            check=False,
-        )
+        return Smr(Path(folder))("chaos", *arguments, seconds=SECONDS)
 
 
 @cache

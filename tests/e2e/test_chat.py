@@ -9,31 +9,13 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 
 from smart_model_router_providers.fault import Fault, FaultServer
+from tests.e2e.command import SECONDS, Smr
 from tests.e2e.gateways import fleet, served
-from tests.e2e.test_cli import Smr
 
 ECHO = "fault-server: echo of the last user message: "
 GATEWAY_KEY = "vk-plain-0123456789"
-SECONDS = 30.0
-
-
-@pytest.fixture
-def server() -> Iterator[FaultServer]:
-    """A provider."""
-    with FaultServer() as server:
-        yield server
-
-
-@pytest.fixture
-def smr(tmp_path: Path) -> Smr:
-    """The installed command in an empty folder."""
-    return Smr(tmp_path)
 
 
 def told(server: FaultServer) -> list[list[str]]:

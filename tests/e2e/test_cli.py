@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -20,75 +18,10 @@ from typer.main import get_command
 from smart_model_router.cli.app import app
 from smart_model_router.cli.printing import printable
 from smart_model_router_providers.fault import Fault, FaultServer
+from tests.e2e.command import KEY, SECONDS, Smr, one_line
 
 PROMPT = "How do bees find their way home?"
 ANSWER = f"fault-server: echo of the last user message: {PROMPT}"
-KEY = "k-very-secret"
-SECONDS = 60.0
-
-
-@pytest.fixture
-def server() -> Iterator[FaultServer]:
-    """A provider that is well until a test says otherwise."""
-    with FaultServer() as server:
-        yield server
-
-
-@pytest.fixture
-def smr(tmp_path: Path) -> Smr:
-    """The installed command, in an empty folder, without keys, configuration or embedded model."""
-    return Smr(tmp_path)
-
-
-class Smr:
-    """Runs `smr` in `folder`."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.environment = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
-        self.environment.pop("SMART_ROUTER_CONFIG", None)
-        self.environment |= {"SMART_ROUTER_DATA_DIR": str(folder / "data"), "XDG_CONFIG_HOME": str(folder / "config")}
-        program = shutil.which("smr", path=str(Path(sys.executable).parent))
-        assert program is not None
-        self.program = program
-
-    def __call__(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [self.program, *arguments],
-            cwd=self.folder,
-            env=self.environment,
-            input=stdin,
-            capture_output=True,
-            encoding="utf-8",
-            timeout=SECONDS,
-            check=False,
-        )
-
-    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
-        """Begin, and leave it running."""
-        return subprocess.Popen(
-            [self.program, *arguments],
-            cwd=self.folder,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-
-    def configure(self, server: FaultServer, **changes: Any) -> None:
-        """Write ./smart-router.yaml: one remote provider in two tiers (JSON is YAML)."""
-        provider = {"kind": "openai_compatible", "base_url": server.base_url, "api_key": KEY}
-        model = {
-            "tiers": [{"name": "frontier", "targets": ["a/big"]}, {"name": "standard", "targets": ["a/small"]}],
-            "last_resort": [],
-        }
-        config = {"version": 1, "providers": {"a": provider}, "models": {"smart": {**model, **changes}}}
-        (self.folder / "smart-router.yaml").write_text(json.dumps(config), encoding="utf-8")
-
-
-def one_line(text: str) -> bool:
-    """Whether the text is exactly one line, and no traceback."""
-    return text.count("\n") == 1 and text.startswith("smr: ") and "Traceback" not in text
 
 
 def test_help_does_not_load_what_it_does_not_need() -> None:

@@ -6,15 +6,14 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 
 import anthropic
-import httpx2
 import openai
-import pydantic
 import pytest
 import pytest_asyncio
 
 from smart_model_router import SmartModelRouter
 from smart_model_router.clients import AsyncAnthropic, AsyncOpenAI, OpenAI, report_of
 from smart_model_router_providers.fault import Fault, FaultServer
+from smart_model_router_providers.shim import SDKS, httpx_of
 from tests.e2e.eventually import becomes
 from tests.e2e.gateways import ECHO, MESSAGES, fleet
 
@@ -40,12 +39,6 @@ async def claudish(upstream: FaultServer) -> AsyncIterator[AsyncAnthropic]:
     """The drop-in AsyncAnthropic, without retries of its own."""
     async with AsyncAnthropic(fleet(upstream), max_retries=0) as client:
         yield client
-
-
-class Town(pydantic.BaseModel):
-    """What `.parse()` is to fill."""
-
-    name: str
 
 
 async def test_legacy_completions(chatty: AsyncOpenAI) -> None:
@@ -83,30 +76,6 @@ async def test_streams_and_their_helpers(chatty: AsyncOpenAI, claudish: AsyncAnt
         assert report_of(events).target == "aa/big"
 
 
-async def test_parse() -> None:
-    """`.parse()` fills a pydantic model."""
-    with FaultServer(text='{"name": "Delft"}') as server:
-        async with AsyncOpenAI(fleet(server)) as client:
-            answer = await client.chat.completions.parse(model="smart", messages=MESSAGES, response_format=Town)
-    assert answer.choices[0].message.parsed == Town(name="Delft")
-
-
-async def test_failures_are_the_sdks_own(chatty: AsyncOpenAI, claudish: AsyncAnthropic, upstream: FaultServer) -> None:
-    """429, an outage and a timeout, each with its report."""
-    upstream.set([Fault.status(429, headers={"retry-after": "90"})])
-    with pytest.raises(anthropic.RateLimitError) as limited:
-        await claudish.messages.create(model="claude", max_tokens=9, messages=MESSAGES)
-    assert report_of(limited.value).attempts[0].status == 429
-    upstream.set([Fault.delay(first=20)])
-    with pytest.raises(openai.APITimeoutError) as late:
-        await chatty.with_options(timeout=0.3).chat.completions.create(model="smart", messages=MESSAGES)
-    assert report_of(late.value).attempts[0].target == "ao/big"
-    upstream.set([Fault.status(500)])
-    with pytest.raises(openai.InternalServerError) as dead:
-        await chatty.chat.completions.create(model="smart", messages=MESSAGES)
-    assert dead.value.status_code == 503
-
-
 async def test_an_sdks_own_retry_waits_as_long_as_it_is_told(upstream: FaultServer) -> None:
     """A 503 that says when is retried by the SDK at that time, and then answered."""
     upstream.set([Fault.status(429, headers={"retry-after": "1"}, times=1)])
@@ -123,7 +92,7 @@ async def test_a_cancelled_call_reaches_the_provider(chatty: AsyncOpenAI, upstre
     """Cancelling the task cancels the call upstream, before the head and in the middle of a stream."""
     upstream.set([Fault.delay(first=20)])
     call = asyncio.ensure_future(chatty.chat.completions.create(model="smart", messages=MESSAGES))
-    assert await becomes(lambda: upstream.in_flight == 1, within=5)
+    assert await becomes(lambda: upstream.in_flight == 1, within=30)
     call.cancel()
     assert await becomes(lambda: upstream.in_flight == 0, within=1)
     upstream.set([Fault.stall(after=2)])
@@ -133,7 +102,7 @@ async def test_a_cancelled_call_reaches_the_provider(chatty: AsyncOpenAI, upstre
             pass
 
     reading = asyncio.ensure_future(read())
-    assert await becomes(lambda: upstream.in_flight == 1, within=5)
+    assert await becomes(lambda: upstream.in_flight == 1, within=30)
     reading.cancel()
     assert await becomes(lambda: upstream.in_flight == 0, within=1)
     await asyncio.gather(call, reading, return_exceptions=True)
@@ -151,7 +120,7 @@ async def test_a_stream_left_early_frees_the_provider(chatty: AsyncOpenAI, upstr
 async def test_frameworks_take_the_transport(upstream: FaultServer) -> None:
     """`router.transport()` under an SDK client that somebody else built."""
     async with SmartModelRouter.from_config(fleet(upstream)) as router:
-        http = httpx2.AsyncClient(transport=router.transport())
+        http = httpx_of(SDKS["openai"]).AsyncClient(transport=router.transport())
         async with openai.AsyncOpenAI(base_url="http://any.invalid/v1", api_key="k", http_client=http) as client:
             answer = await client.chat.completions.create(model="smart", messages=MESSAGES)
         assert report_of(answer).target == "ao/big"
@@ -181,7 +150,7 @@ async def test_an_asynchronous_client_may_use_a_router_of_the_portal(upstream: F
         assert "".join([chunk.choices[0].delta.content or "" async for chunk in stream]) == ECHO
         upstream.set([Fault.delay(first=20)])
         call = asyncio.ensure_future(client.chat.completions.create(model="smart", messages=MESSAGES))
-        assert await becomes(lambda: upstream.in_flight == 1, within=5)
+        assert await becomes(lambda: upstream.in_flight == 1, within=30)
         call.cancel()
         assert await becomes(lambda: upstream.in_flight == 0, within=1)
         await asyncio.gather(call, return_exceptions=True)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from smart_model_router.config.schema import json_schema
 from smart_model_router_providers.fault import FaultServer
-from tests.e2e.test_cli import Smr
+from tests.e2e.command import KEY, Smr
 
 LITELLM = Path(__file__).parents[1] / "fixtures" / "litellm"
-KEY = "k-very-secret"
 ROUTED = {
     "simple": "gpt-4o",
     "azure_load_balancing": "gpt-4",
@@ -26,19 +24,6 @@ VARIABLES = (
     *("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GROQ_API_KEY", "HF_KEY", "FREE_KEY", "PAID_KEY", "LITELLM_MASTER_KEY"),
     *("AZURE_API_KEY_EU", "AZURE_API_KEY_CA"),
 )
-
-
-@pytest.fixture
-def server() -> Iterator[FaultServer]:
-    """A provider."""
-    with FaultServer() as server:
-        yield server
-
-
-@pytest.fixture
-def smr(tmp_path: Path) -> Smr:
-    """The installed command in an empty folder."""
-    return Smr(tmp_path)
 
 
 def test_check_tells_every_fault_at_once(smr: Smr) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,9 +14,8 @@ import pytest_asyncio
 
 from smart_model_router import SmartModelRouter
 from smart_model_router_providers.fault import Fault, FaultServer
+from tests.e2e.command import Smr, program
 from tests.e2e.gateways import MESSAGES, fleet
-
-SMR = shutil.which("smr", path=str(Path(sys.executable).parent)) or "smr"
 
 
 @pytest.fixture
@@ -30,7 +27,7 @@ def file(tmp_path: Path) -> Path:
 @pytest.fixture
 def shown(file: Path) -> Iterator[str]:
     """The address of a running `smr dashboard`."""
-    command = [SMR, "dashboard", "--db", str(file), "--port", "0", "--json"]
+    command = [program(), "dashboard", "--db", str(file), "--port", "0", "--json"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, encoding="utf-8")
     assert process.stdout is not None
     try:
@@ -77,11 +74,18 @@ async def test_the_file_of_another_process_is_shown(shown: str) -> None:
     assert httpx2.get(shown + "/stream", headers={"host": "evil.example"}).status_code == 403
 
 
-def test_a_file_that_is_not_there_is_a_line_and_3(tmp_path: Path) -> None:
+def test_a_file_that_goes_away_is_said_and_not_a_crash(shown: str, file: Path) -> None:
+    """While it is shown: the way of a request is a 503 that says why, and the page stays."""
+    request_id = picture(shown)["requests"][0]["request_id"]
+    file.unlink()
+    reply = httpx2.get(f"{shown}/requests/{request_id}")
+    assert (reply.status_code, reply.json()["error"]["code"]) == (503, "store_unavailable")
+    assert httpx2.get(shown).status_code == 200
+
+
+def test_a_file_that_is_not_there_is_a_line_and_3(smr: Smr) -> None:
     """No traceback."""
-    done = subprocess.run(
-        [SMR, "dashboard", "--db", str(tmp_path / "no.db")], capture_output=True, text=True, check=False
-    )
+    done = smr("dashboard", "--db", "no.db")
     assert done.returncode == 3
     assert "there is no such file" in done.stderr
     assert len(done.stderr.splitlines()) == 1

@@ -5,9 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
-import shutil
 import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -28,17 +26,17 @@ from smart_model_router.cli.demo.story import Story
 from smart_model_router.events import BreakerChanged
 from smart_model_router_providers.fault import Fault, RecordedRequest
 from smart_model_router_providers.local import install
+from tests.e2e.command import program
 
+pytestmark = pytest.mark.alone
 SECONDS = 175.0
 """The demo promises to end by itself in under three minutes."""
 
 
 def run_demo(**environment: str) -> subprocess.CompletedProcess[str]:
     """Run `smr demo --json` to its end."""
-    program = shutil.which("smr", path=str(Path(sys.executable).parent))
-    assert program is not None
     return subprocess.run(
-        [program, "demo", "--json"],
+        [program(), "demo", "--json"],
         env=os.environ | environment,
         capture_output=True,
         encoding="utf-8",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.test_cli import Smr, one_line
+from tests.e2e.command import Smr, one_line
 
 QRELS = "q1 0 a 2\nq1 0 b 1\nq2 0 c 1\nq3 0 d 1\n"
 BEFORE = "q1 Q0 x 1 9 old\nq1 Q0 a 2 8 old\nq2 Q0 c 1 9 old\nq3 Q0 d 1 9 old\n"

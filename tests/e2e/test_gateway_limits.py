@@ -158,10 +158,10 @@ def test_headers_have_a_limit(gateway: Served) -> None:
 
 def test_a_slow_client_is_not_waited_for(gateway: Served) -> None:
     """A head, or a body, that does not come is a 408, and the connection is closed."""
-    with socket.create_connection(gateway.address, timeout=5) as wire:
+    with socket.create_connection(gateway.address, timeout=30) as wire:
         wire.sendall(b"POST /v1/messages HTT")
         assert read_all(wire).startswith(b"HTTP/1.1 408")
-    with socket.create_connection(gateway.address, timeout=5) as wire:
+    with socket.create_connection(gateway.address, timeout=30) as wire:
         wire.sendall(b"POST /v1/messages HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 50\r\n\r\n{")
         assert read_all(wire).startswith(b"HTTP/1.1 408")
 
@@ -190,11 +190,11 @@ def test_sighup_takes_a_good_configuration_and_refuses_a_bad_one(start: Start, u
     changed["models"]["new"] = changed["models"]["smart"]
     running.file.write_text(json.dumps(changed), encoding="utf-8")
     running.process.send_signal(signal.SIGHUP)
-    assert becomes(lambda: models() == ["smart", "claude", "new"], within=5)
+    assert becomes(lambda: models() == ["smart", "claude", "new"], within=30)
     running.file.write_text('{"version": 1, "modles": {}}', encoding="utf-8")
     running.process.send_signal(signal.SIGHUP)
     log = running.file.parent / "gateway.log"
-    assert becomes(lambda: "the old one stays" in log.read_text(encoding="utf-8"), within=5)
+    assert becomes(lambda: "the old one stays" in log.read_text(encoding="utf-8"), within=30)
     assert models() == ["smart", "claude", "new"]
     assert ask(running).status_code == 200
 
@@ -259,7 +259,7 @@ headers = st.dictionaries(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(path=paths, body=bodies | likely, headers=headers)
 def test_no_body_and_no_header_makes_it_fail(
     gateway: Served, path: str, body: dict[str, Any], headers: dict[str, str]
@@ -270,7 +270,7 @@ def test_no_body_and_no_header_makes_it_fail(
     assert answer.status_code == 200 or answer.json()["error"]["message"]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(path=paths, body=st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
 def test_no_bytes_make_it_fail(gateway: Served, path: str, body: bytes) -> None:
     """Bytes that are no JSON are a 4xx with a JSON error."""

@@ -58,9 +58,9 @@ def test_who_hangs_up_frees_the_provider_within_a_second(
     running = start(arguments)
     for stream in (False, True):
         upstream.set([Fault.stall(after=2 if stream else 0)])
-        with socket.create_connection(running.address, timeout=5) as wire:
+        with socket.create_connection(running.address, timeout=30) as wire:
             wire.sendall(posted("/v1/chat/completions", {**CHAT, "stream": stream}))
-            assert becomes(lambda: upstream.in_flight == 1, within=5)
+            assert becomes(lambda: upstream.in_flight == 1, within=30)
         assert becomes(lambda: upstream.in_flight == 0, within=1)
     assert becomes(lambda: running.in_flight() == 0, within=1)
 
@@ -80,10 +80,10 @@ def test_it_reloads_and_drains(upstream: FaultServer, start: Start, arguments: t
     changed["models"]["new"] = changed["models"]["smart"]
     running.file.write_text(json.dumps(changed), encoding="utf-8")
     running.process.send_signal(signal.SIGHUP)
-    assert becomes(lambda: models() == {"smart claude new"}, within=10)
+    assert becomes(lambda: models() == {"smart claude new"}, within=30)
     running.file.write_text('{"version": 1, "modles": {}}', encoding="utf-8")
     running.process.send_signal(signal.SIGHUP)
-    assert becomes(lambda: "the old one stays" in log.read_text(encoding="utf-8"), within=10)
+    assert becomes(lambda: "the old one stays" in log.read_text(encoding="utf-8"), within=30)
     assert models() == {"smart claude new"}
     body = {**CHAT, "model": "new", "stream": True}
     with httpx2.stream("POST", running.base_url + "/v1/chat/completions", json=body, timeout=30) as answer:
@@ -93,18 +93,18 @@ def test_it_reloads_and_drains(upstream: FaultServer, start: Start, arguments: t
         data = [line.removeprefix("data: ") for line in [first, *lines] if line]
     assert data[-1] == "[DONE]"
     assert "".join(json.loads(line)["choices"][0]["delta"].get("content", "") for line in data[:-1]) == ECHO
-    assert running.process.wait(15) == 0
+    assert running.process.wait(30) == 0
 
 
 def test_granian_does_not_wait_for_ever(upstream: FaultServer, start: Start) -> None:
     """What outlasts `drain` is cancelled: the provider is freed, and the process still ends with 0."""
     upstream.set([Fault.stall(after=2)])
     running = start(GRANIAN, gateway={"drain": "500ms"})
-    with socket.create_connection(running.address, timeout=5) as wire:
+    with socket.create_connection(running.address, timeout=30) as wire:
         wire.sendall(posted("/v1/chat/completions", {**CHAT, "stream": True}))
         assert wire.recv(10)
         running.process.terminate()
-        assert running.process.wait(15) == 0
+        assert running.process.wait(30) == 0
         assert becomes(lambda: upstream.in_flight == 0, within=1)
 
 
@@ -117,13 +117,13 @@ def test_granian_has_the_limits_and_never_a_clean_end_of_a_cut(upstream: FaultSe
         running.send(b"POST /v1/messages HTTP/1.1\r\nhost: x\r\n" + b"x-a: b\r\n" * 1500 + b"\r\n")[:12]
         == b"HTTP/1.1 431"
     )
-    with socket.create_connection(running.address, timeout=5) as wire:
+    with socket.create_connection(running.address, timeout=30) as wire:
         wire.sendall(b"POST /v1/messages HTT")
         assert wire.recv(100) == b""
     slow = b"POST /v1/messages HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 50\r\n\r\n{"
     assert running.send(slow).startswith(b"HTTP/1.1 408")
     upstream.set([Fault.cut(after=3)])
-    with socket.create_connection(running.address, timeout=5) as wire:
+    with socket.create_connection(running.address, timeout=30) as wire:
         wire.sendall(posted("/v1/responses", {"model": "smart", "input": "hello", "stream": True}))
         got = read_all(wire)
     assert b"response.output_text.delta" in got
@@ -151,7 +151,7 @@ def test_a_worker_that_dies_is_replaced_and_none_is_left_alone(upstream: FaultSe
     before = workers_of(running.process.pid)
     victim = min(before)
     os.kill(victim, signal.SIGKILL)
-    assert becomes(lambda: len(workers_of(running.process.pid) - {victim}) == 2, within=10)
+    assert becomes(lambda: len(workers_of(running.process.pid) - {victim}) == 2, within=30)
     assert httpx2.post(running.base_url + "/v1/chat/completions", json=CHAT, timeout=30).status_code == 200
     left = workers_of(running.process.pid)
     running.process.kill()

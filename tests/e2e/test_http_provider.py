@@ -305,7 +305,7 @@ async def test_cancelling_a_waiting_stream_closes_its_connection() -> None:
 
 async def arrival(server: FaultServer) -> None:
     """Until the server has a call."""
-    await becomes(lambda: bool(server.requests), within=5)
+    await becomes(lambda: bool(server.requests), within=30)
 
 
 async def abandoned(server: FaultServer) -> bool:

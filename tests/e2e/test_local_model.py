@@ -23,6 +23,7 @@ from smart_model_router.ports import ProviderCall, ProviderStream
 from smart_model_router.request import Dialect
 from smart_model_router_providers.local import LocalProvider, install
 
+pytestmark = pytest.mark.alone
 reads_proc = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
 QUESTION = "What is the capital of France?"

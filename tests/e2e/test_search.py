@@ -16,19 +16,12 @@ import uvicorn
 from smart_model_router_providers.fault import Fault, FaultServer
 from smart_model_router_scoring.retrieval import HashedEmbedder, Passage, QueryOrchestrator, index_folder
 from smart_model_router_scoring.retrieval.http import create_app
+from tests.e2e.command import Smr, one_line
 from tests.e2e.gateways import Served, fleet, served
-from tests.e2e.test_cli import Smr, one_line
 from tests.unit.scoring.retrieval.folders import NOW, write
 
 QUESTION = "How long may a queued request wait?"
 BEST = "how/waiting.md#L5-L7"
-
-
-@pytest.fixture
-def server() -> Iterator[FaultServer]:
-    """A provider that is well until a test says otherwise."""
-    with FaultServer() as server:
-        yield server
 
 
 @pytest.fixture

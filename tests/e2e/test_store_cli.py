@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
 import signal
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -16,18 +13,8 @@ import pytest
 
 from smart_model_router.outcome import FailureClass, Usage
 from smart_model_router_stats.sqlite import SqliteStore
+from tests.e2e.command import SECONDS, Smr
 from tests.store_files import attempt
-
-SECONDS = 60.0
-
-
-def smr(*arguments: str | Path, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run the installed command in `folder`."""
-    program = shutil.which("smr", path=str(Path(sys.executable).parent))
-    assert program is not None
-    return subprocess.run(
-        [program, *map(str, arguments)], cwd=folder, capture_output=True, encoding="utf-8", timeout=SECONDS, check=False
-    )
 
 
 @pytest.fixture
@@ -47,9 +34,9 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def test_stats_as_a_table(path: Path, tmp_path: Path) -> None:
+def test_stats_as_a_table(smr: Smr, path: Path) -> None:
     """A line for each target on stdout, the sum of all on stderr."""
-    done = smr("stats", "--db", path, folder=tmp_path)
+    done = smr("stats", "--db", path)
     assert done.returncode == 0
     assert [line.split()[:4] for line in done.stdout.splitlines() if "/" in line] == [
         ["a/big", "10", "100.0%", "100.0%"],
@@ -58,9 +45,9 @@ def test_stats_as_a_table(path: Path, tmp_path: Path) -> None:
     assert "13 calls at 2 targets" in done.stderr
 
 
-def test_stats_as_json(path: Path, tmp_path: Path) -> None:
+def test_stats_as_json(smr: Smr, path: Path) -> None:
     """One object in the schema of `router.stats()`, of scope `store`, with what was dropped."""
-    done = smr("stats", "--db", path, "--json", folder=tmp_path)
+    done = smr("stats", "--db", path, "--json")
     told = json.loads(done.stdout)
     assert (told["scope"], told["observed"], told["stats_dropped"], told["problem"]) == ("store", 13, 0, None)
     assert told["targets"]["b/small"]["failures"] == {"TIMEOUT": 3}
@@ -68,7 +55,7 @@ def test_stats_as_json(path: Path, tmp_path: Path) -> None:
     assert told["models"]["big"]["completion_tokens"] == told["providers"]["a"]["completion_tokens"] == 200
 
 
-def test_the_file_of_the_configuration_is_the_default(path: Path, tmp_path: Path) -> None:
+def test_the_file_of_the_configuration_is_the_default(smr: Smr, path: Path, tmp_path: Path) -> None:
     """Without --db the store of the configuration is read."""
     config = {
         "version": 1,
@@ -77,18 +64,15 @@ def test_the_file_of_the_configuration_is_the_default(path: Path, tmp_path: Path
     }
     (tmp_path / "with.yaml").write_text(json.dumps({**config, "store": {"path": str(path)}}))
     (tmp_path / "without.yaml").write_text(json.dumps(config))
-    assert smr("stats", "-c", "with.yaml", folder=tmp_path).returncode == 0
-    refused = smr("stats", "-c", "without.yaml", folder=tmp_path)
+    assert smr("stats", "-c", "with.yaml").returncode == 0
+    refused = smr("stats", "-c", "without.yaml")
     assert (refused.returncode, refused.stdout) == (3, "")
     assert "store.path" in refused.stderr
 
 
-def test_watch_shows_what_another_process_writes(path: Path, tmp_path: Path) -> None:
+def test_watch_shows_what_another_process_writes(smr: Smr, path: Path) -> None:
     """With --watch and --json there is a line a second, with what was written meanwhile, until Ctrl-C."""
-    program = shutil.which("smr", path=str(Path(sys.executable).parent))
-    assert program is not None
-    command = [program, "stats", "--db", str(path), "--json", "--watch"]
-    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as watching:
+    with smr.start("stats", "--db", path, "--json", "--watch") as watching:
         assert watching.stdout is not None
         first = json.loads(watching.stdout.readline())
 
@@ -105,59 +89,59 @@ def test_watch_shows_what_another_process_writes(path: Path, tmp_path: Path) -> 
     assert (first["targets"]["a/big"]["calls"], later["targets"]["a/big"]["calls"]) == (10, 11)
 
 
-def test_top_shows_every_target(path: Path, tmp_path: Path) -> None:
+def test_top_shows_every_target(smr: Smr, path: Path) -> None:
     """`smr top` draws the table, and the rate from the second look on."""
-    done = smr("top", "--db", path, "--times", "2", "--seconds", "0.1", folder=tmp_path)
+    done = smr("top", "--db", path, "--times", "2", "--seconds", "0.1")
     assert done.returncode == 0
     assert "a/big" in done.stdout
     assert "calls/s" in done.stdout
     assert "13 calls at 2 targets" in done.stdout
 
 
-def test_top_as_json_is_a_line_for_each_look(path: Path, tmp_path: Path) -> None:
+def test_top_as_json_is_a_line_for_each_look(smr: Smr, path: Path) -> None:
     """`smr top --json` prints what `smr stats --json` prints, once a look."""
-    done = smr("top", "--db", path, "--times", "2", "--seconds", "0.1", "--json", folder=tmp_path)
+    done = smr("top", "--db", path, "--times", "2", "--seconds", "0.1", "--json")
     assert done.returncode == 0
     assert [json.loads(line)["targets"]["a/big"]["calls"] for line in done.stdout.splitlines()] == [10, 10]
 
 
 @pytest.mark.parametrize("command", ["stats", "top"])
-def test_a_missing_file_exits_with_3(tmp_path: Path, command: str) -> None:
+def test_a_missing_file_exits_with_3(smr: Smr, command: str) -> None:
     """One line that says what is missing, and no traceback."""
-    done = smr(command, "--db", "nowhere.db", folder=tmp_path)
+    done = smr(command, "--db", "nowhere.db")
     assert (done.returncode, done.stdout) == (3, "")
     assert "no such file" in done.stderr
 
 
-def test_a_newer_file_exits_with_3(path: Path, tmp_path: Path) -> None:
+def test_a_newer_file_exits_with_3(smr: Smr, path: Path) -> None:
     """The line names the release to install."""
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("INSERT INTO migration VALUES (99, 'tomorrow', 0, '9.8.7')")
         connection.commit()
         connection.execute("PRAGMA user_version = 99")
-    done = smr("stats", "--db", path, "--json", folder=tmp_path)
+    done = smr("stats", "--db", path, "--json")
     assert done.returncode == 3
     assert "install smart-model-router 9.8.7 or newer" in json.loads(done.stdout)["error"]["message"]
 
 
-def test_a_damaged_file_exits_with_3(tmp_path: Path) -> None:
+def test_a_damaged_file_exits_with_3(smr: Smr, tmp_path: Path) -> None:
     """Reading renames nothing and makes nothing: it says what it found."""
     path = tmp_path / "stats.db"
     path.write_bytes(b"no database" * 1_000)
-    done = smr("stats", "--db", path, folder=tmp_path)
+    done = smr("stats", "--db", path)
     assert done.returncode == 3
     assert [file.name for file in tmp_path.iterdir()] == ["stats.db"]
 
 
-def test_doctor_says_which_sqlite_it_is_and_what_ails_the_store(path: Path, tmp_path: Path) -> None:
+def test_doctor_says_which_sqlite_it_is_and_what_ails_the_store(smr: Smr, path: Path, tmp_path: Path) -> None:
     """The version is on a line of its own; a store that cannot be used is a problem, and the exit code is 3."""
     provider = {"kind": "openai_compatible", "base_url": "http://127.0.0.1:9/v1"}
     model = {"tiers": [{"targets": ["a/big"]}], "last_resort": []}
     config = {"version": 1, "providers": {"a": provider}, "models": {"smart": model}, "store": {"path": str(path)}}
     (tmp_path / "router.yaml").write_text(json.dumps(config))
-    well = smr("doctor", "-c", "router.yaml", "--json", folder=tmp_path)
+    well = smr("doctor", "-c", "router.yaml", "--json")
     path.chmod(0o666)
-    ill = smr("doctor", "-c", "router.yaml", "--json", folder=tmp_path)
+    ill = smr("doctor", "-c", "router.yaml", "--json")
     texts = {finding["topic"]: finding["text"] for finding in json.loads(well.stdout)["findings"]}
     assert (well.returncode, ill.returncode) == (0, 3)
     assert sqlite3.sqlite_version in texts["SQLite"]

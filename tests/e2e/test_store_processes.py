@@ -58,6 +58,7 @@ def last_line(file: Path) -> int:
     return int(file.read_text().rpartition("\n")[0].split()[-1])
 
 
+@pytest.mark.alone
 def test_eight_processes_of_5000_calls_add_up_exactly(tmp_path: Path) -> None:
     """Totals by target and class are the sum of what every router saw; percentiles are within 1 % of nearest rank."""
     path = tmp_path / "s.db"
@@ -81,12 +82,17 @@ def test_eight_processes_of_5000_calls_add_up_exactly(tmp_path: Path) -> None:
         assert getattr(latency, f"p{percent}") == pytest.approx(exact, rel=0.01)
 
 
+@pytest.mark.alone
 def test_kill_9_loses_nothing_acknowledged(tmp_path: Path) -> None:
     """Half of 8 writers are killed at random moments: what they were told is written is there, the file is whole."""
     path = tmp_path / "s.db"
     dice = random.Random(7)
     outs = [tmp_path / f"{number}.txt" for number in range(8)]
-    programs = [start("write", path, 2_000, f"w/{number}", out) for number, out in enumerate(outs)]
+    counts = [10_000_000, 2_000] * 4  # no victim is ready before it is killed
+    programs = [
+        start("write", path, count, f"w/{number}", out)
+        for number, (count, out) in enumerate(zip(counts, outs, strict=True))
+    ]
     for victim, out in sorted(zip(programs[::2], outs[::2], strict=True), key=lambda _: dice.random()):
         wait_for_lines(out, dice.randint(1, 50))
         victim.send_signal(signal.SIGKILL)
@@ -94,8 +100,8 @@ def test_kill_9_loses_nothing_acknowledged(tmp_path: Path) -> None:
         program.communicate(timeout=SECONDS)
     assert [program.returncode for program in programs] == [-signal.SIGKILL, 0] * 4
     stored = dict(rows(path, "SELECT target, calls FROM v_target_now"))
-    for number, out in enumerate(outs):
-        assert last_line(out) <= stored[f"w/{number}"] <= 2_000
+    for number, out in enumerate(outs):  # seven at once, and the line may be missing that tells of seven more
+        assert last_line(out) <= stored[f"w/{number}"] <= last_line(out) + 14
     assert [last_line(out) for out in outs[1::2]] == [2_000] * 4
     assert one(path, "PRAGMA integrity_check") == "ok"
 

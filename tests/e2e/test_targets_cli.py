@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +11,7 @@ from typing import Any
 import pytest
 
 from smart_model_router_providers.fault import Fault, FaultServer
+from tests.e2e.command import Smr
 from tests.e2e.gateways import MESSAGES, Served, fleet, served
 
 ADMIN, PLAIN = "vk-admin-0123456789", "vk-plain-0123456789"
@@ -37,11 +35,10 @@ def gateway(upstream: FaultServer, tmp_path: Path) -> Iterator[Served]:
 
 def smr(gateway: Served, *arguments: str, key: str | None = None) -> subprocess.CompletedProcess[str]:
     """`smr targets` with the gateway's own configuration, or with a key in the environment."""
-    program = shutil.which("smr", path=str(Path(sys.executable).parent))
-    assert program is not None
-    environment = os.environ if key is None else {**os.environ, "SMART_ROUTER_GATEWAY_KEY": key}
-    command = [program, "targets", "--config", str(gateway.file), "--url", gateway.base_url, *arguments]
-    return subprocess.run(command, env=environment, capture_output=True, encoding="utf-8", timeout=60, check=False)
+    command = Smr(gateway.file.parent)
+    if key is not None:
+        command.environment["SMART_ROUTER_GATEWAY_KEY"] = key
+    return command("targets", "--config", gateway.file, "--url", gateway.base_url, *arguments)
 
 
 def listed(gateway: Served) -> dict[str, dict[str, Any]]:

@@ -39,7 +39,7 @@ def test_what_is_private_is_recognised(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["api_key: k", "http://127.0.0.1:9001/v1", "cd ./work/x", "https://example.com/work/x"]
+    "line", ["api_key: k", "http://127.0.0.1:9001/v1", "cd ./tmp/x", "https://example.com/home/someone/x"]
 )
 def test_what_is_public_is_left_alone(line: str) -> None:
     """The check does not cry at what documents and tests must be able to say."""

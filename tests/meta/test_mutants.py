@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tools.mutants import Survivor, explained, survivor
+import json
+from pathlib import Path
+
+from tools.mutants import Survivor, explained, forget_living, survivor
 
 DIFF = """--- src/smart_model_router/core/gate.py
 +++ src/smart_model_router/core/gate.py
@@ -35,6 +38,16 @@ def test_a_survivor_is_its_function_and_the_lines_that_changed() -> None:
     assert method == Survivor("smart_model_router.core.bulkhead.Bulkhead.free", before, after)
     private = survivor("smart_model_router.core.gate.x__later__mutmut_3", DIFF)
     assert private == Survivor("smart_model_router.core.gate.later", before, after)
+
+
+def test_who_lived_is_tested_again(tmp_path: Path) -> None:
+    """And whoever no test reached; those that were killed or never ended stay dead."""
+    file = tmp_path / "mutants" / "core" / "gate.py.meta"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps({"exit_code_by_key": {"dead": 1, "endless": -24, "alive": 0, "alone": 33, "new": None}}))
+    forget_living(tmp_path)
+    codes = {"dead": 1, "endless": -24, "alive": None, "alone": None, "new": None}
+    assert json.loads(file.read_text()) == {"exit_code_by_key": codes}
 
 
 def test_who_is_named_or_covered_by_a_rule_is_explained() -> None:

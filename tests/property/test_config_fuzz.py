@@ -161,7 +161,7 @@ def test_any_key_in_any_section_is_a_tree_or_a_configuration_error(
     assert read_mapping(changed(path, {**at(path), key: value}))
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.one_of(st.binary(max_size=200), st.text(alphabet="ab:{}[]-*&!<>|?%\"'#~ \n\t\\0", max_size=60).map(str.encode))
 )
@@ -172,7 +172,7 @@ def test_any_file_is_a_tree_or_a_configuration_error(tmp_path: Path, content: by
     assert "any.yaml" in outcome(lambda: RouterConfig.load(path, environ={}))
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 10_000), st.binary(min_size=1, max_size=4))
 def test_a_file_with_a_flipped_piece_is_a_tree_or_a_configuration_error(tmp_path: Path, at: int, piece: bytes) -> None:
     """A good file with a few bytes overwritten: read or reported."""

@@ -126,5 +126,5 @@ class BreakerHistory(RuleBasedStateMachine):
         self.last_length = length
 
 
-BreakerHistory.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+BreakerHistory.TestCase.settings = settings(stateful_step_count=40)
 TestBreakerHistory = BreakerHistory.TestCase

@@ -97,5 +97,5 @@ class BucketHistory(RuleBasedStateMachine):
         return twin
 
 
-BucketHistory.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+BucketHistory.TestCase.settings = settings(stateful_step_count=40)
 TestBucketHistory = BucketHistory.TestCase

@@ -330,5 +330,5 @@ def opened(settlement: Settlement) -> bool:
     return any(moved.transition.to_state is BreakerState.OPEN for moved in settlement.moved)
 
 
-GateHistory.TestCase.settings = settings(max_examples=150, stateful_step_count=50, deadline=None)
+GateHistory.TestCase.settings = settings(stateful_step_count=50)
 TestGateHistory = GateHistory.TestCase

@@ -6,7 +6,7 @@ import json
 from typing import Any, get_args
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from smart_model_router.outcome import EventKind, StreamEvent
@@ -23,7 +23,6 @@ from smart_model_router.wires.translate import (
 )
 
 TERMS = Terms(family="f", reasoning=True, created=7)
-EFFORT = settings(max_examples=60, deadline=None)
 TRANSLATED: list[tuple[Dialect, Dialect]] = sorted(ROUTES)
 
 # ------------------------------------------------------------------------------------------- what both can say
@@ -146,7 +145,6 @@ def there(asked: Dialect, goal: Dialect, body: dict[str, Any]) -> Translation:
 
 
 @pytest.mark.parametrize("goal", ["messages", "responses"])
-@EFFORT
 @given(body=chat_bodies())
 def test_a_chat_request_comes_back_as_it_went(goal: Dialect, body: dict[str, Any]) -> None:
     """Messages, tools, calls with their ids and order, errors, images, files, schema and settings all survive."""
@@ -157,7 +155,6 @@ def test_a_chat_request_comes_back_as_it_went(goal: Dialect, body: dict[str, Any
 
 
 @pytest.mark.parametrize("asked", ["messages", "responses"])
-@EFFORT
 @given(body=chat_bodies())
 def test_a_request_of_another_dialect_comes_back_through_chat(asked: Dialect, body: dict[str, Any]) -> None:
     """What was said in Messages or Responses is said again after a way through Chat."""
@@ -176,7 +173,7 @@ def chat_answers(draw: st.DrawFn) -> dict[str, Any]:
     cached, written, fresh, out = (draw(st.integers(0, 99)) for _ in range(4))
     finish = "tool_calls" if calls else draw(st.sampled_from(["stop", "length", "content_filter"]))
     return {
-        "id": "resp_1",
+        "id": "chatcmpl-1",
         "object": "chat.completion",
         "created": TERMS.created,
         "model": draw(ID),
@@ -199,7 +196,6 @@ def a_translation(asked: Dialect, goal: Dialect) -> Translation:
 
 
 @pytest.mark.parametrize("other", ["messages", "responses"])
-@EFFORT
 @given(body=chat_answers())
 def test_an_answer_comes_back_as_it_went(other: Dialect, body: dict[str, Any]) -> None:
     """Text, tool calls, the finish reason and every count of tokens survive, and both dialects read the same usage."""
@@ -286,7 +282,6 @@ def check_blocks(events: list[dict[str, Any]]) -> None:
     assert opened == list(range(len(opened)))
 
 
-@EFFORT
 @given(data=chat_streams())
 def test_blocks_of_a_messages_stream_follow_one_another(data: list[dict[str, Any]]) -> None:
     """However a Chat provider interleaves its tool calls, one block is open at a time."""
@@ -296,7 +291,6 @@ def test_blocks_of_a_messages_stream_follow_one_another(data: list[dict[str, Any
 
 
 @pytest.mark.parametrize("other", ["messages", "responses"])
-@EFFORT
 @given(data=chat_streams())
 def test_a_stream_comes_back_as_it_went(other: Dialect, data: list[dict[str, Any]]) -> None:
     """Text, thoughts, every call with its id, order and arguments, finish and usage survive the way there and back."""
@@ -304,7 +298,6 @@ def test_a_stream_comes_back_as_it_went(other: Dialect, data: list[dict[str, Any
 
 
 @pytest.mark.parametrize("other", ["messages", "responses"])
-@EFFORT
 @given(data=chat_streams(), cut=st.integers(0, 12))
 def test_a_stream_that_is_cut_has_no_end(other: Dialect, data: list[dict[str, Any]], cut: int) -> None:
     """Whatever came before a failure, the caller is never sent an end."""
@@ -313,7 +306,6 @@ def test_a_stream_that_is_cut_has_no_end(other: Dialect, data: list[dict[str, An
     assert not ends & {event["type"] for event in events}
 
 
-@EFFORT
 @given(data=chat_streams())
 def test_a_responses_stream_says_in_its_end_what_it_streamed(data: list[dict[str, Any]]) -> None:
     """The output of the last event is that of the items done, numbered without a gap, as the answer as a whole."""
@@ -367,7 +359,6 @@ def _spoilt(draw: st.DrawFn, value: Any) -> Any:
 
 
 @pytest.mark.parametrize(("asked", "goal"), TRANSLATED)
-@EFFORT
 @given(body=BODY | spoilt(chat_bodies()).filter(lambda body: isinstance(body, dict)))
 def test_any_body_is_translated_or_refused(asked: Dialect, goal: Dialect, body: dict[str, Any]) -> None:
     """No request makes translation raise, and what it makes is JSON."""
@@ -377,7 +368,6 @@ def test_any_body_is_translated_or_refused(asked: Dialect, goal: Dialect, body: 
 
 
 @pytest.mark.parametrize(("asked", "goal"), TRANSLATED)
-@EFFORT
 @given(body=BODY | spoilt(chat_answers()).filter(lambda body: isinstance(body, dict)))
 def test_any_answer_is_translated(asked: Dialect, goal: Dialect, body: dict[str, Any]) -> None:
     """No answer makes translation raise, and what it makes can be read in the dialect asked."""
@@ -387,7 +377,6 @@ def test_any_answer_is_translated(asked: Dialect, goal: Dialect, body: dict[str,
 
 
 @pytest.mark.parametrize(("asked", "goal"), TRANSLATED)
-@EFFORT
 @given(data=st.lists(BODY, max_size=6) | spoilt(chat_streams()).filter(lambda d: isinstance(d, list)))
 def test_any_event_is_translated(asked: Dialect, goal: Dialect, data: list[Any]) -> None:
     """No stream makes translation raise, and what it makes are events of the dialect asked."""

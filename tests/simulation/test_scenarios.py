@@ -19,6 +19,7 @@ from smart_model_router.simulation.scenarios import SWITCHES
 
 FOUND: list[tuple[str, int]] = [
     ("impatient", 12),  # what was left of a sum of waits was too little for any instant: it waited for ever
+    ("outage", 700000250),  # calls lost in the outage timed out long after the recovery, and were held against it
 ]
 """Seeds that showed a bug once."""
 

@@ -324,12 +324,12 @@ def test_headers_say_who_answered() -> None:
 def test_only_the_name_of_the_model_changes(raw: bytes) -> None:
     """Whatever else holds the same letters stays as it is."""
     body = json.loads(raw)
-    assert json.loads(Relabel('a "quoted" näme').whole(raw, body)) == {**body, "model": 'a "quoted" näme'}
+    assert json.loads(Relabel('a "quoted" näme', "chat").whole(raw, body)) == {**body, "model": 'a "quoted" näme'}
 
 
 def test_what_needs_no_change_stays_byte_for_byte() -> None:
     """A body without a model, or with the right one."""
-    relabel = Relabel("smart")
+    relabel = Relabel("smart", "chat")
     for raw in (b'{ "x" : 1 }', b'{ "model" : "smart" }', b'{ "model" : 5 }'):
         assert relabel.whole(raw, json.loads(raw)) is raw
 
@@ -347,7 +347,7 @@ def test_events_name_the_model_where_their_dialect_does(dialect: Dialect, data: 
     line = b"" if dialect == "chat" else f"event: {data['type']}\n".encode()
     for separators in ((",", ":"), (", ", ": ")):
         raw = line + b"data: " + json.dumps(data, separators=separators).encode() + b"\n\n"
-        told = Relabel("smart").frame(dialect, raw, data)
+        told = Relabel("smart", dialect).frame(raw, data)
         assert told.startswith(line + b"data: {")
         assert told.endswith(b"}\n\n")
         assert json.loads(told.rpartition(b"data: ")[2]) == json.loads(

@@ -15,12 +15,15 @@ from smart_model_router.shared import (
     Deadline,
     Here,
     RestRow,
+    ToldLimit,
     accepts_breaker,
     accepts_rest,
     age,
     is_due,
+    is_news,
     lease_tokens,
     remaining,
+    told,
 )
 
 WRITTEN = Here("boot-1", 1_000.0, 1_700_000_000.0)
@@ -250,6 +253,72 @@ def test_a_limit_of_another_boot_begins_anew() -> None:
     row, _ = lease_tokens(bucket(-50.0, boot="boot-0"), ask(want=0.0), WRITTEN)
     assert (row.level, row.boot) == (295.0, "boot-1")
     assert lease_tokens(bucket(-50.0, at=NOW + 9.0), ask(want=0.0), WRITTEN)[0].level == 295.0
+
+
+def test_a_new_limit_that_turns_out_to_be_a_window_has_gained_nothing_meanwhile() -> None:
+    """What was granted is missing, and what was thought to come back is not there."""
+    row, _ = lease_tokens(None, ask(debt=40.0), WRITTEN)
+    row, _ = lease_tokens(row, ask(want=0.0, window=60.0, resets_in=56.0), at(boottime=4.0))
+    assert (row.level, row.window, row.resets_at) == (249.0, 60.0, NOW + 60.0)
+    row, _ = lease_tokens(bucket(100.0), ask(want=0.0, window=60.0, resets_in=60.0, most=60.0), WRITTEN)
+    assert row.level == 60.0
+
+
+def test_a_known_limit_that_turns_out_to_be_a_window_has_what_its_provider_says() -> None:
+    """It may have begun anew since; but for what others may hold of it."""
+    old = bucket(0.5, resets_at=NOW - 60.1)
+    row, _ = lease_tokens(old, ask(want=0.0, window=60.0, resets_in=50.0, most=280.0), WRITTEN)
+    assert (row.level, row.window, row.resets_at) == (256.0, 60.0, NOW + 50.0)
+
+
+def test_who_does_not_know_of_a_window_neither_ends_nor_empties_it() -> None:
+    """A process that thinks it refills all the time has nothing left by its own count; only its account is settled."""
+    row, grant = lease_tokens(windowed(250.0), ask(most=0.0, debt=2.0), WRITTEN)
+    assert (row.level, grant.granted, row.window, row.resets_at) == (242.0, 6.0, 60.0, NOW + 20.0)
+
+
+def test_who_has_seen_it_refill_ends_a_window() -> None:
+    """There was none: what comes back counts from now on."""
+    row, _ = lease_tokens(windowed(250.0), ask(most=100.0, want=0.0, steady=True), WRITTEN)
+    assert (row.level, row.window) == (100.0, None)
+    assert lease_tokens(row, ask(want=0.0), at(boottime=2.0))[0].level == 110.0
+    row, _ = lease_tokens(row, ask(want=0.0, window=60.0, resets_in=18.0), at(boottime=2.0))
+    assert row.level == 100.0
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "news"),
+    [
+        pytest.param(None, bucket(300.0), True, id="nobody knew it"),
+        pytest.param(bucket(300.0), bucket(100.0), False, id="some is used"),
+        pytest.param(bucket(24.0), bucket(23.0), True, id="it runs out"),
+        pytest.param(bucket(23.0), bucket(24.0), True, id="it is back"),
+        pytest.param(bucket(9.0), bucket(0.0), False, id="it is gone"),
+        pytest.param(bucket(300.0), bucket(300.0, capacity=600.0), True, id="it has grown"),
+        pytest.param(bucket(300.0), windowed(300.0), True, id="it is a window"),
+        pytest.param(bucket(300.0, boot="boot-0"), bucket(300.0), True, id="it is of another boot"),
+    ],
+)
+def test_what_others_hear_of_a_limit(before: BucketRow | None, after: BucketRow, news: bool) -> None:
+    """What they would go wrong without, and not every call."""
+    assert is_news(before, after) is news
+
+
+def test_what_is_left_of_a_limit_now() -> None:
+    """With what came back since it was written, and nothing while a provider says so."""
+    heard = told(bucket(100.0), at(boottime=4.0))
+    assert heard == ToldLimit(capacity=300.0, rate=5.0, window=None, resets_in=0.0, left=120.0)
+    held = told(bucket(100.0, held_until=NOW + 5.0), at(boottime=4.0))
+    assert held is not None
+    assert held.left == 0.0
+    window = told(windowed(3.0), at(boottime=25.0))
+    assert window == ToldLimit(capacity=300.0, rate=5.0, window=60.0, resets_in=55.0, left=300.0)
+
+
+@pytest.mark.parametrize("row", [bucket(100.0, boot="boot-0"), bucket(100.0, at=NOW + 1.0)])
+def test_of_another_boot_nothing_is_heard(row: BucketRow) -> None:
+    """Its instants are of another clock."""
+    assert told(row, WRITTEN) is None
 
 
 def test_tokens_may_be_leased_in_parts() -> None:

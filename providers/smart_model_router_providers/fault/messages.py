@@ -19,11 +19,25 @@ def messages(question: Question) -> Answer:
         "content": [],
         "stop_reason": None,
         "stop_sequence": None,
-        "usage": {"input_tokens": question.prompt_tokens, "output_tokens": question.completion_tokens},
+        "stop_details": None,
+        "container": None,
+        "usage": {
+            "input_tokens": question.prompt_tokens,
+            "cache_creation_input_tokens": 0,
+            "cache_read_input_tokens": 0,
+            "cache_creation": None,
+            "output_tokens": question.completion_tokens,
+            "output_tokens_details": None,
+            "inference_geo": None,
+            "server_tool_use": None,
+            "service_tier": "standard",
+        },
     }
     stop = "tool_use" if question.calls else "max_tokens" if question.finish == "length" else "end_turn"
     if not question.stream:
-        content: list[dict[str, Any]] = [{"type": "text", "text": question.text}] if question.text else []
+        content: list[dict[str, Any]] = []
+        if question.text:
+            content.append({"type": "text", "text": question.text, "citations": None})
         content += [{**_tool(question, index), "input": call.decoded} for index, call in enumerate(question.calls)]
         return whole_answer({**message, "content": content, "stop_reason": stop})
     start = {**message, "usage": {**message["usage"], "output_tokens": 0}}
@@ -63,7 +77,12 @@ def _calls(question: Question, first: int) -> Iterator[bytes]:
 
 
 def _tool(question: Question, index: int) -> dict[str, Any]:
-    return {"type": "tool_use", "id": question.call_id(index), "name": question.calls[index].name}
+    return {
+        "type": "tool_use",
+        "id": question.call_id(index),
+        "name": question.calls[index].name,
+        "caller": {"type": "direct"},
+    }
 
 
 def _start(index: int, block: dict[str, Any]) -> bytes:

@@ -14,23 +14,39 @@ _Event = dict[str, Any]
 def responses(question: Question) -> Answer:
     """Write the answer."""
     status = "incomplete" if question.finish == "length" else "completed"
+    whole = status == "completed"
     said = _Said(question, status)
     response: _Event = {
         "id": f"resp_{question.number}",
         "object": "response",
         "created_at": CREATED,
+        "completed_at": CREATED if whole else None,
         "status": status,
+        "background": False,
         "error": None,
-        "incomplete_details": {"reason": "max_output_tokens"} if question.finish == "length" else None,
+        "frequency_penalty": 0.0,
+        "incomplete_details": None if whole else {"reason": "max_output_tokens"},
         "instructions": None,
+        "max_output_tokens": question.body.get("max_output_tokens"),
+        "max_tool_calls": None,
         "metadata": {},
         "model": question.model,
         "output": said.items(),
         "parallel_tool_calls": True,
+        "presence_penalty": 0.0,
+        "previous_response_id": None,
+        "prompt_cache_key": None,
+        "reasoning": {"effort": None, "summary": None, **(question.body.get("reasoning") or {})},
+        "safety_identifier": None,
+        "service_tier": "default",
+        "store": False,
         "temperature": 1.0,
+        "text": {"format": {"type": "text"}},
         "tool_choice": "auto",
         "tools": [],
+        "top_logprobs": 0,
         "top_p": 1.0,
+        "truncation": "disabled",
         "usage": {
             "input_tokens": question.prompt_tokens,
             "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
@@ -41,7 +57,8 @@ def responses(question: Question) -> Answer:
     }
     if not question.stream:
         return whole_answer(response)
-    begun = {**response, "status": "in_progress", "incomplete_details": None, "output": [], "usage": None}
+    unsaid: _Event = {"completed_at": None, "incomplete_details": None, "output": [], "usage": None}
+    begun = {**response, **unsaid, "status": "in_progress"}
     opening: list[_Event] = [
         {"type": "response.created", "response": begun},
         {"type": "response.in_progress", "response": begun},

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from smart_model_router.clients.transport import RouterTransport, Transport
+from smart_model_router.clients.transport import RouterTransport
 from smart_model_router.config import RouterConfig
 from smart_model_router.router import SmartModelRouter
 from smart_model_router_providers.shim import SDKS, httpx_of
@@ -24,19 +24,14 @@ _default: SmartModelRouter | None = None
 _default_lock = threading.Lock()
 
 
-def transport_for(source: Source, sdk: str) -> tuple[Any, Transport]:
-    """The httpx module that the installed major of an SDK speaks, and a transport in its terms.
+def transport_for(source: Source, sdk: str) -> tuple[Any, RouterTransport]:
+    """The httpx module that the installed major of an SDK speaks, and a transport for its clients.
 
     A router made here is closed with the transport; one that was given, or the process's own, is not. Raises
     ConfigurationError.
     """
     router, owns = _router(source)
-    http = httpx_of(SDKS[sdk])
-    if http is RouterTransport.http:
-        return http, RouterTransport(router, owns=owns)
-    from smart_model_router.clients.legacy import LegacyTransport  # noqa: PLC0415 - only for the SDKs of yesterday
-
-    return http, LegacyTransport(router, owns=owns)
+    return httpx_of(SDKS[sdk]), RouterTransport(router, owns=owns)
 
 
 def _router(source: Source) -> tuple[SmartModelRouter, bool]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from typing import Any, ClassVar
+from types import MappingProxyType
+from typing import Any
 
+import httpx
 import httpx2
 
 from smart_model_router.clients.desk import Opened, OutOfPatience, Sent, answer
@@ -64,15 +66,24 @@ class Frames:
         return frames
 
 
+class _Frames1(Frames, httpx.SyncByteStream, httpx.AsyncByteStream):
+    """The same, for httpx to recognise."""
+
+
 class _Frames2(Frames, httpx2.SyncByteStream, httpx2.AsyncByteStream):
     """The same, for httpx2 to recognise."""
 
 
-class Transport:
-    """What the transports of both httpx generations share. `owns`: closing it closes the router."""
+_FRAMES = MappingProxyType({httpx: _Frames1, httpx2: _Frames2})
 
-    http: ClassVar[Any]
-    frames: ClassVar[type[Frames]]
+
+class RouterTransport(httpx2.BaseTransport, httpx2.AsyncBaseTransport, httpx.BaseTransport, httpx.AsyncBaseTransport):
+    """A router as a transport for `httpx2.Client` and `httpx2.AsyncClient`, and for those of httpx alike.
+
+    Yesterday's SDKs (openai 2, anthropic 0.x) are built on httpx; who asks is answered in the same terms. The host of
+    a request does not matter, its path does: `/v1/chat/completions` and the others of the gateway. `owns`: closing it
+    closes the router.
+    """
 
     def __init__(self, router: SmartModelRouter, *, owns: bool = False) -> None:
         self.router = router
@@ -80,23 +91,25 @@ class Transport:
 
     def handle_request(self, request: Any) -> Any:
         """Answer an SDK's request; waits for it on this thread."""
-        sent = _sent(request, request.read())
+        http, sent = _http_of(request), _sent(request, request.read())
         try:
-            return self._response(request, sent, self.router.portal.run(lambda: answer(self.router, sent)))
+            return self._response(http, request, sent, self.router.portal.run(lambda: answer(self.router, sent)))
         except _NOT_REACHED as told:
-            raise self.http.ConnectError(str(told), request=request) from told
+            raise http.ConnectError(str(told), request=request) from told
         except OutOfPatience as late:
-            raise self.http.ReadTimeout(str(late), request=request) from late
+            raise http.ReadTimeout(str(late), request=request) from late
 
     async def handle_async_request(self, request: Any) -> Any:
         """Answer an SDK's request."""
-        sent = _sent(request, await request.aread())
+        http, sent = _http_of(request), _sent(request, await request.aread())
         try:
-            return self._response(request, sent, await self.router.portal.reach(lambda: answer(self.router, sent)))
+            return self._response(
+                http, request, sent, await self.router.portal.reach(lambda: answer(self.router, sent))
+            )
         except _NOT_REACHED as told:
-            raise self.http.ConnectError(str(told), request=request) from told
+            raise http.ConnectError(str(told), request=request) from told
         except OutOfPatience as late:
-            raise self.http.ReadTimeout(str(late), request=request) from late
+            raise http.ReadTimeout(str(late), request=request) from late
 
     def close(self) -> None:
         """Close the router if it is this transport's own."""
@@ -108,27 +121,20 @@ class Transport:
         if self._owns:
             await self.router.aclose()
 
-    def _response(self, request: Any, sent: Sent, got: HttpReply | Opened) -> Any:
+    def _response(self, http: Any, request: Any, sent: Sent, got: HttpReply | Opened) -> Any:
         extensions: dict[str, Any] = {"http_version": b"HTTP/1.1"}
         if got.report is not None:
             extensions[EXTENSION] = got.report
         headers = dict(got.headers)
         if isinstance(got, HttpReply):
-            return self.http.Response(
-                got.status, headers=headers, content=got.body, extensions=extensions, request=request
-            )
-        body = self.frames(self.http, self.router.portal, got.stream, request, sent.read_timeout)
-        return self.http.Response(200, headers=headers, stream=body, extensions=extensions, request=request)
+            return http.Response(got.status, headers=headers, content=got.body, extensions=extensions, request=request)
+        body = _FRAMES[http](http, self.router.portal, got.stream, request, sent.read_timeout)
+        return http.Response(200, headers=headers, stream=body, extensions=extensions, request=request)
 
 
-class RouterTransport(Transport, httpx2.BaseTransport, httpx2.AsyncBaseTransport):
-    """A router as an httpx2 transport, for `httpx2.Client` and `httpx2.AsyncClient` alike.
-
-    The host of a request does not matter, its path does: `/v1/chat/completions` and the others of the gateway.
-    """
-
-    http: ClassVar[Any] = httpx2
-    frames: ClassVar[type[Frames]] = _Frames2
+def _http_of(request: Any) -> Any:
+    """The module whose Request it is, and whose Response is waited for."""
+    return httpx if isinstance(request, httpx.Request) else httpx2
 
 
 def _sent(request: Any, body: bytes) -> Sent:

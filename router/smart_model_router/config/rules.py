@@ -17,6 +17,7 @@ from smart_model_router.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from smart_model_router.config.paths import Path
+    from smart_model_router.config.telemetry import ContentConfig
     from smart_model_router.config.tree import ModelConfig, RouterConfig, TargetConfig
 
 DEFAULT_LADDER = ("frontier", "standard", "economy", "local")
@@ -78,6 +79,17 @@ def _faults(config: RouterConfig) -> Iterator[ConfigurationError]:
     yield from _at_most("max_tokens", local.max_tokens, "context_tokens", local.context_tokens)
     yield from _at_most("default_max_tokens", local.default_max_tokens, "max_tokens", local.max_tokens)
     yield from _of_keys(config)
+    yield from _of_content(config.telemetry.content)
+
+
+def _of_content(content: ContentConfig) -> Iterator[ConfigurationError]:
+    key = "telemetry.content.until"
+    if content.mode == "full" and content.until is None:
+        yield ConfigurationError(key, None, "an instant is needed: full ends")
+    try:
+        content.ends_at  # noqa: B018 - read for its error
+    except ValueError:
+        yield ConfigurationError(key, content.until, "an instant with its zone (2026-01-31T18:00:00Z) is needed")
 
 
 def _of_providers(config: RouterConfig) -> Iterator[ConfigurationError]:

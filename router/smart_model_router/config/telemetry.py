@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal
 
 from smart_model_router.core.options import Options, Ratio
@@ -31,9 +32,32 @@ class TracesConfig(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ContentConfig(Options):
+    """What log and traces have of prompts and answers: nothing, a hash, a redacted text, or all but keys.
+
+    `until` is an instant (ISO 8601 with its zone, in quotation marks) from which nothing is told any more; `full`
+    needs one.
+    """
+
+    mode: Literal["off", "hash", "redacted", "full"] = "off"
+    until: str | None = None
+
+    @property
+    def ends_at(self) -> float | None:
+        """`until` as seconds since the epoch. Raises ValueError for what is no such instant."""
+        if self.until is None:
+            return None
+        instant = datetime.fromisoformat(self.until)
+        if instant.tzinfo is None:
+            raise ValueError("it has no zone")
+        return instant.timestamp()
+
+
+@dataclass(frozen=True, kw_only=True)
 class TelemetryConfig:
-    """Metrics, log and traces. `metrics` counts for `GET /metrics` and `router.metrics()`."""
+    """Metrics, log, traces and what these may tell. `metrics` counts for `GET /metrics` and `router.metrics()`."""
 
     metrics: bool = True
     log: LogConfig = field(default_factory=LogConfig)
     traces: TracesConfig = field(default_factory=TracesConfig)
+    content: ContentConfig = field(default_factory=ContentConfig)

@@ -169,7 +169,7 @@ class CircuitBreaker:
         self.used = True
         if self._state == "closed":
             return Permit(self._generation)
-        if self._config.serialized_probes or self._probe is None:
+        if self._config.serialized_probes:  # else several probe, and the first verdict of them counts
             self._generation += 1
         self._probe = Permit(self._generation, probe=True)
         return self._probe

@@ -54,6 +54,8 @@ _LADDER_SPREAD = 0.2
 _RECENT_SUCCESS = 10.0
 """Seconds. Who answered that shortly before a wait ended needs no probation."""
 _AUTH_MEMORY = 300.0
+_MOST_TIMES = 300
+"""Growth ends here: ten (the largest multiplier) to this power is a float still."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,5 +401,5 @@ class Cooldown:
 
 
 def _grown(base: float, multiplier: float, times: int, cap: float) -> float:
-    """base x multiplier^times, at most cap; large exponents never overflow."""
-    return cap if times > 200 else min(cap, base * multiplier**times)
+    """base x multiplier^times, at most cap."""
+    return min(cap, base * multiplier ** min(times, _MOST_TIMES))

@@ -218,7 +218,7 @@ class Lease:
             now=now,
             roll=roll,
             paced=paced,
-            expected=gate.limits.next_window(now) if rate and failure.wait is None else None,
+            expected=gate.limits.next_window(now),
             advise=self._breaker.is_closed and gate.provider.transport.is_closed and not offline,
             honour_hints=gate.config.measures.rate_limit_awareness,
         )

@@ -10,7 +10,7 @@ from typing import Literal
 from smart_model_router.core.bucket import TokenBucket
 from smart_model_router.core.stock import Stock
 from smart_model_router.outcome import BucketReading, Usage
-from smart_model_router.shared import BucketAsk
+from smart_model_router.shared import BucketAsk, ToldLimit
 
 Refill = Literal["continuous", "window"]
 """How a provider gives back what was used: all the time, or at once when a fixed window ends."""
@@ -88,6 +88,7 @@ class Meter:
         "_configured",
         "_newest",
         "_share",
+        "_steady",
         "_taken",
         "_taken_since",
         "_theirs",
@@ -112,6 +113,7 @@ class Meter:
         self._configured = capacity if configured else None
         self._theirs = not configured and share == 1.0
         self._newest = -1
+        self._steady = False
         self._anchor: _Anchor | None = None
         self._taken = 0
         self._taken_since = 0.0
@@ -149,6 +151,7 @@ class Meter:
             rate=bucket.rate,
             most=level - max(0.0, stock.level) + back,
             window=window,
+            steady=self._steady,
             resets_in=0.0 if bucket.resets_at is None else bucket.resets_at - now,
             held_for=max(0.0, bucket.held_until - now),
             debt=debt,
@@ -156,6 +159,15 @@ class Meter:
             want=want,
             least=least,
         )
+
+    def hear(self, told: ToldLimit, now: float) -> None:
+        """What another process knows: a window this one has not seen yet, and whether there is more than enough."""
+        bucket = self.bucket
+        if told.window is not None and bucket.window is None and not self._steady:
+            bucket.refills_at(now + told.resets_in, told.window, now)
+            bucket.refill_from_headers(max(bucket.level(now), told.left), now)
+        if self.stock is not None:
+            self.stock.hear(told.left)
 
     def refused_until(self, instant: float, cost: Cost, now: float) -> None:
         """The provider refused a call of this cost and named an instant: nothing is there before it.
@@ -189,6 +201,11 @@ class Meter:
             self.bucket.refills_at(now + reset, self.window, now)
         if reading.remaining is not None:
             self.bucket.refill_from_headers(reading.remaining - open_calls.everyone, now)
+
+    def owe(self, open_calls: Outstanding, now: float) -> None:
+        """Nobody leased for the calls that were sent before this limit was known: the answered one, and the open."""
+        if self.stock is not None:
+            self.stock.take(open_calls.everyone + (self.counted == "requests"), now)
 
     def learn(
         self, reading: BucketReading, open_calls: Outstanding, *, sent_seq: int, sent_at: float, now: float
@@ -241,7 +258,7 @@ class Meter:
         if before is None or now >= before.full_at:
             self._anchor = here
             if before is not None and _MANY <= before.used <= used and now - latency >= before.full_at:
-                self.bucket.refills_steadily(now)  # a window would have begun anew
+                self._refills_steadily(now)  # a window would have begun anew
             return
         expected = (now - before.at) + (used - before.used) * self.window / self.bucket.capacity
         if expected < max(_TELLING, 4 * latency, 4 * before.latency):
@@ -250,9 +267,14 @@ class Meter:
         moved = here.full_at - before.full_at
         if moved > _MOVED * expected:
             if abs(moved - self.window) > _ROUNDING:  # else the next window began
-                self.bucket.refills_steadily(now)
+                self._refills_steadily(now)
         elif self.bucket.window is None:
+            self._steady = False
             self.bucket.refills_at(here.full_at, self.window, now)
+
+    def _refills_steadily(self, now: float) -> None:
+        self._steady = True
+        self.bucket.refills_steadily(now)
 
     def _begin_window(self, latest: float, earliest: float, known: float, now: float) -> None:
         """The window ends between two instants: the answer says when, but not when it was written."""

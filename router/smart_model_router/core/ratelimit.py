@@ -10,6 +10,7 @@ from smart_model_router.core.bucket import TokenBucket
 from smart_model_router.core.meter import MINUTE, Cost, Meter, Outstanding, Refill
 from smart_model_router.core.stock import Stock
 from smart_model_router.outcome import NO_READING, LimitReading, Refusal, Usage
+from smart_model_router.shared import ToldLimit
 
 __all__ = ["DEFAULT_OUTPUT_TOKENS", "NO_COST", "Cost", "RateLimitTracker", "Reservation", "TokenFactor", "estimate"]
 
@@ -190,10 +191,12 @@ class RateLimitTracker:
                 meter.learn(bucket, self._outstanding(meter, sent_seq), sent_seq=sent_seq, sent_at=begun, now=now)
             elif bucket.limit is not None:
                 meter = Meter(bucket.name, bucket.limit, bucket.window_seconds or MINUTE, share=self._share)
-                meter.begin(bucket, self._outstanding(meter, sent_seq), self._refill, now)
+                open_calls = self._outstanding(meter, sent_seq)
+                meter.begin(bucket, open_calls, self._refill, now)
                 self._meters[key] = meter
                 if self._stocked:
                     self.share_out()
+                meter.owe(open_calls, now)
 
     update_from_headers = update
     """The name it has in the founding documents."""
@@ -205,6 +208,20 @@ class RateLimitTracker:
             if meter.stock is None:
                 meter.stock = Stock(meter.bucket.capacity)
                 meter.stock.suspend(suspended=self._suspended)
+
+    def hear(self, name: str, told: ToldLimit, now: float) -> None:
+        """Another process knows of a limit: whoever begins where little is left has no answer of its own to go by.
+
+        Of a limit that is full nothing is to be known: the first answer will tell, and old news make no limit.
+        """
+        meter = self._meters.get(name)
+        if meter is None:
+            if not self._learns or told.left >= told.capacity:
+                return
+            window = told.window or round(told.capacity / told.rate, 3)
+            meter = self._meters[name] = Meter(name.partition("/")[0], told.capacity, window)
+            self.share_out()
+        meter.hear(told, now)
 
     def suspend(self, *, suspended: bool) -> None:
         """The others cannot be asked (or can again): what our own count of the limits allows is taken meanwhile."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 
+from smart_model_router.shared import chunk_of, is_plenty
+
 IDLE = 2.0
 """Seconds. What was leased and not used goes back after that."""
-_SHARE = 0.02
-_PLENTY = 4
-"""Chunks. While so much was left when the processes last settled, a chunk is taken first and leased afterwards."""
 _LOOK_AGAIN = 0.25
 _EPSILON = 1e-6
 
@@ -16,18 +15,26 @@ _EPSILON = 1e-6
 class Stock:
     """Tokens of one limit. `level` below 0 was taken on credit, and is owed. Pure: instants are arguments."""
 
-    __slots__ = ("_due", "_taken_at", "_wanted", "chunk", "level", "plenty", "suspended")
+    __slots__ = ("_capacity", "_due", "_taken_at", "_wanted", "level", "plenty", "suspended")
 
     def __init__(self, capacity: float) -> None:
-        self.chunk = chunk_of(capacity)
+        self._capacity = capacity
         self.level = 0.0
         self.plenty = True
-        """Whether there was more than enough when somebody last looked; nobody has looked yet."""
+        """Whether there was more than enough when somebody last looked; nobody has looked yet.
+
+        Then a chunk is taken first and leased afterwards.
+        """
         self.suspended = False
         """Whether the processes cannot be asked: this one takes what its own count of the limit allows."""
         self._due = 0.0
         self._wanted = 0.0
         self._taken_at = -math.inf
+
+    @property
+    def chunk(self) -> float:
+        """How much is leased at a time."""
+        return chunk_of(self._capacity)
 
     @property
     def short(self) -> bool:
@@ -55,7 +62,7 @@ class Stock:
 
     def account(self, capacity: float, now: float) -> tuple[float, float, float, float]:
         """What to settle: (debt, back, want, least), each >= 0."""
-        self.chunk = chunk_of(capacity)
+        self._capacity = capacity
         debt = max(0.0, -self.level)
         wanted = self._wanted
         if wanted <= 0 and now - self._taken_at >= IDLE:
@@ -70,19 +77,25 @@ class Stock:
     def settled(self, debt: float, back: float, granted: float, left: float, due: float) -> None:
         """The account was settled: so much came, so much is left for others, and more is there at the instant `due`."""
         self.level += debt - back + granted
-        self.plenty = left >= _PLENTY * self.chunk
+        self.hear(left)
         self._due = due
         if granted or self.plenty:
             self._wanted = 0.0
 
+    def hear(self, left: float) -> None:
+        """So much was left for everybody when somebody settled."""
+        self.plenty = is_plenty(left, self._capacity)
+
     def suspend(self, *, suspended: bool) -> None:
-        """Stop (or go on) keeping this account; nothing that was leased before is worth anything after a stop."""
+        """Stop (or go on) keeping this account; nothing that was leased before is worth anything after a stop.
+
+        Meanwhile nobody counted what others took: there may be nothing left.
+        """
         if suspended and not self.suspended:
-            self.level = self._wanted = 0.0
-            self.plenty = True
+            self.forget()
+            self.plenty = False
         self.suspended = suspended
 
-
-def chunk_of(capacity: float) -> float:
-    """How many tokens are leased at a time: 2 % of the limit, at least one."""
-    return max(1.0, float(int(capacity * _SHARE)))
+    def forget(self) -> None:
+        """What was leased is another process's."""
+        self.level = self._wanted = 0.0

@@ -30,7 +30,18 @@ class StreamGuard:
     `skips` is how many malformed events are passed over before they are a failure.
     """
 
-    __slots__ = ("_finish_required", "_held", "_skips", "delivered", "failure", "finish", "malformed", "state", "usage")
+    __slots__ = (
+        "_finish_required",
+        "_held",
+        "_skips",
+        "delivered",
+        "ended",
+        "failure",
+        "finish",
+        "malformed",
+        "state",
+        "usage",
+    )
 
     def __init__(self, *, finish_required: bool, skips: int = MALFORMED_LIMIT) -> None:
         self._finish_required = finish_required
@@ -42,11 +53,8 @@ class StreamGuard:
         self.finish: str | None = None
         self.usage: Usage | None = None
         self.malformed = 0
-
-    @property
-    def ended(self) -> bool:
+        self.ended = False
         """Whether nothing more is to come."""
-        return self.state is StreamState.COMPLETE or self.state is StreamState.FAILED
 
     def feed(self, event: StreamEvent) -> tuple[StreamEvent, ...]:
         """Take one event; return what is to be delivered now, in order. After the end nothing changes any more."""
@@ -57,6 +65,9 @@ class StreamGuard:
         if event.finish is not None:
             self.finish = event.finish
         match event.kind:
+            case EventKind.CONTENT:
+                self.delivered = True
+                return (event,) if self.state is StreamState.COMMITTED else self._commit(event)
             case EventKind.PING:
                 return (event,) if self.state is StreamState.COMMITTED else ()
             case EventKind.MALFORMED:
@@ -67,9 +78,6 @@ class StreamGuard:
             case EventKind.ERROR:
                 self._fail(event.failure or Failure(FailureClass.SERVER_ERROR, "error event"))
                 return ()
-            case EventKind.CONTENT:
-                self.delivered = True
-                return self._commit(event)
             case EventKind.END:
                 return self._close(event)
             case EventKind.META | EventKind.FINISH:
@@ -102,7 +110,7 @@ class StreamGuard:
             self._fail(Failure(FailureClass.EMPTY, "the stream is complete and has no content"))
             return ()
         out = self._commit(event)
-        self.state = StreamState.COMPLETE
+        self.state, self.ended = StreamState.COMPLETE, True
         return out
 
     def _commit(self, event: StreamEvent | None) -> tuple[StreamEvent, ...]:
@@ -113,5 +121,5 @@ class StreamGuard:
 
     def _fail(self, failure: Failure) -> None:
         if not self.ended:
-            self.state = StreamState.FAILED
+            self.state, self.ended = StreamState.FAILED, True
             self.failure = failure

@@ -18,10 +18,12 @@ _INSIDE: Mapping[Dialect, str] = MappingProxyType({"messages": "message", "respo
 class Relabel:
     """Rewrites `model` in the answers to one request; bytes that need no rewriting stay as they came."""
 
-    __slots__ = ("_asked", "_needle", "_new", "_of")
+    __slots__ = ("_asked", "_dialect", "_inside", "_needle", "_new", "_of")
 
-    def __init__(self, asked: str) -> None:
+    def __init__(self, asked: str, dialect: Dialect) -> None:
         self._asked = asked
+        self._dialect: Dialect = dialect
+        self._inside = _INSIDE.get(dialect)
         self._new = _KEY + b":" + json.dumps(asked).encode()
         self._of: str | None = None
         self._needle = b""
@@ -34,11 +36,11 @@ class Relabel:
         quick = self._quick(raw, found)
         return quick if quick is not None else encoded({**body, "model": self._asked})
 
-    def frame(self, dialect: Dialect, raw: bytes, data: Mapping[str, Any]) -> bytes:
+    def frame(self, raw: bytes, data: Mapping[str, Any]) -> bytes:
         """One server-sent event."""
-        inside = _INSIDE.get(dialect)
+        inside = self._inside
         holder = data if inside is None else data.get(inside)
-        if not isinstance(holder, Mapping):
+        if not isinstance(holder, (dict, Mapping)):  # dict first: asking an abstract class costs ten times as much
             return raw
         found = holder.get("model")
         if found == self._asked or not isinstance(found, str):
@@ -47,7 +49,7 @@ class Relabel:
         if quick is not None:
             return quick
         renamed = {**holder, "model": self._asked}
-        return frame(dialect, renamed if inside is None else {**data, inside: renamed})
+        return frame(self._dialect, renamed if inside is None else {**data, inside: renamed})
 
     def _quick(self, raw: bytes, found: str) -> bytes | None:
         """The bytes with one name replaced by another, where there is exactly one place that could be meant.

@@ -32,7 +32,7 @@ async def serve(router: SmartModelRouter, ask: Ask, *, real_model: bool = False)
         said = ask.completion.whole(said)
         raw = encoded(said)
         reply.report.losses[:0] = ask.completion.losses
-    body = raw if real_model else Relabel(ask.models[0]).whole(raw, said)
+    body = raw if real_model else Relabel(ask.models[0], ask.dialect).whole(raw, said)
     return HttpReply(200, {**JSON_TYPE, **report_headers(reply.report, stream=False)}, body, reply.report)
 
 

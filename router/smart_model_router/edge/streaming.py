@@ -47,7 +47,7 @@ class EdgeStream:
     def __init__(self, stream: RouterStream, ask: Ask, *, real_model: bool = False) -> None:
         self._stream = stream
         self._dialect: Dialect = ask.dialect
-        self._relabel = None if real_model else Relabel(ask.models[0])
+        self._relabel = None if real_model else Relabel(ask.models[0], self._dialect)
         options = ask.body.get("stream_options")
         self._completion = ask.completion
         self._usage_wanted = isinstance(options, Mapping) and options.get("include_usage") is True
@@ -104,6 +104,8 @@ class EdgeStream:
         self._stream.abandon()
 
     def _take(self, event: StreamEvent) -> bytes:
+        if event.kind is EventKind.CONTENT and not self._tail:
+            return self._written(event)
         if event.kind is EventKind.END or (event.usage is not None and event.kind is not EventKind.CONTENT):
             if self._is_head(event):
                 return self._written(event)
@@ -128,7 +130,7 @@ class EdgeStream:
             raw = raw.rstrip(b"\r\n") + b"\n\n"  # the last event of a stream that ended without its blank line
         if data is None or self._relabel is None:
             return raw
-        return self._relabel.frame(self._dialect, raw, data)
+        return self._relabel.frame(raw, data)
 
     def _flushed(self) -> bytes:
         held, self._tail = self._tail, []

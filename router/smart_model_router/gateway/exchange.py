@@ -28,7 +28,7 @@ from smart_model_router.edge.local import COUNT_TOKENS, public_names
 from smart_model_router.edge.problems import NOT_FOUND
 from smart_model_router.errors import SmartRouterError
 from smart_model_router.gateway.house import House
-from smart_model_router.gateway.receiving import ClientLeft, Departure, check_size, headers_of, read_body
+from smart_model_router.gateway.receiving import ClientLeft, Departure, check_size, has_left, headers_of, read_body
 from smart_model_router.gateway.responding import Keepalive, Responder
 from smart_model_router.request import RouteReport
 
@@ -88,15 +88,18 @@ class Endpoint:
         headers = headers_of(scope)
         responder = Responder(send, family_of(scope["path"], headers))
         try:
-            check_size(scope, house.config.gateway.head_bytes)
-            await self._walk(Arrival(house, scope, receive, responder, headers))
+            try:
+                check_size(scope, house.config.gateway.head_bytes)
+                await self._walk(Arrival(house, scope, receive, responder, headers))
+            except (SmartRouterError, ProblemError) as error:
+                await responder.problem(problem_of(error))
         except ClientLeft:
             pass
-        except (SmartRouterError, ProblemError) as error:
-            await responder.problem(problem_of(error))
         except Exception as error:  # the last line of defence: the log gets the trace, the client a sentence
-            log.exception("a request to %s met a bug", scope["path"][:200])
-            await responder.problem(bug(error))
+            # uvloop raises RuntimeError for what is written to a connection that is gone.
+            if not isinstance(error, RuntimeError) or not await has_left(receive):
+                log.exception("a request to %s met a bug", scope["path"][:200])
+                await responder.problem(bug(error))
         finally:
             await house.leave()
 

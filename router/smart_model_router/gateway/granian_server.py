@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from smart_model_router.config import GatewayConfig
 from smart_model_router.gateway.app import Gateway
+from smart_model_router.gateway.collecting import reload, settle
 
 _LEAST_BUFFER = 8192
 _BACKLOG = 1024
@@ -37,6 +38,7 @@ async def _serve(gateway: Gateway, listener: socket.socket, on_ready: Callable[[
         loop.add_signal_handler(number, stopped.set)
     if hasattr(signal, "SIGHUP"):
         loop.add_signal_handler(signal.SIGHUP, _Reloading(gateway))
+    server.on_startup(settle)
     server.on_startup(on_ready)
     serving = loop.create_task(server.serve())
     stopping = loop.create_task(stopped.wait())
@@ -54,11 +56,11 @@ class _Reloading:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self._task: asyncio.Task[bool] | None = None
+        self._task: asyncio.Task[None] | None = None
 
     def __call__(self) -> None:
         if self._task is None or self._task.done():
-            self._task = asyncio.get_running_loop().create_task(self._gateway.reload())
+            self._task = asyncio.get_running_loop().create_task(reload(self._gateway))
 
 
 class _Inside:

@@ -55,7 +55,7 @@ class Looking:
     def _moved(self, move: Transition) -> None:
         self._feed.tell(move.to_dict())
 
-    def _trace(self, request_id: str) -> Mapping[str, Any] | None:
+    async def _trace(self, request_id: str) -> Mapping[str, Any] | None:
         found = self._recorder.requests.get(request_id)
         return None if found is None else found.to_dict()
 

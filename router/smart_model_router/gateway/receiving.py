@@ -58,6 +58,17 @@ async def _read(receive: Receive, limit: int) -> bytes:
         pieces.append(piece)
 
 
+async def has_left(receive: Receive) -> bool:
+    """Whether the client has hung up. A connection may be gone a moment before the server says so."""
+    try:
+        async with asyncio.timeout(WATCH_AFTER):
+            while (await receive())["type"] != "http.disconnect":
+                pass
+    except TimeoutError:
+        return False
+    return True
+
+
 class Departure:
     """Cancels the task it was made in when the client hangs up; `left` tells that apart from other causes.
 

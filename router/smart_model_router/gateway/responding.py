@@ -12,13 +12,18 @@ from smart_model_router.request import Dialect
 
 
 class Responder:
-    """One response. Everything is sent under a lock: a ping must not come between a head and its first frame."""
+    """One response. What is sent is sent under a lock: a ping must not come between a head and its first frame.
+
+    A frame does without while nobody holds the lock: for as long as it is being sent there is no ping.
+    """
 
     def __init__(self, send: Send, family: Family) -> None:
         self._send = send
         self._family: Family = family
         self._lock = asyncio.Lock()
         self._dialect: Dialect | None = None
+        self._now = asyncio.get_running_loop().time
+        self._sending = False
         self.started = False
         self.sent_at = 0.0
 
@@ -49,13 +54,29 @@ class Responder:
             self.started, self._dialect = True, dialect
             start = {"type": "http.response.start", "status": 200, "headers": _encoded({**EVENT_STREAM, **headers})}
             await self._send(start)
-            self.sent_at = asyncio.get_running_loop().time()
+            self.sent_at = self._now()
 
     async def frame(self, data: bytes) -> None:
         """Send frames at once."""
-        async with self._lock:
+        if self._lock.locked():
+            async with self._lock:
+                await self._send({"type": "http.response.body", "body": data, "more_body": True})
+                self.sent_at = self._now()
+            return
+        self._sending = True
+        try:
             await self._send({"type": "http.response.body", "body": data, "more_body": True})
-            self.sent_at = asyncio.get_running_loop().time()
+        finally:
+            self._sending = False
+        self.sent_at = self._now()
+
+    async def ping(self, dialect: Dialect) -> None:
+        """Send what means nothing, with the head before it if need be; nothing while a frame is being sent."""
+        await self.head(dialect, {})
+        async with self._lock:
+            if not self._sending:
+                await self._send({"type": "http.response.body", "body": PINGS[dialect], "more_body": True})
+                self.sent_at = self._now()
 
     async def end(self) -> None:
         """End a stream."""
@@ -87,12 +108,8 @@ class Keepalive:
             self._timer = self._loop.call_at(silent_until, self._tick)
             return
         if self._task is None or self._task.done():  # else the client reads more slowly than we ping
-            self._task = self._loop.create_task(self._beat())
+            self._task = self._loop.create_task(responder.ping(self._dialect))
         self._timer = self._loop.call_later(self._ping, self._tick)
-
-    async def _beat(self) -> None:
-        await self._responder.head(self._dialect, {})
-        await self._responder.frame(PINGS[self._dialect])
 
 
 def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:

@@ -12,10 +12,11 @@ from collections.abc import Callable, Generator
 from typing import Any, ClassVar
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from smart_model_router.config import GatewayConfig
 from smart_model_router.gateway.app import Gateway
+from smart_model_router.gateway.collecting import reload, settle
 
 _IDLE_SECONDS = 75
 """Longer than the pools of the SDKs keep a connection: who closes first must not be us, in the middle of a send."""
@@ -56,13 +57,14 @@ class _Server(uvicorn.Server):
         super().__init__(config)
         self._gateway = gateway
         self._on_ready = on_ready
-        self._reloading: asyncio.Task[bool] | None = None
+        self._reloading: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, then say so."""
         await super().startup(sockets)
         if hasattr(signal, "SIGHUP"):
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._reload)
+        settle()
         self._on_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -82,7 +84,7 @@ class _Server(uvicorn.Server):
 
     def _reload(self) -> None:
         if self._reloading is None or self._reloading.done():
-            self._reloading = asyncio.get_running_loop().create_task(self._gateway.reload())
+            self._reloading = asyncio.get_running_loop().create_task(reload(self._gateway))
 
 
 class _PatientProtocol(HttpToolsProtocol):
@@ -96,6 +98,7 @@ class _PatientProtocol(HttpToolsProtocol):
         self._alarm: asyncio.TimerHandle | None = None
         self._in_head = True
         self._seen = 0
+        self._earlier: list[RequestResponseCycle] = []
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         """The first head begins now."""
@@ -103,9 +106,12 @@ class _PatientProtocol(HttpToolsProtocol):
         self._expect_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nothing is expected any more."""
+        """Nothing is expected any more. uvicorn tells the newest request; those before it have to know, too."""
         self._relax()
         super().connection_lost(exc)
+        for cycle in self._earlier:
+            cycle.disconnected = True
+            cycle.message_event.set()
 
     def data_received(self, data: bytes) -> None:
         """More of a head must not go on for ever."""
@@ -124,7 +130,9 @@ class _PatientProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """It is there."""
         self._relax()
+        before: RequestResponseCycle | None = self.cycle
         super().on_headers_complete()
+        self._earlier = [cycle for cycle in (*self._earlier, before) if cycle and not cycle.response_complete]
 
     def _expect_head(self) -> None:
         self._in_head, self._seen = True, 0

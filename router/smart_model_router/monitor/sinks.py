@@ -45,7 +45,7 @@ def sinks_of(
 
 def statuses(sinks: Sequence[EventSink]) -> tuple[SinkStatus, ...]:
     """Every sink that works behind a queue."""
-    return tuple(SinkStatus(worker.name, worker.errors, worker.dropped) for _, worker in _behind_queues(sinks))
+    return tuple(SinkStatus(worker.name, worker.errors, worker.dropped) for worker in _behind_queues(sinks))
 
 
 def metrics_in(sinks: Sequence[EventSink]) -> Metrics | None:
@@ -54,24 +54,20 @@ def metrics_in(sinks: Sequence[EventSink]) -> Metrics | None:
 
 
 async def close(sinks: Sequence[EventSink]) -> None:
-    """Let those behind queues catch up, at most for CLOSING_SECONDS; who hangs is left behind."""
+    """Let those behind queues catch up and close, at most for CLOSING_SECONDS; who hangs is left behind."""
     waiting = list(_behind_queues(sinks))
-    for _, worker in waiting:
+    for worker in waiting:
         worker.close()
     until = time.monotonic() + CLOSING_SECONDS
-    for sink, worker in waiting:
-        while not worker.idle and time.monotonic() < until:  # noqa: ASYNC110 - a thread has no asyncio.Event
-            await asyncio.sleep(_STEP_SECONDS)
-        finish = getattr(sink, "close", None)
-        if worker.idle and finish is not None:
-            finish()
+    while not all(worker.ended for worker in waiting) and time.monotonic() < until:  # noqa: ASYNC110 - threads
+        await asyncio.sleep(_STEP_SECONDS)
 
 
-def _behind_queues(sinks: Sequence[EventSink]) -> Iterator[tuple[EventSink, Worker[Any]]]:
+def _behind_queues(sinks: Sequence[EventSink]) -> Iterator[Worker[Any]]:
     for sink in sinks:
         worker = getattr(sink, "worker", None)
         if isinstance(worker, Worker):
-            yield sink, worker
+            yield worker
 
 
 def _log(target: str, fine_share: float, secrets: tuple[str, ...], clock: Clock) -> EventSink:

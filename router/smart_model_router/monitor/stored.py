@@ -69,10 +69,13 @@ class StoredPainter:
         }
 
     def trace(self, request_id: str) -> Mapping[str, Any] | None:
-        """What the file has of one request: how many calls and refusals, not which."""
-        with closing(open_to_read(self._path, STATS_MIGRATIONS)) as connection:
-            connection.row_factory = sqlite3.Row
-            row = connection.execute("SELECT * FROM v_requests WHERE request_id = ?", (request_id,)).fetchone()
+        """What the file has of one request: how many calls and refusals, not which. Raises StoreUnavailableError."""
+        try:
+            with closing(open_to_read(self._path, STATS_MIGRATIONS)) as connection:
+                connection.row_factory = sqlite3.Row
+                row = connection.execute("SELECT * FROM v_requests WHERE request_id = ?", (request_id,)).fetchone()
+        except sqlite3.Error as error:
+            raise StoreUnavailableError(self._path, f"it cannot be read: {error}") from None
         if row is None:
             return None
         note = f"The file has counts alone: {row['attempts']} calls, {row['refusals']} refusals."

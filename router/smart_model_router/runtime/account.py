@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from smart_model_router.core.tiers import Plan
-from smart_model_router.events import RequestFinished, RequestOutcome, TargetRefused
+from smart_model_router.events import ContentSeen, RequestFinished, RequestOutcome, TargetRefused
 from smart_model_router.outcome import Refusal
 from smart_model_router.request import ReportedRefusal, RouteReport, RouteRequest
 from smart_model_router.runtime.calling import Admission
@@ -61,23 +63,34 @@ class Account:
                 if (reason := self._why_not(facts.id)) is not None:
                     report.ruled_out[facts.id] = reason
 
-    def finish_served(self) -> None:
-        """Close the account of a request that was answered."""
+    def finish_served(self, answer: Callable[[], str]) -> None:
+        """Close the account of a request that was answered; `answer` is asked only where content is told."""
         report = self._report
         if report.degraded:
-            self.finish("degraded")
+            self.finish("degraded", answer=answer)
         elif sum(not attempt.hedge for attempt in report.attempts) > 1 or report.target != self._plan.first:
-            self.finish("fallback")
+            self.finish("fallback", answer=answer)
         else:
-            self.finish("ok")
+            self.finish("ok", answer=answer)
 
-    def finish(self, outcome: RequestOutcome, error: str = "") -> None:
-        """Close the account; once."""
+    def finish(self, outcome: RequestOutcome, error: str = "", answer: Callable[[], str] = str) -> None:
+        """Close the account; once. `answer` is what arrived of one."""
         if self._closed:
             return
         self._closed = True
         now, report = self._state.clock.now(), self._report
         report.seconds = now - self._started
+        content = self._state.content
+        if content is not None and not content.over:
+            self._state.emit(
+                ContentSeen(
+                    at=now,
+                    request_id=report.request_id,
+                    mode=content.mode,
+                    prompt=content.told(self._request.payload_rest.decode("utf-8", "replace")),
+                    answer=content.told(answer()),
+                )
+            )
         self._state.emit(
             RequestFinished(
                 at=now,

@@ -174,7 +174,7 @@ class Course:
         finally:
             self.caller.watchdog.close()
         self.report.complete = True
-        self.account.finish_served()
+        self.account.finish_served(lambda: success.raw.decode("utf-8", "replace"))
         return success
 
     # Deciding ---------------------------------------------------------------------------------------------

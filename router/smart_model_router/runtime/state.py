@@ -23,6 +23,7 @@ from smart_model_router.errors import InvalidRequest
 from smart_model_router.events import (
     AttemptFinished,
     BreakerChanged,
+    ContentSeen,
     Event,
     OfflineChanged,
     RestStarted,
@@ -31,6 +32,7 @@ from smart_model_router.events import (
 from smart_model_router.outcome import Failure, FailureClass, LimitReading, Snapshot, Usage
 from smart_model_router.ports import Clock, Dice, EventSink, Provider, StatsStore
 from smart_model_router.request import RouteRequest, state_made
+from smart_model_router.runtime.content import Content
 from smart_model_router.runtime.portal import Portal
 from smart_model_router.runtime.sharing import Sharing
 from smart_model_router.runtime.waiting import Ticket, WaitingRoom
@@ -84,6 +86,8 @@ class RouterState:
     """Top-level fields of a body that a provider does not get, by provider name."""
     sinks: Sequence[EventSink] = ()
     store: StatsStore | None = None
+    content: Content | None = None
+    """What sinks are told of prompts and answers; None is nothing."""
     hedges: RetryBudget | None = None
     """What hedges are paid from, beside `budget`; None: nothing is hedged."""
     degrade: bool = True
@@ -137,7 +141,8 @@ class RouterState:
 
     def emit(self, event: Event) -> None:
         """Tell the sinks; one that raises is isolated and counted."""
-        self.recent.append(event)
+        if type(event) is not ContentSeen:  # too large to be remembered, and nobody's who does not listen
+            self.recent.append(event)
         for sink in self.sinks:
             try:
                 sink.emit(event)

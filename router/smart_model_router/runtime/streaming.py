@@ -23,7 +23,7 @@ from smart_model_router.runtime.calling import Admission, Caller, provider_bug
 from smart_model_router.runtime.course import Course
 from smart_model_router.runtime.recovery import Salvage
 from smart_model_router.runtime.watchdog import Expired
-from smart_model_router.wires import text_of
+from smart_model_router.wires.dialects import TEXT_READERS
 
 PROOF_SECONDS = 10.0
 """A streaming probe has succeeded after so many seconds of content, complete or not."""
@@ -73,10 +73,11 @@ class LiveStream:
     async def next(self, until: float = math.inf) -> tuple[StreamEvent, ...] | Failure | None:
         """Events to deliver, None when the stream is complete, or the failure that cut it; at most until `until`."""
         self._resume()
-        while not self._guard.ended:
-            silence = self._heard_at + self._state.timeouts.idle
+        guard, idle = self._guard, self._state.timeouts.idle
+        while not guard.ended:
+            silence = self._heard_at + idle
             limit = min(silence, self.ends_at, until)
-            ready = await self._read(self._in_grace(limit), own=limit == silence)
+            ready = await self._read(limit if self._finished_at is None else self._in_grace(limit), limit == silence)
             if ready:
                 return ready
         if self._guard.failure is not None:
@@ -170,10 +171,10 @@ class LiveStream:
         return self._caller.timed_out(self._step, own, self._heard_at)
 
     def _take(self, event: StreamEvent) -> tuple[StreamEvent, ...]:
-        if event.kind is not EventKind.PING and event.kind is not EventKind.MALFORMED:
-            now = self._state.clock.now()
-            self._heard_at = now if event.kind is not EventKind.META else self._heard_at
-            if event.kind is EventKind.CONTENT:
+        kind, now = event.kind, self._state.clock.now()
+        if kind is not EventKind.PING and kind is not EventKind.MALFORMED:
+            self._heard_at = now if kind is not EventKind.META else self._heard_at
+            if kind is EventKind.CONTENT:
                 self._pieces += 1
                 if self._first_content_at is None:
                     self._first_content_at = now
@@ -183,9 +184,11 @@ class LiveStream:
                 self._state.remember_maker(self._step.facts.id, event.data)
             if event.finish is not None:
                 self._finished_at = now
-        ready = self._delivered(self._guard.feed(event))
+        ready = self._guard.feed(event)
+        if self._translator is not None:
+            ready = self._delivered(ready)
         if ready:
-            self._left_at = self._state.clock.now()
+            self._left_at = now
         return ready
 
     def _delivered(self, ready: tuple[StreamEvent, ...]) -> tuple[StreamEvent, ...]:
@@ -300,6 +303,7 @@ class RouterStream:
         self._course = course
         self._portal = course.state.portal
         self._dialect: Dialect = course.request.dialect
+        self._text_of = TEXT_READERS[self._dialect]
         self._live: LiveStream | None = None
         self._ready: deque[StreamEvent] = deque()
         self._text: list[str] = []
@@ -338,7 +342,7 @@ class RouterStream:
             await (self._refill() if self._portal.here else self._portal.reach(self._refill))
         event = self._ready.popleft()
         if event.kind is EventKind.CONTENT and event.data is not None:
-            self._text.append(text_of(self._dialect, event.data))
+            self._text.append(self._text_of(event.data))
         return event
 
     async def __aenter__(self) -> Self:
@@ -381,13 +385,18 @@ class RouterStream:
             with suppress(RuntimeError):  # as in _Iteration
                 self.abandon()
 
+    def _said(self) -> str:
+        """The visible text that arrived, also what waits to be taken."""
+        waiting = (event.data for event in self._ready if event.kind is EventKind.CONTENT)
+        return self.text + "".join(self._text_of(data) for data in waiting if data is not None)
+
     def _finish_left(self) -> None:
         """The caller left: without the answer, or with all of it."""
         self.report.complete = self._live is not None and self._live.complete
         if self.report.complete:
-            self._course.account.finish_served()
+            self._course.account.finish_served(self._said)
         else:
-            self._course.account.finish("cancelled")
+            self._course.account.finish("cancelled", answer=self._said)
 
     async def _refill(self) -> None:
         if not self._opened:
@@ -414,13 +423,13 @@ class RouterStream:
             self._ready.extend(() if self._salvage is None else self._salvage.delivered(self._salvage.flush()))
             self._ended = True
             self.report.complete = True
-            self._course.account.finish_served()
+            self._course.account.finish_served(self._said)
         else:
             self._ended = True
             text = self.text
             message = f"the stream was cut after {len(text)} characters: {got.failure_class} {got.message}"
             self._course.caller.watchdog_of(live.step).close()
-            self._course.account.finish("failed", StreamInterrupted.__name__)
+            self._course.account.finish("failed", StreamInterrupted.__name__, self._said)
             raise StreamInterrupted(message, report=self.report, text=text)
 
     async def _open(self) -> None:

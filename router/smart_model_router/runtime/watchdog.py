@@ -50,7 +50,8 @@ class Watchdog:
             raise
         finally:
             self._task = None
-        self._was_ours(task)  # it answered all the same
+        if self._fired:
+            self._was_ours(task)  # it answered all the same
         return result
 
     def close(self) -> None:

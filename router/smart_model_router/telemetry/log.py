@@ -14,16 +14,29 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import structlog
+from pydantic_core import PydanticSerializationError, to_json
+from structlog.typing import Processor
 
-from smart_model_router.events import AttemptFinished, Event, RequestFinished, TargetRefused
+from smart_model_router.events import (
+    AttemptFinished,
+    BreakerChanged,
+    ContentSeen,
+    Event,
+    OfflineChanged,
+    RequestFinished,
+    RestStarted,
+    SheddingChanged,
+    StoreChanged,
+    TargetRefused,
+)
 from smart_model_router.redaction import Scrubber
 
-TRANSITIONS = {
-    "BreakerChanged": "breaker",
-    "RestStarted": "rest",
-    "OfflineChanged": "offline",
-    "SheddingChanged": "shedding",
-    "StoreChanged": "store",
+TRANSITIONS: dict[type, str] = {
+    BreakerChanged: "breaker",
+    RestStarted: "rest",
+    OfflineChanged: "offline",
+    SheddingChanged: "shedding",
+    StoreChanged: "store",
 }
 """Events that are a line of their own, and what the line is called."""
 FINE = frozenset({"ok"})
@@ -35,13 +48,17 @@ _TEXT_LIMIT = 500
 _WORDS = 2_000
 _LINES = 64
 """Lines of one write at most. A write gives the interpreter away: one for each line would cost more than the line."""
-_OUR_OWN = frozenset({"at", "event", "level", "request_id"})
-"""Fields that nobody else has a word in."""
+_OUR_OWN = frozenset({"at", "event", "level", "request_id", "content"})
+"""Fields that nobody else has a word in, and content, which is told as the configuration lets it be."""
 _encode = json.JSONEncoder(separators=(",", ":"), default=str).encode  # json.dumps would make one a line
 
 
 def _encoded(line: Any, **_options: Any) -> str:
-    return _encode(line)
+    """JSON, written by pydantic's encoder: a fourth of what the standard library's takes."""
+    try:
+        return to_json(line, fallback=str).decode()
+    except PydanticSerializationError:  # a name with half a character in it: escaped, it is JSON all the same
+        return _encode(line)
 
 
 class Redaction:
@@ -59,10 +76,11 @@ class Redaction:
         """The line without secrets."""
         seen = self._seen
         for key, value in line.items():
+            if key in _OUR_OWN:
+                continue
             if value.__class__ is str:
-                if key not in _OUR_OWN:
-                    known = seen.get(value)
-                    line[key] = self.clean(value) if known is None else known
+                known = seen.get(value)
+                line[key] = self.clean(value) if known is None else known
             elif value and value.__class__ is not float and value.__class__ is not int:
                 line[key] = self.clean(value)
         return line
@@ -100,39 +118,41 @@ class LogSink:
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,  # noqa: TID251 - stamps for people
     ) -> None:
-        chain = (
+        # The processors themselves, without a logger: it would copy the line at each of its calls.
+        self._chain: tuple[Processor, ...] = (
             structlog.processors.add_log_level,
             Redaction(secrets),
             structlog.processors.JSONRenderer(serializer=_encoded),
         )
         self._lines: list[str] = []
-        self._log = _Logger(self._lines, chain, {})
         self._stream = stream
+        self._sampled = fine_share < 1.0
         self._fine_below = fine_share * _SAMPLES
         self._clock = clock
         self._wall = wall
         self._open: dict[str, list[str]] = {}
         """What went wrong so far in requests that go on."""
+        self._seen: ContentSeen | None = None
+        """The newest: it comes right before the request it belongs to has ended."""
+        self._handlers: dict[type, Callable[[Any], None]] = {
+            RequestFinished: self._request,
+            AttemptFinished: self._attempt,
+            TargetRefused: self._refusal,
+            ContentSeen: self._content,
+            **dict.fromkeys(TRANSITIONS, self._transition),
+        }
 
     def emit(self, event: Event) -> None:
         """Write it, or remember it for its request's line."""
-        if isinstance(event, RequestFinished):
-            self._request(event)
-        elif isinstance(event, AttemptFinished):
-            if event.failure_class is not None:
-                status = "" if event.status is None else f" {event.status}"
-                self._remember(event.request_id, f"{event.target} {event.failure_class.value}{status}")
-        elif isinstance(event, TargetRefused):
-            self._remember(event.request_id, f"{event.target} refused {event.reason}")
-        elif (name := TRANSITIONS.get(type(event).__name__)) is not None:
-            told = {key: _plain(getattr(event, key)) for key in event.__dataclass_fields__ if key != "at"}
-            self._write("warning", {"event": name, "at": self._stamp(event.at), **told})
+        handler = self._handlers.get(type(event))
+        if handler is not None:
+            handler(event)
 
     def caught_up(self) -> None:
         """Write what was gathered. Raises OSError; those lines are lost then."""
-        text = "".join(self._lines)
-        self._lines.clear()
-        if text:
+        if self._lines:
+            text = "\n".join((*self._lines, ""))
+            self._lines.clear()
             self._stream.write(text)
             self._stream.flush()
 
@@ -141,12 +161,27 @@ class LogSink:
         if isinstance(self._stream, Lines):
             self._stream.close()
 
+    def _attempt(self, event: AttemptFinished) -> None:
+        if event.failure_class is not None:
+            status = "" if event.status is None else f" {event.status}"
+            self._remember(event.request_id, f"{event.target} {event.failure_class.value}{status}")
+
+    def _refusal(self, event: TargetRefused) -> None:
+        self._remember(event.request_id, f"{event.target} refused {event.reason}")
+
+    def _content(self, event: ContentSeen) -> None:
+        self._seen = event
+
+    def _transition(self, event: Event) -> None:
+        told = {key: _plain(getattr(event, key)) for key in event.__dataclass_fields__ if key != "at"}
+        self._write("warning", {"event": TRANSITIONS[type(event)], "at": self._stamp(event.at), **told})
+
     def _request(self, event: RequestFinished) -> None:
-        trouble = self._open.pop(event.request_id, [])
-        if event.outcome in FINE and zlib.crc32(event.request_id.encode()) >= self._fine_below:
+        trouble, fine = self._open.pop(event.request_id, []), event.outcome in FINE
+        if fine and self._sampled and zlib.crc32(event.request_id.encode()) >= self._fine_below:
             return
         ttft = event.ttft_seconds
-        line = {
+        line: dict[str, Any] = {
             "event": "request",
             "at": self._stamp(event.at),
             "request_id": event.request_id,
@@ -165,10 +200,16 @@ class LogSink:
             "ttft_seconds": None if ttft is None else round(ttft, 6),
             "trouble": trouble,
         }
-        self._write("info" if event.outcome in FINE else "warning", line)
+        seen = self._seen
+        if seen is not None and seen.request_id == event.request_id:
+            line["content"] = {"mode": seen.mode, "prompt": seen.prompt, "answer": seen.answer}
+        self._write("info" if fine else "warning", line)
 
     def _write(self, level: str, line: dict[str, Any]) -> None:
-        self._log.add(level, line)
+        told: Any = line
+        for step in self._chain:
+            told = step(None, level, told)
+        self._lines.append(told)
         if len(self._lines) >= _LINES:
             self.caught_up()
 
@@ -186,15 +227,6 @@ class LogSink:
 def _second(seconds: int) -> str:
     """Most lines are of the same few seconds."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-
-
-class _Logger(structlog.BoundLoggerBase):
-    """Adds lines to a list. Each is taken as it is: as keywords it would be copied at each of structlog's calls."""
-
-    def add(self, level: str, line: dict[str, Any]) -> None:
-        """Run the line through the chain."""
-        [text], _ = self._process_event(level, None, line)
-        self._logger.append(f"{text}\n")
 
 
 class Lines:

@@ -16,7 +16,7 @@ from opentelemetry import trace
 from opentelemetry.propagate import extract
 from opentelemetry.trace import SpanKind, Status, StatusCode, TracerProvider
 
-from smart_model_router.events import AttemptFinished, Event, RequestFinished, TargetRefused
+from smart_model_router.events import AttemptFinished, ContentSeen, Event, RequestFinished, TargetRefused
 from smart_model_router.request import Dialect
 from smart_model_router.telemetry.semconv import (
     CACHED_TOKENS,
@@ -48,7 +48,7 @@ class _Trip:
     """A request that has ended. `wall_offset` makes nanoseconds since the epoch of the events' instants."""
 
     finished: RequestFinished
-    events: tuple[AttemptFinished | TargetRefused, ...]
+    events: tuple[AttemptFinished | TargetRefused | ContentSeen, ...]
     context: contexts.Context
     wall_offset: int
 
@@ -57,7 +57,7 @@ class SpanSink:
     """Makes spans of events. `kinds` are the catalog's kinds by provider name; `names` chooses the vocabulary.
 
     The parent is whatever span is current where the request ends: the application's own, or what a client of the
-    gateway sent as `traceparent`. Spans carry no content: neither prompts nor answers are in the events.
+    gateway sent as `traceparent`. Content is in a span only as far as the configuration has it told (ContentSeen).
     """
 
     inline = True
@@ -69,7 +69,7 @@ class SpanSink:
         self._provider = provider
         self._kinds = kinds
         self._words = Vocabulary(names)
-        self._open: dict[str, list[AttemptFinished | TargetRefused]] = {}
+        self._open: dict[str, list[AttemptFinished | TargetRefused | ContentSeen]] = {}
         self.worker: Worker[_Trip] = Worker("spans", self._make)
 
     def emit(self, event: Event) -> None:
@@ -80,7 +80,7 @@ class SpanSink:
             offset = time.time_ns() - int(event.at * _NANO)  # noqa: TID251 - stamps for people
             events = tuple(self._open.pop(event.request_id, ()))
             self.worker.put(_Trip(event, events, contexts.get_current(), offset))
-        elif isinstance(event, (AttemptFinished, TargetRefused)) and event.request_id:
+        elif isinstance(event, (AttemptFinished, TargetRefused, ContentSeen)) and event.request_id:
             self._open.setdefault(event.request_id, []).append(event)
             if len(self._open) > _OPEN_REQUESTS:
                 del self._open[next(iter(self._open))]
@@ -110,6 +110,8 @@ class SpanSink:
         for event in trip.events:
             if isinstance(event, AttemptFinished):
                 self._attempt(event, operation, inside, at)
+            elif isinstance(event, ContentSeen):
+                span.set_attributes({"smr.content": event.mode, "smr.prompt": event.prompt, "smr.answer": event.answer})
             else:
                 told = {"smr.target": event.target, "smr.reason": event.reason}
                 span.add_event("refused", told, timestamp=at + int(event.at * _NANO))

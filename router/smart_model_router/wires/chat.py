@@ -34,17 +34,23 @@ def read_event(event: bytes, data: dict[str, Any], raw: bytes) -> StreamEvent:
     if event == b"error" or data.get("error") or data.get("object") == "error":
         error = data.get("error") or data
         return StreamEvent(EventKind.ERROR, raw, data, failure=failure_of(error))
-    usage = read_usage(data.get("usage"))
+    told = data.get("usage")
+    usage = None if told is None else read_usage(told)
     if not is_list(choices):
         kind = EventKind.MALFORMED if usage is None else EventKind.META
         return StreamEvent(kind, raw, data, usage=usage)
     has_content = False
     finish: str | None = None
-    for item in choices:
-        choice = mapping(item)
-        if not has_content and _has_content(mapping(choice.get("delta"))):
+    for choice in choices:
+        if not is_object(choice):
+            continue
+        delta = choice.get("delta")
+        if not has_content and is_object(delta) and (delta.get("content") or _has_content(delta)):
             has_content = True
-        finish = text(choice.get("finish_reason")) or finish
+        reason = choice.get("finish_reason")
+        if reason is None:
+            continue
+        finish = text(reason) or finish
         if finish == "error":  # OpenRouter: the error went wrong after the head was sent
             return StreamEvent(EventKind.ERROR, raw, data, finish, usage, failure_of(choice.get("error")))
     kind_without = EventKind.META if finish is None else EventKind.FINISH
@@ -53,10 +59,10 @@ def read_event(event: bytes, data: dict[str, Any], raw: bytes) -> StreamEvent:
 
 def text_of(data: Mapping[str, Any]) -> str:
     """The visible text that a chunk adds to the first choice."""
-    for item in items(data.get("choices")):
-        choice = mapping(item)
-        if choice.get("index", 0) == 0:
-            return visible(mapping(choice.get("delta")).get("content"))
+    for choice in items(data.get("choices")):
+        if is_object(choice) and choice.get("index", 0) == 0:
+            content = mapping(choice.get("delta")).get("content")
+            return content if isinstance(content, str) else visible(content)
     return ""
 
 

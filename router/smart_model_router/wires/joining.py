@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from smart_model_router.outcome import EventKind, StreamEvent, Usage
@@ -252,7 +251,7 @@ def restart_event(dialect: Dialect, facts: Mapping[str, Any]) -> StreamEvent:
     """The sign that all before it is void and another answer follows; an event that clients who do not know it skip."""
     if dialect == "chat":
         made = written(dialect, {"object": "router.restart", "choices": [], "router": dict(facts)})
-        return replace(made, raw=b"event: router.restart\n" + made.raw)
+        return made._replace(raw=b"event: router.restart\n" + made.raw)
     return written(dialect, {"type": "router_restart", "router": dict(facts)})
 
 

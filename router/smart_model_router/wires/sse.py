@@ -32,9 +32,11 @@ class SseParser:
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """Every frame that `chunk` completes, in order."""
-        buffer = self._buffer + chunk if self._buffer else chunk
         if self._plain and b"\r" in chunk:
             self._plain = False
+        if self._is_one_frame(chunk):
+            return [chunk]
+        buffer = self._buffer + chunk if self._buffer else chunk
         frames: list[bytes] = []
         start = 0
         search = self._searched
@@ -47,6 +49,11 @@ class SseParser:
         if len(self._buffer) > self._cap:
             self._drop_oversized(frames)
         return frames
+
+    def _is_one_frame(self, chunk: bytes) -> bool:
+        """Whether a chunk is one whole frame, as most are, and nothing has to be done about it."""
+        whole = self._plain and not self._buffer and 2 < len(chunk) <= self._cap and chunk[:1] != b"\n"
+        return whole and not self._first and not self._skipping and chunk.find(b"\n\n") == len(chunk) - 2
 
     def flush(self) -> bytes:
         """What is left when the stream ends: an unfinished frame, or nothing."""

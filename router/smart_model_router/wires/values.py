@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 
 def _refuse(constant: str) -> NoReturn:
@@ -15,7 +15,10 @@ def _refuse(constant: str) -> NoReturn:
 
 # One decoder for all: json.loads with any option builds a new one each time. NaN and Infinity are refused
 # here because nothing downstream could write them out again.
-_decode = json.JSONDecoder(parse_constant=_refuse).decode
+_decoder = json.JSONDecoder(parse_constant=_refuse)
+_decode = _decoder.decode
+# What `decode` does between two looks for spaces. Public, though its types do not say so.
+_scan: Callable[[str, int], tuple[object, int]] = _decoder.scan_once  # type: ignore[attr-defined]
 
 
 def is_object(value: object) -> TypeGuard[dict[str, Any]]:
@@ -31,8 +34,14 @@ def is_list(value: object) -> TypeGuard[list[Any]]:
 def decode(data: bytes) -> object:
     """The JSON value in `data`, whatever its shape; None when it is not JSON, however it is broken."""
     try:
-        value: object = _decode(data.decode())
-    except (ValueError, RecursionError):  # wrong UTF-8 and over-long integers are ValueErrors too
+        text = data.decode()
+        if text[:1] == "{":
+            value, end = _scan(text, 0)
+            if end == len(text):
+                return value
+        value = _decode(text)
+    # Wrong UTF-8 and over-long integers are ValueErrors too; `_scan` ends by StopIteration where text is missing.
+    except (ValueError, RecursionError, StopIteration):
         return None
     return value
 

@@ -47,7 +47,7 @@ def regression(ci_scores: Sequence[object], *, patience: int = PATIENCE) -> Regr
     a stop stays: the rounds after it would not have been.
     """
     check_count("patience", patience, 1)
-    indices = [-1.0 if (ci := as_number(score)) is None else ci for score in ci_scores]
+    indices = [-math.inf if (ci := as_number(score)) is None else ci for score in ci_scores]
     count = 0
     for before, after in pairwise(indices):
         if after > before:

@@ -11,7 +11,7 @@ from smart_model_router.core.lease import Lease
 from smart_model_router.core.offline import Connectivity
 from smart_model_router.core.ratelimit import Cost
 from smart_model_router.errors import ConfigurationError
-from smart_model_router.outcome import Failure, FailureClass, Usage
+from smart_model_router.outcome import Failure, FailureClass, Usage, Wait
 
 ON = AdaptiveConfig(enabled=True)
 
@@ -182,6 +182,11 @@ def gate(config: AdaptiveConfig, slots: int = 10) -> Gate:
     )
 
 
+def make_sibling(target: Gate) -> Gate:
+    """Another target of its provider."""
+    return Gate("p/n", target.provider, credential=1)
+
+
 def admit(target: Gate, now: float) -> Lease:
     """Have a call admitted."""
     got = target.try_admit(Cost(0, 0), now, 0.999)
@@ -199,6 +204,17 @@ def test_429_and_529_lower_the_bulkhead(failure_class: FailureClass) -> None:
     assert (bulkhead.limit, bulkhead.in_flight, bulkhead.free) == (9, 9, 0)
     leases.pop().settle(None, 1.0)
     assert bulkhead.free == 1
+
+
+def test_the_bulkhead_is_lowered_once_for_each_round() -> None:
+    """Refused at 1 s: who was admitted before says nothing new, who was admitted since lowers it again."""
+    target = gate(ON, slots=100)
+    first, second = admit(target, 0.0), admit(target, 0.5)
+    first.settle(Failure(FailureClass.RATE_LIMITED), 1.0)
+    second.settle(Failure(FailureClass.RATE_LIMITED, wait=Wait(0.05, "minute")), 2.0)
+    assert target.provider.bulkhead.limit == 90
+    admit(make_sibling(target), 3.0).settle(Failure(FailureClass.OVERLOADED), 4.0)
+    assert target.provider.bulkhead.limit == 81
 
 
 def test_other_failures_leave_it() -> None:
@@ -240,6 +256,7 @@ def test_seconds_per_token_lower_the_bulkhead() -> None:
 def test_short_answers_and_slow_readers_are_no_slowdown() -> None:
     """A few tokens took mostly the time to the first; a stream that waited for its reader was not slow."""
     assert paced(gate(ON), seconds=10.0, tokens=15) == 10
+    assert paced(gate(ON), seconds=10.0, tokens=16) < 10
     assert paced(gate(ON), seconds=2.0, tokens=100, unread=60.0) == 10
 
 

@@ -195,10 +195,10 @@ def test_an_entry_leaves_the_window_at_its_age(later: float, opens: bool) -> Non
 def test_the_window_is_counted_in_tenths(later: float, opens: bool) -> None:
     """Calls within three seconds share a cell and leave together; from three seconds on they have their own."""
     breaker = CircuitBreaker(BreakerConfig(consecutive_failures=100))
-    call(breaker, "success", 0.0)
-    calls(breaker, "ffffffff", later)
-    calls(breaker, "sf", 30.0)
-    assert (breaker.state(30.0) is OPEN) is opens
+    call(breaker, "success", 100.0)
+    calls(breaker, "ffffffff", 100.0 + later)
+    calls(breaker, "sf", 130.0)
+    assert (breaker.state(130.0) is OPEN) is opens
 
 
 # ------------------------------------------------------------------------------------------------ open, half-open

@@ -65,6 +65,12 @@ def test_rounding_does_not_make_anyone_wait_twice() -> None:
     assert now == pytest.approx(12345.678 + 50 * 60 / 7)
 
 
+def test_a_millionth_of_a_token_is_not_waited_for() -> None:
+    """So much may be lost to rounding; two millionths are missing."""
+    assert emptied().due_at(1e-6, 0.0) == 0.0
+    assert emptied().due_at(2e-6, 0.0) == 2e-6
+
+
 def test_debt_is_paid_by_waiting() -> None:
     """A call that used more than it reserved leaves debt; the next token is there once it is paid."""
     bucket = TokenBucket(60.0, 1.0)

@@ -54,12 +54,12 @@ def test_a_learned_limit_grows_by_one_each_ten_seconds_of_success(after: float, 
 def test_growth_keeps_its_remainder() -> None:
     """Successes at 15 s and 20 s after the complaint: two slots, not one for each success."""
     bulkhead = filled(20, 5)
-    bulkhead.shrink(0.0)
-    bulkhead.succeeded(15.0)
+    bulkhead.shrink(100.0)
+    bulkhead.succeeded(115.0)
     assert bulkhead.limit == 5
-    bulkhead.succeeded(19.0)
+    bulkhead.succeeded(119.0)
     assert bulkhead.limit == 5
-    bulkhead.succeeded(20.0)
+    bulkhead.succeeded(120.0)
     assert bulkhead.limit == 6
 
 

@@ -38,12 +38,13 @@ def test_a_guess_that_was_too_short_is_a_bound() -> None:
     assert clearing.refused(200.0) == 9.0
 
 
-def test_what_was_enough_once_may_be_too_short() -> None:
+@pytest.mark.parametrize("again", [110.0, 112.0])
+def test_what_was_enough_once_may_be_too_short(again: float) -> None:
     """Refused again after all of it: nothing is known any more."""
     clearing = Clearing()
     spell(clearing, 0.0, 10.0)
     clearing.refused(100.0)
-    assert clearing.refused(112.0) is None
+    assert clearing.refused(again) is None
 
 
 @pytest.mark.parametrize("admitted_at", [-1.0, 0.0])
@@ -64,10 +65,11 @@ def test_without_a_spell_a_success_says_nothing() -> None:
     assert clearing.refused(100.0) is None
 
 
-def test_an_idle_hour_is_no_spell() -> None:
-    """Nobody asked for an hour: that it was over then says nothing."""
+@pytest.mark.parametrize(("admitted_at", "guess"), [(6.0, 4.5), (6.25, None), (3600.0, None)])
+def test_an_idle_hour_is_no_spell(admitted_at: float, guess: float | None) -> None:
+    """A wait of four seconds: who is sent two after it shows how long it took, who comes later only that it is over."""
     clearing = Clearing()
     clearing.refused(0.0)
-    clearing.waits(1.0)
-    clearing.admitted(3600.0)
-    assert clearing.refused(4000.0) is None
+    clearing.waits(4.0)
+    clearing.admitted(admitted_at)
+    assert clearing.refused(4000.0) == guess

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from smart_model_router.core.cooldown import LADDER, Cooldown, CooldownConfig, Rest
+from smart_model_router.core.cooldown import LADDER, Cooldown, CooldownConfig, Rest, RestRecord
 from smart_model_router.outcome import Failure, FailureClass, Refusal, Scope, Wait
 
 RATE_LIMITED, SERVER_ERROR, TIMEOUT, AUTH, QUOTA = (
@@ -113,6 +113,16 @@ def test_cooldowns_grow_by_half_up_to_the_cap() -> None:
     assert lengths[-1] == 600.0
 
 
+def test_a_multiplier_of_one_never_grows() -> None:
+    """The thousandth cooldown is as long as the first; so is one that grows by next to nothing."""
+    for multiplier, length in ((1.0, 30.0), (1.001, 30.0 * 1.001**299)):
+        rests, now = Cooldown(CooldownConfig(multiplier=multiplier)), 0.0
+        fail(rests, SERVER_ERROR, now)
+        for _ in range(299):
+            now += seconds(fail(rests, SERVER_ERROR, now), now)
+        assert seconds(fail(rests, SERVER_ERROR, now), now) == pytest.approx(length)
+
+
 def test_the_base_is_that_of_the_failure_which_starts_it() -> None:
     """A server error, then a timeout: 60 s; then a server error: 30 x 1.5."""
     rests = Cooldown()
@@ -178,6 +188,11 @@ def test_a_success_of_a_later_call_ends_a_cooldown() -> None:
     assert rests.advice(11.0) is None
     assert not rests.returning
     assert not rests.on_probation(30.0)
+
+
+def test_a_success_of_a_call_sent_as_it_cooled_ends_it() -> None:
+    """Our own guess gives way to an answer that is as new."""
+    assert cooling(now=10.0).succeeded(10.0, 12.0)
 
 
 def test_a_success_of_an_older_call_ends_nothing() -> None:
@@ -320,6 +335,12 @@ def test_too_many_at_once_is_no_wait() -> None:
     assert not rests.returning
 
 
+@pytest.mark.parametrize("hint", [0.5, 1.0])
+def test_too_many_at_once_with_a_wait_is_a_wait(hint: float) -> None:
+    """Concurrency and an instant: fewer, and later."""
+    assert fail(Cooldown(), RATE_LIMITED, 0.0, hint=hint, scope="concurrency") == Rest("wait", hint, hinted=True)
+
+
 def test_a_hint_gives_way_to_that_of_a_later_sent_call() -> None:
     """The newer word counts, also when it is shorter."""
     rests = Cooldown()
@@ -358,10 +379,24 @@ def test_a_hint_replaces_a_guess_in_both_directions() -> None:
 
 
 def test_an_expired_hint_binds_no_later_word() -> None:
-    """At its instant a wait is over: whatever comes next counts, a shorter one of an older call too."""
+    """At its instant a wait is over: whatever comes next counts, a shorter one of an older call and a guess too."""
+    hinted, guessed = Cooldown(), Cooldown()
+    for rests in (hinted, guessed):
+        fail(rests, RATE_LIMITED, 0.0, hint=10.0, sent_seq=5)
+    assert fail(hinted, RATE_LIMITED, 10.0, hint=2.0, sent_seq=1) == Rest("wait", 12.0, hinted=True)
+    assert fail(guessed, RATE_LIMITED, 10.0, sent_seq=1) == Rest("wait", 11.0, hinted=False)
+
+
+@pytest.mark.parametrize(("failure_class", "scope"), [(RATE_LIMITED, "day"), (QUOTA, "credit")])
+def test_a_walls_hint_gives_way_like_any_other(failure_class: FailureClass, scope: Scope) -> None:
+    """To that of a later-sent call, to a longer one of an earlier call, to no shorter one of an earlier call."""
     rests = Cooldown()
-    fail(rests, RATE_LIMITED, 0.0, hint=10.0, sent_seq=5)
-    assert fail(rests, RATE_LIMITED, 10.0, hint=2.0, sent_seq=1) == Rest("wait", 12.0, hinted=True)
+    fail(rests, failure_class, 0.0, hint=7200.0, scope=scope, sent_seq=2)
+    assert fail(rests, failure_class, 0.0, hint=60.0, scope=scope, sent_seq=1) is None
+    shorter = fail(rests, failure_class, 0.0, hint=60.0, scope=scope, sent_seq=3)
+    assert shorter == Rest("wall", 60.0, hinted=True)
+    longer = fail(rests, failure_class, 0.0, hint=90.0, scope=scope, sent_seq=1)
+    assert longer == Rest("wall", 90.0, hinted=True)
 
 
 def test_law_is_ended_by_a_success_of_a_later_call_only() -> None:
@@ -420,6 +455,12 @@ def test_a_known_end_of_a_window_is_waited_for() -> None:
     rests = Cooldown()
     assert seconds(limited_in_window(rests, 0.0, 42.0), 0.0) == 42.0
     assert seconds(limited_in_window(rests, 42.0, 60.0), 42.0) == 2.0
+
+
+def test_the_dice_put_off_the_return_at_a_windows_end() -> None:
+    """By up to a fifth: not all processes come back at once."""
+    rest = fail(Cooldown(), RATE_LIMITED, 0.0, expected=40.0, roll=0.5)
+    assert seconds(rest, 0.0) == pytest.approx(44.0)
 
 
 def test_what_it_took_before_is_waited_for() -> None:
@@ -489,11 +530,11 @@ def test_the_second_refusal_of_a_key_in_a_row_is_no_hiccup() -> None:
 
 
 def test_one_wave_of_refused_keys_is_one_refusal() -> None:
-    """Ten calls in flight with the same key do not make ten seconds fifteen minutes."""
+    """Ten calls in flight with the same key (one sent as the first came back) make ten seconds no fifteen minutes."""
     rests = Cooldown()
     rests.succeeded(0.0, 0.0)
     fail(rests, AUTH, 5.0, admitted_at=1.0)
-    assert [fail(rests, AUTH, 5.0 + n, admitted_at=1.0) for n in range(9)] == [None] * 9
+    assert [fail(rests, AUTH, 5.0 + n, admitted_at=1.0 + n / 2) for n in range(9)] == [None] * 9
     assert rests.law(5.0) == Refusal("off", 15.0)
 
 
@@ -605,6 +646,21 @@ def test_probation_begins_when_the_last_rest_ends() -> None:
     assert rests.due_since(100.0) == 100.0
 
 
+def test_a_return_that_has_to_be_proven_stays_one() -> None:
+    """A wait without a bucket, and a longer one paced by a bucket that is known by then: still on probation."""
+    rests = Cooldown()
+    fail(rests, RATE_LIMITED, 0.0, hint=3.0)
+    fail(rests, RATE_LIMITED, 1.0, hint=20.0, paced=True)
+    assert rests.on_probation(21.0)
+
+
+def test_a_pause_of_less_than_a_second_ends_at_its_instant() -> None:
+    """Whoever sets it to a quarter of one is on probation after a quarter of one."""
+    rests = Cooldown(CooldownConfig(brief=0.25))
+    fail(rests, FailureClass.WARMING, 0.0)
+    assert rests.due_since(0.25) == 0.25
+
+
 def test_a_recovery_needs_every_rest_to_be_over() -> None:
     """The success of a call from between two rests ends the first and is not yet the recovery."""
     rests = cooling()
@@ -614,6 +670,32 @@ def test_a_recovery_needs_every_rest_to_be_over() -> None:
     assert rests.law(41.0) == Refusal("wait", 100.0)
     assert rests.on_probation(100.0)
     assert rests.succeeded(100.0, 101.0)
+
+
+def test_a_cooldown_that_ended_before_this_process_began_is_a_step() -> None:
+    """The second of the process before it: nothing rests, and the next one is the third."""
+    rests = Cooldown()
+    assert not rests.adopt(RestRecord("cooldown", -5.0, hinted=False, cause=None, step=2), 0.0)
+    fail(rests, SERVER_ERROR, 0.5)
+    assert seconds(fail(rests, SERVER_ERROR, 0.5), 0.5) == 67.5
+
+
+@pytest.mark.parametrize(("successes", "length"), [(2, 45.0), (3, 30.0)])
+def test_the_growth_of_another_process_is_reset_by_three_successes_too(successes: int, length: float) -> None:
+    """It saw one cooldown: after two successes here the next one is the second."""
+    rests = Cooldown()
+    rests.adopt(RestRecord("cooldown", 30.0, hinted=False, cause=None, step=1), 0.0)
+    for _ in range(successes):
+        rests.succeeded(30.0, 31.0)
+    fail(rests, SERVER_ERROR, 40.0)
+    assert seconds(fail(rests, SERVER_ERROR, 40.0), 40.0) == length
+
+
+def test_the_first_refusal_of_a_key_is_written_down_as_the_first() -> None:
+    """Whoever takes it over counts on from there."""
+    rests = Cooldown()
+    fail(rests, AUTH, 0.0)
+    assert rests.records() == (RestRecord("off", 900.0, hinted=False, cause=AUTH, step=1),)
 
 
 def test_clear_forgets_everything() -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from smart_model_router.core.breaker import BreakerConfig, BreakerState, Transition
-from smart_model_router.core.cooldown import Rest
+from smart_model_router.core.cooldown import CooldownConfig, Rest
 from smart_model_router.core.gate import Gate, GateConfig, Measures, ProviderState
-from smart_model_router.core.lease import Lease, Moved, Settlement
+from smart_model_router.core.lease import Kind, Lease, Moved, Settlement
 from smart_model_router.core.offline import Connectivity
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker
+from smart_model_router.core.throttle import ThrottleConfig
 from smart_model_router.errors import ConfigurationError
 from smart_model_router.outcome import POLICIES, BreakerCount, Failure, FailureClass, Refusal, Scope, Usage, Wait
 
@@ -148,15 +149,42 @@ def test_real_usage_corrects_the_estimate() -> None:
     assert (gate.limits.requests.level(0.0), gate.limits.tokens.level(0.0)) == (59.0, 5950.0)
 
 
-def test_an_http_error_costs_a_request_and_no_tokens() -> None:
-    """A provider that answers 500 again and again does not drain our own token bucket."""
+@pytest.mark.parametrize("status", [400, 500])
+def test_an_http_error_costs_a_request_and_no_tokens(status: int) -> None:
+    """A provider that answers with errors again and again does not drain our own token bucket."""
     gate = make_gate(limits=RateLimitTracker(rpm=60, tpm=6000))
     assert gate.limits.requests is not None
     assert gate.limits.tokens is not None
-    admit(gate, 0.0).settle(Failure(FailureClass.SERVER_ERROR, status=500), 0.0)
+    admit(gate, 0.0).settle(Failure(FailureClass.SERVER_ERROR, status=status), 0.0)
     assert (gate.limits.requests.level(0.0), gate.limits.tokens.level(0.0)) == (59.0, 6000.0)
     admit(gate, 0.0).settle(Failure(FailureClass.TIMEOUT), 0.0)
     assert gate.limits.tokens.level(0.0) == 5800.0
+
+
+def test_a_target_without_a_number_has_the_first_credential() -> None:
+    """Most providers have one key."""
+    provider = make_provider()
+    assert Gate("p/m", provider).credential is make_gate(provider, key=0).credential
+
+
+def test_a_provider_knows_how_many_may_wait_for_it() -> None:
+    """As its owner said; nobody said anything: no number."""
+    queued = ProviderState("p", slots=1, remote=False, connectivity=Connectivity(1), queue=3)
+    assert (queued.queue, make_provider().queue) == (3, None)
+
+
+def test_all_of_a_gates_parts_decide_by_its_options() -> None:
+    """Five seconds of cooldown, six for a refused key; a throttle that begins with the first refusal."""
+    config = GateConfig(cooldown=CooldownConfig(failure=5.0, auth=6.0), throttle=ThrottleConfig(minimum_requests=1))
+    gate = make_gate(make_provider(config=config))
+    call(gate, 0.0, FailureClass.RATE_LIMITED)
+    assert gate.provider.throttle.probability(0.0) == 0.5
+    gate.close(0.0)
+    for _ in range(2):
+        call(gate, 0.0, FailureClass.SERVER_ERROR)
+    assert ask(gate, 0.0) == Refusal("cooldown", 5.0)
+    call(gate, 0.0, failure(FailureClass.AUTH, wide=True))
+    assert ask(gate, 0.0) == Refusal("off", 6.0)
 
 
 def test_sequence_numbers_follow_the_order_of_admission_across_a_provider() -> None:
@@ -260,6 +288,40 @@ def test_the_longer_of_a_wait_and_an_open_breaker_is_told() -> None:
     assert ask(soon, 1.0) == Refusal("open", 30.0)
 
 
+def test_a_wait_is_told_before_a_breaker_that_is_open_as_long() -> None:
+    """The provider's own word of the two."""
+    gate = make_gate()
+    held = admit(gate, 0.0)
+    tripped(gate)
+    held.settle(failure(FailureClass.RATE_LIMITED, 29.0), 1.0)
+    assert ask(gate, 1.0) == Refusal("wait", 30.0)
+
+
+def test_an_instant_is_told_before_what_ends_by_an_event() -> None:
+    """A probe is under way in a sibling or here, and a wait or an open breaker ends at an instant, however near."""
+    config = GateConfig(breaker=BreakerConfig(open=0.25))
+    provider = make_provider(config=config)
+    gate, sibling = make_gate(provider), make_gate(provider, target="p/n")
+    waiting, *late = [admit(gate, 0.0) for _ in range(6)]
+    cut_off(provider, sibling)
+    for lease in late:
+        lease.settle(failure(FailureClass.OVERLOADED), 0.5)
+    provider.throttle.reset()
+    admit(sibling, 0.5)
+    assert ask(gate, 0.5) == Refusal("open", 0.75)
+    waiting.settle(failure(FailureClass.RATE_LIMITED, 0.375), 0.5)
+    assert ask(gate, 0.75) == Refusal("wait", 0.875)
+
+
+def test_asked_without_more_it_is_asked_for_a_whole_answer_and_heeds_advice() -> None:
+    """Streams are another kind, and who ignores advice says so."""
+    gate = tripped(make_gate(), stream=True)
+    assert gate.refusal(COST, 0.0) is None
+    for _ in range(2):
+        call(gate, 0.0, FailureClass.SERVER_ERROR)
+    assert gate.refusal(COST, 0.0) == gate.try_admit(COST, 0.0, 0.5) == Refusal("cooldown", 30.0)
+
+
 def test_law_binds_a_probe_that_is_due() -> None:
     """A breaker that is due does not get around the provider's word."""
     gate = make_gate()
@@ -282,10 +344,10 @@ def test_a_wall_is_told_although_a_breaker_is_open_for_longer() -> None:
 
 @pytest.mark.parametrize("wide_first", [False, True])
 def test_what_switches_off_comes_before_a_wait_of_target_or_credential(wide_first: bool) -> None:
-    """A wait of 3 s on one and 15 minutes off on the other: off, and out of system health, whichever way round."""
+    """A wait of an hour on one, 15 minutes off on the other: off, and out of system health, whichever way round."""
     gate = make_gate()
     waiting, off = admit(gate, 0.0), admit(gate, 0.0)
-    waiting.settle(failure(FailureClass.RATE_LIMITED, 3.0, wide=not wide_first), 0.0)
+    waiting.settle(failure(FailureClass.RATE_LIMITED, 3600.0, wide=not wide_first), 0.0)
     off.settle(failure(FailureClass.AUTH, wide=wide_first), 0.0)
     assert ask(gate, 0.0) == Refusal("off", 900.0)
     assert not gate.enabled(0.0)
@@ -338,17 +400,35 @@ def test_a_429_never_opens_the_breaker() -> None:
     assert gate.provider.transport.is_closed
 
 
-def test_a_trip_is_told_with_its_kind() -> None:
-    """The fifth failure's settlement says which breaker opened, from where and until when."""
+@pytest.mark.parametrize(("kind", "stream"), [("stream", True), ("whole", False)])
+def test_a_trip_is_told_with_its_kind(kind: Kind, stream: bool) -> None:
+    """The fifth failure's settlement says which breaker opened, from where and until when; the other stays closed."""
     gate = make_gate()
-    leases = [admit(gate, 0.0, stream=True) for _ in range(5)]
+    leases = [admit(gate, 0.0, stream=stream) for _ in range(5)]
     settled = [lease.settle(failure(FailureClass.TIMEOUT), 2.0) for lease in leases][-1]
     transition = Transition(CLOSED, OPEN, "consecutive_failures", 2.0, 1, 32.0)
-    assert settled.moved == (Moved("stream", transition),)
+    assert settled.moved == (Moved(kind, transition),)
     assert settled.rest is None
     assert gate.cooldown.advice(2.0) is None
-    assert ask(gate, 2.0, stream=True) == Refusal("open", 32.0)
-    assert isinstance(ask(gate, 2.0, roll=0.999), Lease)
+    assert ask(gate, 2.0, stream=stream) == Refusal("open", 32.0)
+    assert isinstance(ask(gate, 2.0, roll=0.999, stream=not stream), Lease)
+
+
+def test_a_transport_fault_neither_breaks_nor_extends_a_targets_row() -> None:
+    """Four failures, a connection that broke, the fifth failure: open."""
+    gate = make_gate()
+    for ending in (*[FailureClass.OVERLOADED] * 4, FailureClass.TRANSPORT):
+        call(gate, 0.0, ending)
+    assert gate.breakers["whole"].is_closed
+    assert call(gate, 0.0, FailureClass.OVERLOADED).moved[0].transition.to_state is OPEN
+
+
+def test_a_success_starts_the_count_of_empty_answers_anew() -> None:
+    """Two, a success, two: none of them counts."""
+    gate = make_gate(make_provider(config=GateConfig(breaker=BreakerConfig(consecutive_failures=1))))
+    for ending in (FailureClass.EMPTY, FailureClass.EMPTY, None, FailureClass.EMPTY, FailureClass.EMPTY):
+        assert call(gate, 0.0, ending).moved == ()
+    assert call(gate, 0.0, FailureClass.EMPTY).moved
 
 
 def test_three_empty_answers_in_a_row_are_one_failure() -> None:
@@ -638,6 +718,15 @@ def test_a_proof_is_a_sign_of_life() -> None:
     assert not comes_back_unproven(gate, 55.0)
 
 
+@pytest.mark.parametrize("wide", [False, True])
+def test_a_success_is_a_sign_of_life_of_target_and_credential(wide: bool) -> None:
+    """Answered five seconds before the end of a wait of either: it ends without probation."""
+    gate = make_gate()
+    call(gate, 5.0)
+    call(gate, 6.0, failure(FailureClass.RATE_LIMITED, 4.0, wide=wide))
+    assert not admit(gate, 10.0).probe
+
+
 @pytest.mark.parametrize("again", [50.0, 60.0])
 def test_a_proof_is_one_sign_of_life_however_often_it_is_given(again: float) -> None:
     """The first counts, at its instant; an ordinary stream gives none before its end."""
@@ -685,6 +774,19 @@ def test_the_end_of_a_proven_stream_counts_on_the_transport() -> None:
     assert provider.transport.state(50.0) is CLOSED
     call(other, 50.0, FailureClass.TRANSPORT)
     assert provider.transport.state(50.0) is OPEN
+
+
+def test_the_end_of_a_proven_stream_leaves_anothers_probe_alone() -> None:
+    """It is no probe any more; that of a sibling is under way, and still the only one of its provider."""
+    provider = make_provider()
+    gate, sibling = tripped(make_gate(provider), stream=True), tripped(make_gate(provider, target="p/n"))
+    proven = admit(gate, 30.0, stream=True)
+    proven.prove(40.0)
+    assert not proven.probes_breaker
+    admit(sibling, 41.0)
+    third = tripped(make_gate(provider, target="p/o"), 0.0)
+    proven.settle(None, 50.0)
+    assert ask(third, 50.0) == Refusal("half_open")
 
 
 def test_a_proof_takes_no_second_probe() -> None:
@@ -754,6 +856,16 @@ def test_a_transport_that_came_back_starts_slowly_with_all_its_targets() -> None
     assert ask(sibling, 101.0) == Refusal("slow_start")
     sibling.close(101.0)
     admit(sibling, 101.0)
+
+
+def test_a_transport_that_breaks_starts_nothing() -> None:
+    """What is still in flight from before does not hold up the probe that may bring it back."""
+    provider = make_provider(config=GateConfig(slow_start=100.0))
+    gate = make_gate(provider)
+    for _ in range(10):
+        admit(gate, 0.0)
+    cut_off(provider, gate)
+    assert admit(gate, 30.0).probe
 
 
 def test_a_slow_start_tells_when_the_next_may_come() -> None:
@@ -920,6 +1032,13 @@ def test_a_last_resort_is_refused_for_want_of_a_slot_alone() -> None:
     assert isinstance(gate.try_admit(COST, 0.0, 0.0, last_resort=True), Lease)
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_last_resort_is_no_probe(stream: bool) -> None:
+    """It decides over no return, streaming or not."""
+    lease = admit(make_gate(), 0.0, stream=stream, last_resort=True)
+    assert (lease.stream, lease.probe) == (stream, False)
+
+
 @pytest.mark.parametrize("ending", ENDINGS, ids=str)
 def test_a_last_resorts_ending_moves_nothing(ending: FailureClass | None) -> None:
     """No breaker, no throttle, no rest: it is asked again the next time."""
@@ -951,6 +1070,14 @@ def test_transport_faults_count_on_the_provider() -> None:
     assert ask(gate, 30.0) == Refusal("half_open")
     assert [m.kind for m in probe.settle(None, 31.0).moved] == ["transport"]
     assert isinstance(ask(gate, 31.0), Lease)
+
+
+def test_a_transports_open_time_is_spread_by_dice() -> None:
+    """Half a roll is a twentieth more."""
+    provider = make_provider()
+    for lease in [admit(make_gate(provider), 0.0) for _ in range(5)]:
+        lease.settle(failure(FailureClass.TRANSPORT), 0.0, roll=0.5)
+    assert provider.transport.open_until == pytest.approx(31.5)
 
 
 @pytest.mark.parametrize("failure_class", list(FailureClass))
@@ -1042,6 +1169,17 @@ def test_while_offline_no_target_cools() -> None:
     for lease in leases:
         assert lease.settle(failure(FailureClass.TRANSPORT), 1.0).rest is None
     assert gate.cooldown.advice(1.0) is None
+
+
+def test_an_answer_between_two_losses_says_that_they_are_two() -> None:
+    """The others were lost before it: what is lost after it is lost alone, and we are not offline."""
+    connectivity = Connectivity(2)
+    here, there = (make_provider(name=name, connectivity=connectivity) for name in ("here", "there"))
+    gate = make_gate(here)
+    cut_off(there, make_gate(there), 35.0)
+    call(gate, 40.0)
+    cut_off(here, make_gate(here, target="here/n"), 41.0)
+    assert not connectivity.offline
 
 
 def test_a_recovered_transport_is_lost_and_found_by_its_connectivity() -> None:

@@ -95,6 +95,35 @@ def test_the_refusals_own_reading_says_which_bucket_is_empty() -> None:
     assert gate.refusal(CALL, 3.0) == Refusal("requests", 4.0)
 
 
+def test_what_the_refusal_says_is_left_is_left() -> None:
+    """No requests left, plenty of tokens: a wait for the one empties nothing of the other."""
+    gate = make_gates(RateLimitTracker(rpm=60, tpm=6_000), "p/m")[0]
+    admit(gate, 0.0).settle(refused(3.0, left(0)), 0.0)
+    assert gate.limits.buckets["tokens"].level(2.0) == 6_000.0
+
+
+def test_a_failures_own_reading_counts() -> None:
+    """A 500 whose headers say that five are left."""
+    gate = make_gate()
+    admit(gate, 0.0).settle(Failure(FailureClass.SERVER_ERROR, reading=left(5)), 0.0)
+    assert gate.limits.buckets["requests"].level(0.0) == 5.0
+
+
+def test_a_slow_answers_figure_is_as_old_as_its_call() -> None:
+    """Twenty were left when it was sent; thirty seconds at one a second came back since."""
+    gate = make_gates(RateLimitTracker(rpm=60), "p/m")[0]
+    admit(gate, 0.0).settle(None, 30.0, reading=left(20))
+    assert gate.limits.buckets["requests"].level(30.0) == 50.0
+
+
+def test_what_was_sent_after_the_answered_call_is_not_in_its_figure() -> None:
+    """The first of two says that twenty are left: the second will be taken from them."""
+    gate = make_gates(RateLimitTracker(rpm=60), "p/m")[0]
+    first, _ = admit(gate, 0.0), admit(gate, 0.0)
+    first.heard(left(20), 0.0)
+    assert gate.limits.buckets["requests"].level(0.0) == 19.0
+
+
 @pytest.mark.parametrize("scope", ["day", "credit"])
 def test_a_wall_is_waited_for_by_nobody(scope: Scope) -> None:
     """Nothing is sent until then, and it goes back to what was refused."""

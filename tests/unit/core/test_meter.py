@@ -116,12 +116,22 @@ def test_the_tokens_of_an_open_call_are_in_its_own_heads_count() -> None:
     assert level(limits, 0.0, "tokens") == 1_000.0
 
 
-def test_what_came_back_since_the_call_was_sent_is_not_lost() -> None:
-    """A slow answer's figure is as old as the call: thirty seconds at one a second came back since."""
+@pytest.mark.parametrize("sent_at", [0.0, 10.0])
+def test_what_came_back_since_the_call_was_sent_is_not_lost(sent_at: float) -> None:
+    """A slow answer's figure is as old as the call: thirty at one a second came back, whatever the clock began at."""
     limits = RateLimitTracker(rpm=60)
-    limits.settle(limits.reserve(CALL, 0.0, 1), None, 30.0, sent=True)
-    limits.update(said(requests(20)), 1, 30.0, sent_at=0.0)
-    assert level(limits, 30.0) == 50.0
+    answered_at = sent_at + 30.0
+    limits.settle(limits.reserve(CALL, sent_at, 1), None, answered_at, sent=True)
+    limits.update(said(requests(20)), 1, answered_at, sent_at=sent_at)
+    assert level(limits, answered_at) == 50.0
+
+
+def test_a_call_without_a_number_is_the_first() -> None:
+    """Its own answer has counted it."""
+    limits = RateLimitTracker(rpm=60)
+    limits.reserve(CALL, 0.0)
+    limits.update(said(requests(20)), 0, 0.0)
+    assert level(limits, 0.0) == 20.0
 
 
 def test_the_newest_answer_may_raise_the_level() -> None:
@@ -129,6 +139,23 @@ def test_the_newest_answer_may_raise_the_level() -> None:
     limits = known(10)
     limits.update(said(requests(40)), 1, 0.0)
     assert level(limits, 0.0) == 40.0
+
+
+@pytest.mark.parametrize(("share", "left"), [(1.0, 40.0), (0.5, 10.0)])
+def test_a_figure_without_its_limit_raises_what_is_the_providers_alone(share: float, left: float) -> None:
+    """Ten left, then forty: not of what this process may use of a shared limit."""
+    limits = RateLimitTracker(share=share)
+    limits.update(said(requests(10)), 0, 0.0)
+    limits.update(said(requests(40, limit=None)), 1, 0.0)
+    assert level(limits, 0.0) == left
+
+
+def test_a_figure_without_its_limit_never_raises_the_owners() -> None:
+    """Ten left, then forty, of a limit the provider may know to be lower."""
+    limits = RateLimitTracker(rpm=60)
+    for number, left in enumerate((10, 40)):
+        limits.update(said(requests(left, limit=None)), number, 0.0)
+    assert level(limits, 0.0) == 10.0
 
 
 def test_a_rise_leaves_out_everything_still_open() -> None:
@@ -184,14 +211,6 @@ def test_a_request_is_counted_by_the_answer_to_itself() -> None:
     assert level(limits, 0.0) == 40.0
 
 
-def test_what_came_back_is_counted_from_the_sending() -> None:
-    """Sent at 10 s, answered at 40 s: thirty at one a second, whatever the clock began at."""
-    limits = RateLimitTracker(rpm=60)
-    limits.settle(limits.reserve(CALL, 10.0, 1), None, 40.0, sent=True)
-    limits.update(said(requests(20)), 1, 40.0, sent_at=10.0)
-    assert level(limits, 40.0) == 50.0
-
-
 def test_nothing_comes_back_within_a_window() -> None:
     """Ten left when the call was sent, ten left when it is answered."""
     limits = known(50, refill="window")
@@ -233,6 +252,14 @@ def test_prompt_and_answer_have_buckets_of_their_own() -> None:
     assert (level(limits, 0.0, "input_tokens"), level(limits, 0.0, "output_tokens")) == (5_500.0, 500.0)
     limits.settle(reservation, Usage(400, 50), 0.0, sent=True)
     assert (level(limits, 0.0, "input_tokens"), level(limits, 0.0, "output_tokens")) == (5_600.0, 550.0)
+
+
+def test_a_prompt_larger_than_the_bucket_of_prompts_is_refused_at_once() -> None:
+    """However much room there is for answers."""
+    limits = RateLimitTracker()
+    limits.update(said(BucketReading("input_tokens", 600, 600), BucketReading("output_tokens", 6_000, 6_000)), 0, 0.0)
+    assert limits.refusal(Cost(601, 0), 0.0) == Refusal("too_large")
+    assert limits.refusal(Cost(600, 0), 0.0) is None
 
 
 def test_limits_of_a_minute_and_of_a_day_are_two() -> None:
@@ -488,6 +515,15 @@ def test_what_is_taken_is_counted_anew_each_window() -> None:
     assert level(limits, 170.0) == 1.0
 
 
+def test_a_window_of_counting_ends_at_its_minute() -> None:
+    """One in the first minute and twenty-nine at the instant the second begins are not thirty in one."""
+    limits = RateLimitTracker(rpm=30)
+    for sent in range(30):
+        limits.reserve(CALL, 60.0 if sent else 0.0, sent)
+    limits.hold_until(100.0, 60.0, CALL)
+    assert level(limits, 100.0) == 1.0
+
+
 def test_that_nothing_is_left_is_no_news_while_it_is_held() -> None:
     """Another answer says so before the instant: what was refused fits at the instant all the same."""
     limits = known(10)
@@ -559,6 +595,6 @@ def test_a_family_learns_together() -> None:
 def test_a_name_nobody_knows_counts_requests() -> None:
     """A standard header may name its bucket as it likes."""
     meter = Meter("default", 100.0)
-    assert meter.take(CALL, 0.0) == 1
+    assert (meter.bucket.capacity, meter.take(CALL, 0.0)) == (100.0, 1)
     meter.begin(BucketReading("default", 100, 40), Outstanding(everyone=3.0), "continuous", 0.0)
     assert meter.bucket.level(0.0) == 37.0

@@ -67,6 +67,19 @@ def test_nonsense_is_refused_by_name(key: str, value: Any) -> None:
     assert "is needed" in caught.value.expected
 
 
+def test_the_first_of_its_class_is_checked_too() -> None:
+    """Ranges are looked up once for each class, and not a moment too late."""
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Fresh(Options):
+        rest: Seconds = 1.0
+        free: Annotated[float, Interval(ge=1, le=2)] = 1.5
+
+    with pytest.raises(ConfigurationError, match=r"Fresh.free: 3 - a number at least 1, at most 2 is needed"):
+        Fresh(free=3)
+    assert Fresh(free=2).free == 2
+
+
 def test_the_refusal_spells_the_range() -> None:
     """The message is a sentence an owner can act on."""
     with pytest.raises(ConfigurationError) as caught:

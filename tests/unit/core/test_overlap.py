@@ -79,6 +79,18 @@ def test_the_longest_end_that_is_said_again_is_found() -> None:
             assert overlap.feed(continuation) == continuation[repeated if repeated >= 4 else 0 :]
 
 
+def test_an_end_within_an_end_is_found() -> None:
+    """What matched goes on otherwise, and a shorter end of it is what is said again."""
+    heavy = str.maketrans("ab", "\U00010000\U00010001")
+    assert new("aabaaaba".translate(heavy), "aabaaaaa".translate(heavy)) == "aaaa".translate(heavy)
+
+
+def test_an_empty_continuation_repeats_nothing() -> None:
+    """Not even of a single character that weighs enough to be repeated."""
+    overlap = Overlap("\U00010000", "\U00010000")
+    assert (overlap.end(), overlap.trimmed) == ("", 0)
+
+
 def test_what_cannot_be_repetition_any_more_is_decided_at_once() -> None:
     """At the first character with which no end of sixteen bytes, and not the whole, could still be said again."""
     for delivered in map("".join, product("\U00010000\U00010001", repeat=6)):
@@ -104,6 +116,7 @@ def test_what_may_begin_a_tail_is_held_and_nothing_after_that() -> None:
     """Sixteen bytes from the end a repetition may begin, fifteen from it none; short texts are repeated as a whole."""
     assert [Overlap(ALPHABET, ALPHABET).feed(ALPHABET[-far]) for far in (17, 16)] == ["", ""]
     assert Overlap(ALPHABET, ALPHABET).feed(ALPHABET[-15]) == ALPHABET[-15]
+    assert [Overlap(ALPHABET[:17], ALPHABET[:17]).feed(character) for character in ALPHABET[1:3]] == ["", "2"]
     assert Overlap("ha", "ha").feed("h") == "h"
 
 

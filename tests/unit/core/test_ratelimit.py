@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker, estimate
-from smart_model_router.outcome import Refusal, Usage
+from smart_model_router.outcome import BucketReading, LimitReading, Refusal, Usage
 
 SMALL = Cost(100, 100)
 
@@ -103,6 +103,13 @@ def test_who_is_ahead_takes_first() -> None:
     assert limits.refusal(SMALL, 0.0, ahead=(2, 0)) == Refusal("requests", 6.0)
     assert limits.refusal(SMALL, 0.0, ahead=(2, 900)) == Refusal("requests", 11.0)
     assert RateLimitTracker(tpm=600).refusal(SMALL, 0.0, ahead=(0, 500)) == Refusal("tokens", 10.0)
+
+
+def test_who_is_ahead_is_not_in_the_bucket_of_prompts() -> None:
+    """What older waiters will take is known in all tokens, and not how much of it is prompt."""
+    limits = RateLimitTracker()
+    limits.update(LimitReading((BucketReading("input_tokens", 600, 600),)), 0, 0.0)
+    assert limits.refusal(Cost(600, 0), 0.0, ahead=(1, 500)) is None
 
 
 def test_asking_takes_nothing() -> None:

@@ -341,5 +341,5 @@ def test_a_strategy_of_ones_own_joins_the_table_under_a_free_name(monkeypatch: p
     mine = Ordered()
     register("mine", mine)
     assert table["mine"] is mine
-    with pytest.raises(ConfigurationError, match="no strategy has"):
+    with pytest.raises(ConfigurationError, match=r"^strategy: 'ordered' - a name that no strategy has is needed$"):
         register("ordered", mine)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker
-from smart_model_router.core.stock import Stock, chunk_of
+from smart_model_router.core.stock import Stock
 from smart_model_router.outcome import BucketReading, LimitReading, Refusal, Usage
-from smart_model_router.shared import BucketAsk
+from smart_model_router.shared import BucketAsk, ToldLimit, chunk_of
 
 ONE = Cost(0, 0)
 
@@ -145,7 +145,7 @@ def test_a_large_refund_goes_back_at_once() -> None:
 
 
 def test_out_of_reach_of_the_others_each_process_decides_alone() -> None:
-    """Then its own count of the limit is all there is; afterwards it begins anew."""
+    """Then its own count of the limit is all there is; afterwards nobody knows what the others took, and asks."""
     stock = scarce(2.0)
     stock.suspend(suspended=True)
     assert stock.due_at(50, 0.0) == 0.0
@@ -154,7 +154,26 @@ def test_out_of_reach_of_the_others_each_process_decides_alone() -> None:
     stock.give_back(10)
     assert stock.level == 0.0
     stock.suspend(suspended=False)
+    assert stock.due_at(1, 0.0) > 0.0
+    assert stock.short
+
+
+def test_what_others_found_left_decides_whether_a_chunk_is_on_credit() -> None:
+    """Who last settled when there was plenty does not take what is gone since."""
+    stock = Stock(300)
+    stock.hear(23.0)
+    assert stock.due_at(1, 0.0) > 0.0
+    stock.hear(24.0)
     assert stock.due_at(1, 0.0) == 0.0
+
+
+def test_a_forked_process_has_leased_nothing() -> None:
+    """What its parent has leased is its parent's; whether there is plenty is still known."""
+    stock = scarce(5.0)
+    stock.due_at(9, 0.0)
+    stock.forget()
+    assert (stock.level, stock.short) == (0.0, True)
+    assert stock.account(300, 0.0)[3] == 0.0
 
 
 def test_who_was_within_reach_all_the_time_keeps_what_is_leased() -> None:
@@ -185,6 +204,17 @@ def test_a_shared_limit_admits_what_is_leased() -> None:
     assert limits.short
 
 
+def test_a_lease_is_kept_for_two_seconds_after_the_last_call() -> None:
+    """Half of it was used at 5 s: the rest goes back at 7."""
+    limits = RateLimitTracker(300.0)
+    limits.share_out()
+    ((_, meter, stock),) = limits.stocks
+    stock.settled(0.0, 0.0, 6.0, 0.0, 0.0)
+    for _ in range(3):
+        limits.reserve(ONE, 5.0)
+    assert [meter.ask("key", stock, now).back for now in (6.75, 7.0)] == [0.0, 3.0]
+
+
 def test_a_call_that_was_not_sent_gives_its_lease_back() -> None:
     """And nothing is short any more."""
     limits = shared()
@@ -203,6 +233,95 @@ def test_a_limit_learned_later_is_shared_as_well() -> None:
     limits.share_out()
     assert (name, stock.chunk) == ("requests", 6.0)
     assert limits.stocks[0][2] is stock
+
+
+def limit(left: float, **given: float | None) -> ToldLimit:
+    """What another process has left of a limit of 600 a minute."""
+    facts = {"capacity": 600.0, "rate": 10.0, "window": None, "resets_in": 0.0, **given}
+    return ToldLimit(left=left, **facts)  # type: ignore[arg-type] # only the window may be None
+
+
+def test_a_process_that_begins_where_nothing_is_left_asks_first() -> None:
+    """It had no answer of its own yet: what the others know keeps its first calls from being refused."""
+    limits = RateLimitTracker()
+    limits.share_out()
+    assert limits.refusal(ONE, 0.0) is None
+    limits.hear("requests", limit(0.0), 0.0)
+    assert limits.refusal(ONE, 0.0) == Refusal("requests", 0.25)
+    assert limits.short
+    bucket = limits.buckets["requests"]
+    assert (bucket.capacity, bucket.rate, bucket.window, bucket.level(0.0)) == (600.0, 10.0, None, 600.0)
+
+
+def test_a_limit_of_the_day_is_heard_of_as_one() -> None:
+    """Its name says what it counts, its rate how long it is."""
+    limits = RateLimitTracker()
+    limits.share_out()
+    limits.hear("tokens/86400", limit(5.0, capacity=86_400.0, rate=1.0), 0.0)
+    limits.hear("requests/86400", limit(5.0, rate=600 / 86_400, window=86_400.0, resets_in=7.0), 0.0)
+    ((_, tokens, _), (_, requests, _)) = limits.stocks
+    assert (tokens.counted, tokens.window, tokens.bucket.window) == ("total", 86_400.0, None)
+    assert (requests.counted, requests.window, requests.bucket.resets_at) == ("requests", 86_400.0, 7.0)
+
+
+@pytest.mark.parametrize(("capacity", "rate", "window"), [(600.0, 10.0, 60.0), (5.0, 2.0, 2.5), (2.0, 3.0, 0.667)])
+def test_how_long_a_limit_takes_is_what_it_holds_over_what_comes_back(
+    capacity: float, rate: float, window: float
+) -> None:
+    """To a thousandth of a second; a bucket without a slash in its name counts what that says, too."""
+    limits = RateLimitTracker()
+    limits.share_out()
+    limits.hear("tokens", limit(0.0, capacity=capacity, rate=rate), 0.0)
+    ((_, tokens, _),) = limits.stocks
+    assert (tokens.counted, tokens.window) == ("total", window)
+
+
+@pytest.mark.parametrize(("learns", "left"), [(True, 600.0), (False, 0.0)])
+def test_old_news_and_the_owners_no_make_no_limit(learns: bool, left: float) -> None:
+    """Of a limit that is full the first answer will tell; who keeps to the owner's figures hears of no others."""
+    limits = RateLimitTracker(learns=learns)
+    limits.share_out()
+    limits.hear("requests", limit(left), 0.0)
+    assert not limits.known
+
+
+def test_a_window_that_one_process_found_is_everybodys() -> None:
+    """It ends when they say, and what was counted as if it refilled all the time counts no more."""
+    limits = RateLimitTracker(600.0)
+    limits.share_out()
+    ((_, meter, _),) = limits.stocks
+    meter.bucket.refill_from_headers(3.0, 0.0)
+    limits.hear("requests", limit(500.0, window=60.0, resets_in=40.0), 1.0)
+    assert (meter.bucket.window, meter.bucket.resets_at, meter.bucket.level(1.0)) == (60.0, 41.0, 500.0)
+    limits.hear("requests", limit(500.0, window=60.0, resets_in=20.0), 2.0)
+    assert meter.bucket.resets_at == 41.0
+
+
+def test_who_has_seen_a_limit_refill_all_the_time_believes_in_no_window() -> None:
+    """And says so to the others; until it sees a window itself."""
+    limits = RateLimitTracker(refill="window")
+    limits.share_out()
+    limits.update(LimitReading((BucketReading("requests", 600, 590, 1.0),)), 0, 0.0)
+    ((_, meter, stock),) = limits.stocks
+    limits.update(LimitReading((BucketReading("requests", 600, 500, 10.0),)), 1, 3.0)
+    limits.update(LimitReading((BucketReading("requests", 600, 400, 20.0),)), 2, 6.0)
+    assert meter.ask("key", stock, 6.0).steady
+    limits.hear("requests", limit(500.0, window=60.0, resets_in=40.0), 6.0)
+    assert meter.bucket.window is None
+    limits.update(LimitReading((BucketReading("requests", 600, 300, 20.0),)), 3, 6.1)
+    assert not meter.ask("key", stock, 6.1).steady
+    assert meter.bucket.window == 60.0
+
+
+def test_calls_sent_before_a_limit_was_known_are_owed() -> None:
+    """The answered one and two that are open: nobody leased for them, and the provider counts them all the same."""
+    limits = RateLimitTracker()
+    limits.share_out()
+    for number in range(3):
+        limits.reserve(ONE, 0.0, number)
+    limits.update(LimitReading((BucketReading("requests", 600, 599),)), 0, 0.0)
+    ((_, meter, stock),) = limits.stocks
+    assert meter.ask("key", stock, 0.0).debt == 3.0
 
 
 def test_while_the_others_cannot_be_asked_our_own_count_of_a_limit_decides() -> None:
@@ -258,6 +377,11 @@ def test_the_account_of_a_window_says_when_it_ends() -> None:
     ((_, meter, stock),) = limits.stocks
     told = meter.ask("key", stock, 5.0)
     assert (told.window, told.resets_in, told.most) == (60.0, 15.0, 100.0)
+
+
+def test_a_part_of_less_than_one_call_admits_none() -> None:
+    """Two a minute for four processes: the owner's figure is never exceeded."""
+    assert RateLimitTracker(2.0, share=0.25).refusal(ONE, 0.0) is not None
 
 
 @pytest.mark.parametrize("rpm", [None, 300.0])

@@ -152,8 +152,9 @@ def test_platt_does_not_make_a_cliff_of_separated_labels() -> None:
 
 def test_the_order_of_labels_changes_no_bit() -> None:
     """Sums are rounded once."""
-    assert fit_platt(LABELS[::-1]).parameters == fit_platt(LABELS).parameters
-    assert fit_isotonic(LABELS[::-1]).knots == fit_isotonic(LABELS).knots
+    labels = LABELS[::20]
+    assert fit_platt(labels[::-1]).parameters == fit_platt(labels).parameters
+    assert fit_isotonic(labels[::-1]).knots == fit_isotonic(labels).knots
 
 
 def test_isotonic_pools_what_falls() -> None:
@@ -193,17 +194,16 @@ def test_too_few_labels_are_refused(method: str, least: int) -> None:
 @pytest.mark.parametrize("method", ["platt", "isotonic"])
 def test_labels_of_one_kind_are_refused(method: str, relevant: bool) -> None:
     """They say nothing about where the other kind begins."""
-    with pytest.raises(ConfigError, match="both relevant and irrelevant labels"):
+    with pytest.raises(ConfigError, match=r"^labels: 2000 - both relevant and irrelevant labels is needed$"):
         fit([(number / 2_000, relevant) for number in range(2_000)], method)
 
 
-@pytest.mark.parametrize("method", ["platt", "isotonic"])
-def test_scores_that_do_not_rise_with_relevance_are_refused(method: str) -> None:
-    """A curve that falls would turn the order round."""
-    with pytest.raises(ConfigError, match="scores that rise with relevance"):
-        fit([(number / 2_000, number < 1_000) for number in range(2_000)], method)
-    with pytest.raises(ConfigError, match="scores that rise with relevance"):
-        fit([(0.5, number < 1_000) for number in range(2_000)], method)
+@pytest.mark.parametrize(("method", "seen"), [("platt", r"slope [-\d.e]+"), ("isotonic", "one level")])
+@pytest.mark.parametrize("spread", [1, 0])
+def test_scores_that_do_not_rise_with_relevance_are_refused(method: str, seen: str, spread: int) -> None:
+    """A curve that falls would turn the order round, and of equal scores there is none; what was seen is told."""
+    with pytest.raises(ConfigError, match=rf"^labels: '{seen}' - scores that rise with relevance is needed$"):
+        fit([(0.5 + spread * number / 2_000, number < 1_000) for number in range(2_000)], method)
 
 
 def test_an_unknown_method_is_refused() -> None:
@@ -215,9 +215,9 @@ def test_an_unknown_method_is_refused() -> None:
 def test_isotonic_knots_that_cannot_be_are_refused() -> None:
     """None at all, falling ones, and values outside 0..1."""
     for knots in ((), ((0.1, 0.5), (0.2, 0.4)), ((0.2, 0.4), (0.1, 0.5)), ((0.1, 1.1),), ((math.nan, 0.5),)):
-        with pytest.raises(ConfigError, match="knots"):
+        with pytest.raises(ConfigError, match=r"^knots"):
             Isotonic(knots=knots)
-    with pytest.raises(ConfigError, match="scale"):
+    with pytest.raises(ConfigError, match=r"^scale"):
         Isotonic(knots=((0.1, 0.2),), scale="log")
 
 

@@ -101,20 +101,22 @@ def test_a_missing_metric_is_a_data_error() -> None:
     assert math.isnan(compute_ci({}))
     assert data_errors({}) == tuple(DEFAULT_WEIGHTS)
     assert data_errors({"a": 0.5, "b": 2}, {"a": 1, "b": 0}) == ("b",)
-    assert explain_ci({"a": 0.5}, {"a": 1, "b": 1, "c": 1}).facts == {"errors": "b, c"}
+    explained = explain_ci({"a": 0.5}, {"a": 1, "b": 1, "c": 1})
+    assert (explained.name, math.isnan(explained.value), explained.facts) == ("ci", True, {"errors": "b, c"})
 
 
 @pytest.mark.parametrize("weights", [{"a": -1}, {"a": math.nan}, {"a": 0}, {}, {"a": True}, {"a": 1_000_001}])
 def test_weights_that_cannot_be_are_refused(weights: dict[str, Any]) -> None:
     """Negative ones, what is no number, and none above 0."""
-    with pytest.raises(ConfigError, match="weights"):
+    with pytest.raises(ConfigError, match=r"^weights"):
         compute_ci({"a": 0.5}, weights)
 
 
 def test_an_unknown_method_is_refused() -> None:
-    """By name."""
-    with pytest.raises(ConfigError, match="method: 'harmonic' - one of arithmetic, geometric is needed"):
-        compute_ci(GOOD, method="harmonic")
+    """By name, and none of it is explained."""
+    for asked in (compute_ci, explain_ci):
+        with pytest.raises(ConfigError, match="method: 'harmonic' - one of arithmetic, geometric is needed"):
+            asked(GOOD, method="harmonic")
 
 
 @pytest.mark.parametrize("method", ["arithmetic", "geometric"])
@@ -122,9 +124,12 @@ def test_the_index_explains_itself(method: str) -> None:
     """One term a metric, and the index again."""
     term = explain_ci(GOOD, {"coverage": 3, "recency": 1, "agreement": 0}, method)
     assert [part.name for part in term.parts] == ["coverage", "recency"]
-    assert [part.parts[1].value for part in term.parts] == [0.75, 0.25]
-    assert [part.parts[0].value for part in term.parts] == [0.85, 0.8]
-    assert term.facts == {"method": method}
+    assert [[(leaf.name, leaf.value) for leaf in part.parts] for part in term.parts] == [
+        [("score", 0.85), ("weight", 0.75)],
+        [("score", 0.8), ("weight", 0.25)],
+    ]
+    assert (term.name, term.facts) == ("ci", {"method": method})
+    assert explain_ci({"a": 0.5}, {"a": 1}, method).value == 0.5
     assert term.recompose() == pytest.approx(
         compute_ci(GOOD, {"coverage": 3, "recency": 1, "agreement": 0}, method), abs=1e-12
     )
@@ -319,7 +324,7 @@ def test_the_matrix_refuses_a_regression() -> None:
 )
 def test_a_gate_that_cannot_be_is_refused(settings: dict[str, Any]) -> None:
     """By the name of the setting."""
-    with pytest.raises(ConfigError, match=next(iter(settings))):
+    with pytest.raises(ConfigError, match=rf"^{next(iter(settings))}"):
         TwoTier(**settings)
 
 
@@ -376,11 +381,13 @@ def test_what_is_no_round_is_skipped() -> None:
         ([0.7, 0.6, 0.5], 2, Regression(2, stop=True)),
         ([0.7, 0.6, 0.65, 0.6], 2, Regression(1, stop=False)),
         ([0.7, 0.6, 0.6, 0.5], 2, Regression(2, stop=True)),
+        ([0.7, 0.6, 0.6], 2, Regression(1, stop=False)),
         ([0.5, 0.6, 0.7], 1, Regression(0, stop=False)),
         ([0.7, 0.6, 0.5, 0.9], 2, Regression(2, stop=True)),
         ([0.7, None, 0.6], 2, Regression(0, stop=False)),
         ([0.7, math.nan], 1, Regression(1, stop=True)),
         ([0.0, None], 1, Regression(1, stop=True)),
+        ([-3.0, None], 1, Regression(1, stop=True)),
         (["0.7", "0.6"], 1, Regression(1, stop=True)),
     ],
 )
@@ -393,7 +400,7 @@ def test_two_regressions_stop_unless_told() -> None:
     """The patience of the default policy; none at all is refused."""
     assert not regression([0.7, 0.6]).stop
     assert regression([0.7, 0.6, 0.5]).stop
-    with pytest.raises(ConfigError, match="patience"):
+    with pytest.raises(ConfigError, match=r"^patience: 0"):
         regression([0.7], patience=0)
 
 
@@ -435,9 +442,8 @@ def test_every_answer_carries_its_quality() -> None:
         "failing_metrics": [{"verification": 0.55}, {"recency": None}],
         "passing_metrics": [{"coverage": 0.85}, {"source_quality": 0.82}, {"agreement": 0.75}],
     }
-    assert quality_metadata(GOOD, best_ci=0.9, gate_passed=True, selected_round=1, rounds_completed=1, target_ci=0.9)[
-        "target_ci"
-    ] == pytest.approx(0.9)
+    passed = quality_metadata(GOOD, best_ci=0.9, gate_passed=True, selected_round=1, rounds_completed=1, target_ci=0.9)
+    assert (passed["confidence_level"], passed["target_ci"]) == ("full", 0.9)
 
 
 def test_sensitivity_moves_each_weight_both_ways() -> None:
@@ -478,5 +484,5 @@ def test_sensitivity_of_what_cannot_be_read_is_not_stable() -> None:
     assert math.isnan(found.min)
     assert not found.gate_stable
     for delta in (-0.1, 1.1, math.nan):
-        with pytest.raises(ConfigError, match="delta"):
+        with pytest.raises(ConfigError, match=r"^delta"):
             sensitivity(GOOD, delta)

@@ -453,6 +453,8 @@ def test_normalised_scores_are_calibrated_ones() -> None:
     """One result is not 1.0 for being alone: rank 1 of one strategy is 0.0578 on the founding scale."""
     assert dict(normalize_scores([("a", 1 / 61)])) == pytest.approx({"a": 0.0578133540}, abs=1e-9)
     assert normalize_scores([("a", 0.5)], threshold=0.5, steepness=10) == [("a", 0.5)]
+    steeper = normalize_scores([("a", 0.6)], threshold=0.5, steepness=20)
+    assert dict(steeper) == pytest.approx({"a": exact.sigmoid(Fraction(2))}, abs=1e-12)
     assert normalize_scores([]) == []
 
 

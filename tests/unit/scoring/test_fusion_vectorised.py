@@ -104,9 +104,9 @@ def test_lists_without_answers_are_as_plain_ones() -> None:
 
 def test_arguments_that_cannot_be_are_refused_alike() -> None:
     """A number of results out of range, and times without a present."""
-    with pytest.raises(ConfigError, match="top_n"):
+    with pytest.raises(ConfigError, match=r"^top_n"):
         vectorised.fuse(Fusion(ALL), {"vector": [1]}, top_n=101)
-    with pytest.raises(ConfigError, match="now"):
+    with pytest.raises(ConfigError, match=r"^now"):
         vectorised.fuse(Fusion(ALL), {"vector": [1]}, modified_times={})
 
 

@@ -111,7 +111,7 @@ def stormy(_: Random) -> Setting:
     """A provider that takes one call a second, and asks for a twentieth of a second's patience."""
     return Setting(
         tiers=[["a/big"], ["b/small"]],
-        traffic=[Traffic(end=60.0, per_second=15.0)],
+        traffic=[Traffic(end=30.0, per_second=5.0)],
         usual={"a": Limited(1, hint=0.05, seconds=0.1), "b": Healthy(0.1)},
         expect={"I8": sent_per_accepted("a", at_most=3.3)},
     )
@@ -340,7 +340,7 @@ def test_a_broken_router_is_caught(
 
 
 @pytest.mark.parametrize(
-    "make", [flaky, two_models, stale, metered, crowded, lined_up, chatty], ids=lambda make: make.__name__
+    "make", [flaky, stormy, two_models, stale, metered, crowded, lined_up, chatty], ids=lambda make: make.__name__
 )
 def test_a_router_that_works_is_not_blamed(make: Callable[[Random], Setting]) -> None:
     """The same situations with the code as it is: no promise is broken."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from smart_model_router_stats.delta import Delta
 from smart_model_router_stats.housekeeping import LEASE_SECONDS, Housekeeper, Limits
 from smart_model_router_stats.opening import open_store
 from smart_model_router_stats.schema import STATS_MIGRATIONS
+from smart_model_router_stats.writing import write as write_batch
 from tests.store_files import attempt, one, rows
 
 NOW = 1_000_000 * 60.0
@@ -45,15 +46,19 @@ async def write(database: Database, number: int, *walls: float, target: str = "a
         delta.add(attempt(target), wall)
     while delta:
         batch = delta.take(number)
-        values = ("writer", 1, NOW, NOW, batch.number, len(walls), 0, batch.body)
-        await database.execute(statements.GIVE_BATCH, values)
-        await database.run(statements.WRITE)
+        header = ("writer", 1, NOW, NOW, batch.number, len(walls), 0)
+        await database.call(partial(write_batch, batch=batch, header=header))
         number += 1
 
 
 def keeper(database: Database, path: Path, owner: str = "me", limits: Limits | None = None) -> Housekeeper:
     """A housekeeper that has not looked at anything yet."""
     return Housekeeper(database, path, owner, limits or Limits())
+
+
+def at(seconds: float) -> Callable[[], float]:
+    """A monotonic clock that stands at this instant: nothing the housekeeper does takes any time."""
+    return lambda: seconds
 
 
 RECENT = "SELECT coalesce(sum(count), 0) FROM hist_recent"
@@ -89,7 +94,7 @@ async def test_old_minutes_are_forgotten_and_totals_stay(database: Database, pat
     """Beyond the retention minutes go, a few at a time; what they added up to stays."""
     await write(database, 1, *(NOW + 60 * minute for minute in range(60)))
     for _ in range(20):
-        await keeper(database, path, limits=Limits(retention=30 * 60)).tick(time.monotonic, NOW + 3_600)
+        await keeper(database, path, limits=Limits(retention=30 * 60)).tick(at(0.0), NOW + 3_600)
     assert rows(path, "SELECT min(minute), max(minute) FROM v_target_minute") == [(1_000_031, 1_000_059)]
     assert one(path, "SELECT calls FROM v_target_now") == 60
 
@@ -99,7 +104,7 @@ async def test_a_file_beyond_its_size_loses_its_oldest_minutes(database: Databas
     """The cap comes before the retention; the 15 recent minutes are kept in any case."""
     await write(database, 1, *(NOW + 60 * minute for minute in range(60)))
     for _ in range(30):
-        await keeper(database, path, limits=Limits(size_bytes=1)).tick(time.monotonic, NOW + 60 * 59)
+        await keeper(database, path, limits=Limits(size_bytes=1)).tick(at(0.0), NOW + 60 * 59)
     assert rows(path, "SELECT min(minute), max(minute) FROM v_target_minute") == [(1_000_045, 1_000_059)]
 
 
@@ -108,13 +113,12 @@ async def test_events_are_capped_by_count_and_age(database: Database, path: Path
     """The newest rows stay, and none that is older than the retention."""
     delta = Delta(10_000)
     for number in range(50):
-        delta.note("events", [NOW - 100 + number, "ProbeStarted", f"{number}", "{}"])
+        delta.note("new_event", (NOW - 100 + number, "ProbeStarted", f"{number}", "{}"))
     batch = delta.take(1)
-    await database.execute(statements.GIVE_BATCH, ("writer", 1, NOW, NOW, 1, 0, 0, batch.body))
-    await database.run(statements.WRITE)
-    await keeper(database, path, limits=Limits(rows=20)).tick(time.monotonic, NOW)
+    await database.call(lambda connection: write_batch(connection, batch, ("writer", 1, NOW, NOW, 1, 0, 0)))
+    await keeper(database, path, limits=Limits(rows=20)).tick(at(0.0), NOW)
     assert rows(path, "SELECT min(CAST(subject AS INTEGER)), count(*) FROM v_events") == [(30, 20)]
-    await keeper(database, path, limits=Limits(retention=55)).tick(time.monotonic, NOW)
+    await keeper(database, path, limits=Limits(retention=55)).tick(at(0.0), NOW)
     assert rows(path, "SELECT min(CAST(subject AS INTEGER)), count(*) FROM v_events") == [(45, 5)]
 
 
@@ -123,15 +127,15 @@ async def test_one_of_all_processes_keeps_house(database: Database, path: Path) 
     """The lease goes to who asks first, to another once it ran out or was given up, and not to the future."""
     owner = "SELECT owner FROM keeping"
     first, second, third = (keeper(database, path, name) for name in ("first", "second", "third"))
-    await first.tick(time.monotonic, NOW)
-    await second.tick(time.monotonic, NOW + LEASE_SECONDS - 1)
+    await first.tick(at(0.0), NOW)
+    await second.tick(at(0.0), NOW + LEASE_SECONDS - 1)
     assert one(path, owner) == "first"
-    await keeper(database, path, "second").tick(time.monotonic, NOW + LEASE_SECONDS)
+    await keeper(database, path, "second").tick(at(0.0), NOW + LEASE_SECONDS)
     assert one(path, owner) == "second"
-    await third.tick(time.monotonic, NOW - 100_000)  # the clock went back: a lease of so long is none
+    await third.tick(at(0.0), NOW - 100_000)  # the clock went back: a lease of so long is none
     assert one(path, owner) == "third"
     await third.resign()
-    await keeper(database, path, "fourth").tick(time.monotonic, NOW - 100_000)
+    await keeper(database, path, "fourth").tick(at(0.0), NOW - 100_000)
     assert one(path, owner) == "fourth"
 
 
@@ -139,14 +143,14 @@ async def test_one_of_all_processes_keeps_house(database: Database, path: Path) 
 async def test_only_the_housekeeper_makes_checkpoints(database: Database, path: Path) -> None:
     """Whoever has no lease leaves the write-ahead log alone, however long it is; who has it empties it."""
     limits = Limits(wal_bytes=200_000)
-    await keeper(database, path, "other").tick(time.monotonic, NOW)
+    await keeper(database, path, "other").tick(at(0.0), NOW)
     await write(database, 1, *(NOW + 60 * minute for minute in range(2_000)))
     wal = path.with_name("s.db-wal")
     before = wal.stat().st_size
     assert before > limits.wal_bytes
-    await keeper(database, path, "me", limits).tick(time.monotonic, NOW)
+    await keeper(database, path, "me", limits).tick(at(0.0), NOW)
     assert wal.stat().st_size >= before
-    await keeper(database, path, "other", limits).tick(time.monotonic, NOW)
+    await keeper(database, path, "other", limits).tick(at(0.0), NOW)
     assert wal.stat().st_size < before
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +17,7 @@ from smart_model_router_stats.housekeeping import Limits
 from smart_model_router_stats.opening import open_store
 from smart_model_router_stats.schema import STATS_MIGRATIONS
 from smart_model_router_stats.sqlite import QUEUE_LIMIT, SqliteStore
+from smart_model_router_stats.writing import write
 from tests.e2e.eventually import becomes
 from tests.store_files import attempt, calls, one
 
@@ -127,8 +127,7 @@ async def test_a_batch_given_twice_is_added_once(tmp_path: Path) -> None:
     with closing(open_store(path, STATS_MIGRATIONS)) as connection:
         connection.executescript(statements.SETUP)
         for _ in range(2):
-            connection.execute(statements.GIVE_BATCH, ("writer", 1, 0.0, 0.0, batch.number, 1, 0, batch.body))
-            connection.executescript(statements.WRITE)
+            write(connection, batch, ("writer", 1, 0.0, 0.0, batch.number, 1, 0))
     assert calls(path) == 1
     assert one(path, "SELECT sum(count) FROM hist_minute") == 1
 
@@ -202,10 +201,10 @@ def test_a_batch_is_never_large() -> None:
     for number in range(100):
         delta.add(attempt(f"a/m{number}"), 0.0)
     for number in range(2_500):
-        delta.note("requests", [number])
+        delta.note("new_request", (number,))
     assert delta.batches == 4
-    batches = [json.loads(delta.take(number).body) for number in range(delta.batches)]
-    assert [(len(batch["cells"]), len(batch["requests"])) for batch in batches] == [
+    batches = [delta.take(number).rows for number in range(delta.batches)]
+    assert [(len(batch["cell"]), len(batch["new_request"])) for batch in batches] == [
         (32, 1_000),
         (32, 1_000),
         (32, 500),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -53,6 +56,19 @@ class Collecting:
             self.requests.append(event.request_id)
 
 
+class Closing(Collecting):
+    """A sink that opened something."""
+
+    def __init__(self, how: Callable[[], object] = bool) -> None:
+        super().__init__()
+        self.closed_by: list[str] = []
+        self._how = how
+
+    def close(self) -> None:
+        self.closed_by.append(threading.current_thread().name)
+        self._how()
+
+
 def router(*sinks: Any) -> SmartModelRouter:
     """A router with these sinks."""
     return SmartModelRouter.from_config(CONFIG, providers={"a": FakeProvider()}, sinks=sinks)
@@ -73,6 +89,61 @@ async def test_sinks_that_raise_or_block_are_isolated_and_counted() -> None:
     assert known["Raising"] == SinkStatus("Raising", errors=40, dropped=0)
     assert known["Collecting"] == SinkStatus("Collecting", errors=0, dropped=0)
     blocking.released.set()
+
+
+@pytest.mark.asyncio
+async def test_a_sink_whose_close_raises_or_blocks_keeps_no_other_open() -> None:
+    """Each is closed on its own thread, also one that never heard anything; the end waits a second at most."""
+    released = threading.Event()
+
+    def fail() -> None:
+        raise OSError("full")
+
+    raising, blocking, good = Closing(fail), Closing(released.wait), Closing()
+    made = router(raising, blocking, good)
+    began = time.monotonic()
+    await made.aclose()
+    assert time.monotonic() - began < CLOSING_SECONDS + 1.0
+    assert [len(sink.closed_by) for sink in (raising, blocking, good)] == [1, 1, 1]
+    assert good.closed_by == ["smart-model-router Closing"]
+    assert [status.errors for status in made.monitor.sinks()] == [1, 0, 0]
+    released.set()
+
+
+UNCLOSED = """
+from smart_model_router.telemetry.worker import Worker
+worker = Worker("told", print)
+worker.put("the last word")
+"""
+FORKED = """
+import os, time
+from smart_model_router.telemetry.worker import Worker
+worker = Worker("forked", lambda text: print(text, os.getpid() == parent, flush=True))
+parent = os.getpid()
+worker.put("before")
+while not worker.idle:
+    time.sleep(0.01)
+worker.close()
+child = os.fork()
+if not child:
+    worker.put("after")
+    worker.close()
+    while not worker.ended:
+        time.sleep(0.01)
+    os._exit(0)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [(UNCLOSED, ["the last word"]), (FORKED, ["before True", "after False", "0"])],
+    ids=["a program that closes nothing", "a forked process"],
+)
+def test_what_was_handed_over_is_told(program: str, said: list[str]) -> None:
+    """By a program that ends without closing anything; and by a child, whose parent had closed, on its own thread."""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.splitlines() == said
 
 
 @pytest.mark.asyncio
@@ -143,8 +214,6 @@ def test_a_closed_worker_takes_nothing_and_ends() -> None:
 @pytest.mark.parametrize("name", ["log", "traces"])
 def test_an_extra_that_is_missing_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is asked for and not installed is a configuration error that says how to get it."""
-    import sys
-
     from smart_model_router.errors import ConfigurationError
 
     sections = {"log": {"log": {"to": "stderr"}}, "traces": {"traces": {"enabled": True}}}

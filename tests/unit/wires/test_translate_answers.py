@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -81,7 +82,8 @@ def test_what_the_cache_gave_and_took_is_prompt() -> None:
         "prompt_tokens_details": {"cached_tokens": 20, "cache_write_tokens": 300},
         "completion_tokens_details": {"reasoning_tokens": 2},
     }
-    assert answered("messages", "chat", made)[0]["usage"] == usage
+    again, _ = answered("messages", "chat", made)
+    assert {key: value for key, value in again["usage"].items() if value is not None} == usage
     responses, _ = answered("responses", "messages", messages_answer(TEXT, usage=usage))
     assert responses["usage"]["input_tokens_details"] == {"cached_tokens": 20, "cache_write_tokens": 300}
     assert answered("chat", "responses", responses)[0]["usage"] == made["usage"]
@@ -91,12 +93,63 @@ def test_counts_that_make_no_sense_are_none() -> None:
     """More cached than there was is not believed, and no count is ever negative."""
     usage = {"prompt_tokens": 3, "prompt_tokens_details": {"cached_tokens": 9, "cache_write_tokens": 9}}
     made, _ = answered("messages", "chat", chat_answer({"content": "x"}, usage=usage))
-    assert made["usage"] == {
+    assert {key: value for key, value in made["usage"].items() if value is not None} == {
         "input_tokens": 0,
         "output_tokens": 0,
         "cache_read_input_tokens": 3,
         "cache_creation_input_tokens": 0,
     }
+
+
+FIELDS = {
+    "messages": "id type role content model stop_reason stop_sequence stop_details usage container",
+    "usage": "cache_creation cache_creation_input_tokens cache_read_input_tokens inference_geo input_tokens "
+    "output_tokens output_tokens_details server_tool_use service_tier",
+    "text": "citations text type",
+    "tool_use": "caller id input name type",
+    "responses": "id object created_at completed_at status incomplete_details model previous_response_id instructions "
+    "output error tools tool_choice truncation parallel_tool_calls text top_p presence_penalty frequency_penalty "
+    "top_logprobs temperature reasoning usage max_output_tokens max_tool_calls store background service_tier metadata "
+    "safety_identifier prompt_cache_key",
+    "function": "type name description parameters strict",
+}
+"""The required fields of Anthropic's and of Open Responses' own schemas, which `make comply` has in full."""
+
+
+def missing(schema: str, value: Mapping[str, Any]) -> set[str]:
+    """Required fields that are not there."""
+    return set(FIELDS[schema].split()) - set(value)
+
+
+def test_a_messages_answer_has_every_field_of_its_schema() -> None:
+    """Also those that say nothing: clients with strict models read it."""
+    message = {"content": "x", "tool_calls": [chat_call("a", "f", "{}")]}
+    made, _ = answered("messages", "chat", chat_answer(message, "tool_calls"))
+    said, called = made["content"]
+    assert not missing("messages", made) | missing("usage", made["usage"])
+    assert not missing("text", said) | missing("tool_use", called)
+
+
+def test_a_responses_answer_has_every_field_of_its_schema() -> None:
+    """What the request left out is said as the service would have decided; what it gave is repeated in full."""
+    tools = [{"type": "function", "name": "f"}, {"type": "custom", "name": "g"}]
+    asked = {"tools": tools, "text": {"verbosity": "low"}, "reasoning": {"effort": "low"}, "top_p": 0.5}
+    made, _ = answered("responses", "chat", chat_answer({"content": "x"}), **asked)
+    assert not missing("responses", made) | missing("function", made["tools"][0])
+    assert made["tools"][1] == tools[1]
+    assert made["text"] == {"format": {"type": "text"}, "verbosity": "low"}
+    assert made["reasoning"] == {"effort": "low", "summary": None}
+    assert (made["temperature"], made["top_p"]) == (1.0, 0.5)
+
+
+@pytest.mark.parametrize(("asked", "prefix"), [("chat", "chatcmpl-"), ("messages", "msg_"), ("responses", "resp_")])
+@pytest.mark.parametrize("given", ["chatcmpl-7", "msg_7", "resp_7", "7"])
+def test_an_id_begins_as_its_dialect_s_do(asked: Dialect, prefix: str, given: str) -> None:
+    """The provider's own, so that it can be found in its logs, under the beginning that clients look for."""
+    spoken: Dialect = "chat" if asked != "chat" else "messages"
+    bodies = {"chat": chat_answer({"content": "x"}), "messages": messages_answer(TEXT)}
+    made, _ = answered(asked, spoken, {**bodies[spoken], "id": given})
+    assert made["id"] == f"{prefix}7"
 
 
 def test_a_refusal_says_why() -> None:
@@ -128,7 +181,9 @@ def test_arguments_that_are_no_object_are_not_lost() -> None:
     """A model's broken arguments reach the caller, who may show them to it."""
     message = {"content": None, "tool_calls": [chat_call("a", "f", '{"a":')]}
     made, losses = answered("messages", "chat", chat_answer(message, "tool_calls"), tools=[])
-    assert made["content"] == [{"type": "tool_use", "id": "a", "name": "f", "input": {"arguments": '{"a":'}}]
+    (block,) = made["content"]
+    assert (block["type"], block["id"], block["name"]) == ("tool_use", "a", "f")
+    assert block["input"] == {"arguments": '{"a":'}
     assert losses == ("tool_calls: arguments that are no JSON object are handed on as `arguments`",)
 
 
@@ -166,6 +221,18 @@ def test_calls_go_back_to_the_tools_that_were_given() -> None:
     assert (read["type"], read["namespace"], read["name"]) == ("function_call", "mcp", "read")
     assert (patch["type"], patch["name"], patch["input"]) == ("custom_tool_call", "patch", "x")
     assert odd["input"] == "y"
+
+
+def test_a_search_for_tools_goes_back_as_one() -> None:
+    """The function that stood for the client's own search is its search again, its arguments an object."""
+    tools = [{"type": "tool_search", "execution": "client", "parameters": {"type": "object"}}]
+    calls = [chat_call("a", "tool_search", '{"query":"calendar"}'), chat_call("b", "tool_search", "calendar")]
+    made, _ = answered("responses", "chat", chat_answer({"content": None, "tool_calls": calls}), tools=tools)
+    assert [(item["type"], item["call_id"], item["execution"]) for item in made["output"]] == [
+        ("tool_search_call", "a", "client"),
+        ("tool_search_call", "b", "client"),
+    ]
+    assert [item["arguments"] for item in made["output"]] == [{"query": "calendar"}, {}]
 
 
 def test_parallel_calls_keep_ids_and_order() -> None:

@@ -164,8 +164,12 @@ def test_our_seals_never_reach_a_provider(asked: Dialect) -> None:
     assert holds_seals(asked, json.dumps(sealed, separators=(",", ":")).encode())
     cleaned = without_seals(asked, sealed)
     assert not holds_seals(asked, json.dumps(cleaned, separators=(",", ":")).encode())
-    kept = {"messages": {"messages": turns([TEXT])}, "responses": {"input": (body.get("output") or [])[1:]}}[asked]
-    assert cleaned == kept
+    kept = {
+        "messages": {"messages": turns((body.get("content") or [])[1:])},
+        "responses": {"input": (body.get("output") or [])[1:]},
+    }
+    assert cleaned == kept[asked]
+    assert "Hi" in json.dumps(cleaned)
 
 
 def test_a_message_that_was_only_a_seal_is_left_out() -> None:

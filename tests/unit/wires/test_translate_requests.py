@@ -83,6 +83,8 @@ REFUSALS: list[tuple[str, Dialect, Dialect, dict[str, Any]]] = [
     ("background", "responses", "chat", {"background": True}),
     ("stored prompt", "responses", "chat", {"prompt": {"id": "p"}}),
     ("hosted tool", "responses", "chat", {"tools": [{"type": "file_search", "vector_store_ids": ["v"]}]}),
+    ("search for tools at the provider", "responses", "chat", {"tools": [{"type": "tool_search"}]}),
+    ("found by the provider", "responses", "chat", {"input": [{"type": "tool_search_output", "tools": []}]}),
     ("reference to an item", "responses", "chat", {"input": [{"type": "item_reference", "id": "i"}]}),
     (
         "uploaded file",
@@ -331,6 +333,27 @@ def test_tools_of_a_namespace_are_functions_of_both_names() -> None:
         {"name": "patch", "arguments": '{"input":"x"}'},
     ]
     assert made.losses == ("tools: the grammar of 'patch' is told to the model, not enforced",)
+
+
+def test_a_search_for_tools_is_a_function_and_what_it_found_is_declared() -> None:
+    """Codex searches for tools by itself: to the model it is a function, and each tool found is one from then on."""
+    search = {"type": "tool_search", "execution": "client", "description": "Finds.", "parameters": {"type": "object"}}
+    group = {"type": "namespace", "name": "mcp", "tools": [{"type": "function", "name": "read"}]}
+    found = {"type": "tool_search_output", "execution": "client", "tools": [group, {"type": "function", "name": "f"}]}
+    history = [
+        {"type": "tool_search_call", "call_id": "a", "execution": "client", "arguments": {"query": "files"}},
+        {**found, "call_id": "a"},
+        {"type": "tool_search_call", "call_id": "b", "execution": "client", "arguments": {"query": "again"}},
+        {**found, "call_id": "b"},
+        {"type": "function_call", "namespace": "mcp", "name": "read", "call_id": "c", "arguments": "{}"},
+    ]
+    made = sent("responses", "chat", tools=[search, {"type": "function", "name": "f"}], input=history).body
+    assert [tool["function"]["name"] for tool in made["tools"]] == ["tool_search", "f", "mcp__read"]
+    assert made["tools"][0]["function"]["description"] == "Finds."
+    first, result = made["messages"][:2]
+    assert first["tool_calls"][0]["function"] == {"name": "tool_search", "arguments": '{"query":"files"}'}
+    assert result == {"role": "tool", "tool_call_id": "a", "content": '{"tools":["mcp__read","f"]}'}
+    assert made["messages"][-1]["tool_calls"][0]["function"]["name"] == "mcp__read"
 
 
 def test_nothing_is_kept_at_a_provider_unasked() -> None:

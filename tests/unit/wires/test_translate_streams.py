@@ -140,6 +140,15 @@ def test_a_free_form_tool_streams_its_text_once() -> None:
     assert made[-1]["response"]["output"][0]["input"] == "x"
 
 
+def test_a_search_for_tools_streams_whole() -> None:
+    """Its arguments are an object: it is there when they are complete, and has no deltas."""
+    tools = [{"type": "tool_search", "execution": "client"}]
+    pieces = [call_delta(0, '{"que', "a", "tool_search"), call_delta(0, 'ry":"x"}'), chunk({}, "tool_calls")]
+    made = streamed("responses", "chat", pieces, tools=tools)
+    assert [e["type"] for e in made[2:-1]] == ["response.output_item.added", "response.output_item.done"]
+    assert [e["item"]["arguments"] for e in made[2:-1]] == [{}, {"query": "x"}]
+
+
 def test_a_responses_call_without_deltas_is_whole_in_chat() -> None:
     """Some servers send the finished item only."""
     item = {"type": "function_call", "call_id": "a", "name": "f", "arguments": '{"x":1}'}

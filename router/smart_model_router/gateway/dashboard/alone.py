@@ -17,11 +17,15 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse
 from starlette.routing import Route
 
+from smart_model_router.edge import ProblemError
+from smart_model_router.edge.problems import Kind
 from smart_model_router.gateway.dashboard.board import Board
 from smart_model_router.gateway.dashboard.feed import Feed
 from smart_model_router.gateway.looking import check_host
 from smart_model_router.monitor.stored import StoredPainter
+from smart_model_router_stats.opening import StoreUnavailableError
 
+OUT_OF_REACH = Kind(503, "server_error", "store_unavailable", "overloaded_error")
 _HOST = "127.0.0.1"
 
 
@@ -33,6 +37,12 @@ def run(path: Path, *, port: int, on_ready: Callable[[str], None]) -> None:
     async def draw() -> Mapping[str, Any]:
         return await asyncio.to_thread(painter.picture, _wall())
 
+    async def trace(request_id: str) -> Mapping[str, Any] | None:
+        try:
+            return await asyncio.to_thread(painter.trace, request_id)
+        except StoreUnavailableError as error:
+            raise ProblemError(OUT_OF_REACH, error.reason) from None
+
     def guard(headers: Mapping[str, str]) -> bool:
         check_host(headers)
         return False
@@ -42,7 +52,7 @@ def run(path: Path, *, port: int, on_ready: Callable[[str], None]) -> None:
         return RedirectResponse("/dashboard")
 
     feed = Feed(draw)
-    board = Board(feed, guard=guard, trace=painter.trace, about={"source": f"{path.name}: every process"})
+    board = Board(feed, guard=guard, trace=trace, about={"source": f"{path.name}: every process"})
     app = Starlette(routes=[Route("/", home), *board.routes()])
     listener = socket.create_server((_HOST, port))
     address = f"http://{_HOST}:{listener.getsockname()[1]}/dashboard"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
@@ -44,7 +44,7 @@ FILES = ("page.html", "dashboard.js", "dashboard.css", "icon.svg", "uplot.js", "
 
 Guard = Callable[[Mapping[str, str]], bool]
 """Told the headers: whether who asks may operate. Raises ProblemError for who may not even look."""
-Trace = Callable[[str], Mapping[str, Any] | None]
+Trace = Callable[[str], Awaitable[Mapping[str, Any] | None]]
 """The way of a request by its id, None when it is not remembered."""
 
 
@@ -81,7 +81,7 @@ class Board:
     async def _request(self, scope: Scope, receive: Receive, responder: Responder) -> None:
         del receive
         self._guard(headers_of(scope))
-        found = self._trace(scope["path_params"]["id"])
+        found = await self._trace(scope["path_params"]["id"])
         if found is None:
             raise ProblemError(NOT_FOUND, "this request is not, or no longer, remembered")
         await responder.reply(json_reply(found))

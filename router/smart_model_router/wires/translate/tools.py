@@ -1,10 +1,14 @@
-"""Responses' tools as Chat's functions and back: namespaces are flattened, free-form tools take one string."""
+"""Responses' tools as Chat's functions and back.
+
+Namespaces are flattened, free-form tools take one string, and a search for tools that the client does itself is a
+function like any other: what it found is declared from then on.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from smart_model_router.wires.translate.words import arguments_of, dumps
 from smart_model_router.wires.values import items, mapping, text
@@ -16,15 +20,17 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _INPUT = "input"
+SEARCH = "tool_search"
+"""The type of that search, and the name of the function that stands for it: it has none of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool of a Responses request as it is called there; `custom` ones take free text, not arguments."""
+    """A tool of a Responses request as it is called there; custom ones take free text, not arguments."""
 
     name: str
     namespace: str = ""
-    custom: bool = False
+    kind: Literal["function", "custom", "tool_search"] = "function"
 
 
 def flat_name(namespace: str, name: str) -> str:
@@ -47,26 +53,54 @@ def unwrapped_input(arguments: object) -> str:
 def tools_by_flat_name(asked: Mapping[str, Any]) -> dict[str, Tool]:
     """What the tools of a Responses request are called in Chat -> what they are called there."""
     found: dict[str, Tool] = {}
-    for tool, namespace in _flat(items(asked.get("tools"))):
-        name = text(tool.get("name"))
-        found[flat_name(namespace, name)] = Tool(name, namespace, tool.get("type") == "custom")
+    for tool, namespace in _flat([*items(asked.get("tools")), *_found(asked.get("input"))]):
+        name = _name(tool)
+        kind = tool.get("type")
+        found[flat_name(namespace, name)] = Tool(
+            name, namespace, "custom" if kind == "custom" else "tool_search" if kind == SEARCH else "function"
+        )
     return found
 
 
-def chat_tools(tools: list[Any], losses: Losses) -> list[dict[str, Any]]:
-    """Chat's functions for Responses' tools; those that run at the provider are refused."""
-    out: list[dict[str, Any]] = []
-    taken: set[str] = set()
-    for tool, namespace in _flat(tools):
-        kind, name = tool.get("type"), flat_name(namespace, text(tool.get("name")))
-        if kind not in ("function", "custom") or not text(tool.get("name")):
-            losses.refuse("tools", f"a tool of type {text(kind)!r} has no equal in Chat")
-            continue
-        if (namespace and not _NAME.fullmatch(name)) or name in taken:
-            losses.refuse("tools", f"the name {name!r} is taken, or no name for a function")
-        taken.add(name)
-        out.append({"type": "function", "function": {"name": name, **_function(tool, str(kind), losses)}})
-    return out
+def chat_tools(asked: Mapping[str, Any], losses: Losses) -> list[dict[str, Any]]:
+    """Chat's functions for the tools of a Responses request; those that run at the provider are refused."""
+    out: dict[str, dict[str, Any]] = {}
+    for tool, namespace in _flat(items(asked.get("tools"))):
+        _declare(out, tool, namespace, losses, again=False)
+    for tool, namespace in _flat(_found(asked.get("input"))):
+        _declare(out, tool, namespace, losses, again=True)
+    return [{"type": "function", "function": function} for function in out.values()]
+
+
+def found_tools(item: Mapping[str, Any]) -> str:
+    """What the model is told of a search's result; the tools themselves are declared."""
+    names = [flat_name(namespace, _name(tool)) for tool, namespace in _flat(items(item.get("tools")))]
+    return dumps({"tools": names})
+
+
+def _found(conversation: object) -> list[Any]:
+    """The tools that searches brought up."""
+    outputs = [item for item in map(mapping, items(conversation)) if item.get("type") == "tool_search_output"]
+    return [tool for item in outputs for tool in items(item.get("tools"))]
+
+
+def _declare(
+    out: dict[str, dict[str, Any]], tool: Mapping[str, Any], namespace: str, losses: Losses, *, again: bool
+) -> None:
+    kind, name = tool.get("type"), flat_name(namespace, _name(tool))
+    known = kind in ("function", "custom") or (kind == SEARCH and tool.get("execution") == "client")
+    if not known or not _name(tool):
+        losses.refuse("tools", f"a tool of type {text(kind)!r} has no equal in Chat")
+        return
+    if again and name in out:  # two searches may bring up one tool
+        return
+    if (namespace and not _NAME.fullmatch(name)) or name in out:
+        losses.refuse("tools", f"the name {name!r} is taken, or no name for a function")
+    out[name] = {"name": name, **_function(tool, str(kind), losses)}
+
+
+def _name(tool: Mapping[str, Any]) -> str:
+    return SEARCH if tool.get("type") == SEARCH else text(tool.get("name"))
 
 
 def chat_choice(choice: object, losses: Losses) -> str | dict[str, Any] | None:
@@ -102,7 +136,7 @@ def _flat(tools: list[Any]) -> list[tuple[Mapping[str, Any], str]]:
 
 def _function(tool: Mapping[str, Any], kind: str, losses: Losses) -> dict[str, Any]:
     said = text(tool.get("description"))
-    if kind == "function":
+    if kind != "custom":
         described = {"description": said} if said else {}
         strict = {"strict": True} if tool.get("strict") is True else {}
         schema = mapping(tool.get("parameters")) or {"type": "object", "properties": {}}

@@ -49,6 +49,7 @@ TOOL_ERROR = "[tool error]\n"
 JSON_TOOL = "answer_in_json"
 """Messages has no JSON mode without a schema: the model is made to call this tool, and its input is the answer."""
 
+_ID_PREFIXES = ("chatcmpl-", "msg_", "resp_")
 _TOOL_ID = re.compile(r"[^A-Za-z0-9_-]")
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
@@ -71,6 +72,13 @@ def arguments_of(text: object) -> dict[str, Any] | None:
 def tool_use_id(value: object) -> str:
     """A tool call's id as Messages allows it (letters, digits, - and _): the same in the call and in its result."""
     return _TOOL_ID.sub("_", value) if isinstance(value, str) and value else "call"
+
+
+def named_id(prefix: str, value: object) -> str:
+    """An answer's id as its dialect begins it: the provider's own, whose beginning names another dialect or none."""
+    found = value if isinstance(value, str) else ""
+    other = next((known for known in _ID_PREFIXES if found.startswith(known)), "")
+    return prefix + found.removeprefix(other)
 
 
 def given(body: Mapping[str, Any]) -> dict[str, Any]:

@@ -68,7 +68,7 @@ async def test_nothing_a_person_types_is_syntax(tmp_path: Path, text: str) -> No
     assert "a.txt" in ids(await by_words(db, f"{text} alpha {text}"))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text(max_size=60))
 async def test_no_text_is_too_odd_to_ask(tmp_path: Path, text: str) -> None:
     """Any Unicode is a question; a word of the documents beside it is found."""

@@ -9,6 +9,7 @@ from smart_model_router.wires.translate.words import (
     STOP_OF_FINISH,
     arguments_of,
     messages_usage_of_chat,
+    named_id,
     tool_use_id,
 )
 from smart_model_router.wires.values import items, mapping, text
@@ -18,6 +19,15 @@ if TYPE_CHECKING:
 
     from smart_model_router.wires.translate.losses import Losses
     from smart_model_router.wires.translate.terms import Context, Terms
+
+_UNCOUNTED: dict[str, Any] = {
+    "cache_creation": None,
+    "inference_geo": None,
+    "output_tokens_details": None,
+    "server_tool_use": None,
+    "service_tier": None,
+}
+"""What Anthropic's own count has besides tokens: nothing here."""
 
 
 def answer(body: Mapping[str, Any], context: Context) -> dict[str, Any]:
@@ -30,15 +40,36 @@ def answer(body: Mapping[str, Any], context: Context) -> dict[str, Any]:
         *(_tool_use(mapping(call), at, context.losses) for at, call in enumerate(items(message.get("tool_calls")))),
     ]
     return {
-        "id": text(body.get("id")),
-        "type": "message",
-        "role": "assistant",
-        "model": text(body.get("model")),
+        **frame(body.get("id"), text(body.get("model")), body.get("usage")),
         "content": blocks,
         "stop_reason": stop_reason(text(choice.get("finish_reason")), called=bool(message.get("tool_calls"))),
-        "stop_sequence": None,
-        "usage": messages_usage_of_chat(body.get("usage")),
     }
+
+
+def frame(made: object, model: str, usage: object) -> dict[str, Any]:
+    """A Messages answer that says nothing yet, with every field that Anthropic's own has. `usage` is Chat's."""
+    return {
+        "id": named_id("msg_", made),
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
+        "stop_details": None,
+        "container": None,
+        "usage": {**_UNCOUNTED, **messages_usage_of_chat(usage)},
+    }
+
+
+def text_block(said: str) -> dict[str, Any]:
+    """A block of visible text."""
+    return {"type": "text", "text": said, "citations": None}
+
+
+def tool_use_block(call_id: str, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """A call of a tool, made by the model itself."""
+    return {"type": "tool_use", "id": call_id, "name": name, "input": given, "caller": {"type": "direct"}}
 
 
 def stop_reason(finish: str, *, called: bool) -> str:
@@ -63,7 +94,7 @@ def _texts(message: Mapping[str, Any]) -> list[dict[str, Any]]:
     content = message.get("content")
     parts = [content] if isinstance(content, str) else [mapping(part).get("text") for part in items(content)]
     said = [text(part) for part in (*parts, message.get("refusal"))]
-    return [{"type": "text", "text": part} for part in said if part]
+    return [text_block(part) for part in said if part]
 
 
 def _tool_use(call: Mapping[str, Any], at: int, losses: Losses) -> dict[str, Any]:
@@ -73,4 +104,4 @@ def _tool_use(call: Mapping[str, Any], at: int, losses: Losses) -> dict[str, Any
         losses.drop("tool_calls", "arguments that are no JSON object are handed on as `arguments`")
         arguments = {"arguments": text(function.get("arguments"))}
     found = tool_use_id(call.get("id")) if call.get("id") else f"call_{at}"
-    return {"type": "tool_use", "id": found, "name": text(function.get("name")), "input": arguments}
+    return tool_use_block(found, text(function.get("name")), arguments)

@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from smart_model_router.wires.translate import reasoning
 from smart_model_router.wires.translate.tools import Tool, tools_by_flat_name, unwrapped_input
-from smart_model_router.wires.translate.words import INCOMPLETE_OF_FINISH, responses_usage_of_chat
+from smart_model_router.wires.translate.words import (
+    INCOMPLETE_OF_FINISH,
+    arguments_of,
+    named_id,
+    responses_usage_of_chat,
+)
 from smart_model_router.wires.values import items, mapping, text
 
 if TYPE_CHECKING:
@@ -15,28 +20,38 @@ if TYPE_CHECKING:
     from smart_model_router.wires.translate.terms import Context, Terms
 
 _ECHOED: dict[str, Any] = {
+    "frequency_penalty": 0.0,
     "instructions": None,
     "max_output_tokens": None,
+    "max_tool_calls": None,
     "metadata": {},
     "parallel_tool_calls": True,
+    "presence_penalty": 0.0,
     "previous_response_id": None,
+    "prompt_cache_key": None,
     "reasoning": {"effort": None, "summary": None},
+    "safety_identifier": None,
     "service_tier": "auto",
-    "temperature": None,
+    "temperature": 1.0,
     "text": {"format": {"type": "text"}},
     "tool_choice": "auto",
     "tools": [],
-    "top_p": None,
+    "top_logprobs": 0,
+    "top_p": 1.0,
     "truncation": "disabled",
 }
 """What a Responses answer repeats of its request, with what it says when the request did not."""
+_COMPLETED = ("reasoning", "text")
+"""Of these a request may give some fields; the answer has all of them."""
+_FUNCTION: dict[str, Any] = {"description": None, "parameters": None, "strict": None}
+"""What a request may leave out of a function; the answer does not."""
 
 
 def answer(body: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """The Responses answer that says the same. It is kept nowhere: nobody can refer to it."""
     choice = mapping(next(iter(items(body.get("choices"))), None))
     message = mapping(choice.get("message"))
-    made = response_id(body.get("id"))
+    made = named_id("resp_", body.get("id"))
     tools = tools_by_flat_name(context.asked)
     output: list[dict[str, Any]] = []
     thought, details = reasoning.text_of(message), items(message.get("reasoning_details"))
@@ -57,18 +72,16 @@ def answer(body: Mapping[str, Any], context: Context) -> dict[str, Any]:
     }
 
 
-def response_id(value: object) -> str:
-    """The id of a Responses answer made of one with another id."""
-    return text(value) if text(value).startswith("resp_") else f"resp_{text(value)}"
-
-
 def frame(made: str, model: str, asked: Mapping[str, Any], terms: Terms) -> dict[str, Any]:
     """What every state of a Responses answer has."""
     echoed = {key: usual if asked.get(key) is None else asked[key] for key, usual in _ECHOED.items()}
+    echoed |= {key: {**_ECHOED[key], **mapping(echoed[key])} for key in _COMPLETED}
+    echoed["tools"] = [_echoed_tool(tool) for tool in items(echoed["tools"])]
     return {
         "id": made,
         "object": "response",
         "created_at": terms.created,
+        "completed_at": None,
         "status": "in_progress",
         "background": False,
         "error": None,
@@ -79,6 +92,10 @@ def frame(made: str, model: str, asked: Mapping[str, Any], terms: Terms) -> dict
         "store": False,
         "usage": None,
     }
+
+
+def _echoed_tool(tool: Any) -> Any:
+    return {**_FUNCTION, **tool} if mapping(tool).get("type") == "function" else tool
 
 
 def ending(finish: str) -> dict[str, Any]:
@@ -120,7 +137,11 @@ def call_item(
     named: dict[str, Any] = {"call_id": call_id, "name": tool.name}
     if tool.namespace:
         named["namespace"] = tool.namespace
-    if tool.custom:
+    if tool.kind == "tool_search":
+        sought = arguments_of(arguments) or {}
+        made = {"id": f"tsc_{call_id}", "type": "tool_search_call", "status": status, "call_id": call_id}
+        return {**made, "execution": "client", "arguments": sought}
+    if tool.kind == "custom":
         said = unwrapped_input(arguments) if status == "completed" else ""
         return {"id": f"ctc_{call_id}", "type": "custom_tool_call", "status": status, **named, "input": said}
     return {"id": f"fc_{call_id}", "type": "function_call", "status": status, **named, "arguments": arguments}

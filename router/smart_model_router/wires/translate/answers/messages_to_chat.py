@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from smart_model_router.wires.translate.reasoning import encrypted_detail, signed_detail
-from smart_model_router.wires.translate.words import FINISH_OF_STOP, JSON_TOOL, chat_usage_of_messages, dumps
+from smart_model_router.wires.translate.words import FINISH_OF_STOP, JSON_TOOL, chat_usage_of_messages, dumps, named_id
 from smart_model_router.wires.values import items, mapping, text
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def answer(body: Mapping[str, Any], context: Context) -> dict[str, Any]:
     if stop == "refusal" and refusal:
         message["refusal"] = refusal
     return {
-        "id": text(body.get("id")),
+        "id": named_id("chatcmpl-", body.get("id")),
         "object": "chat.completion",
         "created": context.terms.created,
         "model": text(body.get("model")),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from smart_model_router.wires.translate.reasoning import OPENAI, encrypted_detail
-from smart_model_router.wires.translate.words import FINISH_OF_INCOMPLETE, chat_usage_of_responses
+from smart_model_router.wires.translate.words import FINISH_OF_INCOMPLETE, chat_usage_of_responses, named_id
 from smart_model_router.wires.values import items, mapping, text
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def answer(body: Mapping[str, Any], context: Context) -> dict[str, Any]:
         "finish_reason": finish_reason(body, called=bool(message.get("tool_calls"))),
     }
     return {
-        "id": text(body.get("id")),
+        "id": named_id("chatcmpl-", body.get("id")),
         "object": "chat.completion",
         "created": context.terms.created,
         "model": text(body.get("model")),

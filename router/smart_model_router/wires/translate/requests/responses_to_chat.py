@@ -5,8 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from smart_model_router.wires.translate import reasoning
-from smart_model_router.wires.translate.tools import chat_choice, chat_tools, flat_name, wrapped_input
-from smart_model_router.wires.translate.words import given
+from smart_model_router.wires.translate.tools import (
+    SEARCH,
+    chat_choice,
+    chat_tools,
+    flat_name,
+    found_tools,
+    wrapped_input,
+)
+from smart_model_router.wires.translate.words import dumps, given
 from smart_model_router.wires.values import count, items, mapping, text
 
 if TYPE_CHECKING:
@@ -49,7 +56,7 @@ def request(body: Mapping[str, Any], terms: Terms, losses: Losses) -> dict[str, 
     out.update((key, said[key]) for key in same if key in said)
     if count(said.get("max_output_tokens")):
         out[terms.output_cap] = said["max_output_tokens"]
-    tools = chat_tools(items(said.get("tools")), losses)
+    tools = chat_tools(said, losses)
     if tools:
         out["tools"] = tools
         choice = chat_choice(said.get("tool_choice"), losses)
@@ -125,6 +132,11 @@ class _Turns:
             self._call(item, str(kind))
         elif kind in ("function_call_output", "custom_tool_call_output"):
             self._result(item)
+        elif kind == "tool_search_call" and text(item.get("call_id")):  # without one the provider itself searched
+            called = {**item, "name": SEARCH, "arguments": dumps(mapping(item.get("arguments")))}
+            self._call(called, str(kind))
+        elif kind == "tool_search_output" and text(item.get("call_id")):
+            self._result({**item, "output": found_tools(item)})
         elif kind == "reasoning":
             self._flush()
             summary = "\n\n".join(text(mapping(part).get("text")) for part in items(item.get("summary")))

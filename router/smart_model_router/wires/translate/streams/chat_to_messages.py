@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from smart_model_router.wires.translate import reasoning
-from smart_model_router.wires.translate.answers.chat_to_messages import stop_reason, thinking
+from smart_model_router.wires.translate.answers.chat_to_messages import (
+    frame,
+    stop_reason,
+    text_block,
+    thinking,
+    tool_use_block,
+)
 from smart_model_router.wires.translate.streams.blocks import Added, Block, Change, ChatBlocks, Opened
 from smart_model_router.wires.translate.words import messages_usage_of_chat, tool_use_id
 
@@ -53,17 +59,7 @@ class ChatToMessages:
         if self._started:
             return []
         self._started = True
-        message: dict[str, Any] = {
-            "id": self._blocks.id,
-            "type": "message",
-            "role": "assistant",
-            "model": self._blocks.model,
-            "content": [],
-            "stop_reason": None,
-            "stop_sequence": None,
-            "usage": messages_usage_of_chat(None),
-        }
-        return [{"type": "message_start", "message": message}]
+        return [{"type": "message_start", "message": frame(self._blocks.id, self._blocks.model, None)}]
 
     def _events(self, change: Change) -> list[dict[str, Any]]:
         block = change.block
@@ -86,10 +82,10 @@ class ChatToMessages:
 
 def _opening(block: Block) -> dict[str, Any]:
     if block.kind == "tool":
-        return {"type": "tool_use", "id": tool_use_id(block.call_id), "name": block.name, "input": {}}
+        return tool_use_block(tool_use_id(block.call_id), block.name, {})
     if block.kind == "reasoning":
         return {"type": "thinking", "thinking": "", "signature": ""}
-    return {"type": "text", "text": ""}
+    return text_block("")
 
 
 def _delta(block: Block, delta: dict[str, Any]) -> dict[str, Any]:

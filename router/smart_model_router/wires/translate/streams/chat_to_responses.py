@@ -10,17 +10,19 @@ from smart_model_router.wires.translate.answers.chat_to_responses import (
     frame,
     message_item,
     reasoning_item,
-    response_id,
     text_part,
 )
 from smart_model_router.wires.translate.streams.blocks import Added, Block, Change, ChatBlocks, Opened
 from smart_model_router.wires.translate.tools import tools_by_flat_name, unwrapped_input
-from smart_model_router.wires.translate.words import responses_usage_of_chat
+from smart_model_router.wires.translate.words import named_id, responses_usage_of_chat
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from smart_model_router.wires.translate.terms import Context
+
+_WHOLE = ("custom_tool_call", "tool_search_call")
+"""Calls that say nothing before they are complete."""
 
 
 class ChatToResponses:
@@ -57,18 +59,18 @@ class ChatToResponses:
     def _head(self) -> list[dict[str, Any]]:
         if self._response:
             return []
-        self._response = frame(response_id(self._blocks.id), self._blocks.model, self._asked, self._terms)
+        self._response = frame(named_id("resp_", self._blocks.id), self._blocks.model, self._asked, self._terms)
         return [{"type": f"response.{state}", "response": self._response} for state in ("created", "in_progress")]
 
     def _events(self, change: Change) -> list[dict[str, Any]]:
         block = change.block
-        done = self._item(block)
+        done = self._item(block, empty=isinstance(change, Added))  # a delta needs its place, not all that was said
         place = {"item_id": done["id"], "output_index": block.index}
         if isinstance(change, Opened):
             added = {"type": "response.output_item.added", "output_index": block.index, "item": self._item_begun(block)}
             return [added, *_opening(block, place)]
         if isinstance(change, Added):
-            return [] if done["type"] == "custom_tool_call" else _growing(block, change.piece, place)
+            return [] if done["type"] in _WHOLE else _growing(block, change.piece, place)
         self._output.append(done)
         return [
             *_closing(block, done, place),
@@ -126,6 +128,8 @@ def _closing(block: Block, done: dict[str, Any], place: dict[str, Any]) -> list[
             {"type": "response.custom_tool_call_input.delta", **place, "delta": said},
             {"type": "response.custom_tool_call_input.done", **place, "input": said},
         ]
+    if done["type"] == "tool_search_call":
+        return []
     if block.kind == "tool":
         return [{"type": "response.function_call_arguments.done", **place, "name": done["name"], "arguments": said}]
     if block.kind == "reasoning":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from smart_model_router.wires.translate.answers.messages_to_chat import finish_reason
 from smart_model_router.wires.translate.reasoning import encrypted_detail, signed_detail
 from smart_model_router.wires.translate.streams.chunks import Chunks
-from smart_model_router.wires.translate.words import JSON_TOOL, chat_usage_of_messages, dumps
+from smart_model_router.wires.translate.words import JSON_TOOL, chat_usage_of_messages, dumps, named_id
 from smart_model_router.wires.values import mapping, text
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class MessagesToChat:
         return [*self._stop(), *self._chunks.head(), self._chunks.usage(chat_usage_of_messages(self._usage))]
 
     def _start(self, message: Mapping[str, Any]) -> list[dict[str, Any]]:
-        self._chunks.id, self._chunks.model = text(message.get("id")), text(message.get("model"))
+        self._chunks.id, self._chunks.model = named_id("chatcmpl-", message.get("id")), text(message.get("model"))
         self._count(mapping(message.get("usage")))
         return self._chunks.head()
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from smart_model_router.wires.translate.answers.responses_to_chat import detail_of, finish_reason
 from smart_model_router.wires.translate.streams.chunks import Chunks
-from smart_model_router.wires.translate.words import chat_usage_of_responses
+from smart_model_router.wires.translate.words import chat_usage_of_responses, named_id
 from smart_model_router.wires.values import count, mapping, text
 
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ class ResponsesToChat:
             return self._chunks.delta(**{_FIELDS[kind]: piece}) if piece else []
         if kind == "response.created":
             response = mapping(data.get("response"))
-            self._chunks.id, self._chunks.model = text(response.get("id")), text(response.get("model"))
+            self._chunks.id = named_id("chatcmpl-", response.get("id"))
+            self._chunks.model = text(response.get("model"))
             return self._chunks.head()
         if kind == "response.output_item.added":
             return self._open(mapping(data.get("item")), place)

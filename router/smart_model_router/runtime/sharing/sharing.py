@@ -1,0 +1,257 @@
+"""One router's part in the shared state: the task that tells and listens, and what the router says to it.
+
+Every change of a breaker or a rest is written, every change of others is taken over, by one task that looks every
+quarter of a second. A request meets the shared state only when it is about to probe, and then for 20 ms at most.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from smart_model_router.core.gate import Gate
+from smart_model_router.core.lease import Lease, Settlement
+from smart_model_router.events import AttemptFinished, StoreChanged
+from smart_model_router.ports import SharedState
+from smart_model_router.runtime.sharing.breakers import SharedBreakers
+from smart_model_router.runtime.sharing.calls import RecentCalls, Untold
+from smart_model_router.runtime.sharing.owners import Owners
+from smart_model_router.runtime.sharing.probes import Probes
+from smart_model_router.runtime.sharing.reach import POLL_SECONDS, RETRY_SECONDS, Reach
+from smart_model_router.runtime.sharing.rests import SharedRests
+from smart_model_router.runtime.sharing.tokens import TokenLeases
+from smart_model_router.shared import Changes, Here, SharedStateError, SharedView
+
+if TYPE_CHECKING:
+    from smart_model_router.runtime.state import RouterState
+
+_LEAST_PAUSE = 0.005
+_NOTHING = Changes()
+
+
+class Sharing:
+    """One router's part in the shared state. `owners` has the targets that take part, `holder` names this router.
+
+    Not thread-safe: it belongs to the router's loop. `here` reads the clocks that all processes have in common.
+    """
+
+    def __init__(
+        self,
+        state: RouterState,
+        shared: SharedState,
+        owners: Mapping[str, Owners],
+        *,
+        here: Callable[[], Here],
+        holder: Callable[[], str],
+    ) -> None:
+        self._state = state
+        self._shared = shared
+        self._owners = owners
+        self._here = here
+        self._new_holder = holder
+        self._reach = Reach(state.clock, self._reach_changed)
+        self._breakers = SharedBreakers(state, owners)
+        self._probes = Probes(state, shared, self._breakers, self._reach, here=here, heard=self._take)
+        self._rests = SharedRests(state)
+        self._calls = RecentCalls(state, owners)
+        self._tokens = TokenLeases(state, shared, owners)
+        self._closed = False
+        self._begin()
+        self._register()
+        self._restore()
+
+    def _begin(self) -> None:
+        """At the start, and in a forked process."""
+        self._pid = os.getpid()
+        self._probes.begin(self._new_holder())
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._alarm = asyncio.Event()
+        self._changed = False
+        self._poll_at = 0.0
+
+    # For the router -----------------------------------------------------------------------------------------
+
+    @property
+    def reason(self) -> str:
+        """Why the shared state is out of reach, "" while it is not: every process decides alone meanwhile."""
+        return self._reach.reason
+
+    def touch(self) -> None:
+        """A request is here: see that somebody listens to the others on this loop."""
+        loop = asyncio.get_running_loop()
+        if os.getpid() != self._pid:
+            self._forked()
+        if loop is not self._loop:
+            self._loop, self._task = loop, None
+            self._alarm = asyncio.Event()
+            self._probes.forget()
+        if not self._closed and (self._task is None or self._task.done()):
+            self._task = loop.create_task(self._run(loop), name="smart-model-router shared state")
+
+    def changed(self) -> None:
+        """A call was settled, or the operator spoke: whatever is different now is told."""
+        self._changed = True
+        self._alarm.set()
+
+    def settled(self, gate: Gate, settlement: Settlement) -> None:
+        """A call ended (or the operator spoke): whatever is different now is told."""
+        self._breakers.settled(gate, settlement)
+        if settlement.moved or settlement.rest or settlement.recovered or self._breakers.held:
+            self.changed()
+
+    def asked(self, gate: Gate) -> None:
+        """A call was admitted, or refused: lease more of its limits when little is left."""
+        if gate.limits.short:
+            self._alarm.set()
+
+    def observe(self, event: AttemptFinished) -> None:
+        """Keep what the next process should know of this target's recent calls."""
+        self._calls.observe(event)
+
+    def begins_anew(self, target: str) -> None:
+        """The target's window was emptied: what was before says nothing any more, to later processes neither."""
+        self._calls.begins_anew(target)
+
+    async def may_probe(self, gate: Gate, lease: Lease) -> bool:
+        """Whether the probe that this lease is for is ours, and not another process's. Waits 20 ms at most."""
+        return await self._probes.may_probe(gate, lease)
+
+    async def aclose(self) -> None:
+        """Tell what is left to tell, give back what is leased, and let go. Safe to call twice."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._task is not None and self._loop is asyncio.get_running_loop():
+            self._alarm.set()
+            await asyncio.wait({self._task, *self._probes.asked}, timeout=RETRY_SECONDS)
+            self._task.cancel()
+            with suppress(SharedStateError, TimeoutError):
+                await asyncio.wait_for(self._last_words(), RETRY_SECONDS)
+        await self._shared.aclose()
+
+    async def _last_words(self) -> None:
+        await self._publish(ending=True)
+        await self._tokens.settle(ending=True)
+
+    # The task -----------------------------------------------------------------------------------------------
+
+    async def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+        reach, clock = self._reach, self._state.clock
+        while not self._closed:
+            leases_at = self._tokens.due_at
+            due = self._poll_at if leases_at is None else min(self._poll_at, leases_at)
+            pause = (reach.retry_at if reach.reason else due) - clock.now()
+            timer = loop.call_later(min(POLL_SECONDS, max(_LEAST_PAUSE, pause)), self._alarm.set)
+            try:
+                await self._alarm.wait()
+            finally:
+                timer.cancel()
+            self._alarm.clear()
+            if clock.now() >= reach.retry_at:
+                await self._turn()
+
+    async def _turn(self) -> None:
+        """Tell, lease, listen, as far as each is due."""
+        reach = self._reach
+        reach.overdue = False
+        with reach.patience():
+            try:
+                await self._publish()
+                await self._keep_probes()
+                await self._tokens.settle()
+                await self._listen()
+            except SharedStateError as error:
+                reach.lose(error.reason)
+            except Exception as bug:  # noqa: BLE001 - whatever a store does, this task goes on and says so
+                reach.lose(f"{type(bug).__name__}: {bug}")
+            else:
+                if not reach.overdue and not self._probes.asked:
+                    reach.regain()
+
+    async def _publish(self, *, ending: bool = False) -> None:
+        here, now = self._here(), self._state.clock.now()
+        tells = self._changed or ending
+        untold = self._calls.take() if ending or now >= self._poll_at else Untold()
+        changes = Changes(
+            self._breakers.differences(now, here, ending=ending) if tells else (),
+            self._rests.differences(now, here) if tells else (),
+            self._calls.rows(untold, now, here),
+        )
+        self._changed = False
+        if changes == _NOTHING:
+            return
+        try:
+            view = await self._shared.publish(changes)
+        except SharedStateError:
+            self._changed = True
+            self._calls.keep(untold)
+            raise
+        self._breakers.written(changes.breakers, view, now)
+        self._take(view)
+
+    async def _keep_probes(self) -> None:
+        if self._probes.unused():
+            self.changed()
+        await self._probes.renew()
+
+    async def _listen(self) -> None:
+        now = self._state.clock.now()
+        if now < self._poll_at:
+            return
+        self._poll_at = now + POLL_SECONDS
+        view = await self._shared.poll()
+        if view is not None:
+            self._register()
+            if self._breakers.miss(view) | self._rests.miss(view):
+                self.changed()
+            self._take(view)
+
+    def _take(self, view: SharedView) -> None:
+        """Take over what others have changed."""
+        now, here = self._state.clock.now(), self._here()
+        self._breakers.take(view.breakers, now, here)
+        if self._rests.take(view.rests, now, here):
+            self.changed()
+        self._tokens.take(view.limits, now, here)
+        self._breakers.yield_probes(now, here)
+
+    # Beginning, and being without it ------------------------------------------------------------------------
+
+    def _register(self) -> None:
+        """Know the parts of every target that takes part."""
+        for target, owners in self._owners.items():
+            gate = self._state.fleet.gates.get(target)
+            if gate is not None:
+                self._breakers.register(owners.target, gate)
+                self._rests.register(owners.target, gate.cooldown, gate)
+                self._rests.register(owners.credential, gate.credential, gate)
+                gate.limits.share_out()
+
+    def _restore(self) -> None:
+        try:
+            found = self._shared.restore()
+        except SharedStateError as error:
+            self._reach.lose(error.reason, again_in=0.0)
+            return
+        self._calls.restore(found.calls, self._state.clock.now(), self._here())
+        self._take(found.view)
+
+    def _reach_changed(self, reason: str) -> None:
+        self._tokens.suspend(suspended=bool(reason))
+        if reason:
+            self._breakers.decide_alone()
+        now = self._state.clock.now()
+        self._state.emit(StoreChanged(at=now, store="state", degraded=bool(reason), reason=reason))
+        self._state.pump(None)
+
+    def _forked(self) -> None:
+        """This is a copy of the process: leases and what is left to tell are the parent's."""
+        self._begin()
+        self._reach.retry_at = 0.0
+        self._calls.clear()
+        self._breakers.release()
+        self._tokens.forget()

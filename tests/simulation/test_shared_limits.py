@@ -1,0 +1,105 @@
+"""A limit that processes share is used up and not run into, whenever each of them begins: in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+
+from smart_model_router import SmartModelRouter
+from smart_model_router.runtime.sharing import Owners, Sharing
+from smart_model_router.shared import BucketAsk, BucketGrant, Here
+from smart_model_router.testing import LoopClock
+from smart_model_router_providers.fault import Fault, ScriptedProvider
+from smart_model_router_providers.fault.effects import LimitKind
+from smart_model_router_stats.shared_memory import MemorySharedState, MemoryTables
+from tests.world import now, virtual
+
+LIMIT = 600
+WORKERS = 2
+
+
+def here() -> Here:
+    """The clocks that all processes have in common."""
+    return Here("boot", now() + 5_000, now() + 1_700_000_000)
+
+
+class Store(MemorySharedState):
+    """A store that takes its time, as a file that others write to does."""
+
+    def __init__(self, tables: MemoryTables, chance: random.Random) -> None:
+        super().__init__(tables, here)
+        self._chance = chance
+
+    async def lease(self, asks: Sequence[BucketAsk]) -> tuple[BucketGrant, ...]:
+        """Lease tokens; the answer is on its way for a while as well."""
+        await asyncio.sleep(self._chance.expovariate(100))
+        grants = await super().lease(asks)
+        await asyncio.sleep(self._chance.expovariate(100))
+        return grants
+
+
+async def use_up(refill: LimitKind, burst: float | None, begins: Sequence[float], seconds: float) -> tuple[int, int]:
+    """Two workers in each process from the instant it `begins`: calls granted, and refused in the unluckiest one."""
+    chance, tables, until = random.Random(1), MemoryTables(), now() + seconds
+    limit = Fault.limit(rpm=LIMIT, kind=refill, headers="openai", burst=burst)
+    script = [limit, Fault.delay(first=0.05)]
+    provider = ScriptedProvider(script, clock=LoopClock(), kind="openai", api_keys=["k"], keep_requests=100_000)
+
+    async def process(number: int, begins: float) -> None:
+        await asyncio.sleep(begins)
+        tree = {
+            "version": 1,
+            "providers": {"p": {"kind": "openai", "base_url": "http://p.invalid/v1", "api_key": "k", "bulkhead": 100}},
+            "routing": {"max_wait": "120s"},
+            "models": {"smart": {"tiers": [{"targets": ["p/m"]}], "last_resort": []}},
+        }
+        router = SmartModelRouter.from_config(tree, clock=LoopClock(), seed=number, providers={"p": provider})
+        owners = {"p/m": Owners("p/m", "p", "p/m")}
+        state = router._state
+        state.sharing = Sharing(state, Store(tables, chance), owners, here=here, holder=lambda: f"process {number}")
+
+        async def worker() -> None:
+            body = {"model": "smart", "messages": [{"role": "user", "content": "hello"}], "user": str(number)}
+            while now() < until:
+                await asyncio.sleep(0.1 * chance.random())
+                await router.chat(body)
+
+        await asyncio.gather(*(worker() for _ in range(WORKERS)))
+        await router.aclose()
+
+    await asyncio.gather(*(process(number, later) for number, later in enumerate(begins)))
+    refused = Counter(request.body["user"] for request in provider.requests if request.status == 429)
+    granted = sum(request.status == 200 and request.at < until for request in provider.requests)
+    return granted, max(refused.values(), default=0)
+
+
+@pytest.mark.parametrize(
+    ("refill", "burst", "due", "finding_out"),
+    [
+        ("continuous", None, LIMIT + LIMIT, 0),
+        ("continuous", LIMIT / 60, LIMIT / 60 + LIMIT, 1),
+        ("window", None, LIMIT, 0),
+    ],
+    ids=["continuous", "a second at once", "window"],
+)
+@pytest.mark.parametrize("begins", [(0.0, 0.0, 0.0, 0.0), (0.0, 0.3, 2.9, 16.0)], ids=["at once", "one by one"])
+@virtual
+async def test_four_processes_use_a_limit_up(
+    refill: LimitKind, burst: float | None, due: float, finding_out: int, begins: Sequence[float]
+) -> None:
+    """Also when the last begins where nothing is left: 95 % is granted, and nothing refused that was to be known."""
+    granted, refused = await use_up(refill, burst, begins, 59.0)
+    assert granted >= 0.95 * due
+    assert refused <= finding_out
+
+
+@virtual
+async def test_a_process_that_begins_late_does_not_end_everybodys_window() -> None:
+    """It has never seen one; the next window is used up by all of them."""
+    granted, refused = await use_up("window", None, (0.0, 0.3, 19.6, 28.3), 90.0)
+    assert granted >= 0.95 * 2 * LIMIT
+    assert refused == 0

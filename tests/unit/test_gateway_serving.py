@@ -1,0 +1,88 @@
+"""What the gateway does for its process and its connections: the collector, and pings between frames."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import weakref
+from collections.abc import Iterator
+
+import pytest
+from starlette.types import Message
+
+from smart_model_router.edge import PINGS
+from smart_model_router.gateway.collecting import settle
+from smart_model_router.gateway.responding import Responder
+
+
+class Ring:
+    """Garbage that only the collector finds."""
+
+    def __init__(self) -> None:
+        self.me = self
+
+
+@pytest.fixture
+def _collector() -> Iterator[None]:
+    """As it was before."""
+    before = gc.get_threshold()
+    yield
+    gc.unfreeze()
+    gc.set_threshold(*before)
+
+
+@pytest.mark.usefixtures("_collector")
+def test_the_collector_looks_only_at_what_is_new() -> None:
+    """What is there when the gateway has settled costs no request anything; a reload lets go of it."""
+    ring = Ring()
+    seen = weakref.ref(ring)
+    settle()
+    del ring
+    gc.collect()
+    assert seen() is not None
+    settle()
+    assert seen() is None
+
+
+@pytest.mark.asyncio
+async def test_no_ping_comes_while_a_frame_is_being_sent() -> None:
+    """A client that reads slowly gets whole frames, and a ping only between them."""
+    sent: list[Message] = []
+    may_go_on = asyncio.Event()
+
+    async def send(message: Message) -> None:
+        if message.get("body") == b"frame":
+            await may_go_on.wait()
+        sent.append(message)
+
+    responder = Responder(send, "openai")
+    await responder.head("chat", {})
+    frame = asyncio.ensure_future(responder.frame(b"frame"))
+    await asyncio.sleep(0)
+    await responder.ping("chat")
+    may_go_on.set()
+    await frame
+    await responder.ping("chat")
+    assert [message.get("body") for message in sent[1:]] == [b"frame", PINGS["chat"]]
+
+
+@pytest.mark.asyncio
+async def test_a_frame_waits_for_the_ping_that_is_being_sent() -> None:
+    """Neither is cut in two by the other."""
+    sent: list[Message] = []
+    may_go_on = asyncio.Event()
+
+    async def send(message: Message) -> None:
+        if message.get("body") == PINGS["chat"]:
+            await may_go_on.wait()
+        sent.append(message)
+
+    responder = Responder(send, "openai")
+    ping = asyncio.ensure_future(responder.ping("chat"))
+    await asyncio.sleep(0)
+    frame = asyncio.ensure_future(responder.frame(b"frame"))
+    await asyncio.sleep(0)
+    may_go_on.set()
+    await asyncio.gather(ping, frame)
+    assert [message["type"] for message in sent] == ["http.response.start"] + ["http.response.body"] * 2
+    assert [message.get("body") for message in sent[1:]] == [PINGS["chat"], b"frame"]
