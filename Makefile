@@ -59,7 +59,7 @@ nightly: setup  ## ten times the examples of every property, and a thousand seed
 	$(BIN)/python tools/nightly.py
 
 mutants: setup  ## breaks the pure code in thousands of ways; its tests must notice (about half an hour)
-	$(BIN)/python tools/mutants.py
+	$(BIN)/python tools/mutants.py core
 
 bench: setup  ## every benchmark, as ratios to a baseline measured in the same minutes
 	@for file in benchmarks/[!_]*.py; do echo "== $$file"; \

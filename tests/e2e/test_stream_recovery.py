@@ -26,7 +26,7 @@ IDLE = 1.0
 DIALECTS: tuple[Kind, ...] = ("vllm", "anthropic")
 
 BREAKS = {
-    **{f"cut at byte {byte}": Fault.cut(at_byte=byte) for byte in (700, 1111, 1600, 2345, 3000)},
+    **{f"cut at byte {byte}": Fault.cut(at_byte=byte) for byte in (850, 1111, 1600, 2345, 3000)},
     "cut after a piece": Fault.cut(after=1),
     "cut before the end": Fault.cut(after=25),
     "silence": Fault.stall(after=6),

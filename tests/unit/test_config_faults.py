@@ -73,3 +73,19 @@ def test_in_a_file_each_fault_has_its_line(tmp_path: Path) -> None:
         RouterConfig.load(path, environ={})
     told = [caught.value.expected, *(other.expected for other in caught.value.others)]
     assert [line.rpartition(":")[2] for line in told] == ["3)", "6)"]
+
+
+@pytest.mark.parametrize("store", [{}, {"path": "s.db", "shared_state": False}])
+def test_a_part_of_a_limit_that_is_less_than_a_call_is_refused(store: dict[str, Any]) -> None:
+    """Processes that share no state have equal parts: with less than a call a minute nobody would ever ask."""
+    limited = {"a": {**PROVIDER, "rpm": 3}}
+    target = {"tiers": [{"targets": [{"target": "a/big", "rpm": 2}]}]}
+    assert faults(providers=limited, store={**store, "processes": 4}) == ["store.processes"]
+    assert faults(models={"smart": target}, store={**store, "processes": 3}) == ["store.processes"]
+
+
+def test_parts_that_suffice_are_accepted() -> None:
+    """As many calls as processes, or a store through which they lease from one limit."""
+    given = {"version": 1, "providers": {"a": {**PROVIDER, "rpm": 3}}, "models": {"smart": MODEL}}
+    for store in ({"processes": 3}, {"processes": 4, "path": "s.db"}):
+        assert RouterConfig.from_mapping({**given, "store": store}, environ={}).store.processes > 2

@@ -80,6 +80,21 @@ def _faults(config: RouterConfig) -> Iterator[ConfigurationError]:
     yield from _at_most("default_max_tokens", local.default_max_tokens, "max_tokens", local.max_tokens)
     yield from _of_keys(config)
     yield from _of_content(config.telemetry.content)
+    yield from _of_parts(config)
+
+
+def _of_parts(config: RouterConfig) -> Iterator[ConfigurationError]:
+    """Processes that share no state have equal parts of each limit; none can do anything with a part of a call."""
+    store = config.store
+    if store.path is not None and store.shared_state:
+        return
+    mentions = (mention for model in config.models.values() for tier in model.tiers for mention in tier.targets)
+    limits = {spelled(("providers", name, "rpm")): provider.rpm for name, provider in config.providers.items()}
+    limits |= {f"rpm of {mention.target}": mention.rpm for mention in mentions}
+    for name, rpm in limits.items():
+        if rpm is not None and rpm < store.processes:
+            needed = f"at most {rpm} without a store that shares its state: each may use its part of {name}"
+            yield ConfigurationError("store.processes", store.processes, f"{needed}, less than one request a minute")
 
 
 def _of_content(content: ContentConfig) -> Iterator[ConfigurationError]:

@@ -73,11 +73,14 @@ def test_the_first_of_its_class_is_checked_too() -> None:
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Fresh(Options):
         rest: Seconds = 1.0
+        slow: Seconds | None = None
         free: Annotated[float, Interval(ge=1, le=2)] = 1.5
 
-    with pytest.raises(ConfigurationError, match=r"Fresh.free: 3 - a number at least 1, at most 2 is needed"):
-        Fresh(free=3)
-    assert Fresh(free=2).free == 2
+    assert Fresh(free=2).slow is None
+    wrongs: list[dict[str, Any]] = [{"rest": 0}, {"rest": None}, {"slow": 0}, {"free": 3}]
+    for wrong in wrongs:
+        with pytest.raises(ConfigurationError, match=rf"^Fresh\.{next(iter(wrong))}: "):
+            Fresh(**wrong)
 
 
 def test_the_refusal_spells_the_range() -> None:

@@ -380,7 +380,7 @@ def test_the_account_of_a_window_says_when_it_ends() -> None:
 
 
 def test_a_part_of_less_than_one_call_admits_none() -> None:
-    """Two a minute for four processes: the owner's figure is never exceeded."""
+    """Two a minute for four processes: the owner's figure is never exceeded (the configuration refuses such a part)."""
     assert RateLimitTracker(2.0, share=0.25).refusal(ONE, 0.0) is not None
 
 
@@ -398,3 +398,11 @@ def test_without_a_store_each_process_uses_its_part(rpm: float | None) -> None:
     assert requests.level(0.0) == 74.0
     limits.update(LimitReading((BucketReading("requests", 200),)), 2, 0.0)
     assert (requests.capacity, requests.level(0.0)) == (50.0, 50.0)
+
+
+def test_a_limit_that_is_not_shared_yet_hears_of_the_window_alone() -> None:
+    """What is left for everybody matters to who leases."""
+    limits = RateLimitTracker(600.0)
+    limits.hear("requests", limit(500.0, window=60.0, resets_in=40.0), 1.0)
+    assert limits.buckets["requests"].resets_at == 41.0
+    assert limits.stocks == ()

@@ -452,7 +452,7 @@ async def test_what_a_silent_process_holds_goes_back() -> None:
     assert one.gate("a/m").limits.stocks[0][2].level == 0
     row = tables.bucket("a/m@cafe0123 requests")
     assert row is not None
-    assert row.level == 589  # all but the margin of a second, and the call
+    assert row.level >= 599
     await one.router.aclose()
 
 
