@@ -178,7 +178,9 @@ messages = st.lists(
     ),
     max_size=3,
 )
-wrong = st.dictionaries(st.sampled_from(KEYS), values, max_size=3) | st.fixed_dictionaries({"messages": messages})
+wrong: st.SearchStrategy[Any] = st.one_of(
+    st.dictionaries(st.sampled_from(KEYS), values, max_size=3), st.fixed_dictionaries({"messages": messages})
+)
 bytes_of_none = st.binary(max_size=40) | st.sampled_from([b"[" * 50_000, b'{"a":' * 20_000, b'"\\ud800"', b"NaN", b""])
 NAMES = "x-router-tier x-router-timeout x-router-criticality x-router-max-cost x-router-session x-stainless-timeout \
 anthropic-version authorization content-type content-length traceparent idempotency-key expect host origin".split()

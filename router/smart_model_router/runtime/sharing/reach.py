@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from smart_model_router.ports import Clock
@@ -39,7 +39,7 @@ class Reach:
         self._tell("")
 
     @contextmanager
-    def patience(self) -> Iterator[None]:
+    def patience(self) -> Generator[None]:
         """Lose it once SLOW_SECONDS have passed in here in which this loop had its turns."""
         waiting = _Patience(self._too_slow)
         try:
