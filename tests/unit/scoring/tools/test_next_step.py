@@ -69,6 +69,13 @@ def test_recent_ones_with_the_smaller_id_beat_equal_followers() -> None:
     assert [hit.id for hit in found.hits] == ["a", "x"]
 
 
+def test_what_is_merely_recent_has_no_place_among_stronger_ones() -> None:
+    """Where so many that follow weigh more than recency, who is only recent is not among the best."""
+    graph = ToolGraph([("q", "x", 0.5), ("q", "y", 0.5)])
+    found = next_steps("q", graph, louvain(graph), Uses({"a": NOW}), NOW, limit=2)
+    assert [hit.id for hit in found.hits] == ["x", "y"]
+
+
 def test_weights_and_window_are_the_configurations() -> None:
     """An hour, and weights of one's own."""
     config = NextStepConfig(cooccurrence=1.0, community=0.0, recency=0.25, recency_seconds=3600.0)
