@@ -177,6 +177,16 @@ def test_a_provider_that_hears_of_us_late_is_not_run_into() -> None:
     assert leased >= 590.0
 
 
+@pytest.mark.parametrize(
+    ("most", "debt", "level"), [(9.0, 0.0, 4.0), (7.0, 2.0, 2.0), (3.0, 0.0, 0.0), (1.0, 2.0, 0.0), (-1.0, 2.0, -1.0)]
+)
+def test_a_limit_nobody_knows_begins_a_second_behind_what_its_provider_says(
+    most: float, debt: float, level: float
+) -> None:
+    """Others have sent their first calls as well, and nobody has told of them; what is owed was sent already."""
+    assert lease_tokens(None, ask(want=0.0, most=most, debt=debt), WRITTEN)[0].level == level
+
+
 def test_what_is_granted_is_gone_and_comes_back_at_the_rate() -> None:
     """Ten processes that ask for what is there share it; the eleventh is told when the next one is there."""
     row, granted = bucket(4.0), []

@@ -202,10 +202,11 @@ class Meter:
         if reading.remaining is not None:
             self.bucket.refill_from_headers(reading.remaining - open_calls.everyone, now)
 
-    def owe(self, open_calls: Outstanding, now: float) -> None:
-        """Nobody leased for the calls that were sent before this limit was known: the answered one, and the open."""
+    def owe(self, amount: float, now: float) -> None:
+        """Nobody leased for the calls that were sent before this limit was known: they cost so much."""
         if self.stock is not None:
-            self.stock.take(open_calls.everyone + (self.counted == "requests"), now)
+            self.stock.take(amount, now)
+            self.stock.see(self.bucket.level(now))
 
     def learn(
         self, reading: BucketReading, open_calls: Outstanding, *, sent_seq: int, sent_at: float, now: float
@@ -236,6 +237,8 @@ class Meter:
         least = reading.remaining - open_calls.everyone
         if level > most:
             bucket.refill_from_headers(most, now)
+            if self.stock is not None:
+                self.stock.see(most)
         elif newest and self._theirs and level < least:
             bucket.refill_from_headers(least, now)
 

@@ -196,7 +196,7 @@ class RateLimitTracker:
                 self._meters[key] = meter
                 if self._stocked:
                     self.share_out()
-                meter.owe(open_calls, now)
+                meter.owe(open_calls.everyone + (meter.counted == "requests"), now)
 
     update_from_headers = update
     """The name it has in the founding documents."""
@@ -221,6 +221,7 @@ class RateLimitTracker:
             window = told.window or round(told.capacity / told.rate, 3)
             meter = self._meters[name] = Meter(name.partition("/")[0], told.capacity, window)
             self.share_out()
+            meter.owe(sum(meter.charge(reservation.cost) for reservation in self._open), now)
         meter.hear(told, now)
 
     def suspend(self, *, suspended: bool) -> None:

@@ -86,6 +86,10 @@ class Stock:
         """So much was left for everybody when somebody settled."""
         self.plenty = is_plenty(left, self._capacity)
 
+    def see(self, left: float) -> None:
+        """An answer said that no more than so much is left, whatever others have leased of it."""
+        self.plenty = self.plenty and is_plenty(left, self._capacity)
+
     def suspend(self, *, suspended: bool) -> None:
         """Stop (or go on) keeping this account; nothing that was leased before is worth anything after a stop.
 

@@ -14,7 +14,8 @@ _PLENTY = 4
 _UNDER_WAY = 1.0
 """Seconds. A provider's bucket that is full begins to refill when the first call arrives, not when it is leased for.
 
-A process that has just begun takes that long to send it where the machine is busy.
+A process that has just begun takes that long to send it where the machine is busy; and that long nobody else knows of
+its first calls, which its provider has counted.
 """
 _HALF = 0.5
 """Of a window: two measurements of its end that differ by more are about different windows."""
@@ -134,11 +135,12 @@ def _same_boot(row: BucketRow | None, ask: BucketAsk, here: Here) -> BucketRow:
     now = here.ticks
     if row is not None and row.boot == here.boot and row.at <= now:
         return row
+    left = min(ask.capacity, ask.most + ask.debt)  # the debt is settled with the rest
     return BucketRow(
         key=ask.key,
         boot=here.boot,
         at=now,
-        level=ask.capacity if ask.window is not None else max(0.0, ask.capacity - ask.rate * _UNDER_WAY),
+        level=ask.capacity if ask.window is not None else max(ask.debt, left - ask.rate * _UNDER_WAY),
         capacity=ask.capacity,
         rate=ask.rate,
         window=ask.window,

@@ -324,6 +324,37 @@ def test_calls_sent_before_a_limit_was_known_are_owed() -> None:
     assert meter.ask("key", stock, 0.0).debt == 3.0
 
 
+def test_calls_that_are_open_when_others_tell_of_a_limit_are_owed() -> None:
+    """Two were sent before anybody told this process that there is a limit; their answers owe nothing more."""
+    limits = RateLimitTracker()
+    limits.share_out()
+    for number in range(2):
+        limits.reserve(ONE, 0.0, number)
+    limits.hear("requests", limit(3.0), 0.1)
+    limits.update(LimitReading((BucketReading("requests", 600, 3),)), 0, 0.1)
+    ((_, meter, stock),) = limits.stocks
+    assert meter.ask("key", stock, 0.1).debt == 2.0
+
+
+@pytest.mark.parametrize("rpm", [None, 600.0])
+@pytest.mark.parametrize(("remaining", "credit"), [(9, False), (500, True)])
+def test_an_answer_that_says_little_is_left_ends_the_credit(rpm: float | None, remaining: int, credit: bool) -> None:
+    """A bucket may hold far less than it gives a minute: each process would help itself before anybody has looked."""
+    limits = RateLimitTracker(rpm)
+    limits.share_out()
+    limits.reserve(ONE, 0.0, 0)
+    limits.update(LimitReading((BucketReading("requests", 600, remaining),)), 0, 0.0)
+    assert (limits.refusal(ONE, 0.0) is None) is credit
+
+
+def test_an_answer_that_says_much_is_left_gives_no_credit() -> None:
+    """Others may have leased it."""
+    stock = Stock(600.0)
+    stock.settled(0.0, 0.0, 0.0, 5.0, 0.0)
+    stock.see(500.0)
+    assert not stock.plenty
+
+
 def test_while_the_others_cannot_be_asked_our_own_count_of_a_limit_decides() -> None:
     """Of those that are learned meanwhile as well; and once they can be asked again, what is leased does."""
     limits = shared(2.0)
