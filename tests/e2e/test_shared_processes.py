@@ -139,7 +139,7 @@ def served(program: subprocess.Popen[str]) -> dict[str, Any]:
 def test_a_store_that_is_removed_and_locked_slows_nobody(path: Path) -> None:
     """Both files are removed, then locked for seconds, under load: the 99th percentile stays in milliseconds.
 
-    Three times as long as without all that, it answers more than without: nobody stood still.
+    Nor does any request wait for the lock: the slowest takes less than that is held.
     """
     calm = served(start("serve", path, 2))
     loaded = start("serve", path, 6)
@@ -152,7 +152,7 @@ def test_a_store_that_is_removed_and_locked_slows_nobody(path: Path) -> None:
         state.execute("BEGIN IMMEDIATE")
         threading.Event().wait(2.0)
     told = served(loaded)
-    assert told["calls"] > calm["calls"]
+    assert told["slowest"] < 1.5
     assert told["p99"] < max(0.03, 4 * calm["p99"])
     assert {"store": "state", "degraded": True} in told["events"]
     assert one(path.with_name("state.db"), "PRAGMA integrity_check") == "ok"
