@@ -55,11 +55,11 @@ format: setup  ## mend what ruff can mend
 	$(BIN)/ruff format .
 
 nightly: setup  ## ten times the examples of every property, and a thousand seeds nobody chose through the simulation
-	SMR_HYPOTHESIS_PROFILE=nightly $(BIN)/pytest -n auto --dist worksteal -m hypothesis tests/unit tests/property tests/e2e
+	SMR_HYPOTHESIS_PROFILE=nightly $(BIN)/pytest -n auto --dist worksteal --timeout 1800 -m hypothesis tests/unit tests/property tests/e2e
 	$(BIN)/python tools/nightly.py
 
-mutants: setup  ## breaks the pure code in thousands of ways; its tests must notice (about half an hour)
-	$(BIN)/python tools/mutants.py core
+mutants: setup  ## breaks the pure code in thousands of ways; its tests must notice (about an hour)
+	$(BIN)/python tools/mutants.py
 
 bench: setup  ## every benchmark, as ratios to a baseline measured in the same minutes
 	@for file in benchmarks/[!_]*.py; do echo "== $$file"; \

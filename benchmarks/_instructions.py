@@ -15,9 +15,10 @@ import tempfile
 from pathlib import Path
 
 from benchmarks._fleet import BODY
-from benchmarks.telemetry import routers
+from benchmarks.telemetry import watched, ways
 
 from smart_model_router.telemetry import worker
+from smart_model_router_stats import housekeeping
 from smart_model_router_stats.sqlite import INTERVAL_SECONDS, SqliteStore
 
 CALLS = (400, 1_600)
@@ -29,12 +30,16 @@ _SLOWER = 60
 async def serve(name: str, calls: int) -> None:
     """So many calls of a router that is watched like this."""
     worker._GATHER_SECONDS *= _SLOWER
+    housekeeping._REFRESH_SECONDS *= _SLOWER
     with tempfile.TemporaryDirectory() as folder:
-        router = routers(Path(folder))[name]()
+        router = watched(Path(folder))
+        everything = ways(router)
+        everything[name].begin(router)
         if isinstance(store := router._state.store, SqliteStore):
             store._interval = INTERVAL_SECONDS * _SLOWER
         for _ in range(calls):
             await router.chat(BODY)
+        everything["all"].begin(router)  # whose threads it has to end
         await router.aclose()
 
 

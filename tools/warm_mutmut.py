@@ -5,6 +5,7 @@ mutmut itself starts pytest anew for every mutant, which takes ten times as long
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterable, Sequence
@@ -19,8 +20,9 @@ from mutmut.runners.harness import PytestRunner
 from mutmut.utils.file_utils import change_cwd
 from mutmut.workers import isolation
 
-# Nobody reads what a mutant's tests print, and their order is ours: those of the module first, else the quickest.
-ARGUMENTS = ("--rootdir=.", "--capture=no", "-pno:randomly")
+# Nobody reads what a mutant's tests print or why they fail (to find that out takes longer than most of them), and
+# their order is ours: those of the module first, else the quickest.
+ARGUMENTS = ("--rootdir=.", "--capture=no", "--assert=plain", "--tb=native", "-pno:randomly")
 
 
 class WarmRunner(PytestRunner):
@@ -58,6 +60,7 @@ class WarmRunner(PytestRunner):
             config._do_configure()
             config.hook.pytest_sessionstart(session=session)
             session.perform_collect()
+        gc.freeze()  # a collection in a process forked afterwards would copy all there is
         return session
 
 

@@ -234,6 +234,7 @@ EXCEPTIONS: Mapping[str, FailureClass] = MappingProxyType(
         "aiohttp.InvalidURL": _F.MISCONFIGURED,
         "aiohttp.ClientResponseError": _F.MALFORMED,
         "aiohttp.ClientError": _F.TRANSPORT,
+        "aiohttp.HttpProcessingError": _F.MALFORMED,  # of its parser: what came is not HTTP
         # openai and anthropic; those with a response are read like any other answer
         "openai.APITimeoutError": _F.TIMEOUT,
         "openai.APIConnectionError": _F.TRANSPORT,

@@ -12,10 +12,11 @@ import httpx2
 from smart_model_router.errors import ConfigurationError
 from smart_model_router_providers.catalog import kind_of
 from smart_model_router_providers.pool import ConnectionPool
+from smart_model_router_providers.posting import Endpoint
 from smart_model_router_providers.replies import known_failure, read_stream, read_whole, refuse_stream
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import Awaitable, Mapping, Sequence
 
     from smart_model_router.outcome import Failure, Outcome
     from smart_model_router.ports import ProviderCall, ProviderStream
@@ -37,8 +38,8 @@ ANTHROPIC_VERSIONS: Mapping[str, tuple[AuthStyle, frozenset[str]]] = MappingProx
 """anthropic-version -> (auth style, parameters it rejects). Another date is like the newest one before it."""
 
 _AZURE_VERSION = "2024-10-21"
-_SLICE_BYTES = 256 * 1024
 _FIXED_HEADERS = {
+    "accept": "*/*",
     "content-type": "application/json",
     "accept-encoding": "gzip, deflate",
     "user-agent": "smart-model-router",
@@ -86,10 +87,10 @@ class HttpProvider:
             "embeddings": _FIXED_HEADERS,
         }
         self._headers = {
-            dialect: [_checked({**ours, **_auth_header(auth, key), **own}) for key in keys]
-            for dialect, ours in fixed.items()
+            dialect: [{**ours, **_auth_header(auth, key), **own} for key in keys] for dialect, ours in fixed.items()
         }
-        self._urls: dict[tuple[Dialect, str], str] = {}
+        self._endpoints: dict[tuple[Dialect, int, str], Endpoint] = {}
+        self._endpoint("chat", 0, "")  # headers that cannot be sent are refused now
         self._pool = ConnectionPool(self._base_url, transport)
 
     async def call(self, call: ProviderCall) -> Outcome:
@@ -114,35 +115,32 @@ class HttpProvider:
         """Close every connection; safe to call twice."""
         await self._pool.aclose()
 
-    async def _send(self, call: ProviderCall) -> Reply:
-        headers = self._headers[call.dialect][call.credential]
+    def _send(self, call: ProviderCall) -> Awaitable[Reply]:
+        endpoint = self._endpoint(call.dialect, call.credential, call.model if self._azure_version else "")
         if call.headers:
-            headers = {**headers, **_checked({name.lower(): value for name, value in call.headers.items()})}
-        payload = self._payload(call)
-        content: bytes | AsyncIterator[bytes] = payload
-        if len(payload) > _SLICE_BYTES:
-            headers = {**headers, "content-length": str(len(payload))}
-            content = _sliced(payload)
-        return await self._pool.post(self._url(call.dialect, call.model), headers, content, call.connect_timeout)
+            own = {name.lower(): value for name, value in call.headers.items()}
+            endpoint = Endpoint(endpoint.url, {**endpoint.headers, **own})
+        payload = self._payload(call) if self.dropped_params else call.payload
+        return self._pool.post(endpoint, payload, call.connect_timeout)
 
     def _payload(self, call: ProviderCall) -> bytes:
-        if not self.dropped_params or self.dropped_params.isdisjoint(call.body):
+        if self.dropped_params.isdisjoint(call.body):
             return call.payload
         body: dict[str, Any] = json.loads(call.payload)
         kept = {key: value for key, value in body.items() if key not in self.dropped_params}
         return json.dumps(kept, separators=(",", ":")).encode()
 
-    def _url(self, dialect: Dialect, model: str) -> str:
-        key = (dialect, model if self._azure_version else "")
-        found = self._urls.get(key)
+    def _endpoint(self, dialect: Dialect, credential: int, deployment: str) -> Endpoint:
+        key = (dialect, credential, deployment)
+        found = self._endpoints.get(key)
         if found is None:
             path = self._base_url.path.rstrip("/")
             if self._azure_version:
-                path += f"/openai/deployments/{quote(model, safe='')}"
+                path += f"/openai/deployments/{quote(deployment, safe='')}"
                 url = self._base_url.copy_with(path=path + PATHS[dialect], params={"api-version": self._azure_version})
             else:
                 url = self._base_url.copy_with(path=path + PATHS[dialect])
-            found = self._urls[key] = str(url)
+            found = self._endpoints[key] = Endpoint(url, self._headers[dialect][credential])
         return found
 
 
@@ -186,20 +184,3 @@ def _auth_header(style: AuthStyle, key: str) -> dict[str, str]:
     if not key or style == "none":
         return {}
     return {"authorization": f"Bearer {key}"} if style == "bearer" else {style: key}
-
-
-async def _sliced(payload: bytes) -> AsyncIterator[bytes]:
-    """A large body in pieces: written at once it would hold up the event loop."""
-    for start in range(0, len(payload), _SLICE_BYTES):
-        yield payload[start : start + _SLICE_BYTES]
-
-
-def _checked(headers: dict[str, str]) -> dict[str, str]:
-    """Headers that can be written. Raises ConfigurationError."""
-    try:
-        for name, value in headers.items():
-            name.encode("ascii")
-            value.encode("latin-1")
-    except UnicodeEncodeError:
-        raise ConfigurationError("headers", sorted(headers), "names and values of Latin characters") from None
-    return headers

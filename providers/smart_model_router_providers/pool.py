@@ -1,11 +1,11 @@
-"""One aiohttp session per (provider, event loop), made on first use, closed quietly whatever the loop's fate."""
+"""One aiohttp connector per (provider, event loop), made on first use, closed quietly whatever the loop's fate."""
 
 from __future__ import annotations
 
 import asyncio
 import weakref
 from contextlib import suppress
-from functools import cache, lru_cache
+from functools import cache
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 from urllib.request import getproxies, proxy_bypass
@@ -13,11 +13,12 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 import httpx2
 
-from smart_model_router_providers.reply import HttpxReply, Reply, reply_of
+from smart_model_router_providers.posting import SLICE_BYTES, Endpoint, Line
+from smart_model_router_providers.reply import HttpxReply, Reply
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import AsyncIterator, Iterator, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Iterator
 
     from aiohttp.client_proto import ResponseHandler
 
@@ -33,77 +34,65 @@ class ConnectionPool:
     def __init__(self, base_url: httpx2.URL, transport: httpx2.AsyncBaseTransport | None) -> None:
         self._base_url = base_url
         self._given = transport
-        self._proxy: str | None = None
-        self._sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
+        self._lines: dict[asyncio.AbstractEventLoop, Line] = {}
         self._closed = False
-        weakref.finalize(self, _abandon_all, self._sessions)
+        weakref.finalize(self, _abandon_all, self._lines)
 
-    async def post(
-        self, url: str, headers: Mapping[str, str], content: bytes | AsyncIterator[bytes], connect_timeout: float
-    ) -> Reply:
-        """Send a body; return once the head of the reply is there. An iterator needs a content-length among `headers`.
+    def post(self, endpoint: Endpoint, payload: bytes, connect_timeout: float) -> Awaitable[Reply]:
+        """Send a body; return once the head of the reply is there.
 
         `connect_timeout` bounds all of getting a connection: DNS, connect and TLS. Every other timeout is the router's.
         Raises what the library raises, and RuntimeError once the pool is closed.
         """
         if self._given is not None:
-            return await _posted(self._given, url, headers, content, connect_timeout)
-        session = self._sessions.get(asyncio.get_running_loop()) or self._open()
-        response = await session.post(
-            url,
-            headers=headers,
-            data=content,
-            allow_redirects=False,
-            timeout=_timeout(connect_timeout),
-            proxy=self._proxy,
-        )
-        return reply_of(response)
+            return _posted(self._given, endpoint, payload, connect_timeout)
+        line = self._lines.get(asyncio.get_running_loop()) or self._open()
+        return line.post(endpoint, payload, connect_timeout)
 
     async def aclose(self) -> None:
         """Close every connection; safe to call twice."""
         self._closed = True
         if self._given is not None:
             await self._given.aclose()
-        session = self._sessions.pop(asyncio.get_running_loop(), None)
-        _abandon_all(self._sessions)
-        if session is not None:
-            await session.close()
+        line = self._lines.pop(asyncio.get_running_loop(), None)
+        _abandon_all(self._lines)
+        if line is not None:
+            await line.connector.close()
 
-    def _open(self) -> aiohttp.ClientSession:
+    def _open(self) -> Line:
         if self._closed:
             raise RuntimeError("the provider is closed")
-        for dead in [other for other in self._sessions if other.is_closed()]:
-            _abandon(dead, self._sessions.pop(dead))
-        self._proxy = _proxy(self._base_url)
+        for dead in [other for other in self._lines if other.is_closed()]:
+            _abandon(dead, self._lines.pop(dead))
         # No limit: how many calls may be in flight is the bulkhead's decision alone.
         connector = aiohttp.TCPConnector(limit=0, ssl=_tls())
-        # Decoding is httpx2's (reply.py): one way of failing.
-        session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False)
-        self._sessions[asyncio.get_running_loop()] = session
-        return session
+        line = self._lines[asyncio.get_running_loop()] = Line(self._base_url, _proxy(self._base_url), connector)
+        return line
 
 
 async def _posted(
-    transport: httpx2.AsyncBaseTransport,
-    url: str,
-    headers: Mapping[str, str],
-    content: bytes | AsyncIterator[bytes],
-    connect_timeout: float,
+    transport: httpx2.AsyncBaseTransport, endpoint: Endpoint, payload: bytes, connect_timeout: float
 ) -> Reply:
     """The same over a transport that the owner gave."""
+    headers = {name.encode("ascii"): value.encode("latin-1") for name, value in endpoint.headers.items()}
+    content: bytes | AsyncIterator[bytes] = payload
+    if len(payload) > SLICE_BYTES:
+        headers[b"content-length"] = b"%d" % len(payload)
+        content = _sliced(payload)
     request = httpx2.Request(
         "POST",
-        url,
-        headers={name.encode("ascii"): value.encode("latin-1") for name, value in headers.items()},
+        endpoint.url,
+        headers=headers,
         content=content,
         extensions={"timeout": {"connect": connect_timeout, "pool": connect_timeout}},
     )
     return HttpxReply(await transport.handle_async_request(request))
 
 
-@lru_cache(maxsize=16)
-def _timeout(connect: float) -> aiohttp.ClientTimeout:
-    return aiohttp.ClientTimeout(total=None, connect=connect, sock_connect=connect)
+async def _sliced(payload: bytes) -> AsyncIterator[bytes]:
+    """A large body in pieces: written at once it would hold up the event loop."""
+    for start in range(0, len(payload), SLICE_BYTES):
+        yield payload[start : start + SLICE_BYTES]
 
 
 @cache
@@ -126,17 +115,14 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _abandon_all(sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession]) -> None:
-    while sessions:
-        _abandon(*sessions.popitem())
+def _abandon_all(lines: dict[asyncio.AbstractEventLoop, Line]) -> None:
+    while lines:
+        _abandon(*lines.popitem())
 
 
-def _abandon(loop: asyncio.AbstractEventLoop, session: aiohttp.ClientSession) -> None:
-    """Close a session from outside its loop."""
-    connector = session.connector
-    session.detach()
-    if connector is None:
-        return
+def _abandon(loop: asyncio.AbstractEventLoop, line: Line) -> None:
+    """Close a line from outside its loop."""
+    connector = line.connector
     if loop.is_running():
         asyncio.run_coroutine_threadsafe(_closing(connector), loop)
     elif loop.is_closed():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from smart_model_router.outcome import EventKind, Failure, FailureClass, StreamEvent, Success
 from smart_model_router.wires import STREAMING, StreamReader, read_answer
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 MAX_BODY_BYTES = 64 * 1024 * 1024
 """A longer answer is MALFORMED, and is not read to its end."""
 
+_ERROR: Final = EventKind.ERROR  # a global, as it is asked for each event: members are slow to find in their class
 _NOT_A_STREAM = ("json", "html")
 
 
@@ -100,10 +101,11 @@ async def read_stream(reply: Reply, dialect: Dialect, kind: str) -> ReplyStream 
 
 
 class ReplyStream:
-    """An open event stream (ports.ProviderStream). One consumer; `aclose` drops what is left at once."""
+    """An open event stream (ports.PieceStream). One consumer; `aclose` drops what is left at once."""
 
     def __init__(self, reply: Reply, dialect: Dialect, kind: str) -> None:
         self._reply = reply
+        self.next_piece = reply.more
         self._kind = kind
         self._reader = StreamReader(dialect)
         self._ready: list[StreamEvent] = []  # newest first: taken from the end
@@ -123,18 +125,25 @@ class ReplyStream:
             if self._ended:
                 raise StopAsyncIteration
             try:
-                chunk = await self._reply.more()
-            except Exception as exc:  # noqa: BLE001 - known_failure raises what is not a transport's
+                piece = await self.next_piece()
+            except Exception as exc:  # noqa: BLE001 - `cut` raises what is not a transport's
                 self._ended = True
-                return self._reader.cut(known_failure(exc, self._kind).message)
-            if not chunk:
-                self._ended = True
-            self._ready = self._reader.feed(chunk) if chunk else self._reader.end()
-            self._ready.reverse()
-        event = self._ready.pop()
-        if event.kind is EventKind.ERROR and event.data is not None:
-            return self._classified(event)
-        return event
+                return self.cut(exc)
+            self._ended = not piece
+            self._ready = self.read(piece)[::-1]
+        return self._ready.pop()
+
+    def read(self, piece: bytes) -> list[StreamEvent]:
+        """The events that a piece completes; b"" is the end of the transport."""
+        events = self._reader.feed(piece) if piece else self._reader.end()
+        for event in events:
+            if event.kind is _ERROR:
+                return [self._classified(event) for event in events]
+        return events
+
+    def cut(self, error: Exception) -> StreamEvent:
+        """What comes instead of a piece that `next_piece` raised for. Raises it again when it is a bug."""
+        return self._reader.cut(known_failure(error, self._kind).message)
 
     async def aclose(self) -> None:
         """Give the connection back when the answer was read to its end, else abort it. Safe to call twice."""
@@ -146,8 +155,8 @@ class ReplyStream:
             known_failure(exc, self._kind)
 
     def _classified(self, event: StreamEvent) -> StreamEvent:
-        """An error event with everything the classifier knows of errors; wires know only codes."""
-        error = find_error(event.data)
+        """The event; of an error everything the classifier knows of those, as wires know only codes."""
+        error = find_error(event.data) if event.kind is _ERROR and event.data is not None else None
         if error is None:
             return event
         return event._replace(failure=classify_error(error, self._reply.headers, raw=event.raw, kind=self._kind))
@@ -161,4 +170,6 @@ async def _read_body(reply: Reply) -> bytes:
         size += len(chunk)
         if size > MAX_BODY_BYTES:
             raise BodyTooLargeError
+        if reply.ended():
+            break
     return parts[0] if len(parts) == 1 else b"".join(parts)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from types import AsyncGeneratorType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import httpx2
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import AsyncIterator, Iterable, Mapping
 
     import aiohttp
+    from aiohttp.connector import Connection
+    from aiohttp.http_parser import RawResponseMessage
 
 
 class Reply(Protocol):
@@ -30,26 +34,51 @@ class Reply(Protocol):
         """The next bytes of the decoded body, as they come; b"" after the last. Raises the library's own exceptions."""
         ...
 
+    def ended(self) -> bool:
+        """Whether it is known that there is no more; what is not known is found by asking for more."""
+        ...
+
     async def aclose(self) -> None:
         """Give the connection back when the body was read to its end, else abort it."""
         ...
 
 
 class AiohttpReply:
-    """A reply of aiohttp with a body that is not compressed: its bytes go straight through."""
+    """A reply of aiohttp with a body that is not compressed: its bytes go straight through.
 
-    __slots__ = ("_response", "headers", "more", "status")
+    `upload` is still writing the request, if that is a large one; a reply that came before its end is an early no.
+    """
 
-    def __init__(self, response: aiohttp.ClientResponse, headers: dict[str, str]) -> None:
-        self.status = response.status
+    __slots__ = ("_connection", "_open", "_upload", "ended", "headers", "more", "status")
+
+    def __init__(
+        self,
+        message: RawResponseMessage,
+        headers: dict[str, str],
+        content: aiohttp.StreamReader,
+        connection: Connection,
+        upload: asyncio.Task[None] | None,
+    ) -> None:
+        self.status = message.code
         self.headers = headers
-        self.more = response.content.readany
-        self._response = response
+        self.more = content.readany
+        self.ended = content.at_eof
+        self._connection = connection
+        self._upload = upload
+        self._open = True
 
     async def aclose(self) -> None:
         """As Reply says."""
-        self._response.release()
-        await self._response.wait_for_close()
+        self._open = False
+        if self._upload is not None and not self._upload.done():
+            self._upload.cancel()
+            self._connection.close()
+        self._connection.release()
+
+    def __del__(self) -> None:
+        """One that nobody closed goes with its program, quietly: aiohttp complains of connections."""
+        if self._open:
+            self._connection.release()
 
 
 class HttpxReply:
@@ -68,6 +97,10 @@ class HttpxReply:
                 return piece
         return b""
 
+    def ended(self) -> bool:
+        """As Reply says."""
+        return False
+
     async def aclose(self) -> None:
         """As Reply says."""
         await self._response.aclose()
@@ -77,30 +110,47 @@ class HttpxReply:
             await pieces.aclose()
 
 
-def reply_of(response: aiohttp.ClientResponse) -> Reply:
+def reply_of(
+    message: RawResponseMessage,
+    content: aiohttp.StreamReader,
+    connection: Connection,
+    upload: asyncio.Task[None] | None,
+) -> Reply:
     """A reply of aiohttp. Compressed bodies are httpx2's to decode, wherever they come from: one way of failing."""
-    headers = _header_map(response.raw_headers)
+    headers = _header_map(message.raw_headers)
+    reply = AiohttpReply(message, headers, content, connection, upload)
     if "content-encoding" not in headers:
-        return AiohttpReply(response, headers)
-    return HttpxReply(httpx2.Response(response.status, headers=[*response.raw_headers], stream=_Body(response)))
+        return reply
+    return HttpxReply(httpx2.Response(message.code, headers=[*message.raw_headers], stream=_Body(reply)))
 
 
 class _Body(httpx2.AsyncByteStream):
-    """The body of an aiohttp response as httpx2 reads one."""
+    """The body of a reply of aiohttp as httpx2 reads one."""
 
-    def __init__(self, response: aiohttp.ClientResponse) -> None:
-        self._response = response
+    def __init__(self, reply: AiohttpReply) -> None:
+        self._reply = reply
 
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self._response.content.iter_any()
+    def __aiter__(self) -> AsyncIterator[bytes]:  # no generator: nobody would close one that is left halfway
+        return self
+
+    async def __anext__(self) -> bytes:
+        piece = await self._reply.more()
+        if not piece:
+            raise StopAsyncIteration
+        return piece
 
     async def aclose(self) -> None:
-        self._response.release()
-        await self._response.wait_for_close()
+        await self._reply.aclose()
 
 
 def _header_map(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in raw}
+    return {_lower(name): value.decode("latin-1") for name, value in raw}
+
+
+@lru_cache(maxsize=512)
+def _lower(name: bytes) -> str:
+    """The name of a header: there are few of them, and each comes again with every answer."""
+    return name.decode("latin-1").lower()
 
 
 def _pieces(response: httpx2.Response, headers: Mapping[str, str]) -> AsyncIterator[bytes]:

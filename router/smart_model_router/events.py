@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from smart_model_router.outcome import FailureClass, LimitReading, Usage
+from smart_model_router.quick import quick
 from smart_model_router.request import Criticality, Dialect
 
 RequestOutcome = Literal["ok", "fallback", "degraded", "failed", "cancelled", "rejected_local"]
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestFinished:
     """A request ended. `at` is monotonic, `seconds` and `waited_seconds` are durations.
@@ -36,6 +38,7 @@ class RequestFinished:
     error: str = ""
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptFinished:
     """One call at a provider ended. This is also what statistics are made of.

@@ -8,6 +8,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
+from smart_model_router.quick import quick
+
 Scope = Literal["concurrency", "minute", "hour", "day", "credit", "overload"]
 """What a provider's wait is about. `day` and `credit` are walls: nobody waits for them."""
 
@@ -198,6 +200,7 @@ class Usage:
         return self.prompt_tokens + self.completion_tokens
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Success:
     """A complete answer. `body` is its JSON, `raw` the bytes it came as."""
@@ -257,7 +260,8 @@ class StreamEvent(NamedTuple):
     """One server-sent event as read by its dialect. A tuple: one is made for every chunk of every stream.
 
     `data` is its decoded JSON (None for comments, `[DONE]` and malformed ones), `raw` the frame as it came,
-    with its blank line. `finish` is the dialect's own reason. `failure` is set on ERROR only.
+    with its blank line. `finish` is the dialect's own reason. `failure` is set on ERROR only. `text` is the visible
+    text that `data` adds, where the reader came by it anyway: None says nothing.
     """
 
     kind: EventKind
@@ -266,6 +270,7 @@ class StreamEvent(NamedTuple):
     finish: str | None = None
     usage: Usage | None = None
     failure: Failure | None = None
+    text: str | None = None
 
 
 RefusalReason = str
@@ -294,6 +299,7 @@ class Refusal:
     retry_at: float | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """The statistics of one target as a decision sees them. Instants are monotonic seconds; None is unknown.

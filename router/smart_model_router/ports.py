@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from smart_model_router.events import AttemptFinished, Event
 from smart_model_router.outcome import NO_READING, Failure, LimitReading, Outcome, StreamEvent
+from smart_model_router.quick import quick
 from smart_model_router.request import Dialect
 from smart_model_router.shared import BreakerRow, BucketAsk, BucketGrant, Changes, Claim, Restored, SharedView
 
@@ -44,6 +45,7 @@ class Dice(Protocol):
         ...
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class ProviderCall:
     """One call to make. `payload` is what goes out (JSON bytes, `model` already the provider's own name).
@@ -78,6 +80,26 @@ class ProviderStream(Protocol):
 
     async def aclose(self) -> None:
         """Give the connection back or drop it; safe to call twice and after cancellation."""
+        ...
+
+
+class PieceStream(ProviderStream, Protocol):
+    """A stream whose pieces are awaited as they come and read by plain calls: a coroutine less for each of them.
+
+    Nobody has to be one. Whoever has `next_piece` is read like this instead of being iterated.
+    """
+
+    @property
+    def next_piece(self) -> Callable[[], Awaitable[bytes]]:
+        """Awaits what comes next; b"" is the end of the transport."""
+        ...
+
+    def read(self, piece: bytes) -> Sequence[StreamEvent]:
+        """The events that a piece completes, in order; after b"" nothing more is read."""
+        ...
+
+    def cut(self, error: Exception) -> StreamEvent:
+        """The event of kind ERROR that what `next_piece` raised comes to. Raises it again when it is a bug."""
         ...
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Literal, TypedDict, get_args
 
 from smart_model_router.errors import InvalidRequest
 from smart_model_router.forwarding import FORWARDED
 from smart_model_router.outcome import FailureClass, Usage
+from smart_model_router.quick import quick
 from smart_model_router.recovery import Recovery, parse_recovery
 
 Dialect = Literal["chat", "messages", "responses", "embeddings"]
@@ -26,6 +28,8 @@ CRITICALITIES: tuple[Criticality, ...] = get_args(Criticality)
 _IMAGES = ("image_url", "image", "input_image")
 _OBJECTS = (dict, Mapping)
 """What a JSON object is: to ask an abstract class alone costs ten times as much, for each message of each request."""
+_NONE: frozenset[str] = frozenset()
+_NO_NEEDS: frozenset[Need] = frozenset()
 _INSTEAD_OF_INPUT = ("previous_response_id", "conversation", "prompt")
 WAITING_CRITICALITIES: frozenset[Criticality] = frozenset({"critical_plus", "critical"})
 
@@ -66,17 +70,23 @@ class Target:
     credential: int = 0
 
 
-@dataclass(frozen=True)
+@quick
+@dataclass(frozen=True, slots=True)
 class RouteRequest:
     """The caller's body and the few facts routing needs; the body is neither validated further nor rebuilt.
 
-    `model` is the public name asked for. `payload_rest` is the body as JSON bytes without `model`.
+    `model` is the public name asked for; `before` and `after` are the body as JSON around it. `needs` is what a target
+    must be able to do; `state_ids` are things kept at one provider (containers, uploaded files): only who made them
+    knows them.
     """
 
     dialect: Dialect
     body: Mapping[str, Any]
     model: str
-    payload_rest: bytes
+    before: bytes
+    after: bytes
+    needs: frozenset[Need]
+    state_ids: frozenset[str]
     stream: bool = False
     tier: str | None = None
     avoid: frozenset[str] = frozenset()
@@ -88,32 +98,12 @@ class RouteRequest:
     accept_restart: bool = True
     headers: Mapping[str, str] = field(default_factory=dict)
 
-    @cached_property
-    def needs(self) -> frozenset[Need]:
-        """What a target must be able to do to serve this body."""
-        found: set[Need] = set()
-        if self.body.get("tools") or self.body.get("functions"):
-            found.add("tools")
-        form = self.body.get("response_format")
-        if isinstance(form, Mapping) and form.get("type") == "json_schema":
-            found.add("schema")
-        output = self.body.get("output_config")
-        if isinstance(output, Mapping) and output.get("format"):
-            found.add("schema")
-        settings = self.body.get("text") if self.dialect == "responses" else None
-        form = settings.get("format") if isinstance(settings, Mapping) else None
-        if isinstance(form, Mapping) and form.get("type") == "json_schema":
-            found.add("schema")
-        if self.dialect != "embeddings" and any(part.get("type") in _IMAGES for part in self._parts):
-            found.add("images")
-        return frozenset(found)
-
     @property
     def prompt_bytes(self) -> int:
         """The size of the body, the measure tokens are estimated from (bytes / 4)."""
-        return len(self.payload_rest)
+        return len(self.before) + len(self.after)
 
-    @cached_property
+    @property
     def max_tokens(self) -> int | None:
         """The caller's own cap on the answer, when it named one."""
         for key in ("max_completion_tokens", "max_tokens", "max_output_tokens"):
@@ -122,26 +112,20 @@ class RouteRequest:
                 return value
         return None
 
-    @cached_property
+    @property
     def session_key(self) -> str | None:
         """What sticky routing hashes: the session given, else the body's own prompt_cache_key."""
         key = self.session if self.session is not None else self.body.get("prompt_cache_key")
         return key if isinstance(key, str) and key else None
 
-    @cached_property
-    def state_ids(self) -> frozenset[str]:
-        """Ids of things kept at one provider (containers, uploaded files): only who made them knows them."""
-        return frozenset(_state_ids(self.dialect, self.body, self._parts))
-
-    @cached_property
-    def _parts(self) -> tuple[Mapping[str, Any], ...]:
-        """The parts of all messages that have parts; plain text is none."""
-        return tuple(_parts(self.body.get("input" if self.dialect == "responses" else "messages")))
-
     def payload(self, model: str) -> bytes:
         """The body as it is sent to a target that calls the model `model`."""
-        head = b'{"model":' + json.dumps(model).encode()
-        return head + b"}" if self.payload_rest == b"{}" else head + b"," + self.payload_rest[1:]
+        return self.before + _name(model) + self.after
+
+
+@lru_cache(maxsize=1024)
+def _name(model: str) -> bytes:
+    return json.dumps(model).encode()
 
 
 def peek(
@@ -158,24 +142,60 @@ def peek(
     recovery: str | None = None,
     accept_restart: bool = True,
     headers: Mapping[str, str] = MappingProxyType({}),
+    written: bytes = b"",
 ) -> RouteRequest:
-    """Read the facts routing needs from `body`. Raises InvalidRequest that names what is wrong and where."""
-    if not isinstance(body, Mapping):
+    """Read the facts routing needs from `body`. Raises InvalidRequest that names what is wrong and where.
+
+    `written` is the very text that `body` was read from: where it can, it goes out as it came.
+    """
+    if not isinstance(body, _OBJECTS):
         raise InvalidRequest(f"the body must be a JSON object, not {type(body).__name__}")
     model = body.get("model")
     if not isinstance(model, str) or not model.strip():
         raise InvalidRequest(f"model: a non-empty string is needed, not {_shown(model)}")
     _check_prompt(dialect, body)
-    _check_option("timeout", timeout)
-    _check_option("max_cost", max_cost)
-    _check_name("tier", tier)
-    _check_name("session", session)
+    if timeout is not None:
+        _check_option("timeout", timeout)
+    if max_cost is not None:
+        _check_option("max_cost", max_cost)
+    if tier is not None:
+        _check_name("tier", tier)
+    if session is not None:
+        _check_name("session", session)
     if criticality not in CRITICALITIES:
         raise InvalidRequest(f"criticality: {_shown(criticality)} is none of {', '.join(CRITICALITIES)}")
-    if isinstance(avoid, str):
-        avoid = (avoid,)
-    if not isinstance(avoid, (tuple, list, set, frozenset)) or not all(isinstance(a, str) for a in avoid):
+    before, after = _as_it_came(written, dialect, body, model, stream) or _written_anew(dialect, body, stream)
+    parts = _parts(body.get("input" if dialect == "responses" else "messages"))
+    return RouteRequest(
+        dialect=dialect,
+        body=body,
+        model=model,
+        before=before,
+        after=after,
+        needs=_needs(dialect, body, parts),
+        state_ids=_state_ids(dialect, body, parts),
+        stream=stream,
+        tier=tier,
+        avoid=_avoided(avoid) if avoid != () else _NONE,
+        session=session,
+        timeout=timeout,
+        max_cost=max_cost,
+        criticality=criticality,
+        recovery=None if recovery is None else _recovery(recovery),
+        accept_restart=accept_restart,
+        headers=_headers(headers) if headers else headers,
+    )
+
+
+def _avoided(avoid: object) -> frozenset[str]:
+    names = (avoid,) if isinstance(avoid, str) else avoid
+    if not isinstance(names, (tuple, list, set, frozenset)) or not all(isinstance(name, str) for name in names):
         raise InvalidRequest(f"avoid: target ids or provider names are needed, not {_shown(avoid)}")
+    return frozenset(names)
+
+
+def _written_anew(dialect: Dialect, body: Mapping[str, Any], stream: bool) -> tuple[bytes, bytes]:
+    """The body as JSON, before and after the model's name."""
     rest = {key: value for key, value in body.items() if key != "model"}
     if stream:
         rest["stream"] = True
@@ -185,22 +205,62 @@ def peek(
     else:
         rest.pop("stream", None)
         rest.pop("stream_options", None)  # alone it is an error
-    return RouteRequest(
-        dialect=dialect,
-        body=body,
-        model=model,
-        payload_rest=_encode(rest),
-        stream=stream,
-        tier=tier,
-        avoid=frozenset(avoid),
-        session=session,
-        timeout=timeout,
-        max_cost=max_cost,
-        criticality=criticality,
-        recovery=None if recovery is None else _recovery(recovery),
-        accept_restart=accept_restart,
-        headers=_headers(headers) if headers else headers,
-    )
+    encoded = _encode(rest)
+    return b'{"model":', b"}" if encoded == b"{}" else b"," + encoded[1:]
+
+
+# The model's name and its value. Inside a JSON string every quote is escaped: bare quotes are never part of a text.
+_MODEL = re.compile(rb'"model"[ \t\r\n]*:[ \t\r\n]*("(?:[^"\\]|\\.)*")')
+# A letter of ASCII.
+_ESCAPED = re.compile(rb"\\u00[67]")
+_WITH_USAGE = b',"stream_options":{"include_usage":true}}'
+
+
+def _as_it_came(
+    written: bytes, dialect: Dialect, body: Mapping[str, Any], model: str, stream: bool
+) -> tuple[bytes, bytes] | None:
+    """The same, cut out of the text it came as; None where that has to be changed elsewhere, or leaves any doubt.
+
+    There is none where what matters is written once, and no letter of a name is written as an escape.
+    """
+    if written.count(b'"model"') != 1 or (b"\\u00" in written and _ESCAPED.search(written)):
+        return None
+    found = _MODEL.search(written)
+    if found is None or json.loads(found[1]) != model:
+        return None
+    before, after = written[: found.start(1)], written[found.end(1) :]
+    streams = written.count(b'"stream')
+    if not stream:
+        return None if streams else (before, after)
+    told = written.count(b'"stream_options"')
+    if body.get("stream") is not True or streams - told != 1 or told > 1:
+        return None
+    if dialect != "chat":
+        return before, after
+    if not told:
+        return before, after.rstrip()[:-1] + _WITH_USAGE
+    options = body.get("stream_options")
+    wanted = isinstance(options, dict) and options.get("include_usage") is True
+    return (before, after) if wanted else None
+
+
+def _needs(dialect: Dialect, body: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> frozenset[Need]:
+    """What a target must be able to do to serve this body."""
+    found: set[Need] = set()
+    if body.get("tools") or body.get("functions"):
+        found.add("tools")
+    output, settings = body.get("output_config"), body.get("text") if dialect == "responses" else None
+    if output and isinstance(output, _OBJECTS) and output.get("format"):
+        found.add("schema")
+    for form in (
+        body.get("response_format"),
+        settings.get("format") if settings and isinstance(settings, _OBJECTS) else None,
+    ):
+        if form and isinstance(form, _OBJECTS) and form.get("type") == "json_schema":
+            found.add("schema")
+    if parts and dialect != "embeddings" and any(part.get("type") in _IMAGES for part in parts):
+        found.add("images")
+    return frozenset(found) if found else _NO_NEEDS
 
 
 def _headers(headers: object) -> Mapping[str, str]:
@@ -290,37 +350,37 @@ def _unencodable(value: object, path: str) -> str | None:
         return path
 
 
-def state_made(data: Mapping[str, Any]) -> Iterator[str]:
+def state_made(data: Mapping[str, Any]) -> list[str]:
     """Ids of things that an answer (or an event of one) says now exist at the provider."""
-    for holder in (data, data.get("delta"), data.get("message")):
-        container = holder.get("container") if isinstance(holder, Mapping) else None
-        if isinstance(container, Mapping) and isinstance(container.get("id"), str):
-            yield container["id"]
+    things = [holder["container"] for holder in _holders(data, "delta", "message") if holder.get("container")]
     response = data.get("response", data)
-    if isinstance(response, Mapping) and response.get("object") == "response" and response.get("store") is not False:
-        for holder in (response, response.get("conversation")):
-            if isinstance(holder, Mapping) and isinstance(holder.get("id"), str):
-                yield holder["id"]
+    if isinstance(response, _OBJECTS) and response.get("object") == "response" and response.get("store") is not False:
+        things += _holders(response, "conversation")
+    found = [thing.get("id") for thing in things if isinstance(thing, _OBJECTS)]
+    return [thing for thing in found if isinstance(thing, str)]
 
 
-def _state_ids(dialect: Dialect, body: Mapping[str, Any], parts: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    for key in ("previous_response_id", "conversation") if dialect == "responses" else ("container",):
-        kept = body.get(key)
-        if isinstance(kept, Mapping):
-            kept = kept.get("id")
-        if isinstance(kept, str):
-            yield kept
+def _holders(data: Mapping[str, Any], *keys: str) -> list[Mapping[str, Any]]:
+    """An object, and those of its members that are objects."""
+    return [data, *(inner for key in keys if (inner := data.get(key)) and isinstance(inner, _OBJECTS))]
+
+
+def _state_ids(dialect: Dialect, body: Mapping[str, Any], parts: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    keys = ("previous_response_id", "conversation") if dialect == "responses" else ("container",)
+    kept = [thing for key in keys if (thing := body.get(key))]
+    found = [thing.get("id") if isinstance(thing, _OBJECTS) else thing for thing in kept]
     for part in parts:
-        for holder in (part, part.get("file"), part.get("source")):
-            if isinstance(holder, Mapping) and isinstance(holder.get("file_id"), str):
-                yield holder["file_id"]
+        found += [holder.get("file_id") for holder in _holders(part, "file", "source")]
+    return frozenset(thing for thing in found if isinstance(thing, str)) if found else _NONE
 
 
-def _parts(messages: object) -> Iterator[Mapping[str, Any]]:
-    for message in messages if isinstance(messages, (list, tuple)) else ():
-        content = message.get("content") if isinstance(message, _OBJECTS) else None
-        if isinstance(content, (list, tuple)):
-            yield from (part for part in content if isinstance(part, _OBJECTS))
+def _parts(messages: object) -> list[Mapping[str, Any]]:
+    """The parts of all messages that have parts; plain text is none."""
+    if not isinstance(messages, (list, tuple)):
+        return []
+    contents = [message.get("content") for message in messages if isinstance(message, _OBJECTS)]
+    many = [content for content in contents if isinstance(content, (list, tuple))]
+    return [part for content in many for part in content if isinstance(part, _OBJECTS)]
 
 
 def _shown(value: object) -> str:
@@ -331,6 +391,7 @@ def _shown(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """One call that reached a provider (or tried to). `failure_class` is None for a success; seconds are durations.

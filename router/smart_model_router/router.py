@@ -14,6 +14,7 @@ from smart_model_router.core.gate import Gate
 from smart_model_router.core.lease import Settlement
 from smart_model_router.core.tiers import Ladder, ModelSelection
 from smart_model_router.errors import InvalidRequest, RouterUnavailable
+from smart_model_router.quick import quick
 from smart_model_router.request import Dialect, RequestOptions, RouteReport, RouteRequest, peek
 
 # All of this comes with the first router, or with the first question to one: it would double what the import costs.
@@ -30,7 +31,10 @@ if TYPE_CHECKING:
     from smart_model_router_stats.book import StatsBook
     from smart_model_router_stats.figures import StatsView
 
+_OPTIONS = RequestOptions.__annotations__.keys()
 
+
+@quick
 @dataclass(frozen=True, slots=True)
 class RouterReply:
     """A whole answer: `body` in the dialect asked, `raw` as it came, `report` how it came about."""
@@ -102,31 +106,48 @@ class SmartModelRouter:
 
     async def chat(self, body: Mapping[str, Any], **options: Unpack[RequestOptions]) -> RouterReply:
         """A Chat Completions request, answered whole. `options`: see RequestOptions."""
-        return await self._answer("chat", body, options)
+        return await self.answer("chat", body, options)
 
     async def messages(self, body: Mapping[str, Any], **options: Unpack[RequestOptions]) -> RouterReply:
         """An Anthropic Messages request, answered whole."""
-        return await self._answer("messages", body, options)
+        return await self.answer("messages", body, options)
 
     async def responses(self, body: Mapping[str, Any], **options: Unpack[RequestOptions]) -> RouterReply:
         """An OpenAI Responses request, answered whole."""
-        return await self._answer("responses", body, options)
+        return await self.answer("responses", body, options)
 
     async def embeddings(self, body: Mapping[str, Any], **options: Unpack[RequestOptions]) -> RouterReply:
         """An Embeddings request; only targets of the same embedding space serve it."""
-        return await self._answer("embeddings", body, options)
+        return await self.answer("embeddings", body, options)
 
     def stream_chat(self, body: Mapping[str, Any], **options: Unpack[RequestOptions]) -> RouterStream:
         """A Chat Completions stream; iterating yields its chunks. Nothing is sent before the first one is asked for."""
-        return self._stream("chat", body, options)
+        return self.stream("chat", body, options)
 
     def stream_messages(self, body: Mapping[str, Any], **options: Unpack[RequestOptions]) -> RouterStream:
         """An Anthropic Messages stream; iterating yields its events."""
-        return self._stream("messages", body, options)
+        return self.stream("messages", body, options)
 
     def stream_responses(self, body: Mapping[str, Any], **options: Unpack[RequestOptions]) -> RouterStream:
         """An OpenAI Responses stream; iterating yields its events."""
-        return self._stream("responses", body, options)
+        return self.stream("responses", body, options)
+
+    async def answer(
+        self, dialect: Dialect, body: Mapping[str, Any], options: RequestOptions, *, written: bytes = b""
+    ) -> RouterReply:
+        """A request in any dialect, answered whole. `written` is the text that `body` was read from, if it was.
+
+        Where the target speaks the dialect, that text goes out as it came.
+        """
+        request, portal = self._peek(dialect, body, options, written, stream=False), self._state.portal
+        return await (self._routed(request) if portal.here else portal.reach(lambda: self._routed(request)))
+
+    def stream(
+        self, dialect: Dialect, body: Mapping[str, Any], options: RequestOptions, *, written: bytes = b""
+    ) -> RouterStream:
+        """A stream in any dialect that has streams. `written`: see `answer`."""
+        request = self._peek(dialect, body, options, written, stream=True)
+        return self._router_stream(self.portal.call(lambda: self._course(self._state, request)))
 
     def guard(self, name: str, limits: GuardLimits | None = None) -> AbstractAsyncContextManager[GuardLease]:
         """The same breaker, cooldown, buckets and bulkhead for any awaitable: `async with router.guard("tavily")`.
@@ -222,18 +243,10 @@ class SmartModelRouter:
     ) -> None:
         await self.aclose()
 
-    async def _answer(self, dialect: Dialect, body: Mapping[str, Any], options: RequestOptions) -> RouterReply:
-        request, portal = self._peek(dialect, body, options, stream=False), self._state.portal
-        return await (self._routed(request) if portal.here else portal.reach(lambda: self._routed(request)))
-
     async def _routed(self, request: RouteRequest) -> RouterReply:
         course = self._course(self._state, request)
         success = await course.answer()
         return RouterReply(success.body, success.raw, course.report)
-
-    def _stream(self, dialect: Dialect, body: Mapping[str, Any], options: RequestOptions) -> RouterStream:
-        request = self._peek(dialect, body, options, stream=True)
-        return self._router_stream(self.portal.call(lambda: self._course(self._state, request)))
 
     def _operate(self, target: str, act: Callable[[Gate, float], Settlement]) -> None:
         gate, state = self._gate(target), self._state
@@ -245,15 +258,14 @@ class SmartModelRouter:
         self.portal.call(operate)
 
     def _peek(
-        self, dialect: Dialect, body: Mapping[str, Any], options: RequestOptions, *, stream: bool
+        self, dialect: Dialect, body: Mapping[str, Any], options: RequestOptions, written: bytes, *, stream: bool
     ) -> RouteRequest:
         if self._closed:
             raise RouterUnavailable("this router is closed")
-        unknown = options.keys() - RequestOptions.__annotations__.keys()
-        if unknown:
+        if not options.keys() <= _OPTIONS:
             known = ", ".join(RequestOptions.__annotations__)
-            raise InvalidRequest(f"{min(unknown)}: no such option; there are {known}")
-        return peek(dialect, body, stream=stream, **options)
+            raise InvalidRequest(f"{min(options.keys() - _OPTIONS)}: no such option; there are {known}")
+        return peek(dialect, body, stream=stream, written=written, **options)
 
     def _ladder(self, model: str | None) -> Ladder:
         return next(iter(self._ladders.values())) if model is None else self._state.ladder(model)

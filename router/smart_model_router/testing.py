@@ -234,8 +234,8 @@ class _FakeStream:
             yield StreamEvent(EventKind.ERROR, b"", failure=reply.cut)
             return
         yield chunk({}, finish="stop")
-        options = self._call.payload.find(b'"include_usage":true')
-        if options >= 0:
+        options = json.loads(self._call.payload).get("stream_options")
+        if options is not None and options.get("include_usage"):
             yield usage_chunk(reply.usage)
         yield StreamEvent(EventKind.END, b"data: [DONE]\n\n")
 

@@ -17,5 +17,4 @@ def unit(value: object, subject: str, notes: Notes) -> float:
         return 0.0
     if not 0.0 <= value <= 1.0:
         notes.add("outside_0_to_1", subject, value)
-        return 0.0 if value < 0.0 else 1.0
-    return float(value)
+    return min(max(float(value), 0.0), 1.0)

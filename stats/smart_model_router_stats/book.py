@@ -270,13 +270,19 @@ class _Record:
             ttft_p99=ttft.percentile(99),
             completion_tokens_p95=self._completion_tokens_p95(),
         )
-        ageing = (self.window, averages.latency, averages.ttft, averages.pace, self.latency, self.ttft)
-        self.fresh_until = min(part.changes_at(now) for part in ageing)
+        self.fresh_until = min(
+            self.window.changes_at(now),
+            averages.latency.changes_at(now),
+            averages.ttft.changes_at(now),
+            averages.pace.changes_at(now),
+            self.latency.changes_at(now),
+            self.ttft.changes_at(now),
+        )
 
     def _completion_tokens_p95(self) -> int | None:
         # Of all time: how much a model writes changes with its use, not with the minute.
-        tokens = self.completions.percentile(95)
-        return None if tokens is None or self.completions.total < _COMPLETIONS_NEEDED else round(tokens)
+        tokens = self.completions.percentile(95) if self.completions.total >= _COMPLETIONS_NEEDED else None
+        return None if tokens is None else round(tokens)
 
 
 def _summed(records: list[_Record], averages: _Averages, now: float, wall: float) -> ModelStats:

@@ -65,9 +65,8 @@ class Cell:
 
     def add(self, event: AttemptFinished, wall: float) -> None:
         """Take one call that ended at `wall` (seconds since the epoch), by the book's rules."""
-        failure = event.failure_class
+        failure, usage = event.failure_class, event.usage
         self.outcomes[SUCCESS if failure is None else failure.value] += 1
-        usage = event.usage
         if usage is not None:
             if plausible(usage):
                 self.prompt_tokens += usage.prompt_tokens
@@ -118,7 +117,7 @@ class Cell:
 class Batch:
     """One write. `number` counts the writer's batches: a batch that is there already is not added again.
 
-    `calls` is how many observations it holds; `rows` are those of each table of statements.TABLES.
+    `calls` is how many observations it holds; `rows` are those of each of the connection's own tables (writing.py).
     """
 
     number: int

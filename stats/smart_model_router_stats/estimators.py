@@ -143,6 +143,8 @@ class LatencyHistogram:
         """
         if not 1 <= percent <= 100:
             raise ValueError(f"percent: {percent} is not in 1..100")
+        if not self._total:
+            return None
         above = self._total + (-percent * self._total // 100)  # how many are above the nearest rank
         for bucket in reversed(self._order):  # from the top: the percentiles asked for on the request path are near it
             above -= self._counts[bucket]

@@ -22,6 +22,7 @@ _RENEW_SECONDS = LEASE_SECONDS / 3
 _CHECKPOINT_BYTES = 4 * MIB
 _TRUNCATE_BUSY_SECONDS = 0.1
 _MINUTES_AT_ONCE = 5
+_REFRESH_SECONDS = 1.0
 _PACE = 10.0
 """Keeping in order takes at most one part in so many of the time."""
 
@@ -70,7 +71,7 @@ class Housekeeper:
             await self.refresh(wall)
             await self._forget(wall)
         ended = monotonic()
-        self._refresh_at = ended + max(1.0, _PACE * (ended - now))
+        self._refresh_at = ended + max(_REFRESH_SECONDS, _PACE * (ended - now))
 
     async def refresh(self, wall: float) -> None:
         """Let minutes leave, and read the percentiles, unless nothing has changed."""

@@ -27,6 +27,7 @@ from smart_model_router.events import (
     SheddingChanged,
     StoreChanged,
 )
+from smart_model_router.forks import in_children
 from smart_model_router_stats import statements
 from smart_model_router_stats.connection import Database
 from smart_model_router_stats.delta import Batch, Delta, Row
@@ -43,7 +44,7 @@ from smart_model_router_stats.opening import (
 )
 from smart_model_router_stats.past import read_past
 from smart_model_router_stats.schema import STATS_MIGRATIONS
-from smart_model_router_stats.statements import TABLES
+from smart_model_router_stats.statements import SAME
 from smart_model_router_stats.writing import write
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ QUEUE_LIMIT = 10_000
 CELL_LIMIT = 2_000
 """Sums of (target, minute) that wait while the file cannot be written: 60 MB at most, when all targets are busy."""
 _CHUNK = 300
-"""Observations summed up at a time: about a millisecond of the loop."""
+"""Observations, and requests, summed up at a time: about a millisecond of the loop."""
 _EXIT_BUSY_SECONDS = 1.0
 _PACE = 10.0
 """Writing takes at most one part in so many of the time while more than an interval's worth comes in."""
@@ -72,7 +73,7 @@ _TEXT_LIMIT = 200
 _KEPT_EVENTS = frozenset(
     (BreakerChanged, ProbeStarted, RestStarted, OfflineChanged, SheddingChanged, RequestShed, StoreChanged)
 )
-_request_fields = attrgetter(*TABLES["new_request"][1:])  # on the path of every request: in one go
+_same = attrgetter(*SAME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,7 @@ class SqliteStore:
         self._remember: Callable[[Past], None] | None = None
         self._closed = False
         self._begin_anew()
+        in_children(self._forked)
         atexit.register(self._finish)
 
     def _begin_anew(self) -> None:
@@ -123,6 +125,7 @@ class SqliteStore:
         self._writer = uuid.uuid4().hex
         self._started_at = self._wall()
         self._queue: deque[AttemptFinished] = deque(maxlen=QUEUE_LIMIT)
+        self._ended: deque[RequestFinished] = deque(maxlen=CELL_LIMIT)
         self._pending = Delta(CELL_LIMIT)
         self._unsure: Batch | None = None
         """Given to the file, and not known to be there."""
@@ -186,8 +189,6 @@ class SqliteStore:
         """Take one observation; returns at once. After `aclose` it is dropped."""
         if self._closed:
             return
-        if os.getpid() != self._pid:
-            self._forked()
         queue = self._queue
         if len(queue) == QUEUE_LIMIT:
             self._queue_dropped += 1
@@ -201,17 +202,13 @@ class SqliteStore:
         """Keep a state change or a request's account; other events are not kept."""
         if self._closed:
             return
-        if os.getpid() != self._pid:
-            self._forked()
         if type(event) is RequestFinished:
-            self._pending.note("new_request", (self._wall_of(event.at), *_request_fields(_clipped(event))))
+            self._ended.append(_clipped(event))
         elif type(event) in _KEPT_EVENTS:
             self._pending.note("new_event", _event_row(event, self._wall_of(event.at)))
 
     async def flush(self) -> bool:
         """Write what was observed until now; whether all of it is in the file."""
-        if os.getpid() != self._pid:
-            self._forked()
         self._start()
         async with self._turn:
             self._retry_at = self._write_at = 0.0
@@ -222,15 +219,13 @@ class SqliteStore:
         if self._closed:
             return
         self._closed = True
-        if os.getpid() != self._pid:
-            self._forked()
         self._start()
         if self._flusher is not None:
             self._flusher.cancel()
             await asyncio.wait([self._flusher])
         async with self._turn:
             self._retry_at = self._write_at = 0.0
-            if self._unsure is not None or self._pending or self._queue:
+            if self._unsure is not None or self._pending or self._queue or self._ended:
                 await self._work()
             if self._database.is_open:
                 await self._tidy_up()
@@ -287,7 +282,7 @@ class SqliteStore:
 
     async def _work(self) -> bool:
         """Sum up, write, keep in order, as far as each is due; whether nothing is left to write."""
-        while self._queue:
+        while self._queue or self._ended:
             self._sum_up()
             await asyncio.sleep(0)
         now = self._monotonic()
@@ -354,6 +349,11 @@ class SqliteStore:
                 pending.add(observation, max(0.0, observation.at + offset))
             except ValueError:
                 self._queue_dropped += 1
+        ended = self._ended
+        for _ in range(min(_CHUNK, len(ended))):
+            event = ended.popleft()
+            own = (max(0.0, event.at + offset), event.request_id, event.seconds, event.ttft_seconds)
+            pending.note("new_request", (*own, _same(event)))
 
     # What goes wrong --------------------------------------------------------------------------------------
 
@@ -391,9 +391,9 @@ class SqliteStore:
 
     def _finish(self) -> None:
         """The program ends and nobody closed the router: write what is left, without a loop."""
-        if os.getpid() != self._pid or not self._observed:
+        if not self._observed:
             return
-        while self._queue:
+        while self._queue or self._ended:
             self._sum_up()
         self._database.abandon(_EXIT_BUSY_SECONDS)
         if self._unsure is None and not self._pending:

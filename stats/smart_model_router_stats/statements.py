@@ -17,30 +17,68 @@ _MAX = ", ".join(
 )
 _MERGE = f"DO UPDATE SET {_ADD}, {_MAX}"
 
+SAME = (
+    "dialect",
+    "model",
+    "outcome",
+    "target",
+    "requested_tier",
+    "actual_tier",
+    "degraded",
+    "last_resort",
+    "attempts",
+    "refusals",
+    "waited_seconds",
+)
+"""Columns that most requests of a batch have just like others: they are given once, and only their place again."""
+_OWN = ("at", "request_id", "seconds", "ttft_seconds")
 TABLES: dict[str, tuple[str, ...]] = {
     "cell": ("id", "name", "provider", "model", "minute", *SUMS, *LASTS),
     "outcome": ("cell", "class", "count"),
     "bar": ("cell", "kind", "bucket", "count"),
     "new_event": ("at", "kind", "subject", "detail"),
-    "new_request": (
-        "at",
-        "request_id",
-        "dialect",
-        "model",
-        "outcome",
-        "target",
-        "requested_tier",
-        "actual_tier",
-        "degraded",
-        "last_resort",
-        "attempts",
-        "refusals",
-        "seconds",
-        "waited_seconds",
-        "ttft_seconds",
-    ),
+    "same": ("id", *SAME),
+    "new_request": (*_OWN, "same"),
 }
 """What a batch is made of: the connection's own tables, and the columns of the rows that are given to each."""
+
+# A batch that is in the file already (its commit came through, but the news of it did not) empties the temporary
+# tables, and with them every statement after that.
+_ADD_UP = f"""
+  DELETE FROM batch WHERE EXISTS (SELECT 1 FROM writer w WHERE w.id = batch.writer AND w.batch >= batch.number);
+  DELETE FROM cell WHERE NOT EXISTS (SELECT 1 FROM batch);
+  INSERT INTO writer (id, pid, started_at, seen_at, batch, observed, dropped)
+    SELECT writer, pid, started_at, seen_at, number, observed, dropped FROM batch WHERE true
+    ON CONFLICT (id) DO UPDATE SET
+      seen_at = excluded.seen_at, batch = excluded.batch, observed = excluded.observed, dropped = excluded.dropped;
+  INSERT OR IGNORE INTO target (name, provider, model) SELECT name, provider, model FROM cell;
+  UPDATE cell SET target = (SELECT t.id FROM target t WHERE t.name = cell.name);
+  INSERT INTO outcome_minute (minute, target, class, count)
+    SELECT c.minute, c.target, o.class, o.count FROM outcome o JOIN cell c ON c.id = o.cell WHERE true
+    ON CONFLICT (minute, target, class) DO UPDATE SET count = count + excluded.count;
+  INSERT INTO outcome_total (target, class, count)
+    SELECT c.target, o.class, o.count FROM outcome o JOIN cell c ON c.id = o.cell WHERE true
+    ON CONFLICT (target, class) DO UPDATE SET count = count + excluded.count;
+  INSERT INTO sum_minute (minute, target, {_COLUMNS})
+    SELECT minute, target, {_COLUMNS} FROM cell WHERE true ON CONFLICT (minute, target) {_MERGE};
+  INSERT INTO sum_total (target, {_COLUMNS})
+    SELECT target, {_COLUMNS} FROM cell WHERE true ON CONFLICT (target) {_MERGE};
+  INSERT INTO hist_minute (minute, target, kind, bucket, count)
+    SELECT c.minute, c.target, h.kind, h.bucket, h.count FROM bar h JOIN cell c ON c.id = h.cell WHERE true
+    ON CONFLICT (minute, target, kind, bucket) DO UPDATE SET count = count + excluded.count;
+  INSERT INTO hist_recent (target, kind, bucket, count)
+    SELECT c.target, h.kind, h.bucket, h.count FROM bar h JOIN cell c ON c.id = h.cell
+    WHERE c.minute > (SELECT recent_floor FROM keeping)
+    ON CONFLICT (target, kind, bucket) DO UPDATE SET count = count + excluded.count;
+  INSERT INTO hist_total (target, kind, bucket, count)
+    SELECT c.target, h.kind, h.bucket, h.count FROM bar h JOIN cell c ON c.id = h.cell WHERE true
+    ON CONFLICT (target, kind, bucket) DO UPDATE SET count = count + excluded.count;
+  INSERT INTO event (at, writer, kind, subject, detail)
+    SELECT e.at, b.writer, e.kind, e.subject, e.detail FROM batch b, new_event e;
+  INSERT INTO request (writer, {", ".join((*_OWN, *SAME))})
+    SELECT b.writer, {", ".join(f"r.{name}" for name in _OWN)}, {", ".join(f"s.{name}" for name in SAME)}
+    FROM batch b CROSS JOIN new_request r CROSS JOIN same s ON s.id = r.same;
+"""
 
 SETUP = f"""
 CREATE TEMP TABLE batch (
@@ -53,52 +91,27 @@ CREATE TEMP TABLE cell (
 CREATE TEMP TABLE bar (cell INTEGER, kind INTEGER, bucket INTEGER, count INTEGER);
 CREATE TEMP TABLE outcome (cell INTEGER, class TEXT, count INTEGER);
 CREATE TEMP TABLE new_event ({", ".join(TABLES["new_event"])});
+CREATE TEMP TABLE same (id INTEGER PRIMARY KEY, {", ".join(SAME)});
 CREATE TEMP TABLE new_request ({", ".join(TABLES["new_request"])});
 CREATE TEMP TABLE chore (one INTEGER PRIMARY KEY CHECK (one = 1), now REAL, floor INTEGER);
 CREATE TEMP TABLE fresh (level TEXT, name TEXT, span TEXT, kind INTEGER, count INTEGER, p50, p75, p90, p95, p99);
+CREATE TEMP TABLE given (one);
+CREATE TEMP TRIGGER empty AFTER INSERT ON batch BEGIN
+  {" ".join(f"DELETE FROM {table};" for table in TABLES)}
+END;
+CREATE TEMP TRIGGER add_up AFTER INSERT ON given BEGIN
+  {_ADD_UP}
+  DELETE FROM given;
+END;
 """
+"""Triggers are compiled once, and run without the interpreter: a script would wait for it at each of its statements,
+with the file's lock in its hands."""
 
 GIVE_BATCH = "INSERT OR REPLACE INTO temp.batch VALUES (1, ?, ?, ?, ?, ?, ?, ?)"
-"""writer, pid, started_at, seen_at, number, observed, dropped"""
+"""writer, pid, started_at, seen_at, number, observed, dropped; a trigger empties the connection's own tables."""
 
-# A batch that is in the file already (its commit came through, but the news of it did not) empties the temporary
-# tables, and with them every statement after that.
-WRITE = f"""
-BEGIN IMMEDIATE;
-DELETE FROM temp.batch WHERE EXISTS (SELECT 1 FROM main.writer w WHERE w.id = batch.writer AND w.batch >= batch.number);
-DELETE FROM temp.cell WHERE NOT EXISTS (SELECT 1 FROM temp.batch);
-INSERT INTO main.writer (id, pid, started_at, seen_at, batch, observed, dropped)
-  SELECT writer, pid, started_at, seen_at, number, observed, dropped FROM temp.batch WHERE true
-  ON CONFLICT (id) DO UPDATE SET
-    seen_at = excluded.seen_at, batch = excluded.batch, observed = excluded.observed, dropped = excluded.dropped;
-INSERT OR IGNORE INTO main.target (name, provider, model) SELECT name, provider, model FROM temp.cell;
-UPDATE temp.cell SET target = (SELECT t.id FROM main.target t WHERE t.name = cell.name);
-INSERT INTO main.outcome_minute (minute, target, class, count)
-  SELECT c.minute, c.target, o.class, o.count FROM temp.outcome o JOIN temp.cell c ON c.id = o.cell WHERE true
-  ON CONFLICT (minute, target, class) DO UPDATE SET count = count + excluded.count;
-INSERT INTO main.outcome_total (target, class, count)
-  SELECT c.target, o.class, o.count FROM temp.outcome o JOIN temp.cell c ON c.id = o.cell WHERE true
-  ON CONFLICT (target, class) DO UPDATE SET count = count + excluded.count;
-INSERT INTO main.sum_minute (minute, target, {_COLUMNS})
-  SELECT minute, target, {_COLUMNS} FROM temp.cell WHERE true ON CONFLICT (minute, target) {_MERGE};
-INSERT INTO main.sum_total (target, {_COLUMNS})
-  SELECT target, {_COLUMNS} FROM temp.cell WHERE true ON CONFLICT (target) {_MERGE};
-INSERT INTO main.hist_minute (minute, target, kind, bucket, count)
-  SELECT c.minute, c.target, h.kind, h.bucket, h.count FROM temp.bar h JOIN temp.cell c ON c.id = h.cell WHERE true
-  ON CONFLICT (minute, target, kind, bucket) DO UPDATE SET count = count + excluded.count;
-INSERT INTO main.hist_recent (target, kind, bucket, count)
-  SELECT c.target, h.kind, h.bucket, h.count FROM temp.bar h JOIN temp.cell c ON c.id = h.cell
-  WHERE c.minute > (SELECT recent_floor FROM main.keeping)
-  ON CONFLICT (target, kind, bucket) DO UPDATE SET count = count + excluded.count;
-INSERT INTO main.hist_total (target, kind, bucket, count)
-  SELECT c.target, h.kind, h.bucket, h.count FROM temp.bar h JOIN temp.cell c ON c.id = h.cell WHERE true
-  ON CONFLICT (target, kind, bucket) DO UPDATE SET count = count + excluded.count;
-INSERT INTO main.event (at, writer, kind, subject, detail)
-  SELECT e.at, b.writer, e.kind, e.subject, e.detail FROM temp.batch b, temp.new_event e;
-INSERT INTO main.request (writer, {", ".join(TABLES["new_request"])})
-  SELECT b.writer, r.* FROM temp.batch b, temp.new_request r;
-COMMIT;
-"""
+ADD_UP = "INSERT INTO temp.given VALUES (1)"
+"""Has a trigger add up in the file what the connection's own tables were given."""
 
 GIVE_CHORE = "INSERT OR REPLACE INTO temp.chore VALUES (1, ?, ?)"
 """now, the minute before the 15 that are recent"""

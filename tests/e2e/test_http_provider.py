@@ -371,6 +371,67 @@ async def test_a_broken_compression_is_malformed() -> None:
     assert outcome.failure_class is FailureClass.MALFORMED
 
 
+async def test_what_comes_before_an_answer_is_passed_over() -> None:
+    """A 100 or a 103 is not the answer yet."""
+    early = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n"
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(early + b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(ANSWER) + ANSWER)
+        await writer.drain()
+
+    async with serving(handler) as url:
+        provider = HttpProvider(base_url=url)
+        outcome = await provider.call(a_call())
+        await provider.aclose()
+    assert isinstance(outcome, Success)
+
+
+@asynccontextmanager
+async def overheard(reply: bytes) -> AsyncGenerator[tuple[str, list[bytes]]]:
+    """A server that answers everything with `reply`; its address, and the heads of what it is sent."""
+    heads: list[bytes] = []
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(reply)
+        await writer.drain()
+
+    async with serving(handler) as url:
+        yield url.removeprefix("http://").removesuffix("/v1"), heads
+
+
+WHOLE = b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%b" % (len(ANSWER), ANSWER)
+
+
+async def test_a_name_and_a_password_in_the_url() -> None:
+    """They go out as basic authentication, unless the owner's headers or a key say otherwise."""
+    async with overheard(WHOLE) as (address, heads):
+        for keys in ([], ["k"]):
+            provider = HttpProvider(base_url=f"http://me:p%40ss@{address}/v1", api_keys=keys)
+            assert isinstance(await provider.call(a_call()), Success)
+            await provider.aclose()
+    assert b"authorization: Basic bWU6cEBzcw==\r\n" in heads[0]
+    assert b"authorization: Bearer k\r\n" in heads[1]
+    assert b"host: %b\r\n" % address.encode() in heads[0]
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_a_proxy_is_told_where_to_and_who_asks(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment's proxy gets the whole URL, or a CONNECT for TLS, with the name and password of its own URL."""
+    refusal = b"HTTP/1.1 403 No\r\ncontent-length: 0\r\n\r\n"
+    async with overheard(WHOLE if scheme == "http" else refusal) as (address, heads):
+        monkeypatch.setenv(f"{scheme}_proxy", f"http://me:pw@{address}")
+        provider = HttpProvider(base_url=f"{scheme}://provider.test/v1", api_keys=["k"])
+        outcomes = [await provider.call(a_call()) for _ in range(2)]
+        await provider.aclose()
+    line = b"POST http://provider.test/v1/chat/completions" if scheme == "http" else b"CONNECT provider.test:443"
+    assert [head.startswith(line) for head in heads] == [True, True]
+    assert all(b"proxy-authorization: basic bwu6chc=\r\n" in head.lower() for head in heads)
+    assert all((b"Bearer k" in head) == (scheme == "http") for head in heads)
+    assert [type(outcome) for outcome in outcomes] == [Success if scheme == "http" else Failure] * 2
+
+
 async def test_an_answer_without_end_is_malformed() -> None:
     """A body over 64 MiB is given up, not read to its end."""
 

@@ -12,7 +12,7 @@ from starlette.types import Message
 
 from smart_model_router.edge import PINGS
 from smart_model_router.gateway.collecting import settle
-from smart_model_router.gateway.responding import Responder
+from smart_model_router.gateway.responding import PIECE, Responder
 
 
 class Ring:
@@ -86,3 +86,35 @@ async def test_a_frame_waits_for_the_ping_that_is_being_sent() -> None:
     await asyncio.gather(ping, frame)
     assert [message["type"] for message in sent] == ["http.response.start"] + ["http.response.body"] * 2
     assert [message.get("body") for message in sent[1:]] == [PINGS["chat"], b"frame"]
+
+
+@pytest.mark.asyncio
+async def test_a_stream_goes_out_in_order_whoever_sends_it() -> None:
+    """Our own server writes what it can at once; what it cannot, and what meets a ping, goes the way of ASGI."""
+    sent: list[object] = []
+
+    async def send(message: Message) -> None:
+        await asyncio.sleep(0)
+        sent.append(message.get("body"))
+
+    def piece(scope: object, body: bytes) -> bool:
+        if body == b"late":
+            return False
+        sent.append(body)
+        return True
+
+    responder = Responder(send, "openai", {"extensions": {PIECE: piece}})
+    frames = iter((b"one", b"late", b"two", b"three", None))
+    pings: list[asyncio.Future[None]] = []
+
+    async def following() -> bytes | None:
+        frame = next(frames)
+        if frame == b"three":
+            pings.append(asyncio.ensure_future(responder.ping("chat")))
+            await asyncio.sleep(0)
+        return frame
+
+    await responder.head("chat", {})
+    await responder.pour(following)
+    await asyncio.gather(*pings)
+    assert sent == [None, b"one", b"late", b"two", PINGS["chat"], b"three"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
@@ -51,7 +52,7 @@ _SPOKEN_BY_SOMEBODY = (azure.read, anthropic.read, cerebras.read, mistral.read, 
 
 def _any(fields: Fields) -> list[BucketReading]:
     """Whatever an unknown provider speaks: the first family that finds something."""
-    if any("ratelimit" in name for name in fields.headers):
+    if "ratelimit" in "\n".join(fields.headers):  # in any of the names
         for read in _SPOKEN_BY_SOMEBODY:
             if found := read(fields):
                 return found
@@ -75,6 +76,7 @@ FAMILIES: Mapping[HeaderFamily, Family] = MappingProxyType(
 )
 
 
+@lru_cache(maxsize=64)
 def family_of(kind: str) -> Family:
     """The family a provider of this kind speaks; none for an unknown kind."""
     row = KINDS.get(kind)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from smart_model_router.clients.reports import remember
 from smart_model_router.edge import (
-    EVENT_STREAM,
     EdgeStream,
     HttpReply,
     ProblemError,
@@ -93,7 +92,7 @@ async def _routed(router: SmartModelRouter, sent: Sent) -> HttpReply | Opened:
         if ask.own_deadline:
             raise OutOfPatience(expired.message) from expired
         raise
-    headers = _named({**EVENT_STREAM, **report_headers(stream.report, stream=True)}, stream.report)
+    headers = _named(report_headers(stream.report, stream=True), stream.report)
     return Opened(headers, stream, stream.report)
 
 

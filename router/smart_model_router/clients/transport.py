@@ -40,7 +40,7 @@ class Frames:
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
-            while (frames := await self._portal.reach(self._next)) is not None:
+            while (frames := await (self._next() if self._portal.here else self._portal.reach(self._next))) is not None:
                 yield frames
         except _NOT_REACHED as told:
             raise self._http.ReadError(str(told), request=self._request) from told

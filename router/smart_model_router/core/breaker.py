@@ -86,12 +86,15 @@ class CircuitBreaker:
         "_probe",
         "_probe_successes",
         "_state",
+        "is_closed",
         "used",
     )
 
     def __init__(self, config: BreakerConfig | None = None) -> None:
         self._config = config or BreakerConfig()
         self._state: Literal["closed", "open", "isolated"] = "closed"
+        self.is_closed = True
+        """Whether calls pass unprobed."""
         self._generation = 0
         self._open_until = 0.0
         self._closed_at = 0.0
@@ -135,11 +138,6 @@ class CircuitBreaker:
         return self._elsewhere_until
 
     @property
-    def is_closed(self) -> bool:
-        """Whether calls pass unprobed."""
-        return self._state == "closed"
-
-    @property
     def probe_in_flight(self) -> bool:
         """Whether a probe was granted and has not been settled."""
         return self._probe is not None
@@ -152,7 +150,7 @@ class CircuitBreaker:
 
     def refusal(self, now: float) -> Refusal | None:
         """Why a call would be refused at `now`, None when `try_acquire` would grant it. Changes nothing."""
-        if self._state == "closed":
+        if self.is_closed:
             return None
         if self._state == "isolated":
             return Refusal("isolated")
@@ -163,12 +161,12 @@ class CircuitBreaker:
 
     def try_acquire(self, now: float) -> Permit | Refusal:
         """A permit, or the reason for none. In HALF_OPEN exactly one permit, the probe, is out at a time."""
+        if self.is_closed:
+            self.used = True
+            return Permit(self._generation)
         refusal = self.refusal(now)
         if refusal is not None:
             return refusal
-        self.used = True
-        if self._state == "closed":
-            return Permit(self._generation)
         if self._config.serialized_probes:  # else several probe, and the first verdict of them counts
             self._generation += 1
         self._probe = Permit(self._generation, probe=True)
@@ -264,8 +262,9 @@ class CircuitBreaker:
             buckets.popleft()
         if not buckets or now - buckets[-1].start >= config.window / config.window_buckets:
             buckets.append(_Bucket(now))
-        buckets[-1].calls += 1
-        buckets[-1].failures += failed
+        newest = buckets[-1]
+        newest.calls += 1
+        newest.failures += failed
 
     def _trip_reason(self) -> str | None:
         config = self._config
@@ -286,7 +285,7 @@ class CircuitBreaker:
     def _trip(self, reason: str, now: float, roll: float) -> Transition:
         config = self._config
         seconds = config.open * config.open_multiplier**self._backoff_index * (1 + roll / 10)
-        from_state = BreakerState.CLOSED if self._state == "closed" else BreakerState.HALF_OPEN
+        from_state = BreakerState.CLOSED if self.is_closed else BreakerState.HALF_OPEN
         self._open_until = now + min(config.open_cap, seconds)
         return self._move("open", reason, now, from_state)
 
@@ -299,13 +298,14 @@ class CircuitBreaker:
     ) -> Transition:
         before = from_state or self.state(now)
         self._state = to
+        self.is_closed = to == "closed"
         self._generation += 1
         self._probe = None
         self._probe_successes = 0
         self._elsewhere_until = 0.0
         self._failures_in_a_row = 0
         self._buckets.clear()
-        if to == "closed":
+        if self.is_closed:
             self._closed_at = now
         open_until = self._open_until if to == "open" else None
         return Transition(before, BreakerState(to), reason, now, self._generation, open_until)

@@ -104,10 +104,10 @@ class Cooldown:
         "_must_prove_unless_alive",
         "_overloads",
         "_rests_until",
-        "_returning",
         "_streak",
         "_successes",
         "on_trial",
+        "returning",
     )
 
     def __init__(self, config: CooldownConfig | None = None) -> None:
@@ -125,7 +125,9 @@ class Cooldown:
         self._auth_failures = 0
         self._last_success: float | None = None
         self._clearing = Clearing()
-        self._returning = self._must_prove = self._must_prove_unless_alive = False
+        self._must_prove = self._must_prove_unless_alive = False
+        self.returning = False
+        """Whether a rest began and no later call has succeeded since: the first success is a recovery."""
         self.on_trial = 0
         """Calls in flight that were let through on probation: at most one (the gate counts)."""
 
@@ -147,11 +149,6 @@ class Cooldown:
     def advice(self, now: float) -> Refusal | None:
         """The cooldown in force at `now`."""
         return Refusal("cooldown", self._advice_until) if now < self._advice_until else None
-
-    @property
-    def returning(self) -> bool:
-        """Whether a rest began and no later call has succeeded since: the first success is a recovery."""
-        return self._returning
 
     def on_probation(self, now: float) -> bool:
         """Whether it came back by expiry and has still to prove itself, one call at a time."""
@@ -207,7 +204,7 @@ class Cooldown:
         self._successes += 1
         if self._successes >= self._config.success_count_to_clear:
             self._cooldowns = 0
-        if not self._returning:  # nothing rests: every rest begins a return
+        if not self.returning:  # nothing rests: every rest begins a return
             return False
         if self._advice_until and admitted_at >= self._advice_began:
             self._advice_until = 0.0
@@ -387,13 +384,13 @@ class Cooldown:
         return not known.hinted and until > known.until
 
     def _begin(self, returns: _Return) -> None:
-        self._returning = True
+        self.returning = True
         self._must_prove |= returns == "on_probation"
         self._must_prove_unless_alive |= returns == "on_probation_unless_alive"
         self._settle_rests()
 
     def _forget_return(self) -> None:
-        self._returning = self._must_prove = self._must_prove_unless_alive = False
+        self.returning = self._must_prove = self._must_prove_unless_alive = False
 
     def _settle_rests(self) -> None:
         self._rests_until = max((law.until for law in self._laws.values()), default=0.0)

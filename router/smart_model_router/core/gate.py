@@ -162,11 +162,14 @@ class Gate:
             if provider.bulkhead.free == 0:
                 return Refusal("bulkhead")
             return self._lease(breaker, None, None, cost, now, stream, last_resort=True)
-        refusal = self.refusal(cost, now, stream=stream, ignore_advice=ignore_advice)
-        if refusal is not None:
-            return refusal
-        probing = not (breaker.is_closed and provider.transport.is_closed)
-        trials = self._trials(now, ignore_advice)
+        probing, trials = False, _NO_TRIALS
+        if not self._is_calm(breaker):
+            if (told := self._restraint(breaker, now, ignore_advice)) is not None:
+                return told
+            probing = not (breaker.is_closed and provider.transport.is_closed)
+            trials = self._trials(now, ignore_advice)
+        if (short := self._shortage(cost, now)) is not None:
+            return short
         tossed = self.config.measures.cascade_prevention and not (probing or trials)
         if tossed and not provider.throttle.try_pass(now, roll):
             return Refusal("throttle", now + 1.0)
@@ -177,10 +180,35 @@ class Gate:
             provider.connectivity.take_pass(now)
         return self._lease(breaker, permit, transport, cost, now, stream, probing=probing, trials=trials)
 
-    def refusal(self, cost: Cost, now: float, *, stream: bool = False, ignore_advice: bool = False) -> Refusal | None:
+    def refusal(self, cost: Cost, now: float, *, stream: bool = False) -> Refusal | None:
         """What would refuse a call at `now`, but for the throttle's toss. Changes nothing."""
-        provider, cooldown = self.provider, self.cooldown
         breaker = self.breakers["stream" if stream else "whole"]
+        if not self._is_calm(breaker) and (told := self._restraint(breaker, now)) is not None:
+            return told
+        return self._shortage(cost, now)
+
+    def _shortage(self, cost: Cost, now: float) -> Refusal | None:
+        """What refuses a call for want of a slot or of tokens."""
+        if self.config.measures.cascade_prevention and self.provider.bulkhead.free == 0:
+            return Refusal("bulkhead")
+        return self.limits.refusal(cost, now) if self.limits.known else None
+
+    def _is_calm(self, breaker: CircuitBreaker) -> bool:
+        """Whether there is nothing to recover from, as mostly: then only capacity is in question."""
+        provider = self.provider
+        return (
+            breaker.is_closed
+            and provider.transport.is_closed
+            and not self.cooldown.returning
+            and not self.credential.returning
+            and self._slow_start_at is None
+            and provider.slow_start_at is None
+            and not provider.connectivity.offline
+        )
+
+    def _restraint(self, breaker: CircuitBreaker, now: float, ignore_advice: bool = False) -> Refusal | None:
+        """What refuses a call for what happened before: breakers, rests, being offline, slow start."""
+        provider = self.provider
         own = breaker.refusal(now)
         if own is not None and own.reason == "isolated":
             return own
@@ -195,15 +223,13 @@ class Gate:
         if not (breaker.is_closed and provider.transport.is_closed):
             if provider.probe_in_flight and self.config.measures.serialized_probes:
                 return Refusal("half_open")
-        elif not ignore_advice and (advice := cooldown.advice(now)) is not None:
+        elif not ignore_advice and (advice := self.cooldown.advice(now)) is not None:
             return advice
         if any(trial.on_trial for trial in self._trials(now, ignore_advice)):
             return Refusal("probation")
         if any(in_flight + 1 > self._allowed(began, now) for began, in_flight in self._slow_starts()):
             return Refusal("slow_start")
-        if self.config.measures.cascade_prevention and provider.bulkhead.free == 0:
-            return Refusal("bulkhead")
-        return self.limits.refusal(cost, now)
+        return None
 
     def ready_at(self, refusal: Refusal) -> float | None:
         """When a waiter refused for this reason should look again by itself; None: an event will tell."""
@@ -364,6 +390,7 @@ class Gate:
 
 
 _NO_COST = Cost(0, 0)
+_NO_TRIALS: tuple[Cooldown, ...] = ()
 
 
 def _later(one: Refusal | None, other: Refusal | None) -> Refusal | None:

@@ -144,7 +144,9 @@ class Lease:
         gate.limits.settle(
             self._reservation, _real_usage(failure, usage), now, sent=failure is None or not failure.unsent
         )
-        self.heard(reading if failure is None else failure.reading, now)
+        told = reading if failure is None else failure.reading
+        if told.buckets:
+            self.heard(told, now)
         self._count(failure, usage, now)
         provider.bulkhead.leave()
         gate.in_flight -= 1
@@ -154,13 +156,15 @@ class Lease:
         is_probe = self._permit is not None and self._permit.probe
         moved = self._record(gate.verdict(failure, is_probe, slow), transport, now, roll)
         offline: bool | None = False if transport == "success" and self._reached(now) else None
-        if any(m.transition.reason == "withheld" for m in moved):
+        if moved and any(m.transition.reason == "withheld" for m in moved):
             moved = tuple(m for m in moved if m.transition.reason != "withheld")
             offline = True if provider.connectivity.went_offline(now) else None
         recovered = failure is None and not self._proven and self._succeeded(now)
         rest = None if failure is None else self._rest(failure, now, roll)
-        settlement = self._follow(moved, rest, recovered, now, offline)
-        self._leave_trials()
+        calm = not moved and rest is None and not recovered and offline is None
+        settlement = _NOTHING if calm else self._follow(moved, rest, recovered, now, offline)
+        if self.probe:
+            self._leave_trials()
         return settlement
 
     def release(self, now: float) -> Settlement:
@@ -181,6 +185,8 @@ class Lease:
             hold = hold and provider.connectivity.withholds(provider.name, now)
             if t := provider.transport.record(self._transport, transport, now, roll=roll, hold=hold):
                 moved.append(Moved("transport", t))
+        if not moved:
+            return ()
         if any(m.transition.to_state is BreakerState.OPEN for m in moved):
             gate.cooldown.breaker_tripped()
         return tuple(moved)
@@ -244,8 +250,6 @@ class Lease:
                 recovered = slow_start = True
         if slow_start:
             gate.begin_slow_start(now)
-        if not (moved or rest or recovered or offline is not None):
-            return _NOTHING
         return Settlement(moved, rest, recovered, offline)
 
     def _leave_trials(self) -> None:

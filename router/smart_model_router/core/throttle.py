@@ -73,6 +73,8 @@ class AdaptiveThrottle:
 
     def _advance(self, now: float) -> int:
         second = int(now)
+        if self._second == second:
+            return second
         if self._second is None:
             self._second = second
         cells = self._config.cells

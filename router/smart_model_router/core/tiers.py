@@ -41,11 +41,11 @@ class TargetFacts:
     translated: frozenset[Dialect] = frozenset()
     newest_chat: bool = False
     prefill: Prefill = "none"
+    id: str = field(init=False)
+    """The target's id. Kept, as a request asks for it twenty times."""
 
-    @property
-    def id(self) -> str:
-        """The target's id."""
-        return self.target.id
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "id", self.target.id)
 
 
 @dataclass(frozen=True, slots=True)

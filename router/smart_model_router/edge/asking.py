@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeGuard
 
 from smart_model_router.edge.http import Family
 from smart_model_router.errors import InvalidRequest, TranslationRefused
-from smart_model_router.forwarding import readable
+from smart_model_router.forwarding import FORWARDED, readable
 from smart_model_router.request import CRITICALITIES, Criticality, Dialect, RequestOptions
 from smart_model_router.wires.completions import Completion, PromptError
 from smart_model_router.wires.values import decode, is_list, is_object
@@ -48,6 +48,7 @@ class Ask:
 
     `options` are the router's; `own_deadline` says that `options["timeout"]` is how long the client itself waits.
     `completion` writes the answer as the legacy Completions that were asked for; its `dialect` is Chat.
+    `written` is the text of `body`, empty where that is not what came any more.
     """
 
     dialect: Dialect
@@ -58,6 +59,7 @@ class Ask:
     options: RequestOptions = field(default_factory=RequestOptions)
     own_deadline: bool = False
     completion: Completion | None = None
+    written: bytes = b""
 
 
 def endpoint(path: str) -> Asked | None:
@@ -77,11 +79,20 @@ def read_ask(asked: Asked, headers: Mapping[str, str], body: bytes) -> Ask:
         raise InvalidRequest("stream: true or false is needed")
     if stream and asked == "embeddings":
         raise InvalidRequest("stream: embeddings have no streams")
+    changed = asked == "completions" or "models" in found or "fallbacks" in found  # those two are taken out below
     completion = _completion(found) if asked == "completions" else None
     dialect: Dialect = "chat" if asked == "completions" else asked
     body_of = found if completion is None else completion.body
     family: Family = "anthropic" if dialect == "messages" else "openai"
-    ask = Ask(dialect, family, body_of, _models(body_of), bool(stream), completion=completion)
+    ask = Ask(
+        dialect,
+        family,
+        body_of,
+        _models(body_of),
+        bool(stream),
+        completion=completion,
+        written=b"" if changed else body,
+    )
     _read_headers(ask, headers)
     if completion is not None:
         ask.options.pop("accept_restart", None)  # a Completion has no word for "what you have is void"
@@ -100,6 +111,9 @@ def _completion(body: Mapping[str, Any]) -> Completion:
 
 def _models(body: dict[str, Any]) -> tuple[str, ...]:
     """The name asked for and those of `models` / `fallbacks`, which are ours and go no further."""
+    if "models" not in body and "fallbacks" not in body:
+        name = body.get("model")
+        return (name,) if isinstance(name, str) else ()
     names = [] if body.get("model") is None else [body["model"]]
     for key in ("models", "fallbacks"):
         if key in body and _are_names(body[key]):
@@ -116,6 +130,8 @@ def _are_names(value: object) -> TypeGuard[list[Any]]:
 
 
 def _read_headers(ask: Ask, headers: Mapping[str, str]) -> None:
+    if _ASKING.isdisjoint(headers):
+        return
     options = ask.options
     for name, read in _READERS.items():
         if name in headers:
@@ -126,7 +142,8 @@ def _read_headers(ask: Ask, headers: Mapping[str, str]) -> None:
     if forwarded := readable(headers):
         options["headers"] = forwarded
     if "timeout" not in options:
-        own = [seconds for name in DEADLINE_HEADERS if (seconds := _number(headers.get(name, ""))) is not None]
+        said = [headers[name] for name in DEADLINE_HEADERS if name in headers]
+        own = [seconds for text in said if (seconds := _number(text)) is not None]
         if own:
             options["timeout"] = min(own) - min(_HASTE_SECONDS, min(own) / 10)
             ask.own_deadline = True
@@ -185,6 +202,10 @@ _READERS: Mapping[str, Callable[[RequestOptions, str], None]] = MappingProxyType
         "x-router-accept-restart": _accept_restart,
     }
 )
+
+
+_ASKING = frozenset({*_READERS, *SESSION_HEADERS, *FORWARDED, *DEADLINE_HEADERS})
+"""Every header that asks for something; most requests have none."""
 
 
 def _number(value: str) -> float | None:

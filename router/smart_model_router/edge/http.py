@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from smart_model_router.quick import quick
 from smart_model_router.request import RouteReport
 
 Family = Literal["openai", "anthropic"]
@@ -15,6 +16,7 @@ Family = Literal["openai", "anthropic"]
 JSON_TYPE = {"content-type": "application/json"}
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class HttpReply:
     """A whole answer over HTTP. Header names are lower-case; `report` is the routing behind it, when there was any."""

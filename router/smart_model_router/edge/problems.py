@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from smart_model_router.edge.headers import report_headers, unrouted_headers
-from smart_model_router.edge.http import JSON_TYPE, Family, HttpReply, encoded
+from smart_model_router.edge.http import Family, HttpReply, encoded
 from smart_model_router.errors import (
     AllTargetsFailed,
     ContentBlocked,
@@ -126,7 +126,7 @@ def rendered(problem: Problem, family: Family) -> HttpReply:
     own = kind.anthropic_status if family == "anthropic" else None
     status = own or problem.status or kind.status
     known = unrouted_headers() if problem.report is None else report_headers(problem.report, stream=False)
-    headers = {**JSON_TYPE, **known, **_retry_headers(problem)}
+    headers = {**known, **_retry_headers(problem)}
     native = _native(problem.native, family)
     if native is None:
         status = own or (413 if problem.status == 413 else kind.status)

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from smart_model_router.edge.asking import Ask
 from smart_model_router.edge.headers import report_headers
-from smart_model_router.edge.http import JSON_TYPE, HttpReply, encoded
+from smart_model_router.edge.http import HttpReply, encoded
 from smart_model_router.edge.relabel import Relabel
 from smart_model_router.edge.streaming import EdgeStream
 from smart_model_router.errors import DeadlineExceeded, InvalidRequest, RouterUnavailable
-from smart_model_router.request import Dialect, RequestOptions
+from smart_model_router.request import RequestOptions
 from smart_model_router.router import RouterReply, SmartModelRouter
-from smart_model_router.runtime.streaming import RouterStream
 
 T = TypeVar("T")
 
 
 async def serve(router: SmartModelRouter, ask: Ask, *, real_model: bool = False) -> HttpReply:
     """The whole answer. Raises SmartRouterError."""
-    send = _WHOLE[ask.dialect]
 
-    async def once(options: RequestOptions) -> RouterReply:
-        return await send(router, ask.body, **options)
+    def once(options: RequestOptions) -> Awaitable[RouterReply]:
+        return router.answer(ask.dialect, ask.body, options, written=ask.written)
 
     reply = await _through_models(ask, once)
     raw, said = reply.raw, reply.body
@@ -33,16 +31,15 @@ async def serve(router: SmartModelRouter, ask: Ask, *, real_model: bool = False)
         raw = encoded(said)
         reply.report.losses[:0] = ask.completion.losses
     body = raw if real_model else Relabel(ask.models[0], ask.dialect).whole(raw, said)
-    return HttpReply(200, {**JSON_TYPE, **report_headers(reply.report, stream=False)}, body, reply.report)
+    return HttpReply(200, report_headers(reply.report, stream=False), body, reply.report)
 
 
 async def open_stream(router: SmartModelRouter, ask: Ask, *, real_model: bool = False) -> EdgeStream:
     """A stream whose first content is there. Raises SmartRouterError."""
-    open_one = _STREAMS[ask.dialect]
 
     async def once(options: RequestOptions) -> EdgeStream:
         own: RequestOptions = {"accept_restart": False, **options}  # a client that knows what it is says so
-        stream = EdgeStream(open_one(router, ask.body, **own), ask, real_model=real_model)
+        stream = EdgeStream(router.stream(ask.dialect, ask.body, own, written=ask.written), ask, real_model=real_model)
         await stream.start()
         return stream
 
@@ -80,16 +77,3 @@ def _rest_of(options: RequestOptions, timeout: float | None, spent: float) -> Re
 
 def _named(ask: Ask, name: str) -> dict[str, Any]:
     return ask.body if ask.body.get("model") == name else {**ask.body, "model": name}
-
-
-_WHOLE: Mapping[Dialect, Callable[..., Awaitable[RouterReply]]] = {
-    "chat": SmartModelRouter.chat,
-    "messages": SmartModelRouter.messages,
-    "responses": SmartModelRouter.responses,
-    "embeddings": SmartModelRouter.embeddings,
-}
-_STREAMS: Mapping[Dialect, Callable[..., RouterStream]] = {
-    "chat": SmartModelRouter.stream_chat,
-    "messages": SmartModelRouter.stream_messages,
-    "responses": SmartModelRouter.stream_responses,
-}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from smart_model_router.edge.asking import Ask
 from smart_model_router.edge.problems import Problem, error_body, problem_of
@@ -13,6 +13,8 @@ from smart_model_router.errors import StreamInterrupted
 from smart_model_router.outcome import EventKind, StreamEvent
 from smart_model_router.request import Dialect, RouteReport
 from smart_model_router.runtime.streaming import RouterStream
+
+_CONTENT: Final = EventKind.CONTENT  # a global, as it is asked for each chunk: members are slow to find in their class
 
 PINGS: Mapping[Dialect, bytes] = MappingProxyType(
     {
@@ -41,6 +43,8 @@ def error_frame(problem: Problem, dialect: Dialect) -> bytes | None:
 class EdgeStream:
     """The frames of one stream. `start` waits for the first content; `next_frame` gives bytes until None.
 
+    Both are awaited on one and the same loop.
+
     The last frames (usage, terminator) are held until the stream is known to be complete and its cost is known.
     """
 
@@ -51,7 +55,8 @@ class EdgeStream:
         options = ask.body.get("stream_options")
         self._completion = ask.completion
         self._usage_wanted = isinstance(options, Mapping) and options.get("include_usage") is True
-        self._first: StreamEvent | None = None
+        self._next = stream.next_events
+        self._first: Sequence[StreamEvent] = ()
         self._tail: list[StreamEvent] = []
         self._ended = False
 
@@ -67,7 +72,8 @@ class EdgeStream:
 
     async def start(self) -> None:
         """Wait until somebody has begun to answer. Raises SmartRouterError when nobody can."""
-        self._first = await self._stream.next_event()
+        self._first = await self._next()
+        self._next = self._stream.reader()  # the way there may be shorter now that the router has a home
         if self._completion is not None:
             self._stream.report.losses[:0] = self._completion.losses
 
@@ -77,20 +83,19 @@ class EdgeStream:
         A failure after content is told in a last frame, or, where the dialect has none, raised: StreamInterrupted.
         """
         while not self._ended:
-            event, self._first = self._first, None
+            events, self._first = self._first, ()
             try:
-                if event is None:
-                    event = await self._stream.next_event()
-            except StopAsyncIteration:
-                self._ended = True
-                return self._ending()
+                events = events or await self._next()
             except StreamInterrupted as cut:
                 self._ended = True
                 told = error_frame(problem_of(cut), self._dialect)
                 if told is None:
                     raise
                 return self._flushed() + told
-            ready = self._take(event)
+            if not events:
+                self._ended = True
+                return self._ending()
+            ready = self._take(events[0]) if len(events) == 1 else b"".join([self._take(event) for event in events])
             if ready:
                 return ready
         return None
@@ -104,9 +109,9 @@ class EdgeStream:
         self._stream.abandon()
 
     def _take(self, event: StreamEvent) -> bytes:
-        if event.kind is EventKind.CONTENT and not self._tail:
+        if event.kind is _CONTENT and not self._tail:
             return self._written(event)
-        if event.kind is EventKind.END or (event.usage is not None and event.kind is not EventKind.CONTENT):
+        if event.kind is EventKind.END or (event.usage is not None and event.kind is not _CONTENT):
             if self._is_head(event):
                 return self._written(event)
             self._tail.append(event)
@@ -120,17 +125,17 @@ class EdgeStream:
         return event.data is not None and event.data.get("type") == "message_start"
 
     def _written(self, event: StreamEvent) -> bytes:
-        raw, data = event.raw, event.data
-        if self._completion is not None and data is not None:
+        data = event.data
+        if data is None:
+            return event.raw
+        if self._completion is not None:
             data = self._completion.chunk(data)
             if data is None:
                 return b""
             raw = frame(self._dialect, data)
-        if not raw.endswith((b"\n\n", b"\r\n\r\n", b"\r\r")):
-            raw = raw.rstrip(b"\r\n") + b"\n\n"  # the last event of a stream that ended without its blank line
-        if data is None or self._relabel is None:
-            return raw
-        return self._relabel.frame(raw, data)
+        else:
+            raw = event.raw
+        return raw if self._relabel is None else self._relabel.frame(raw, data)
 
     def _flushed(self) -> bytes:
         held, self._tail = self._tail, []

@@ -28,7 +28,14 @@ from smart_model_router.edge.local import COUNT_TOKENS, public_names
 from smart_model_router.edge.problems import NOT_FOUND
 from smart_model_router.errors import SmartRouterError
 from smart_model_router.gateway.house import House
-from smart_model_router.gateway.receiving import ClientLeft, Departure, check_size, has_left, headers_of, read_body
+from smart_model_router.gateway.receiving import (
+    WATCH_AFTER,
+    ClientLeft,
+    Departure,
+    check_size,
+    has_left,
+    headers_of,
+)
 from smart_model_router.gateway.responding import Keepalive, Responder
 from smart_model_router.request import RouteReport
 
@@ -45,7 +52,7 @@ class Houses(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Arrival:
     """A request whose head is read. Header names are lower-case."""
 
@@ -54,6 +61,7 @@ class Arrival:
     receive: Receive
     responder: Responder
     headers: dict[str, str]
+    departure: Departure | None = None
 
     @property
     def path(self) -> str:
@@ -62,12 +70,16 @@ class Arrival:
         return path
 
     async def body(self) -> bytes:
-        """The whole body. Raises ProblemError and ClientLeft."""
+        """The whole body. Raises ProblemError and ClientLeft. From here on a client that hangs up ends the walk."""
         config = self.house.config.gateway
-        return await read_body(self.receive, self.headers, limit=config.body_bytes, timeout=config.body_timeout)
+        timeout = config.body_timeout
+        self.departure = Departure(self.receive, after=min(WATCH_AFTER, timeout))
+        return await self.departure.body(self.headers, limit=config.body_bytes, timeout=timeout)
 
     async def reply(self, reply: HttpReply) -> None:
         """Answer; a HEAD gets no body."""
+        if self.departure is not None:
+            self.departure.close()
         await self.responder.reply(HttpReply(reply.status, reply.headers) if self.scope["method"] == "HEAD" else reply)
 
 
@@ -86,22 +98,29 @@ class Endpoint:
         house = self._houses.house
         house.enter()
         headers = headers_of(scope)
-        responder = Responder(send, family_of(scope["path"], headers))
+        responder = Responder(send, family_of(scope["path"], headers), scope)
+        arrival = Arrival(house, scope, receive, responder, headers)
         try:
             try:
                 check_size(scope, house.config.gateway.head_bytes)
-                await self._walk(Arrival(house, scope, receive, responder, headers))
+                await self._walk(arrival)
             except (SmartRouterError, ProblemError) as error:
                 await responder.problem(problem_of(error))
         except ClientLeft:
             pass
+        except asyncio.CancelledError:
+            if arrival.departure is None or not arrival.departure.left:
+                raise
         except Exception as error:  # the last line of defence: the log gets the trace, the client a sentence
             # uvloop raises RuntimeError for what is written to a connection that is gone.
             if not isinstance(error, RuntimeError) or not await has_left(receive):
                 log.exception("a request to %s met a bug", scope["path"][:200])
                 await responder.problem(bug(error))
         finally:
-            await house.leave()
+            if arrival.departure is not None:
+                arrival.departure.close()
+            if house.leave():
+                await house.close()
 
 
 class Asking:
@@ -117,24 +136,16 @@ class Asking:
         body = await arrival.body()
         ask = read_ask(self._asked, arrival.headers, body)
         visit = guest.admit(ask, len(body) // _BYTES_PER_TOKEN, clock())
-        departure = Departure(arrival.receive)
         bill = _Bill()
-        traced = house.traced(arrival.headers)
         try:
-            if ask.stream:
-                await _stream(arrival, ask, bill)
-            else:
-                reply = await serve(house.router, ask, real_model=house.config.gateway.real_model)
-                bill.report = reply.report
-                departure.close()
-                await arrival.reply(reply)
-        except asyncio.CancelledError:
-            if departure.left:
-                raise ClientLeft from None
-            raise
+            with house.traced(arrival.headers):
+                if ask.stream:
+                    await _stream(arrival, ask, bill)
+                else:
+                    reply = await serve(house.router, ask, real_model=house.config.gateway.real_model)
+                    bill.report = reply.report
+                    await arrival.reply(reply)
         finally:
-            traced.close()
-            departure.close()
             visit.settle(bill.report, clock())
 
 
@@ -178,8 +189,8 @@ async def _stream(arrival: Arrival, ask: Ask, bill: _Bill) -> None:
         bill.report = stream.report
         try:
             await responder.head(ask.dialect, report_headers(stream.report, stream=True))
-            while (frames := await stream.next_frame()) is not None:
-                await responder.frame(frames)
+            await responder.pour(stream.next_frame)
+            await keepalive.close()  # nothing comes after the last event
         finally:
             await stream.aclose()
     finally:

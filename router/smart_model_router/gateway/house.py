@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, nullcontext
 
 from smart_model_router.config import RouterConfig
 from smart_model_router.gateway.keys import KeyRing
@@ -21,27 +21,32 @@ class House:
         self._retired = False
         self._traces = config.telemetry.traces.enabled
 
-    def traced(self, headers: Mapping[str, str]) -> ExitStack:
-        """Continue the trace of a client that sent one, until what is returned is closed."""
-        stack = ExitStack()
-        if self._traces:
-            from smart_model_router.telemetry.spans import continued  # noqa: PLC0415 - an extra
+    def traced(self, headers: Mapping[str, str]) -> AbstractContextManager[object]:
+        """Continue the trace of a client that sent one, as long as what is returned is open."""
+        if not self._traces:
+            return _UNTRACED
+        from smart_model_router.telemetry.spans import continued  # noqa: PLC0415 - an extra
 
-            stack.enter_context(continued(headers))
-        return stack
+        return continued(headers)
 
     def enter(self) -> None:
         """A request begins."""
         self.in_flight += 1
 
-    async def leave(self) -> None:
-        """A request ended, however it did; the last one out of a retired house closes it."""
+    def leave(self) -> bool:
+        """A request ended, however it did. True for the last one out of a retired house: it closes it."""
         self.in_flight -= 1
-        if self._retired and self.in_flight == 0:
-            await self.router.aclose()
+        return self._retired and self.in_flight == 0
+
+    async def close(self) -> None:
+        """Nobody is inside, and nobody will come."""
+        await self.router.aclose()
 
     async def retire(self) -> None:
         """Nobody new will come: close as soon as nobody is inside."""
         self._retired = True
         if self.in_flight == 0:
-            await self.router.aclose()
+            await self.close()
+
+
+_UNTRACED = nullcontext()

@@ -17,6 +17,7 @@ from smart_model_router.edge.problems import FORBIDDEN, LIMITED, UNAUTHORIZED
 from smart_model_router.request import CRITICALITIES, Criticality, RouteReport
 
 _MINUTE = 60.0
+_RANKS = {criticality: rank for rank, criticality in enumerate(CRITICALITIES)}
 
 
 class Guest:
@@ -29,6 +30,7 @@ class Guest:
         self._requests = _bucket(config.rpm, _MINUTE)
         self._tokens = _bucket(config.tpm, _MINUTE)
         self._usd = _bucket(config.usd_per_day, DAY)
+        self._limited = any(bucket is not None for bucket in (self._requests, self._tokens, self._usd))
 
     def may_use(self, model: str) -> bool:
         """Whether the key is for this public name."""
@@ -37,18 +39,21 @@ class Guest:
 
     def admit(self, ask: Ask, tokens: int, now: float) -> Visit:
         """Let a question of about so many tokens in. Raises ProblemError: 403, or 429 with the time to wait."""
-        for model in ask.models:
-            if not self.may_use(model):
-                raise ProblemError(FORBIDDEN, f"model: the key {self.name!r} may not use {model[:100]!r}")
-        ask.options["criticality"] = _least(ask.options.get("criticality"), self._config.criticality)
-        if self._tokens is not None:
-            tokens = min(tokens, int(self._tokens.capacity))
-        self._wait_for(self._usd, 0.0, now, "USD a day")
-        self._wait_for(self._requests, 1, now, "requests a minute")
-        self._wait_for(self._tokens, tokens, now, "tokens a minute")
-        for bucket, amount in ((self._requests, 1), (self._tokens, tokens)):
-            if bucket is not None:
-                bucket.take(amount, now)
+        config = self._config
+        if config.models:
+            for model in ask.models:
+                if not self.may_use(model):
+                    raise ProblemError(FORBIDDEN, f"model: the key {self.name!r} may not use {model[:100]!r}")
+        ask.options["criticality"] = _least(ask.options.get("criticality", "critical"), config.criticality)
+        if self._limited:
+            if self._tokens is not None:
+                tokens = min(tokens, int(self._tokens.capacity))
+            self._wait_for(self._usd, 0.0, now, "USD a day")
+            self._wait_for(self._requests, 1, now, "requests a minute")
+            self._wait_for(self._tokens, tokens, now, "tokens a minute")
+            for bucket, amount in ((self._requests, 1), (self._tokens, tokens)):
+                if bucket is not None:
+                    bucket.take(amount, now)
         return Visit(self._tokens, self._usd, tokens)
 
     def _wait_for(self, bucket: TokenBucket | None, amount: float, now: float, what: str) -> None:
@@ -140,7 +145,6 @@ def _bucket(most: float | None, seconds: float) -> TokenBucket | None:
     return None if most is None else TokenBucket(most, most / seconds)
 
 
-def _least(asked: Criticality | None, most: Criticality) -> Criticality:
-    """What was asked for (critical is the default), but no more than the key has."""
-    wanted = asked or "critical"
-    return most if CRITICALITIES.index(wanted) < CRITICALITIES.index(most) else wanted
+def _least(wanted: Criticality, most: Criticality) -> Criticality:
+    """What was asked for, but no more than the key has."""
+    return most if _RANKS[wanted] < _RANKS[most] else wanted

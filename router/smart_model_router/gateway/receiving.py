@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
 from starlette.types import Receive, Scope
@@ -26,36 +27,9 @@ def headers_of(scope: Scope) -> dict[str, str]:
 
 def check_size(scope: Scope, limit: int) -> None:
     """Raises ProblemError (431) for headers of more than `limit` bytes."""
-    if sum([len(name) + len(value) + 4 for name, value in scope["headers"]]) > limit:
+    headers = scope["headers"]
+    if sum(map(len, chain.from_iterable(headers))) + 4 * len(headers) > limit:
         raise ProblemError(HEAD_TOO_LARGE, f"the headers have more than {limit} bytes")
-
-
-async def read_body(receive: Receive, headers: Mapping[str, str], *, limit: int, timeout: float) -> bytes:
-    """The whole body. Raises ProblemError: 413 above `limit` bytes, 408 after `timeout` seconds; ClientLeft."""
-    declared = headers.get("content-length", "")
-    if declared.isascii() and declared.isdigit() and int(declared[:20]) > limit:
-        raise ProblemError(TOO_LARGE, f"the body has more than {limit} bytes")
-    try:
-        async with asyncio.timeout(timeout):
-            return await _read(receive, limit)
-    except TimeoutError:
-        raise ProblemError(SLOW_BODY, f"the body did not arrive within {timeout:g} s") from None
-
-
-async def _read(receive: Receive, limit: int) -> bytes:
-    pieces: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientLeft
-        piece: bytes = message.get("body", b"")
-        size += len(piece)
-        if size > limit:
-            raise ProblemError(TOO_LARGE, f"the body has more than {limit} bytes")
-        if not message.get("more_body", False):
-            return piece if not pieces else b"".join([*pieces, piece])
-        pieces.append(piece)
 
 
 async def has_left(receive: Receive) -> bool:
@@ -72,17 +46,56 @@ async def has_left(receive: Receive) -> bool:
 class Departure:
     """Cancels the task it was made in when the client hangs up; `left` tells that apart from other causes.
 
-    Watching takes a task of its own, which a quick answer is spared: it begins after WATCH_AFTER seconds.
+    Watching takes a task of its own, which a quick answer is spared: it begins after WATCH_AFTER seconds. The same
+    timer ends the wait for a body that does not come.
     """
 
-    __slots__ = ("_receive", "_task", "_timer", "_watch", "left")
+    __slots__ = ("_late", "_loop", "_reading_until", "_receive", "_slow", "_task", "_timer", "_watch", "left")
 
-    def __init__(self, receive: Receive) -> None:
+    def __init__(self, receive: Receive, *, after: float = WATCH_AFTER) -> None:
         self.left = False
         self._receive = receive
+        self._reading_until: float | None = None
+        self._slow = False
+        self._late = False
         self._task: asyncio.Task[Any] | None = asyncio.current_task()
         self._watch: asyncio.Task[None] | None = None
-        self._timer = asyncio.get_running_loop().call_later(WATCH_AFTER, self._begin)
+        self._loop = asyncio.get_running_loop()
+        self._timer = self._loop.call_later(after, self._tick)
+
+    async def body(self, headers: Mapping[str, str], *, limit: int, timeout: float) -> bytes:
+        """The whole body. Raises ProblemError: 413 above `limit` bytes, 408 after `timeout` seconds; ClientLeft."""
+        declared = headers.get("content-length", "")
+        if declared.isascii() and declared.isdigit() and int(declared[:20]) > limit:
+            raise ProblemError(TOO_LARGE, f"the body has more than {limit} bytes")
+        self._reading_until = self._loop.time() + timeout
+        try:
+            body = await self._read(limit)
+        except asyncio.CancelledError:
+            if not self._late or self._task is None:
+                raise
+            self._task.uncancel()
+            raise ProblemError(SLOW_BODY, f"the body did not arrive within {timeout:g} s") from None
+        self._reading_until = None
+        if self._slow:
+            self._timer.cancel()
+            self._timer = self._loop.call_later(WATCH_AFTER, self._tick)
+        return body
+
+    async def _read(self, limit: int) -> bytes:
+        pieces: list[bytes] = []
+        size = 0
+        while True:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise ClientLeft
+            piece: bytes = message.get("body", b"")
+            size += len(piece)
+            if size > limit:
+                raise ProblemError(TOO_LARGE, f"the body has more than {limit} bytes")
+            if not message.get("more_body", False):
+                return piece if not pieces else b"".join([*pieces, piece])
+            pieces.append(piece)
 
     def close(self) -> None:
         """Watch no longer."""
@@ -91,8 +104,15 @@ class Departure:
         if self._watch is not None:
             self._watch.cancel()
 
-    def _begin(self) -> None:
-        self._watch = asyncio.get_running_loop().create_task(self._wait())
+    def _tick(self) -> None:
+        if self._reading_until is None:
+            self._watch = self._loop.create_task(self._wait())
+        elif self._loop.time() < self._reading_until:
+            self._slow = True
+            self._timer = self._loop.call_at(self._reading_until, self._tick)
+        elif self._task is not None:
+            self._late = True
+            self._task.cancel()
 
     async def _wait(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":

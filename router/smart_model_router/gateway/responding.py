@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
-from starlette.types import Send
+from starlette.types import Scope, Send
 
 from smart_model_router.edge import EVENT_STREAM, PINGS, Family, HttpReply, Problem, error_frame, rendered
 from smart_model_router.request import Dialect
+
+WHOLE = "smart_model_router.whole"
+"""An extension of ASGI that our own server has: it sends a whole reply in one go."""
+Whole = Callable[[Scope, int, bytes, bytes], bool]
+"""Status, headers as they are written, body; False when the reply has to be sent as ASGI has it."""
+PIECE = "smart_model_router.piece"
+"""Another: it writes a part of a stream without a coroutine, as long as the client reads."""
+Piece = Callable[[Scope | None, bytes], bool]
+"""False when the part has to be sent as ASGI has it."""
 
 
 class Responder:
@@ -17,8 +26,9 @@ class Responder:
     A frame does without while nobody holds the lock: for as long as it is being sent there is no ping.
     """
 
-    def __init__(self, send: Send, family: Family) -> None:
+    def __init__(self, send: Send, family: Family, scope: Scope | None = None) -> None:
         self._send = send
+        self._scope = scope
         self._family: Family = family
         self._lock = asyncio.Lock()
         self._dialect: Dialect | None = None
@@ -30,6 +40,10 @@ class Responder:
     async def reply(self, reply: HttpReply) -> None:
         """Send a whole reply."""
         self.started = True
+        if self._scope is not None and "extensions" in self._scope:
+            whole: Whole | None = self._scope["extensions"].get(WHOLE)
+            if whole is not None and whole(self._scope, reply.status, _written(reply), reply.body):
+                return
         headers = [*_encoded(reply.headers), (b"content-length", str(len(reply.body)).encode())]
         await self._send({"type": "http.response.start", "status": reply.status, "headers": headers})
         await self._send({"type": "http.response.body", "body": reply.body})
@@ -69,6 +83,16 @@ class Responder:
         finally:
             self._sending = False
         self.sent_at = self._now()
+
+    async def pour(self, following: Callable[[], Awaitable[bytes | None]]) -> None:
+        """Send what follows, each at once, until None."""
+        scope, locked, now = self._scope, self._lock.locked, self._now
+        piece: Piece | None = None if scope is None else scope.get("extensions", {}).get(PIECE)
+        while (data := await following()) is not None:
+            if piece is not None and not locked() and piece(scope, data):
+                self.sent_at = now()
+            else:
+                await self.frame(data)
 
     async def ping(self, dialect: Dialect) -> None:
         """Send what means nothing, with the head before it if need be; nothing while a frame is being sent."""
@@ -110,6 +134,16 @@ class Keepalive:
         if self._task is None or self._task.done():  # else the client reads more slowly than we ping
             self._task = self._loop.create_task(responder.ping(self._dialect))
         self._timer = self._loop.call_later(self._ping, self._tick)
+
+
+def _written(reply: HttpReply) -> bytes:
+    """The headers as HTTP/1.1 has them, with the length of the body."""
+    fields = [f"{name}: {value}\r\n" for name, value in reply.headers.items()]
+    fields.append(f"content-length: {len(reply.body)}\r\n")
+    text = "".join(fields)
+    if text.count("\n") != len(fields) or text.count("\r") != len(fields):
+        raise ValueError("a line break in a header")
+    return text.encode("latin-1", "replace")
 
 
 def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:

@@ -14,7 +14,6 @@ from smart_model_router.edge.http import encoded, json_reply
 from smart_model_router.gateway.exchange import Arrival
 from smart_model_router.gateway.house import House
 from smart_model_router.gateway.keys import Guest
-from smart_model_router.gateway.receiving import ClientLeft, Departure
 from smart_model_router.request import RouteReport
 from smart_model_router.runtime.clock import WallClock
 from smart_model_router.wires import text_of_answer
@@ -36,17 +35,7 @@ class Searching:
         """Read, search, have an answer written, reply."""
         guest = arrival.house.ring.guest(arrival.headers)
         body = await arrival.body()
-        departure = Departure(arrival.receive)
-        try:
-            reply = await self._reply(arrival, guest, body)
-            departure.close()
-            await arrival.reply(reply)
-        except asyncio.CancelledError:
-            if departure.left:
-                raise ClientLeft from None
-            raise
-        finally:
-            departure.close()
+        await arrival.reply(await self._reply(arrival, guest, body))
 
     async def _reply(self, arrival: Arrival, guest: Guest, body: bytes) -> HttpReply:
         from smart_model_router_scoring.retrieval.answering import answer  # noqa: PLC0415 - only who searches pays

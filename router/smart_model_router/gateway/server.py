@@ -12,11 +12,13 @@ from collections.abc import Callable, Generator
 from typing import Any, ClassVar
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from starlette.types import Scope
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from smart_model_router.config import GatewayConfig
 from smart_model_router.gateway.app import Gateway
 from smart_model_router.gateway.collecting import reload, settle
+from smart_model_router.gateway.responding import PIECE, WHOLE
 
 _IDLE_SECONDS = 75
 """Longer than the pools of the SDKs keep a connection: who closes first must not be us, in the middle of a send."""
@@ -99,15 +101,21 @@ class _PatientProtocol(HttpToolsProtocol):
         self._in_head = True
         self._seen = 0
         self._earlier: list[RequestResponseCycle] = []
+        self._extensions: Any = {WHOLE: self._send_whole, PIECE: self._send_piece}
+        self._idle_until = math.inf
+        self._idle_alarm: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         """The first head begins now."""
         super().connection_made(transport)
-        self._expect_head()
+        self._be_patient()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Nothing is expected any more. uvicorn tells the newest request; those before it have to know, too."""
         self._relax()
+        self._extensions.clear()  # it holds us
+        if self._idle_alarm is not None:
+            self._idle_alarm.cancel()
         super().connection_lost(exc)
         for cycle in self._earlier:
             cycle.disconnected = True
@@ -120,22 +128,72 @@ class _PatientProtocol(HttpToolsProtocol):
             self._seen += len(data)
             if self._seen > self.head_bytes:
                 self._refuse(b"431 Request Header Fields Too Large")
+            elif self._alarm is None:
+                self._be_patient()
 
     def on_message_begin(self) -> None:
         """Another head begins."""
         super().on_message_begin()
         if not self._in_head:
-            self._expect_head()
+            self._in_head, self._seen = True, 0
 
     def on_headers_complete(self) -> None:
         """It is there."""
         self._relax()
         before: RequestResponseCycle | None = self.cycle
         super().on_headers_complete()
-        self._earlier = [cycle for cycle in (*self._earlier, before) if cycle and not cycle.response_complete]
+        self.scope["extensions"] = self._extensions
+        if self._earlier or (before is not None and not before.response_complete):
+            self._earlier = [cycle for cycle in (*self._earlier, before) if cycle and not cycle.response_complete]
 
-    def _expect_head(self) -> None:
-        self._in_head, self._seen = True, 0
+    def on_response_complete(self) -> None:
+        """One timer for the idle times of a connection: uvicorn makes and cancels one for every request."""
+        if self.pipeline or self.transport.is_closing():
+            super().on_response_complete()
+            return
+        self.server_state.total_requests += 1
+        self.flow.resume_reading()
+        self._idle_until = self.loop.time() + self.timeout_keep_alive
+        if self._idle_alarm is None:
+            self._idle_alarm = self.loop.call_at(self._idle_until, self._look_idle)
+
+    def _unset_keepalive_if_required(self) -> None:
+        self._idle_until = math.inf
+
+    def _look_idle(self) -> None:
+        self._idle_alarm = None
+        if self.loop.time() >= self._idle_until:
+            self.timeout_keep_alive_handler()
+        elif self._idle_until < math.inf:
+            self._idle_alarm = self.loop.call_at(self._idle_until, self._look_idle)
+
+    def _send_whole(self, scope: Scope, status: int, head: bytes, body: bytes) -> bool:
+        """What uvicorn does of two messages, in one go. It looks at each header twice; ours are looked at already."""
+        cycle = self.cycle
+        if cycle.scope is not scope or cycle.response_started or cycle.disconnected or not cycle.keep_alive:
+            return False
+        if self.flow.write_paused or scope["method"] == "HEAD":
+            return False
+        cycle.response_started = cycle.response_complete = True
+        cycle.waiting_for_100_continue = False
+        ours = [b"%b: %b\r\n" % field for field in cycle.default_headers]  # the date
+        self.transport.write(b"".join((STATUS_LINE[status], *ours, head, b"\r\n", body)))
+        cycle.message_event.set()
+        cycle.on_response()
+        return True
+
+    def _send_piece(self, scope: Scope, body: bytes) -> bool:
+        """What uvicorn does of a part of a body whose length nobody knows."""
+        cycle = self.cycle
+        if cycle.scope is not scope or self.flow.write_paused or cycle.disconnected or cycle.response_complete:
+            return False
+        if not (body and cycle.chunked_encoding and cycle.response_started):
+            return False
+        self.transport.write(b"%x\r\n%b\r\n" % (len(body), body))
+        return True
+
+    def _be_patient(self) -> None:
+        """Begin to count, once a head has not come in one piece."""
         self._alarm = self.loop.call_later(self.head_timeout, self._refuse, b"408 Request Timeout")
 
     def _relax(self) -> None:

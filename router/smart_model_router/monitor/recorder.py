@@ -6,6 +6,7 @@ in the events it keeps.
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +16,6 @@ from typing import Any
 from smart_model_router.events import (
     AttemptFinished,
     BreakerChanged,
-    Event,
     OfflineChanged,
     RequestFinished,
     RestStarted,
@@ -25,6 +25,7 @@ from smart_model_router.events import (
     WaitFinished,
 )
 from smart_model_router.outcome import FailureClass
+from smart_model_router.telemetry.gathering import Gathering
 
 STEP_SECONDS = 10
 STEPS = 90
@@ -117,10 +118,8 @@ class Trace:
         return {**self.line(), "waited_seconds": done.waited_seconds, "ttft_seconds": done.ttft_seconds, "steps": steps}
 
 
-class Recorder:
+class Recorder(Gathering):
     """Remembers events of one router (or of one after another). `clock` is that of the events' instants."""
-
-    inline = True
 
     def __init__(
         self,
@@ -128,42 +127,62 @@ class Recorder:
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,  # noqa: TID251 - stamps for people
     ) -> None:
+        super().__init__(
+            {
+                AttemptFinished: self._attempt,
+                RequestFinished: self._request,
+                TargetRefused: self._note,
+                WaitFinished: self._note,
+                BreakerChanged: self._breaker,
+                RestStarted: self._rest,
+                OfflineChanged: self._offline,
+                SheddingChanged: self._shedding,
+                StoreChanged: self._store,
+            }
+        )
         self.clock = clock
         self.wall = wall
-        self.steps: deque[Step] = deque(maxlen=STEPS)
-        self.transitions: deque[Transition] = deque(maxlen=TRANSITIONS)
-        self.requests: OrderedDict[str, Trace] = OrderedDict()
         self.model_of: Callable[[str], str] = str
-        self._models: dict[str, str] = {}
-        self.serving: dict[str, Serving] = {}
-        """Who serves each model."""
-        self.runs: dict[str, Counter[str]] = {}
-        """Failures of a target since its last success, by status or class."""
         self.listeners: list[Callable[[Transition], None]] = []
+        self.transitions: deque[Transition] = deque(maxlen=TRANSITIONS)
+        self._steps: deque[Step] = deque(maxlen=STEPS)
+        self._step_ends = -math.inf
+        self._requests: OrderedDict[str, Trace] = OrderedDict()
+        self._serving: dict[str, Serving] = {}
+        self._runs: dict[str, Counter[str]] = {}
+        self._models: dict[str, str] = {}
         self._open: dict[str, list[AttemptFinished | TargetRefused | WaitFinished]] = {}
         self._moved = 0
-        self._handlers: Mapping[type, Callable[[Any], None]] = {
-            AttemptFinished: self._attempt,
-            RequestFinished: self._request,
-            TargetRefused: self._note,
-            WaitFinished: self._note,
-            BreakerChanged: self._breaker,
-            RestStarted: self._rest,
-            OfflineChanged: self._offline,
-            SheddingChanged: self._shedding,
-            StoreChanged: self._store,
-        }
 
     def follow(self, clock: Callable[[], float], model_of: Callable[[str], str]) -> None:
         """A router whose events come from now on: its clock, and the model behind a name that was asked of it."""
+        self.catch_up()
         self.clock, self.model_of = clock, model_of
         self._models.clear()
 
-    def emit(self, event: Event) -> None:
-        """Remember it."""
-        handler = self._handlers.get(type(event))
-        if handler is not None:
-            handler(event)
+    @property
+    def steps(self) -> deque[Step]:
+        """What happened in each ten seconds of the last 15 minutes, oldest first."""
+        self.catch_up()
+        return self._steps
+
+    @property
+    def requests(self) -> OrderedDict[str, Trace]:
+        """The newest requests by id, oldest first."""
+        self.catch_up()
+        return self._requests
+
+    @property
+    def serving(self) -> dict[str, Serving]:
+        """Who serves each model."""
+        self.catch_up()
+        return self._serving
+
+    @property
+    def runs(self) -> dict[str, Counter[str]]:
+        """Failures of a target since its last success, by status or class."""
+        self.catch_up()
+        return self._runs
 
     def recent(self, seconds: float) -> Iterator[Step]:
         """The steps of the last so many seconds, newest first."""
@@ -174,22 +193,25 @@ class Recorder:
             yield step
 
     def _step(self, at: float) -> Step:
+        if at < self._step_ends:
+            return self._steps[-1]
         number = int(at // STEP_SECONDS)
-        steps = self.steps
+        steps = self._steps
         if not steps or steps[-1].number < number:
             steps.append(Step(number))
             while steps[0].number <= number - STEPS:
                 steps.popleft()
+            self._step_ends = (number + 1.0) * STEP_SECONDS
         return steps[-1]
 
     def _attempt(self, event: AttemptFinished) -> None:
         step, target, failure = self._step(event.at), event.target, event.failure_class
         step.calls[target] += 1
         if failure is None:
-            self.runs.pop(target, None)
+            self._runs.pop(target, None)
         elif failure is not FailureClass.CANCELLED:
             step.errors[failure.value, target] += 1
-            run = self.runs.setdefault(target, Counter())
+            run = self._runs.setdefault(target, Counter())
             run[failure.value if event.status is None else str(event.status)] += 1
         if event.cost_usd:
             step.cost_usd[target] += event.cost_usd
@@ -198,25 +220,28 @@ class Recorder:
     def _note(self, event: AttemptFinished | TargetRefused | WaitFinished) -> None:
         if not event.request_id:
             return
-        notes = self._open.setdefault(event.request_id, [])
-        if len(notes) < STEPS_OF_A_REQUEST:
-            notes.append(event)
+        notes = self._open.get(event.request_id)
+        if notes is not None:
+            if len(notes) < STEPS_OF_A_REQUEST:
+                notes.append(event)
+            return
+        self._open[event.request_id] = [event]
         if len(self._open) > _OPEN_REQUESTS:
             del self._open[next(iter(self._open))]
 
     def _request(self, event: RequestFinished) -> None:
+        at = self._wall_of(event.at)
         if event.outcome != "cancelled":
             model, good = self._model(event.model), event.outcome not in ("failed", "rejected_local")
             target = (event.target or NOBODY) if good else NOBODY
             self._step(event.at).served[target] += 1
-            serving = self.serving.get(model)
+            serving = self._serving.get(model)
             if serving is None:
-                serving = self.serving[model] = Serving()
-            serving.note(target, self._wall_of(event.at))
-        events = tuple(self._open.pop(event.request_id, ()))
-        self.requests[event.request_id] = Trace(event, events, self._wall_of(event.at))
-        if len(self.requests) > REQUESTS:
-            self.requests.popitem(last=False)
+                serving = self._serving[model] = Serving()
+            serving.note(target, at)
+        self._requests[event.request_id] = Trace(event, tuple(self._open.pop(event.request_id, ())), at)
+        if len(self._requests) > REQUESTS:
+            self._requests.popitem(last=False)
 
     def _model(self, name: str) -> str:
         known = self._models.get(name)
@@ -233,7 +258,7 @@ class Recorder:
         self._move(event.at, "breaker", event.owner, event.to_state, text, bad=event.to_state in ("open", "isolated"))
 
     def _run_of(self, event: BreakerChanged) -> str:
-        run = self.runs.get(event.owner) if event.to_state == "open" else None
+        run = self._runs.get(event.owner) if event.to_state == "open" else None
         return "" if not run else f" ({told(run)})"
 
     def _rest(self, event: RestStarted) -> None:

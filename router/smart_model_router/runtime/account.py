@@ -48,9 +48,12 @@ class Account:
         """Somebody answered: where it stands among the targets, what was lost, and what ruled out the better ones."""
         report, provider = self._report, step.facts.target.provider
         report.target, report.actual_tier = step.facts.id, step.tier
-        lost = sorted(self._state.dropped.get(provider, frozenset()) & sent.request.body.keys())
-        losses = [*sent.losses, *(f"{field}: dropped, {provider} does not take it" for field in lost)]
-        report.losses += [loss for loss in losses if loss not in report.losses]  # two may have served one stream
+        losses, dropped = sent.losses, self._state.dropped.get(provider)
+        if dropped:
+            lost = sorted(dropped & sent.request.body.keys())
+            losses = (*losses, *(f"{field}: dropped, {provider} does not take it" for field in lost))
+        if losses:
+            report.losses += [loss for loss in losses if loss not in report.losses]  # two may have served one stream
         report.last_resort = step.last_resort
         report.escalated = step.tier in self._plan.escalations
         report.degraded = step.last_resort or (step.tier != self._plan.asked and not report.escalated)
@@ -68,10 +71,15 @@ class Account:
         report = self._report
         if report.degraded:
             self.finish("degraded", answer=answer)
-        elif sum(not attempt.hedge for attempt in report.attempts) > 1 or report.target != self._plan.first:
-            self.finish("fallback", answer=answer)
-        else:
+        elif report.target == self._plan.first and (len(report.attempts) == 1 or self._only_hedged):
             self.finish("ok", answer=answer)
+        else:
+            self.finish("fallback", answer=answer)
+
+    @property
+    def _only_hedged(self) -> bool:
+        """Whether all calls but one were hedges."""
+        return sum(not attempt.hedge for attempt in self._report.attempts) <= 1
 
     def finish(self, outcome: RequestOutcome, error: str = "", answer: Callable[[], str] = str) -> None:
         """Close the account; once. `answer` is what arrived of one."""
@@ -87,7 +95,7 @@ class Account:
                     at=now,
                     request_id=report.request_id,
                     mode=content.mode,
-                    prompt=content.told(self._request.payload_rest.decode("utf-8", "replace")),
+                    prompt=content.told(self._request.payload(self._request.model).decode("utf-8", "replace")),
                     answer=content.told(answer()),
                 )
             )

@@ -15,6 +15,7 @@ from smart_model_router.events import AttemptFinished
 from smart_model_router.forwarding import sent_to
 from smart_model_router.outcome import NO_READING, Failure, FailureClass, LimitReading, Success, Usage
 from smart_model_router.ports import Provider, ProviderCall
+from smart_model_router.quick import quick
 from smart_model_router.request import Attempt, RouteReport, RouteRequest
 from smart_model_router.runtime.state import RouterState
 from smart_model_router.runtime.translations import Sent, Translations
@@ -25,6 +26,7 @@ from smart_model_router.wires.translate.words import dumps
 _FREE = Cost(0, 0)
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Admission:
     """A target that said yes, and what it holds for us."""
@@ -72,11 +74,12 @@ class Caller:
         lease = step.lease
         limit, own = self.limit(step)
         outcome: Success | Failure
+        sent = self.sent(step)
         try:
-            outcome = await self.watchdog.within(self.provider(step).call(self.provider_call(step)), limit)
-            translation = self.sent(step).translation
-            if translation is not None and isinstance(outcome, Success):
-                outcome = self._translated(translation, outcome)
+            answering = self.provider(step).call(self.provider_call(step, sent.request))
+            outcome = await self.watchdog.within(answering, limit)
+            if sent.translation is not None and isinstance(outcome, Success):
+                outcome = self._translated(sent.translation, outcome)
         except Expired:
             outcome = self.timed_out(step, own, lease.admitted_at)
         except asyncio.CancelledError:
@@ -154,9 +157,9 @@ class Caller:
         """Who is called."""
         return self.state.providers[step.facts.target.provider]
 
-    def provider_call(self, step: Admission) -> ProviderCall:
-        """What is sent."""
-        request, target = self.sent(step).request, step.facts.target
+    def provider_call(self, step: Admission, request: RouteRequest) -> ProviderCall:
+        """What is sent: `request`, in the target's dialect."""
+        target = step.facts.target
         self._asked_first = self._asked_first or target.id
         # To go on from somewhere is another request than the one that began: it has an idempotency key of its own.
         asked = f"{target.id} after {len(self._begun)}" if self._begun else target.id
@@ -225,7 +228,10 @@ class Caller:
         lease.unread = away
         settlement = lease.settle(failure, now, usage=told, reading=reading, roll=state.dice.roll(), slow=slow)
         state.held.pop(lease, None)
-        state.count_rejected(facts.target.provider, reading if failure is None else failure.reading)
+        if failure is not None:
+            reading = failure.reading
+        if reading.rejected:
+            state.count_rejected(facts.target.provider, reading)
         cost = None if usage is None else state.price(facts, usage)
         failure_class = None if failure is None else failure.failure_class
         status = None if failure is None else failure.status

@@ -152,20 +152,15 @@ class Course:
                 if isinstance(step, Pause):
                     await self._pause(step)
                     continue
-                if not await self._may_probe(step):
+                if step.lease.probe and not await self._may_probe(step):
                     continue
-                self._leave_room()
+                if self._ticket is not None:
+                    self._leave_room()
                 served = await self._tried(step, perform)
                 if not isinstance(served, Failure):
                     return served
         finally:
             self._leave_room()
-
-    async def _tried(self, step: Admission, perform: Perform[T]) -> T | Failure:
-        step, served = await self._try(step, perform)
-        if not isinstance(served, Failure):
-            self.account.served_by(step, self.caller.sent(step))
-        return served
 
     async def answer(self) -> Success:
         """The whole answer."""
@@ -300,10 +295,8 @@ class Course:
         return Admission(facts, tier, gate, lease)
 
     async def _may_probe(self, step: Admission) -> bool:
-        """Whether this admission stands: one that is a probe does when no other process has it."""
+        """Whether this admission, which is a probe, stands: it does when no other process has it."""
         lease, sharing = step.lease, self.state.sharing
-        if not lease.probe:
-            return True
         if lease.probes_breaker and sharing is not None:
             free = False
             try:
@@ -459,24 +452,29 @@ class Course:
 
     # Calling ----------------------------------------------------------------------------------------------
 
-    async def _try(self, step: Admission, perform: Perform[T]) -> tuple[Admission, T | Failure]:
-        """Call one target, and once more quickly where that is worth it. Who answered, or failed last, and what."""
-        step, served = await self._performed(step, perform)
-        while isinstance(served, Failure):
+    async def _tried(self, step: Admission, perform: Perform[T]) -> T | Failure:
+        """Call one target, and once more quickly where that is worth it: what it served, or the last failure."""
+        while True:
+            late_at = None if self.state.hedges is None else self._late_at(step)
+            if late_at is None:
+                served = await perform(step)
+            else:
+                step, served = await self._raced(step, late_at, perform)
+            if not isinstance(served, Failure):
+                self.account.served_by(step, self.caller.sent(step))
+                return served
             now = self.state.clock.now()
             self.progress.note(step.facts, step.tier, served, now, last_resort=step.last_resort)
             if (final := self._final_rejection(step, served)) is not None:
                 raise final
             again = None if step.last_resort else await self._quick_retry(step, served, now)
             if again is None:
-                break
-            step, served = await self._performed(again, perform)
-        return step, served
+                return served
+            step = again
 
-    async def _performed(self, step: Admission, perform: Perform[T]) -> tuple[Admission, T | Failure]:
-        """Make the call; where a hedge is worth it and paid for, with one. Who answered, or failed last, and what."""
-        late_at = self._late_at(step)
-        if late_at is None or not isinstance(spare := cast("object", perform), Spare):
+    async def _raced(self, step: Admission, late_at: float, perform: Perform[T]) -> tuple[Admission, T | Failure]:
+        """Make the call, and a hedge's beside it when its head is late. Who answered, or failed last, and what."""
+        if not isinstance(spare := cast("object", perform), Spare):
             return step, await perform(step)
         state = self.state
         race = Race(
@@ -499,7 +497,7 @@ class Course:
         Only streams are: how long a whole answer takes is a matter of its length. And only where no policy of recovery
         puts the answer together: it can join one stream to another, not two at once.
         """
-        if self.state.hedges is None or step.last_resort or not step.lease.stream or self.recovery.mode != "none":
+        if step.last_resort or not step.lease.stream or self.recovery.mode != "none":
             return None
         after = hedge_after(self.state.book.snapshot(step.facts.id, self.state.clock.now()))
         return None if after is None else step.lease.admitted_at + after
@@ -552,7 +550,9 @@ class Course:
         self.progress.retrying(step.facts)
         await state.clock.sleep(pause)
         again = self._ask(step.facts, step.tier, state.clock.now())
-        return again if again is None or await self._may_probe(again) else None
+        if again is None or not again.lease.probe or await self._may_probe(again):
+            return again
+        return None
 
     # Ending badly -----------------------------------------------------------------------------------------
 

@@ -52,7 +52,7 @@ class Salvage:
         self._overlap = Overlap(self._told.text, self.begun)
         self._joint = joint(self._told, self._overlap, self._spent())
 
-    def take(self, events: tuple[StreamEvent, ...]) -> list[StreamEvent]:
+    def take(self, events: Sequence[StreamEvent]) -> list[StreamEvent]:
         """What the caller is to get for these events now; `delivered` is told when it does."""
         out: list[StreamEvent] = []
         for event in events:

@@ -217,14 +217,14 @@ class RouterState:
     def heard(self, gate: Gate, lease: Lease, reading: LimitReading) -> None:
         """The head of a stream is there: its limits count at once, the rest of the answer may take minutes."""
         lease.heard(reading, self.clock.now())
-        self.count_rejected(gate.provider.name, reading)
+        if reading.rejected:
+            self.count_rejected(gate.provider.name, reading)
         if reading.buckets and self.room.waiting:
             self.pump(gate.provider.name)
 
     def count_rejected(self, provider: str, reading: LimitReading) -> None:
         """Count the fields of an answer that made no sense."""
-        if reading.rejected:
-            self.rejected_fields[provider] += reading.rejected
+        self.rejected_fields[provider] += reading.rejected
 
     def update_shedding(self, now: float) -> None:
         """Look at system health; say so when shedding begins or ends.

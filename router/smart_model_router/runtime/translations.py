@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from smart_model_router.core.tiers import TargetFacts
 from smart_model_router.errors import InvalidRequest
+from smart_model_router.quick import quick
 from smart_model_router.request import Dialect, Prefill, RouteRequest, peek
 from smart_model_router.wires.prefill import begun, marked
 from smart_model_router.wires.translate import (
@@ -26,6 +28,7 @@ PREFILL = "prefill"
 _Key = tuple[Dialect, str, bool, bool, Prefill]
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Sent:
     """What a target is sent. `translation` is None where it speaks the caller's own dialect."""
@@ -61,9 +64,10 @@ class Translations:
         """What a target is sent; only for targets without a `refusal`."""
         if self._request.dialect in facts.dialects:
             how = facts.prefill if self._has_begun else "plain"
-            if how not in self._native:
-                self._native[how] = _marked(_native(self._request), how)
-            return self._native[how]
+            sent = self._native.get(how)
+            if sent is None:
+                sent = self._native[how] = _marked(_native(self._request), how)
+            return sent
         found = self._translated(facts)
         if isinstance(found, Untranslatable):
             raise TypeError(f"{facts.id} cannot be asked: {found}")
@@ -85,34 +89,40 @@ class Translations:
 
 
 def _begun(request: RouteRequest, text: str) -> RouteRequest:
-    return _again(request, request.dialect, begun(decode_object(request.payload_rest) or {}, text))
+    return _again(request, request.dialect, begun(_plain(request), text))
 
 
 def _marked(sent: Sent, how: Prefill) -> Sent:
     """What is sent, with the sign by which the target knows that it is to go on."""
     if how in ("none", "plain"):
         return sent
-    body = marked(decode_object(sent.request.payload_rest) or {}, how)
+    body = marked(_plain(sent.request), how)
     return replace(sent, request=_again(sent.request, sent.request.dialect, body))
 
 
 def _native(request: RouteRequest) -> Sent:
     """The body as it came; but for signatures of ours, which only look like the provider's own."""
-    if not holds_seals(request.dialect, request.payload_rest):
+    if not holds_seals(request.dialect, request.before, request.after):
         return Sent(request)
-    body = without_seals(request.dialect, decode_object(request.payload_rest) or {})
+    body = without_seals(request.dialect, _plain(request))
     return Sent(_again(request, request.dialect, body), losses=(SEALED,))
 
 
 def _in_dialect(request: RouteRequest, goal: Dialect, terms: Terms) -> Sent | Untranslatable:
-    # What goes over the wire, not the caller's object: plain JSON values, whatever mapping that was.
-    made = translate(request.dialect, goal, decode_object(request.payload_rest) or {}, terms)
+    made = translate(request.dialect, goal, _plain(request), terms)
     if isinstance(made, Untranslatable):
         return made
     try:
         return Sent(_again(request, goal, made.body), made, made.losses)
     except InvalidRequest as error:
         return Untranslatable("body", str(error))
+
+
+def _plain(request: RouteRequest) -> dict[str, Any]:
+    """The body but for `model`, as what goes over the wire and not the caller's object, whatever mapping that was."""
+    body = decode_object(request.payload(request.model)) or {}
+    body.pop("model", None)
+    return body
 
 
 def _again(request: RouteRequest, dialect: Dialect, body: object) -> RouteRequest:

@@ -21,10 +21,11 @@ class Watchdog:
     Arming a loop timer for each event of a stream would cost more than reading the event.
     """
 
-    __slots__ = ("_cancelling", "_clock", "_fired", "_task", "_timer", "_timer_at", "deadline")
+    __slots__ = ("_cancelling", "_clock", "_fired", "_loop", "_task", "_timer", "_timer_at", "deadline")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[Any] | None = None
         self._timer: TimerHandle | None = None
         self._timer_at = 0.0
@@ -34,25 +35,37 @@ class Watchdog:
 
     async def within(self, awaitable: Awaitable[T], deadline: float) -> T:
         """The awaited result. Raises Expired once `deadline` (monotonic) has passed; cancellation passes through."""
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - only a task can await
+        late = False
+        self.watch(deadline)
+        try:
+            try:
+                return await awaitable
+            finally:
+                late = self.rest()
+        except (asyncio.CancelledError, Exception):  # some libraries raise their own when they are cancelled
+            if late:
+                raise Expired from None
+            raise
+
+    def watch(self, deadline: float) -> None:
+        """The running task awaits something until `deadline` (monotonic), and is cancelled then; `rest` must follow.
+
+        Two plain calls around an await: who reads a stream is spared a coroutine for each chunk.
+        """
         self.deadline = deadline
         if self._timer is None or self._timer_at > deadline:
             self._arm(deadline)
+        # To ask for the running loop is a system call in 3.11; whoever reads on another one than before is asked again.
+        task = asyncio.current_task(self._loop) or asyncio.current_task()
+        assert task is not None  # noqa: S101 - only a task can await
         self._fired = False
         self._cancelling = task.cancelling()
         self._task = task
-        try:
-            result = await awaitable
-        except (asyncio.CancelledError, Exception):  # some libraries raise their own when they are cancelled
-            if self._was_ours(task):
-                raise Expired from None
-            raise
-        finally:
-            self._task = None
-        if self._fired:
-            self._was_ours(task)  # it answered all the same
-        return result
+
+    def rest(self) -> bool:
+        """The await is over: whether the deadline, and nobody else, cancelled it. That cancellation is taken back."""
+        task, self._task = self._task, None
+        return self._fired and task is not None and task.uncancel() <= self._cancelling
 
     def close(self) -> None:
         """Stop the timer."""
@@ -60,12 +73,9 @@ class Watchdog:
             self._timer.cancel()
             self._timer = None
 
-    def _was_ours(self, task: asyncio.Task[Any]) -> bool:
-        """Take our cancellation back, if there was one; whether it was the only one."""
-        return self._fired and task.uncancel() <= self._cancelling
-
     def _arm(self, when: float) -> None:
         self.close()
+        self._loop = asyncio.get_running_loop()
         self._timer_at = when
         self._timer = self._clock.call_at(when, self._tick)
 

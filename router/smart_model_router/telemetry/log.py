@@ -9,7 +9,8 @@ import time
 import zlib
 from collections.abc import Callable, Mapping, MutableMapping
 from datetime import UTC, datetime
-from functools import lru_cache
+from json.encoder import encode_basestring_ascii as _quoted
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -45,9 +46,24 @@ FINE = frozenset({"ok"})
 _OPEN_REQUESTS = 4096
 _SAMPLES = 1 << 32
 _TEXT_LIMIT = 500
+_REST_LIMIT = 2_000
 _WORDS = 2_000
 _LINES = 64
 """Lines of one write at most. A write gives the interpreter away: one for each line would cost more than the line."""
+_SAME = (
+    "dialect",
+    "model",
+    "outcome",
+    "target",
+    "requested_tier",
+    "actual_tier",
+    "degraded",
+    "last_resort",
+    "attempts",
+    "refusals",
+)
+"""Fields of a request that others have just like it."""
+_same = attrgetter(*_SAME)
 _OUR_OWN = frozenset({"at", "event", "level", "request_id", "content"})
 """Fields that nobody else has a word in, and content, which is told as the configuration lets it be."""
 _encode = json.JSONEncoder(separators=(",", ":"), default=str).encode  # json.dumps would make one a line
@@ -130,8 +146,13 @@ class LogSink:
         self._fine_below = fine_share * _SAMPLES
         self._clock = clock
         self._wall = wall
+        self._offset: float | None = None
+        """From the events' clock to seconds since the epoch, read once for lines that are written together."""
+        self._second = (0, "")
         self._open: dict[str, list[str]] = {}
         """What went wrong so far in requests that go on."""
+        self._rests: dict[tuple[object, ...], str] = {}
+        """What lines of requests have in common, as it is written."""
         self._seen: ContentSeen | None = None
         """The newest: it comes right before the request it belongs to has ended."""
         self._handlers: dict[type, Callable[[Any], None]] = {
@@ -142,6 +163,12 @@ class LogSink:
             **dict.fromkeys(TRANSITIONS, self._transition),
         }
 
+    def wants(self, event: Event) -> bool:
+        """Whether `emit` has any use for it; for any thread."""
+        if isinstance(event, AttemptFinished):
+            return event.failure_class is not None
+        return type(event) in self._handlers
+
     def emit(self, event: Event) -> None:
         """Write it, or remember it for its request's line."""
         handler = self._handlers.get(type(event))
@@ -150,6 +177,7 @@ class LogSink:
 
     def caught_up(self) -> None:
         """Write what was gathered. Raises OSError; those lines are lost then."""
+        self._offset = None
         if self._lines:
             text = "\n".join((*self._lines, ""))
             self._lines.clear()
@@ -174,42 +202,45 @@ class LogSink:
 
     def _transition(self, event: Event) -> None:
         told = {key: _plain(getattr(event, key)) for key in event.__dataclass_fields__ if key != "at"}
-        self._write("warning", {"event": TRANSITIONS[type(event)], "at": self._stamp(event.at), **told})
+        self._write(self._rendered("warning", {"event": TRANSITIONS[type(event)], "at": self._stamp(event.at), **told}))
 
     def _request(self, event: RequestFinished) -> None:
-        trouble, fine = self._open.pop(event.request_id, []), event.outcome in FINE
-        if fine and self._sampled and zlib.crc32(event.request_id.encode()) >= self._fine_below:
+        request_id, fine = event.request_id, event.outcome in FINE
+        trouble = self._open.pop(request_id, None)
+        if fine and self._sampled and zlib.crc32(request_id.encode()) >= self._fine_below:
             return
-        ttft = event.ttft_seconds
-        line: dict[str, Any] = {
-            "event": "request",
-            "at": self._stamp(event.at),
-            "request_id": event.request_id,
-            "dialect": event.dialect,
-            "model": event.model,
-            "outcome": event.outcome,
-            "target": event.target,
-            "requested_tier": event.requested_tier,
-            "actual_tier": event.actual_tier,
-            "degraded": event.degraded,
-            "last_resort": event.last_resort,
-            "attempts": event.attempts,
-            "refusals": event.refusals,
-            "seconds": round(event.seconds, 6),
-            "waited_seconds": round(event.waited_seconds, 6),
-            "ttft_seconds": None if ttft is None else round(ttft, 6),
-            "trouble": trouble,
-        }
-        seen = self._seen
-        if seen is not None and seen.request_id == event.request_id:
-            line["content"] = {"mode": seen.mode, "prompt": seen.prompt, "answer": seen.answer}
-        self._write("info" if fine else "warning", line)
+        ttft, seen = event.ttft_seconds, self._seen
+        if trouble is not None or (seen is not None and seen.request_id == request_id):
+            rest = self._rest_of(event, trouble or [], seen)
+        else:
+            same = _same(event)
+            known = self._rests.get(same)
+            rest = known or self._rest_of(event, [], None)
+            if known is None and len(rest) <= _REST_LIMIT:  # a longer one has names of its caller's in it
+                if len(self._rests) >= _WORDS:
+                    self._rests.clear()
+                self._rests[same] = rest
+        self._write(
+            f'{{"event":"request","at":"{self._stamp(event.at)}","request_id":{_quoted(request_id)},'
+            f'"seconds":{event.seconds:.6f},"waited_seconds":{event.waited_seconds:.6f},'
+            f'"ttft_seconds":{"null" if ttft is None else f"{ttft:.6f}"},{rest}'
+        )
 
-    def _write(self, level: str, line: dict[str, Any]) -> None:
+    def _rest_of(self, event: RequestFinished, trouble: list[str], seen: ContentSeen | None) -> str:
+        """The line from where the words begin: most requests have it like one before."""
+        rest: dict[str, Any] = {**dict(zip(_SAME, _same(event), strict=True)), "trouble": trouble}
+        if seen is not None and seen.request_id == event.request_id:
+            rest["content"] = {"mode": seen.mode, "prompt": seen.prompt, "answer": seen.answer}
+        return self._rendered("info" if event.outcome in FINE else "warning", rest).removeprefix("{")
+
+    def _rendered(self, level: str, line: dict[str, Any]) -> str:
         told: Any = line
         for step in self._chain:
             told = step(None, level, told)
-        self._lines.append(told)
+        return str(told)
+
+    def _write(self, line: str) -> None:
+        self._lines.append(line)
         if len(self._lines) >= _LINES:
             self.caught_up()
 
@@ -219,14 +250,13 @@ class LogSink:
             del self._open[next(iter(self._open))]
 
     def _stamp(self, instant: float) -> str:
-        milliseconds = int((self._wall() - (self._clock() - instant)) * 1000)
-        return f"{_second(milliseconds // 1000)}.{milliseconds % 1000:03d}+00:00"
-
-
-@lru_cache(maxsize=16)
-def _second(seconds: int) -> str:
-    """Most lines are of the same few seconds."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+        if self._offset is None:
+            self._offset = self._wall() - self._clock()
+        milliseconds = int((instant + self._offset) * 1000)
+        second = milliseconds // 1000
+        if second != self._second[0]:  # most lines are of the same one
+            self._second = (second, datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S"))
+        return f"{self._second[1]}.{milliseconds % 1000:03d}+00:00"
 
 
 class Lines:

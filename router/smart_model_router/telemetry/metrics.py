@@ -1,68 +1,80 @@
-"""The metrics sink: events become counters and histograms. A few microseconds an event, nothing leaves the process."""
+"""The metrics sink: events become counters and histograms. A microsecond an event, nothing leaves the process."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from smart_model_router.events import AttemptFinished, BreakerChanged, Event, RequestFinished, RequestShed
-from smart_model_router.telemetry.registry import Registry, Sample
+from smart_model_router.events import AttemptFinished, BreakerChanged, RequestFinished, RequestShed
+from smart_model_router.outcome import FailureClass
+from smart_model_router.telemetry.gathering import Gathering
+from smart_model_router.telemetry.registry import Cell, Histogram, Registry, Sample
 
 _OPEN_REQUESTS = 4096
 _NAMES = 1000
 
 
-class Metrics:
+class Metrics(Gathering):
     """Counts events. `model_of` gives the configured model behind a name a caller asked for.
 
     Callers choose names (aliases, patterns): as they are they would be a label without bounds.
     """
 
-    inline = True
-
     def __init__(self, model_of: Callable[[str], str]) -> None:
+        super().__init__(
+            {
+                AttemptFinished: self._attempt,
+                RequestFinished: self._request,
+                BreakerChanged: self._transition,
+                RequestShed: self._shed,
+            }
+        )
         self._model_of = model_of
         self._models: dict[str, str] = {}
-        self._registry = Registry()
-        self._cells: dict[tuple[str, str, str], list[float]] = {}
         self._spent: dict[str, float] = {}
         """Seconds in calls of requests that go on."""
-        self._handlers: dict[type, Callable[[Any], None]] = {
-            AttemptFinished: self._attempt,
-            RequestFinished: self._request,
-            BreakerChanged: self._transition,
-            RequestShed: self._shed,
-        }
+        self._count_in(Registry())
 
-    def emit(self, event: Event) -> None:
-        """Count it."""
-        handler = self._handlers.get(type(event))
-        if handler is not None:
-            handler(event)
+    def _count_in(self, registry: Registry) -> None:
+        """What every request adds to is kept at hand, beside the registry that all of it belongs to."""
+        self._registry = registry
+        self._attempts: dict[tuple[str, FailureClass | None], Cell] = {}
+        self._tokens: dict[str, tuple[Cell, Cell]] = {}
+        self._outcomes: dict[tuple[str, str], tuple[Cell, Histogram]] = {}
+        self._overhead: Histogram | None = None
 
     def continue_from(self, before: Metrics) -> None:
         """Go on with the counters of another one, which still counts, too."""
-        self._registry, self._cells = before._registry, before._cells
+        self.catch_up()
+        before.stop_gathering()
+        self._count_in(before._registry)
 
     def samples(self) -> list[Sample]:
-        """Every counter and histogram."""
+        """Every counter and histogram, of every event until now."""
+        self.catch_up()
         return self._registry.samples()
 
     def _attempt(self, event: AttemptFinished) -> None:
-        target, failure = event.target, event.failure_class
-        self._cell("smr_attempts_total", target, "OK" if failure is None else failure.value)[0] += 1.0
+        target, failure, usage, registry = event.target, event.failure_class, event.usage, self._registry
+        cell = self._attempts.get((target, failure))
+        if cell is None:
+            outcome = "OK" if failure is None else failure.value
+            cell = self._attempts[target, failure] = registry.cell("smr_attempts_total", target, outcome)
+        cell[0] += 1.0
         if event.ttft_seconds is not None:
-            self._registry.observe("smr_time_to_first_token_seconds", event.ttft_seconds, target)
-        usage = event.usage
+            registry.histogram("smr_time_to_first_token_seconds", target).observe(event.ttft_seconds)
         if usage is not None:
-            self._cell("smr_tokens_total", target, "prompt")[0] += usage.prompt_tokens
-            self._cell("smr_tokens_total", target, "completion")[0] += usage.completion_tokens
+            tokens = self._tokens.get(target)
+            if tokens is None:
+                prompt = registry.cell("smr_tokens_total", target, "prompt")
+                tokens = self._tokens[target] = (prompt, registry.cell("smr_tokens_total", target, "completion"))
+            tokens[0][0] += usage.prompt_tokens
+            tokens[1][0] += usage.completion_tokens
             if usage.cached_prompt_tokens:
-                self._cell("smr_tokens_total", target, "cached_prompt")[0] += usage.cached_prompt_tokens
+                registry.count("smr_tokens_total", target, "cached_prompt", by=usage.cached_prompt_tokens)
         elif failure is None:
-            self._registry.count("smr_usage_missing_total", target)
+            registry.count("smr_usage_missing_total", target)
         if event.cost_usd:
-            self._registry.count("smr_cost_usd_total", target, by=event.cost_usd)
+            registry.count("smr_cost_usd_total", target, by=event.cost_usd)
         if event.request_id:
             spent = self._spent
             spent[event.request_id] = spent.get(event.request_id, 0.0) + event.seconds
@@ -70,15 +82,22 @@ class Metrics:
                 del spent[next(iter(spent))]
 
     def _request(self, event: RequestFinished) -> None:
-        count, model = self._registry.count, self._model(event.model)
-        self._cell("smr_requests_total", model, event.outcome)[0] += 1.0
-        self._registry.observe("smr_request_duration_seconds", event.seconds, model)
+        model, outcome, registry = self._model(event.model), event.outcome, self._registry
+        known = self._outcomes.get((model, outcome))
+        if known is None:
+            duration = registry.histogram("smr_request_duration_seconds", model)
+            known = self._outcomes[model, outcome] = (registry.cell("smr_requests_total", model, outcome), duration)
+        known[0][0] += 1.0
+        known[1].observe(event.seconds)
         calls = self._spent.pop(event.request_id, 0.0)
-        self._registry.observe("smr_overhead_seconds", max(0.0, event.seconds - calls - event.waited_seconds))
+        overhead = self._overhead
+        if overhead is None:
+            overhead = self._overhead = registry.histogram("smr_overhead_seconds")
+        overhead.observe(max(0.0, event.seconds - calls - event.waited_seconds))
         if event.degraded:
-            count("smr_degraded_total", model, event.requested_tier, event.actual_tier or "")
+            registry.count("smr_degraded_total", model, event.requested_tier, event.actual_tier or "")
         if event.last_resort:
-            count("smr_last_resort_total")
+            registry.count("smr_last_resort_total")
 
     def _transition(self, event: BreakerChanged) -> None:
         self._registry.count(
@@ -87,13 +106,6 @@ class Metrics:
 
     def _shed(self, event: RequestShed) -> None:
         self._registry.count("smr_shed_total", event.criticality)
-
-    def _cell(self, name: str, first: str, second: str) -> list[float]:
-        key = (name, first, second)
-        known = self._cells.get(key)
-        if known is None:
-            known = self._cells[key] = self._registry.cell(name, first, second)
-        return known
 
     def _model(self, name: str) -> str:
         known = self._models.get(name)

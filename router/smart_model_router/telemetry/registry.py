@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 from smart_model_router.telemetry.table import METRICS
 
+Cell = list[float]
+"""A counter, a list of one number: who counts often keeps it."""
+
 
 class Sample(NamedTuple):
     """One figure. `name` is as it is exposed (`..._bucket`, `..._sum`, `..._count` of a histogram)."""
@@ -16,38 +19,52 @@ class Sample(NamedTuple):
     value: float
 
 
+class Histogram:
+    """Counts by upper bound, one beyond the last, and the sum."""
+
+    __slots__ = ("_bounds", "cells")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self._bounds = bounds
+        self.cells = [0.0] * (len(bounds) + 2)
+
+    def observe(self, seconds: float) -> None:
+        """Add to it."""
+        cells = self.cells
+        cells[bisect_left(self._bounds, seconds)] += 1.0
+        cells[-1] += seconds
+
+
 class Registry:
     """Counters and histograms by name and label values, the values in the order of the table's labels."""
 
     __slots__ = ("_counts", "_histograms")
 
     def __init__(self) -> None:
-        self._counts: dict[tuple[str, tuple[str, ...]], list[float]] = {}
-        self._histograms: dict[tuple[str, tuple[str, ...]], list[float]] = {}
+        self._counts: dict[tuple[str, tuple[str, ...]], Cell] = {}
+        self._histograms: dict[tuple[str, tuple[str, ...]], Histogram] = {}
 
-    def cell(self, name: str, *values: str) -> list[float]:
-        """The counter itself, a list of one number: who counts often keeps it."""
+    def cell(self, name: str, *values: str) -> Cell:
+        """The counter itself."""
         return self._counts.setdefault((name, values), [0.0])
 
     def count(self, name: str, *values: str, by: float = 1.0) -> None:
         """Add to a counter."""
         self.cell(name, *values)[0] += by
 
-    def observe(self, name: str, seconds: float, *values: str) -> None:
-        """Add to a histogram."""
-        bounds = METRICS[name].buckets
-        cells = self._histograms.get((name, values))
-        if cells is None:  # a cell for each bound, one beyond, and the sum
-            cells = self._histograms[name, values] = [0.0] * (len(bounds) + 2)
-        cells[bisect_left(bounds, seconds)] += 1.0
-        cells[-1] += seconds
+    def histogram(self, name: str, *values: str) -> Histogram:
+        """The histogram itself, which may be kept, too."""
+        known = self._histograms.get((name, values))
+        if known is None:
+            known = self._histograms[name, values] = Histogram(METRICS[name].buckets)
+        return known
 
     def samples(self) -> list[Sample]:
         """Every figure, histograms cumulative as they are exposed."""
         counts = self._counts.copy().items()
         made = [Sample(name, labelled(name, values), cell[0]) for (name, values), cell in counts]
-        for (name, values), cells in self._histograms.copy().items():
-            made += _exposed(name, labelled(name, values), cells.copy())
+        for (name, values), histogram in self._histograms.copy().items():
+            made += _exposed(name, labelled(name, values), histogram.cells.copy())
         return made
 
 

@@ -6,6 +6,7 @@ instants of its events, on a thread: neither an exporter that blocks nor one tha
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -40,7 +41,10 @@ _OPERATIONS: Mapping[Dialect, str] = {
     "responses": "chat",
     "embeddings": "embeddings",
 }
+_NOBODY = (trace.ProxyTracerProvider, trace.NoOpTracerProvider)
 _BAD = frozenset({"failed", "rejected_local"})
+_LOOK_SECONDS = 0.1
+"""How soon an SDK that comes later than the router is noticed: asking for it takes longer than an event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +70,20 @@ class SpanSink:
         self, kinds: Mapping[str, str], *, names: Names = "current", provider: TracerProvider | None = None
     ) -> None:
         self._tracer = trace.get_tracer(INSTRUMENTATION, tracer_provider=provider)
-        self._provider = provider
         self._kinds = kinds
         self._words = Vocabulary(names)
+        self._recording = provider is not None
+        self._nobody_until = -math.inf
+        """An instant of the events' clock."""
         self._open: dict[str, list[AttemptFinished | TargetRefused | ContentSeen]] = {}
         self.worker: Worker[_Trip] = Worker("spans", self._make)
 
     def emit(self, event: Event) -> None:
         """Take it in; the spans are made elsewhere. While the application has no SDK there is nothing to make."""
-        if self._provider is None and isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
+        if event.at < self._nobody_until:
+            return
+        if not self._records():
+            self._nobody_until = event.at + _LOOK_SECONDS
             return
         if isinstance(event, RequestFinished):
             offset = time.time_ns() - int(event.at * _NANO)  # noqa: TID251 - stamps for people
@@ -84,6 +93,12 @@ class SpanSink:
             self._open.setdefault(event.request_id, []).append(event)
             if len(self._open) > _OPEN_REQUESTS:
                 del self._open[next(iter(self._open))]
+
+    def _records(self) -> bool:
+        """Whether anybody makes spans: an SDK that is there stays."""
+        if not self._recording:
+            self._recording = not isinstance(trace.get_tracer_provider(), _NOBODY)
+        return self._recording
 
     def _make(self, trip: _Trip) -> None:
         done, at = trip.finished, trip.wall_offset

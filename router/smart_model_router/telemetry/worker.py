@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import atexit
-import os
 import threading
 from collections import deque
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from smart_model_router.events import Event
+from smart_model_router.forks import in_children
 from smart_model_router.ports import EventSink
 
 T = TypeVar("T")
@@ -46,30 +46,32 @@ class Worker(Generic[T]):
         self._ended = ended
         self._limit = limit
         self._begin_anew()
+        in_children(self._begin_anew)
         atexit.register(self._finish)
 
     def _begin_anew(self) -> None:
         """Nothing waits and nobody works: at the start, and in a forked process, where a lock may be held for ever."""
-        self._pid = os.getpid()
         self._queue: deque[T] = deque(maxlen=self._limit)
         self._wanted = threading.Event()
+        self._rung = False
+        """Whether `wanted` is set, or about to be: asking this is much cheaper, and it is asked for every item."""
         self._closing = threading.Event()
+        self._closed = False
         self._thread: threading.Thread | None = None
         self._busy = False
 
     def put(self, item: T) -> None:
         """Hand an item over; returns at once. After `close` it is dropped."""
-        if self._pid != os.getpid():
-            self._begin_anew()
-        if self._closing.is_set():
+        queue = self._queue
+        if self._closed or len(queue) >= self._limit:
             self.dropped += 1
-            return
-        if self._thread is None:
-            self._start()
-        if len(self._queue) >= self._limit:
-            self.dropped += 1
-        self._queue.append(item)
-        if not self._wanted.is_set():
+            if self._closed:
+                return
+        queue.append(item)
+        if not self._rung:
+            self._rung = True
+            if self._thread is None:
+                self._start()
             self._wanted.set()
 
     @property
@@ -84,10 +86,9 @@ class Worker(Generic[T]):
 
     def close(self) -> None:
         """Take nothing more; what waits is still handled, as long as the process lives."""
-        if self._pid != os.getpid():
-            self._begin_anew()
         if self._thread is None and self._ended is not None:
             self._start()
+        self._closed = True
         self._closing.set()
         self._wanted.set()
         atexit.unregister(self._finish)
@@ -103,16 +104,19 @@ class Worker(Generic[T]):
             self._thread.join(CLOSING_SECONDS)
 
     def _run(self) -> None:
-        queue, wanted = self._queue, self._wanted
+        queue, wanted, handle = self._queue, self._wanted, self._handle
         while True:
             wanted.wait()
             wanted.clear()
             self._busy = True
+            self._rung = False  # and only then look: what is put from now on rings again
             while queue:
                 try:
-                    self._handle(queue.popleft())
+                    item = queue.popleft()
                 except IndexError:  # dropped for a newer one meanwhile
                     continue
+                try:
+                    handle(item)
                 except Exception:  # noqa: BLE001 - somebody else's code, and nobody's reason to stop
                     self.errors += 1
             self._tell(self._caught_up)
@@ -132,7 +136,8 @@ class Worker(Generic[T]):
 class ApartSink:
     """A sink on a thread of its own (ports.EventSink).
 
-    One that gathers has a `caught_up`, one that opened something a `close`: both are called there, see Worker.
+    One that gathers has a `caught_up`, one that opened something a `close`: both are called there, see Worker. One
+    that passes most events over has a `wants`: it is asked here.
     """
 
     inline = True
@@ -140,12 +145,14 @@ class ApartSink:
 
     def __init__(self, sink: EventSink) -> None:
         self.sink = sink
+        self._wants: Callable[[Event], bool] | None = getattr(sink, "wants", None)
         caught_up, close = getattr(sink, "caught_up", None), getattr(sink, "close", None)
         self.worker: Worker[Event] = Worker(type(sink).__name__, sink.emit, caught_up=caught_up, ended=close)
 
     def emit(self, event: Event) -> None:
         """Hand it over."""
-        self.worker.put(event)
+        if self._wants is None or self._wants(event):
+            self.worker.put(event)
 
 
 def kept_apart(sink: EventSink) -> EventSink:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from smart_model_router.quick import quick
+
 if TYPE_CHECKING:
     from smart_model_router.outcome import Usage
 
@@ -22,6 +24,7 @@ UNFINISHED_REASONS = frozenset(
 """Finish reasons that explain an answer without content: the cap or a filter, not an empty model."""
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Answer:
     """A decoded answer, judged. `malformed` says what is not of its dialect ("" when all is).

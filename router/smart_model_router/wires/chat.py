@@ -59,9 +59,13 @@ def read_event(event: bytes, data: dict[str, Any], raw: bytes) -> StreamEvent:
 
 def text_of(data: Mapping[str, Any]) -> str:
     """The visible text that a chunk adds to the first choice."""
-    for choice in items(data.get("choices")):
-        if is_object(choice) and choice.get("index", 0) == 0:
-            content = mapping(choice.get("delta")).get("content")
+    choices = data.get("choices")
+    if not isinstance(choices, list):
+        return ""
+    for choice in choices:
+        if isinstance(choice, dict) and choice.get("index", 0) == 0:
+            delta = choice.get("delta")
+            content = delta.get("content") if isinstance(delta, dict) else None
             return content if isinstance(content, str) else visible(content)
     return ""
 
@@ -76,31 +80,30 @@ def read_answer(body: Mapping[str, Any]) -> Answer:
     usage = read_usage(body.get("usage"))
     finish: str | None = None
     has_content = False
-    for item in choices:
-        choice = mapping(item)
-        message = choice.get("message")
-        if not is_object(message):
+    for choice in choices:
+        message = choice.get("message") if isinstance(choice, dict) else None
+        if not isinstance(message, dict):
             return Answer(malformed="a choice without a message")
-        reason = text(choice.get("finish_reason")) or None
+        reason = text(choice.get("finish_reason"))
         if reason == "error":  # OpenRouter
             return Answer(error=choice.get("error") or {})
-        finish = finish or reason
+        finish = finish or reason or None
         has_content = has_content or _has_content(message) or reason in UNFINISHED_REASONS
     return Answer(usage, finish, empty=not has_content)
 
 
 def read_usage(value: object) -> Usage | None:
     """Token counts as Chat and Embeddings write them; None when they make no sense."""
-    if value is None:
+    if not isinstance(value, dict):
         return None
-    usage = mapping(value)
-    prompt = count(usage.get("prompt_tokens"))
+    prompt = count(value.get("prompt_tokens"))
     if prompt is None:
         return None
-    cached = count(mapping(usage.get("prompt_tokens_details")).get("cached_tokens"))
+    details = value.get("prompt_tokens_details")
+    cached = count(details.get("cached_tokens")) if isinstance(details, dict) else None
     if cached is None:
-        cached = count(usage.get("prompt_cache_hit_tokens"))  # DeepSeek
-    return Usage(prompt, count(usage.get("completion_tokens")) or 0, min(cached or 0, prompt))
+        cached = count(value.get("prompt_cache_hit_tokens"))  # DeepSeek
+    return Usage(prompt, count(value.get("completion_tokens")) or 0, min(cached, prompt) if cached else 0)
 
 
 def _has_content(message: Mapping[str, Any]) -> bool:

@@ -33,6 +33,9 @@ class StreamReader:
 
     def feed(self, chunk: bytes) -> list[StreamEvent]:
         """Every event that `chunk` completes, in order."""
+        # Between two frames, what begins and ends as one frame and has no line break in between is one.
+        if self._alike is not None and self._frames.between and (known := self._alike.read(chunk)) is not None:
+            return [known]
         self._arrived = self._arrived or bool(chunk)
         return [self._read(frame) for frame in self._frames.feed(chunk)]
 
@@ -41,7 +44,7 @@ class StreamReader:
         rest = self._frames.flush()
         if not rest:
             return []
-        event = self._read(rest)
+        event = self._read(rest.rstrip(b"\r\n") + b"\n\n")
         if event.kind is EventKind.MALFORMED:
             return [self.cut("the stream ended inside an event")]
         return [event]

@@ -29,12 +29,14 @@ class SseParser:
         self._plain = True  # no CR seen yet: bytes.find is many times faster than the pattern
         self._first = True
         self._skipping = False
+        self.between = False
+        """Whether a frame has just ended, and no other begun."""
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """Every frame that `chunk` completes, in order."""
         if self._plain and b"\r" in chunk:
             self._plain = False
-        if self._is_one_frame(chunk):
+        if self.between and self._is_one_frame(chunk):
             return [chunk]
         buffer = self._buffer + chunk if self._buffer else chunk
         frames: list[bytes] = []
@@ -48,12 +50,13 @@ class SseParser:
         self._searched = max(0, len(self._buffer) - 3)
         if len(self._buffer) > self._cap:
             self._drop_oversized(frames)
+        self.between = not (self._buffer or self._first or self._skipping)
         return frames
 
     def _is_one_frame(self, chunk: bytes) -> bool:
         """Whether a chunk is one whole frame, as most are, and nothing has to be done about it."""
-        whole = self._plain and not self._buffer and 2 < len(chunk) <= self._cap and chunk[:1] != b"\n"
-        return whole and not self._first and not self._skipping and chunk.find(b"\n\n") == len(chunk) - 2
+        whole = self._plain and 2 < len(chunk) <= self._cap and chunk[:1] != b"\n"
+        return whole and chunk.find(b"\n\n") == len(chunk) - 2
 
     def flush(self) -> bytes:
         """What is left when the stream ends: an unfinished frame, or nothing."""

@@ -69,4 +69,4 @@ def text(value: object) -> str:
 
 def count(value: object) -> int | None:
     """`value` when it is a whole number >= 0, else None."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return value if type(value) is int and value >= 0 else None  # a bool is an int, but not of its very type

@@ -16,6 +16,8 @@ Label = tuple[float, bool]
 Point = tuple[float, float]
 LEAST_PLATT = 50
 LEAST_ISOTONIC = 1_000
+_LEAST_SLOPE = 1e-9
+"""From the lowest score to the highest: a level line has a slope, too, when sums are rounded."""
 _SMALLEST_SHARE = 1e-10
 _RIDGE = 1e-12
 
@@ -40,11 +42,14 @@ def fit_platt(labels: Sequence[Label], scale: str = "attainment") -> Sigmoid:
     usable = _usable(labels, LEAST_PLATT)
     positive = sum(relevant for _, relevant in usable)
     high, low = (positive + 1) / (positive + 2), 1 / (len(usable) - positive + 2)
-    points = [(x, high if relevant else low) for x, relevant in usable]
+    # Stretched over 0..1: scores that lie close together, or far from 0, would take Newton for ever.
+    start, end = min(usable)[0], max(usable)[0]
+    points = [((x - start) / (end - start), high if relevant else low) for x, relevant in usable]
     slope, intercept = _newton(points, math.log((positive + 1) / (len(usable) - positive + 1)))
-    if slope <= 0:
+    if slope < _LEAST_SLOPE:
         raise ConfigError("labels", f"slope {slope:.3g}", "scores that rise with relevance")
-    return Sigmoid(scale=scale, threshold=-intercept / slope, steepness=slope, fitted=True)
+    threshold = start - intercept / slope * (end - start)
+    return Sigmoid(scale=scale, threshold=threshold, steepness=slope / (end - start), fitted=True)
 
 
 def fit_isotonic(labels: Sequence[Label], scale: str = "attainment") -> Isotonic:
@@ -77,6 +82,8 @@ def _usable(labels: Sequence[Label], least: int) -> list[Label]:
         raise ConfigError("labels", len(usable), f"at least {least} labels")
     if len({relevant for _, relevant in usable}) == 1:
         raise ConfigError("labels", len(usable), "both relevant and irrelevant labels")
+    if len({x for x, _ in usable}) == 1:
+        raise ConfigError("labels", "one level", "scores that rise with relevance")
     return usable
 
 

@@ -18,6 +18,14 @@ MOST_ROWS = 10_000
 """Candidates that are scored, in the order of indexing, when there are only words that nearly every chunk has."""
 _MOST_COUNTED = 50_000
 
+# SQLite sorts: rows that cross into Python one by one take longer than their scores. And it settles the candidates
+# first: as a mere subquery they would become part of the query around them, and their limit that of the sorted rows.
+_SCORED = """
+WITH found (row, score) AS MATERIALIZED (
+  SELECT rowid, bm25(words, ?, 1.0) FROM words WHERE words MATCH ? LIMIT ?
+) SELECT row, score FROM found ORDER BY score
+"""
+
 Counts = dict[str, int]
 
 
@@ -50,13 +58,12 @@ def _search(sql: sqlite3.Connection, text: str, limit: int, chunks: int, counts:
     )
     if expression is None:
         return []
-    query = f"SELECT rowid, bm25(words, {HEADING_WEIGHT}, 1.0) FROM words WHERE words MATCH ? LIMIT {MOST_ROWS}"  # noqa: S608 - ours
-    rows = sorted((score, row) for row, score in sql.execute(query, (expression,)))
-    if not rows:
-        return []
-    # Among equals the id decides, and not when they were indexed: all that are as good as the last one are looked up.
-    last = rows[min(limit, len(rows)) - 1][0]
-    best = [(score, _chunk_id(sql, row), row) for score, row in rows if score <= last]
+    best: list[tuple[float, str, int]] = []
+    for row, score in sql.execute(_SCORED, (HEADING_WEIGHT, expression, MOST_ROWS)):
+        # Among equals the id decides, and not when they were indexed: all that are as good as the last one are kept.
+        if len(best) >= limit and score > best[limit - 1][0]:
+            break
+        best.append((score, _chunk_id(sql, row), row))
     kept = {row: chunk_id for _, chunk_id, row in sorted(best)[:limit]}
     covered = _coverage(sql, terms, list(kept), {term: _information(counts[term], chunks) for term in terms})
     return [Found(chunk_id, covered[row]) for row, chunk_id in kept.items()]

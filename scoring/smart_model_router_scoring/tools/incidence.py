@@ -48,7 +48,7 @@ class IncidenceStore:
 
     def overlap(self, capability: str, context: Iterable[str]) -> float:
         """The share of the capability's tools that the context has, 0 to 1; 0 without tools, or when unknown."""
-        tools = self._capabilities.get(capability, frozenset())
+        tools = self._capabilities.get(capability)
         return len(tools.intersection(context)) / len(tools) if tools else 0.0
 
     def graph(self) -> ToolGraph:

@@ -106,12 +106,12 @@ def next_steps(
     def score(tool: str) -> float:
         return math.fsum([weight * fact for weight, fact in zip(weigh, facts(tool), strict=True)])
 
-    # All tools that never followed score alike if they are alike in the other two facts, so that of each such kind
-    # only the first few ids can be among the best.
+    # Tools of the group that never followed score alike but for recency, which no weight makes worse: only the first
+    # few ids of the recent ones, and the first few of all, can be among the best.
     known = set(followers) | {current}
     others = [tool for tool in communities.around(current) if tool not in known]
     known.update(islice((tool for tool in others if uses.is_after(tool, since)), limit))
-    known.update(islice((tool for tool in others if not uses.is_after(tool, since)), limit))
+    known.update(others[:limit])
     scores = {tool: score(tool) for tool in known - {current}}
     if sum(value > config.recency for value in scores.values()) < limit:
         for tool in nsmallest(limit, (tool for tool in uses.after(since) if tool not in known)):

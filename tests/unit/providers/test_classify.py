@@ -266,7 +266,7 @@ SUBMODULES = {
     "anthropic": ["anthropic._exceptions"],
     "httpx": [f"httpx.{module.name}" for module in pkgutil.iter_modules(httpx.__path__) if module.name != "_main"],
     "httpx2": ["httpx2._exceptions"],
-    "aiohttp": ["aiohttp.client_exceptions"],
+    "aiohttp": ["aiohttp.client_exceptions", "aiohttp.http_exceptions"],
 }
 LIBRARY_EXCEPTIONS = [exception for module in (httpx, httpx2, openai, anthropic) for exception in classes_of(module)]
 

@@ -162,6 +162,9 @@ async def test_dropped_parameters_leave_the_rest_alone() -> None:
         ({"base_url": "http://h", "api_keys": ["ok", "secret-key\n"]}, "api_keys[1]"),
         ({"base_url": "http://h", "api_keys": [""]}, "api_keys[0]"),
         ({"base_url": "http://h", "headers": {"x": "\u20ac"}}, "headers"),
+        ({"base_url": "http://h", "headers": {"x": "secret\r\ny: z"}}, "headers"),
+        ({"base_url": "http://h", "headers": {"x\n": "secret"}}, "headers"),
+        ({"base_url": "http://h", "headers": {"Content-Length": "3"}}, "headers"),
     ],
     ids=str,
 )

@@ -6,7 +6,7 @@ import asyncio
 import gc
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from typing import Any, Self, TypeVar
 
 import httpx2
@@ -382,6 +382,24 @@ def test_who_leaves_before_home_has_heard_of_a_guard_holds_nothing(home: Place, 
     assert becomes(lambda: idle(router))
     home.run(asyncio.sleep(0))
     assert idle(router)
+
+
+def test_a_stream_is_read_from_afar_in_batches_and_event_by_event(home: Place, away: Place) -> None:
+    """Home reads it, wherever who asks is; what both ways of asking give is one stream without a gap."""
+    router = make(FakeProvider(FakeReply(pieces=("one", "two", "three"))))
+    home.run(router.chat(BODY))
+    stream = router.stream_chat(BODY)
+
+    async def batch() -> Sequence[StreamEvent]:
+        return await stream.next_events()
+
+    seen = [away.run(stream.next_event()), *away.run(batch()), *home.run(batch()), *away.run(batch())]
+    while batched := away.run(batch()):
+        seen += batched
+    assert [event.kind for event in seen] == ["meta", *["content"] * 3, "finish", "meta", "end"]
+    assert stream.text == "onetwothree"
+    assert stream.report.complete
+    assert becomes(lambda: idle(router))
 
 
 def test_a_stream_may_be_left_when_no_loop_is_there_any_more() -> None:

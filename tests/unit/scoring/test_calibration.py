@@ -18,6 +18,7 @@ from smart_model_router_scoring.calibration import (
     interpret,
 )
 from smart_model_router_scoring.errors import ConfigError
+from smart_model_router_scoring.explain import given
 from tests.unit.scoring import exact
 
 
@@ -113,10 +114,10 @@ def test_an_unfitted_curve_promises_no_probability() -> None:
 
 
 SLOPE, MIDDLE = 6.0, 0.4
-# 20 scores, at each of which the share of relevant ones is that of a sigmoid, as closely as 1,000 labels allow.
+# 5 scores, at each of which the share of relevant ones is that of a sigmoid, as closely as 1,000 labels allow.
 LABELS = [
-    (step / 20, number < round(1_000 / (1 + math.exp(-SLOPE * (step / 20 - MIDDLE)))))
-    for step in range(20)
+    (step / 5, number < round(1_000 / (1 + math.exp(-SLOPE * (step / 5 - MIDDLE)))))
+    for step in range(5)
     for number in range(1_000)
 ]
 
@@ -127,20 +128,50 @@ def test_platt_finds_the_sigmoid_the_labels_came_from() -> None:
     threshold, steepness = curve.parameters
     assert curve.fitted
     assert curve.scale == "attainment"
-    assert threshold == pytest.approx(MIDDLE, abs=2e-3)
-    assert steepness == pytest.approx(SLOPE, abs=2e-2)
+    assert threshold == pytest.approx(MIDDLE, abs=2e-4)
+    assert steepness == pytest.approx(SLOPE, abs=2e-3)
 
 
-def test_platt_is_at_the_summit_of_the_likelihood() -> None:
+@pytest.mark.parametrize(
+    "counted",
+    [
+        {0.1: (0, 12), 0.2: (0, 12), 0.3: (12, 0), 0.4: (0, 12), 0.6: (12, 0)},
+        {0.1: (1, 59), 5.0: (10, 0)},
+        {0.0: (0, 1), 0.1: (29, 1), 0.2: (1, 29), 0.5: (29, 1)},
+        {1e6: (20, 30), 1e6 + 1: (30, 20)},
+    ],
+)
+def test_platt_is_at_the_summit_of_the_likelihood(counted: dict[float, tuple[int, int]]) -> None:
     """With Platt's targets the gradient is zero in both directions: fitted and given means agree."""
-    labels = [(x / 10, relevant) for x, relevant in [(1, False), (2, False), (3, True), (4, False), (6, True)] * 12]
+    labels = [(x, relevant) for x, (yes, no) in counted.items() for relevant in [True] * yes + [False] * no]
     curve = fit(labels, "platt", "raw")
     assert isinstance(curve, Sigmoid)
-    positive, negative = 24, 36
+    positive = sum(relevant for _, relevant in labels)
+    negative = len(labels) - positive
     targets = [(positive + 1) / (positive + 2) if relevant else 1 / (negative + 2) for _, relevant in labels]
     gaps = [curve.calibrate(x, 0.0) - target for (x, _), target in zip(labels, targets, strict=True)]
     assert math.fsum(gaps) == pytest.approx(0, abs=1e-6)
     assert math.fsum(gap * x for gap, (x, _) in zip(gaps, labels, strict=True)) == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1e-9), (0.0, 1e-200), (0.0, 1e9), (1.0, 1.0 + 1e-9)])
+def test_platt_knows_no_scale(low: float, high: float) -> None:
+    """Two scores, however close or far: half is in the middle, and the curve goes through Platt's targets."""
+    threshold, steepness = fit_platt([(low, False), (high, True)] * 50).parameters
+    assert threshold - low == pytest.approx((high - low) / 2, rel=1e-6)
+    assert steepness == pytest.approx(2 * math.log(51) / (high - low), rel=1e-6)
+
+
+def test_platt_takes_a_slope_however_gentle() -> None:
+    """50 of 100 and 55 of 100: with Platt's targets nearly ln(55/45) apart."""
+    labels = [(0.0, number < 50) for number in range(100)] + [(1.0, number < 55) for number in range(100)]
+    assert fit_platt(labels).parameters[1] == pytest.approx(math.log(55 / 45), abs=0.01)
+
+
+def test_platt_ends_where_scores_can_hardly_be_told_apart() -> None:
+    """Five irrelevant ones far off, and the others a billionth from each other: a curve, in no time."""
+    labels = [(0.0, False)] * 5 + [(1 - 1e-9, False), (1.0, True)] * 50
+    assert fit_platt(labels).calibrate(1.0, 1.0) > 0.4
 
 
 def test_platt_does_not_make_a_cliff_of_separated_labels() -> None:
@@ -152,7 +183,7 @@ def test_platt_does_not_make_a_cliff_of_separated_labels() -> None:
 
 def test_the_order_of_labels_changes_no_bit() -> None:
     """Sums are rounded once."""
-    labels = LABELS[::20]
+    labels = LABELS[::5]
     assert fit_platt(labels[::-1]).parameters == fit_platt(labels).parameters
     assert fit_isotonic(labels[::-1]).knots == fit_isotonic(labels).knots
 
@@ -188,6 +219,7 @@ def test_too_few_labels_are_refused(method: str, least: int) -> None:
         f"at least {least} labels",
     )
     assert fit(labels, method).meaning == "probability"
+    assert isinstance(fit(labels), Sigmoid)
 
 
 @pytest.mark.parametrize("relevant", [True, False])
@@ -198,12 +230,28 @@ def test_labels_of_one_kind_are_refused(method: str, relevant: bool) -> None:
         fit([(number / 2_000, relevant) for number in range(2_000)], method)
 
 
-@pytest.mark.parametrize(("method", "seen"), [("platt", r"slope [-\d.e]+"), ("isotonic", "one level")])
-@pytest.mark.parametrize("spread", [1, 0])
-def test_scores_that_do_not_rise_with_relevance_are_refused(method: str, seen: str, spread: int) -> None:
-    """A curve that falls would turn the order round, and of equal scores there is none; what was seen is told."""
+@pytest.mark.parametrize(("method", "seen"), [("platt", r"slope -\d.+"), ("isotonic", "one level")])
+def test_scores_that_do_not_rise_with_relevance_are_refused(method: str, seen: str) -> None:
+    """A curve that falls would turn the order round; what was seen is told."""
     with pytest.raises(ConfigError, match=rf"^labels: '{seen}' - scores that rise with relevance is needed$"):
-        fit([(0.5 + spread * number / 2_000, number < 1_000) for number in range(2_000)], method)
+        fit([(0.5 + number / 2_000, number < 1_000) for number in range(2_000)], method)
+
+
+@pytest.mark.parametrize(("method", "seen"), [("platt", r"slope -?\d.*"), ("isotonic", "one level")])
+@pytest.mark.parametrize("relevant", [100, 200, 250, 400])
+def test_scores_that_have_nothing_to_do_with_relevance_are_refused(method: str, seen: str, relevant: int) -> None:
+    """So many of 500 at each of three scores: the best line is level, whichever way its sums are rounded."""
+    labels = [(score, number < relevant) for score in (0.0, 0.3, 1.0) for number in range(500)]
+    with pytest.raises(ConfigError, match=rf"^labels: '{seen}' - scores that rise with relevance is needed$"):
+        fit(labels, method)
+
+
+@pytest.mark.parametrize("method", ["platt", "isotonic"])
+@pytest.mark.parametrize(("score", "relevant"), [(0.5, 1_900), (-1.0, 100), (0.0, 1_000)])
+def test_one_score_says_nothing_about_relevance(method: str, score: float, relevant: int) -> None:
+    """Whatever the share of relevant ones is, there is no curve through a single score."""
+    with pytest.raises(ConfigError, match=r"^labels: 'one level' - scores that rise with relevance is needed$"):
+        fit([(score, number < relevant) for number in range(2_000)], method)
 
 
 def test_an_unknown_method_is_refused() -> None:
@@ -214,9 +262,15 @@ def test_an_unknown_method_is_refused() -> None:
 
 def test_isotonic_knots_that_cannot_be_are_refused() -> None:
     """None at all, falling ones, and values outside 0..1."""
-    for knots in ((), ((0.1, 0.5), (0.2, 0.4)), ((0.2, 0.4), (0.1, 0.5)), ((0.1, 1.1),), ((math.nan, 0.5),)):
+    for knots in (((0.1, 1.1),), ((math.nan, 0.5),)):
         with pytest.raises(ConfigError, match=r"^knots"):
             Isotonic(knots=knots)
+    with pytest.raises(ConfigError, match=r"^knots: \(\) - at least one \(x, value\) is needed$"):
+        Isotonic(knots=())
+    for falling in (((0.1, 0.5), (0.2, 0.4)), ((0.2, 0.4), (0.1, 0.5))):
+        with pytest.raises(ConfigError) as refused:
+            Isotonic(knots=falling)
+        assert str(refused.value) == f"knots: {falling!r} - x and value that never fall is needed"
     with pytest.raises(ConfigError, match=r"^scale"):
         Isotonic(knots=((0.1, 0.2),), scale="log")
 
@@ -226,3 +280,27 @@ def test_isotonic_survives_what_is_no_number() -> None:
     curve = Isotonic(knots=((0.2, 0.1), (0.6, 0.7)))
     found = [curve.calibrate(x, 1.0) for x in (math.nan, -math.inf, math.inf)]
     assert found == [0.0, 0.1, 0.7]
+
+
+def test_a_line_between_knots_explains_itself_to_a_person() -> None:
+    """Where it starts, how far beyond the score is, how steep it is; on the scale `raw` of the sum itself."""
+    knots = ((0.25, 0.5), (0.75, 1.0))
+    rest = [
+        "score = 0.75 (sum; meaning: probability)",
+        "  value at the knot = 0.5",
+        "  rise = 0.25 (product)",
+        "    slope = 1",
+        "    past the knot = 0.25 (sum)",
+    ]
+    raw = Isotonic(knots=knots, scale="raw").explain(given("fused", 0.5), 8.0)
+    assert list(raw.lines()) == [*rest, "      fused = 0.5", "      -knot = -0.25"]
+    share = Isotonic(knots=knots).explain(given("fused", 4), 8.0)
+    attained = ["      attainment = 0.5 (ratio)", "        fused = 4", "        attainable = 8", "      -knot = -0.25"]
+    assert list(share.lines()) == [*rest, *attained]
+
+
+def test_a_curve_may_jump() -> None:
+    """Two knots at one x: up to it the lower value, from it on the higher one."""
+    curve = Isotonic(knots=((0.1, 0.2), (0.1, 0.3), (0.5, 0.7)))
+    assert [curve.calibrate(x, 1.0) for x in (0.05, 0.1)] == [0.2, 0.3]
+    assert curve.calibrate(0.3, 1.0) == pytest.approx(0.5, abs=1e-12)

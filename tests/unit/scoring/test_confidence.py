@@ -112,6 +112,14 @@ def test_weights_that_cannot_be_are_refused(weights: dict[str, Any]) -> None:
         compute_ci({"a": 0.5}, weights)
 
 
+@pytest.mark.parametrize("weights", [{}, {"a": 0, "b": 0.0}])
+def test_weights_without_weight_are_refused_in_words(weights: dict[str, float]) -> None:
+    """What was given, and what is needed."""
+    with pytest.raises(ConfigError) as refused:
+        data_errors({"a": 0.5}, weights)
+    assert str(refused.value) == f"weights: {weights!r} - a weight above 0 is needed"
+
+
 def test_an_unknown_method_is_refused() -> None:
     """By name, and none of it is explained."""
     for asked in (compute_ci, explain_ci):
@@ -486,3 +494,29 @@ def test_sensitivity_of_what_cannot_be_read_is_not_stable() -> None:
     for delta in (-0.1, 1.1, math.nan):
         with pytest.raises(ConfigError, match=r"^delta"):
             sensitivity(GOOD, delta)
+
+
+def test_the_errors_of_a_gate_are_those_of_its_own_weights() -> None:
+    """A metric of one's own is missed, and the founding ones are not, where neither has a floor."""
+    gate = TwoTier(weights={"novelty": 1}, floors={}, min_recent_sources=0, target_ci=0.5)
+    assert gate.check(COUNTS).data_errors == ("novelty",)
+    assert gate.check({**COUNTS, "novelty": 0.6}).passed
+
+
+def test_a_metric_of_zero_explains_itself() -> None:
+    """It counts as what it is, by either method."""
+    for method, index in (("arithmetic", 0.75), ("geometric", 0.0)):
+        term = explain_ci({"a": 0.0, "b": 1.0}, {"a": 1, "b": 3}, method)
+        assert (term.value, term.recompose()) == (index, index)
+
+
+def test_a_level_forgives_the_rounding_of_a_sum_and_no_more() -> None:
+    """A part in 10^12 below it is reached, two are not."""
+    assert confidence_level(0.80 - 1e-12, gate_passed=True) == "full"
+    assert confidence_level(0.80 - 2e-12, gate_passed=True) == "moderate"
+
+
+def test_the_index_of_a_sensitivity_is_by_its_method() -> None:
+    """The one in the middle, too."""
+    found = sensitivity({"a": 0.25, "b": 1.0}, weights={"a": 1, "b": 1}, method="geometric")
+    assert found.ci == pytest.approx(0.5, abs=1e-12)

@@ -90,6 +90,16 @@ def test_a_run_is_evaluated_by_query_and_in_the_mean() -> None:
     assert set(found.metrics) == set(METRICS)
 
 
+def test_an_interval_is_drawn_with_the_seed_and_as_often_as_told() -> None:
+    """For every metric; other seeds and numbers of draws give other intervals."""
+    qrels = {f"q{number:02}": {"a": 1} for number in range(12)}
+    run = {query: [f"x{place}" for place in range(number % 4)] + ["a"] for number, query in enumerate(qrels)}
+    values = [1 / (1 + number % 4) for number in range(12)]
+    found = evaluate(run, qrels, seed=3, resamples=50).metrics["mrr@10"]
+    assert found == bootstrap(values, seed=3, resamples=50)
+    assert found not in [bootstrap(values, resamples=50), bootstrap(values, seed=3)]
+
+
 def test_nothing_to_evaluate_is_nothing() -> None:
     """No query, no number, no error; nobody said when."""
     found = evaluate({}, {})
@@ -102,8 +112,8 @@ def test_the_order_of_queries_changes_no_bit() -> None:
     """Neither that of the run nor that of the judgements."""
     qrels = {f"q{number}": {f"d{number % 3}": 1.0, "d4": 0.5} for number in range(30)}
     run = {f"q{number}": [f"d{place}" for place in range(number % 5)] for number in range(30)}
-    turned = evaluate(dict(reversed(run.items())), dict(reversed(qrels.items())))
-    assert turned == evaluate(run, qrels)
+    turned = evaluate(dict(reversed(run.items())), dict(reversed(qrels.items())), resamples=50)
+    assert turned == evaluate(run, qrels, resamples=50)
 
 
 def test_dice_are_splitmix64() -> None:
@@ -138,13 +148,13 @@ def test_a_shuffle_keeps_every_item_and_reaches_every_order() -> None:
 
 def test_a_bootstrap_interval_holds_the_mean_and_shrinks_with_numbers() -> None:
     """Of coin throws: about 1.96 standard errors to each side."""
-    few, many = bootstrap([0.0, 1.0] * 20, seed=1), bootstrap([0.0, 1.0] * 200, seed=1)
+    few, many = bootstrap([0.0, 1.0] * 10, seed=1), bootstrap([0.0, 1.0] * 80, seed=1)
     assert (few.mean, many.mean, few.level) == (0.5, 0.5, 0.95)
-    for interval, count in ((few, 40), (many, 400)):
+    for interval, count in ((few, 20), (many, 160)):
         width = 1.96 * 0.5 / math.sqrt(count)
         assert 0.5 - interval.low == pytest.approx(width, rel=0.15)
         assert interval.high - 0.5 == pytest.approx(width, rel=0.15)
-    narrow = bootstrap([0.0, 1.0] * 20, seed=1, level=0.5)
+    narrow = bootstrap([0.0, 1.0] * 10, seed=1, level=0.5)
     assert few.low < narrow.low < 0.5 < narrow.high < few.high
 
 
@@ -161,6 +171,10 @@ def test_a_bootstrap_is_decided_by_its_seed() -> None:
     five = sorted(_means(values, seed=8, resamples=5))
     half = bootstrap(values, seed=8, resamples=5, level=0.5)
     assert (half.low, half.high) == (five[1], five[3])
+    roots = [math.sqrt(number) for number in range(9)]
+    thousand = sorted(_means(roots, seed=0, resamples=1_000))
+    assert len({*thousand[23:27], *thousand[974:978]}) == 8
+    assert bootstrap(roots) == Interval(math.fsum(roots) / 9, thousand[24], thousand[975], 0.95)
     whole = bootstrap([0.0, 1.0], level=1.0)
     assert (whole.low, whole.high) == (0.0, 1.0)
 
@@ -195,8 +209,28 @@ def test_the_sign_flip_test_samples_for_many() -> None:
     assert sign_flip_test([0.1] * 70 + [-0.1] * 58, resamples=2_000, seed=1) == pytest.approx(0.33, abs=0.05)
     assert sign_flip_test([1.0] * 200, resamples=10) == 1 / 11
     assert sign_flip_test([1.0] * 12, resamples=10) == 2 / 4096
+    assert sign_flip_test([1.0] * 13, resamples=1) in {0.5, 1.0}
     with pytest.raises(ConfigError, match=r"^resamples"):
         sign_flip_test([1.0], resamples=0)
+
+
+def test_the_sign_flip_test_throws_ten_thousand_times_from_seed_0() -> None:
+    """Unless it is told otherwise."""
+    differences = [number / 10 - 0.45 for number in range(14)]
+    p = sign_flip_test(differences)
+    assert p == sign_flip_test(differences, seed=0, resamples=10_000)
+    assert p not in [sign_flip_test(differences, seed=1), sign_flip_test(differences, resamples=10_001)]
+
+
+def test_each_of_many_differences_has_a_sign_of_its_own() -> None:
+    """Three that matter, in places that one, two and three numbers of chance decide: alike in a quarter of all throws.
+
+    The others are a billionth and sum to 0: with the three alike, half of the throws are as far out as what was seen.
+    """
+    small = [2e-9, -1e-9, -1e-9] + [1e-9, -1e-9] * 62
+    differences = [*small[:64], 1.0, *small[64:], 1.0, 1.0]
+    assert [place for place, value in enumerate(differences) if value == 1.0] == [64, 128, 129]
+    assert sign_flip_test(differences, seed=3) == pytest.approx(1 / 8, abs=0.02)
 
 
 def test_a_difference_names_what_came_went_and_moved() -> None:
@@ -224,6 +258,23 @@ def test_two_runs_are_compared_in_pairs() -> None:
     assert compare(run_a, run_b, qrels).metric == "ndcg@10"
 
 
+def test_a_comparison_is_drawn_with_its_seed() -> None:
+    """Interval and p; the seed is 0 unless given."""
+    qrels = {f"q{number:02}": {"a": 1} for number in range(20)}
+    run_a = {query: [f"x{place}" for place in range(number % 3)] + ["a"] for number, query in enumerate(qrels)}
+    run_b = {query: [f"x{place}" for place in range(number % 4)] + ["a"] for number, query in enumerate(qrels)}
+    values = [1 / (1 + number % 4) - 1 / (1 + number % 3) for number in range(20)]
+    drawn = {
+        seed: (found.difference, found.p)
+        for seed in (0, 4)
+        for found in [compare(run_a, run_b, qrels, metric="mrr@10", seed=seed)]
+    }
+    assert drawn == {seed: (bootstrap(values, seed=seed), sign_flip_test(values, seed=seed)) for seed in (0, 4)}
+    assert drawn[0][0] != drawn[4][0]
+    assert drawn[0][1] != drawn[4][1]
+    assert compare(run_a, run_b, qrels, metric="mrr@10") == compare(run_a, run_b, qrels, metric="mrr@10", seed=0)
+
+
 def test_the_calibration_error_is_the_mean_gap_by_count() -> None:
     """Bins .2 (3 of 4 relevant) and 1.0 (2 of 2): (4 * |.2 - .75| + 2 * 0) / 6."""
     judged = [(0.2, True), (0.2, True), (0.2, True), (0.2, False), (1.0, True), (1.0, True)]
@@ -236,7 +287,7 @@ def test_confidences_are_binned_by_width() -> None:
     judged = [(0.4, True), (0.6, False)]
     assert expected_calibration_error(judged, bins=1) == pytest.approx(0.0, abs=1e-12)
     assert expected_calibration_error(judged, bins=2) == pytest.approx(0.6)
-    assert expected_calibration_error([(0.95, False), (1.0, True)], bins=10) == pytest.approx(0.95 / 2)
+    assert expected_calibration_error([(0.95, True), (1.0, False)], bins=10) == pytest.approx(0.95 / 2)
     assert expected_calibration_error([(0.1, True), (0.099, False)]) == pytest.approx((0.9 + 0.099) / 2)
     with pytest.raises(ConfigError, match=r"^bins"):
         expected_calibration_error(judged, bins=0)
@@ -246,6 +297,7 @@ def test_the_brier_score_is_the_mean_square() -> None:
     """(.5 ** 2 + .2 ** 2) / 2."""
     assert brier_score([(0.5, True), (0.2, False)]) == pytest.approx((0.25 + 0.04) / 2)
     assert brier_score([(1.0, True), (0.0, False)]) == 0.0
+    assert brier_score([(0.0, True), (1.0, False), (0.0, False)]) == pytest.approx(2 / 3)
     assert brier_score([]) == 0.0
 
 
@@ -313,6 +365,23 @@ def test_tuning_splits_by_its_seed() -> None:
     """The same seed holds out the same queries."""
     wins = [tune(MISLEADING, TUNED_QRELS, weights=[{"keyword": 5}], seed=seed).holdout.wins for seed in (1, 1, 2)]
     assert wins[0] == wins[1] != wins[2]
+    assert tune(MISLEADING, TUNED_QRELS, weights=[{"keyword": 5}]).holdout.wins not in wins
+    assert tune(MISLEADING, TUNED_QRELS, weights=[{"keyword": 5}]) == tune(
+        MISLEADING, TUNED_QRELS, weights=[{"keyword": 5}], seed=0
+    )
+
+
+def test_what_is_held_out_is_compared_with_the_same_seed() -> None:
+    """The right one has up to six before it in the one list that knows it, and one more unless that list is trusted."""
+    keywords = {query: [f"k{place}" for place in range(number % 7)] for number, query in enumerate(TUNED_QRELS)}
+    lists = {
+        query: {"keyword": [*keywords[query], *right], "vector": ["w"], "graph": ["w"], "tags": ["w"]}
+        for query, right in TUNED_QRELS.items()
+    }
+    found = tune(lists, TUNED_QRELS, weights=[{"keyword": 5}], metric="mrr@10", holdout=1.0, seed=3).holdout
+    assert len(found.wins) == 19
+    values = [1 / (1 + len(keywords[query])) - 1 / (2 + len(keywords[query])) for query in found.wins]
+    assert found.difference == bootstrap(values, seed=3) != bootstrap(values, seed=0)
 
 
 def test_tuning_that_cannot_be_is_refused() -> None:
@@ -329,20 +398,20 @@ def test_what_was_retrieved_and_lost_is_diagnosed() -> None:
     """Outranked, unconfident, only found by a disabled strategy; never retrieved and well placed are no findings."""
     fusion = Fusion(FusionConfig(weights={"tags": 0}))
     lists: dict[str, dict[str, list[str] | None]] = {
-        "q1": {"vector": ["a", "b", "c"], "keyword": ["a", "b", "c"], "tags": ["d"]},
+        "q1": {"vector": ["a", "b", "c"], "keyword": ["a", "b", "c"], "tags": ["aside"]},
         "q2": {"vector": ["e"], "keyword": ["x"], "graph": None},
     }
-    qrels = {"q1": {"a": 1, "b": 1, "c": 2, "d": 1, "nowhere": 1, "x": 0}, "q2": {"e": 1}, "q3": {"a": 1}}
+    qrels = {"q1": {"a": 1, "absent": 1, "aside": 1, "b": 1, "c": 2}, "q2": {"e": 1, "x": 0}, "q3": {"a": 1}}
     found = diagnose(lists, qrels, fusion, top_n=1)
     places = {hit.id: hit.score for hit in fusion.fuse(lists["q1"], top_n=100).hits}
     [lost] = Fusion(FusionConfig(min_confidence=0)).fuse(lists["q2"], top_n=1).hits
     assert found == [
         Finding("q1", "b", "outranked", {"vector": 2, "keyword": 2}, 2, places["b"]),
         Finding("q1", "c", "outranked", {"vector": 3, "keyword": 3}, 3, places["c"]),
-        Finding("q1", "d", "disabled", {"tags": 1}, None, None),
+        Finding("q1", "aside", "disabled", {"tags": 1}, None, None),
         Finding("q2", "e", "unconfident", {"vector": 1}, 1, lost.score),
     ]
-    assert [finding.id for finding in diagnose(lists, qrels, fusion, top_n=2)] == ["c", "d", "e"]
+    assert [finding.id for finding in diagnose(lists, qrels, fusion, top_n=2)] == ["c", "aside", "e"]
     assert diagnose({}, qrels, fusion) == []
     with pytest.raises(ConfigError, match=r"^top_n"):
         diagnose(lists, qrels, fusion, top_n=0)
@@ -353,3 +422,22 @@ def test_what_is_at_min_confidence_is_not_lost() -> None:
     [hit] = Fusion(FusionConfig(min_confidence=0)).fuse({"vector": ["a"], "keyword": []}).hits
     fusion = Fusion(FusionConfig(min_confidence=hit.score))
     assert diagnose({"q": {"vector": ["a"], "keyword": []}}, {"q": {"a": 1}}, fusion) == []
+
+
+def test_ids_of_both_kinds_are_diagnosed() -> None:
+    """Numbers and text in one list have an order, that of their places."""
+    lists: dict[str, dict[str, list[str | int] | None]] = {"q": {"vector": ["x", 2, "a"]}}
+    found = diagnose(lists, {"q": {"a": 1, 2: 1}}, Fusion(FusionConfig(min_confidence=0)), top_n=1)
+    assert [(finding.id, finding.place) for finding in found] == [(2, 2), ("a", 3)]
+
+
+def test_the_signs_of_a_throw_are_the_bits_of_the_dice() -> None:
+    """64 of each number, the latest number's first: with one seed anybody can throw the same again."""
+    differences = [math.sqrt(number) * (-1 if number % 7 < 3 else 1) for number in range(1, 71)]
+    observed, dice, far = abs(math.fsum(differences)), Dice(9), 0
+    for _ in range(500):
+        earlier, latest = dice.roll(), dice.roll()
+        bits = [number >> place & 1 for number in (latest, earlier) for place in range(64)]
+        far += abs(math.fsum(value * (1 - 2 * bit) for value, bit in zip(differences, bits, strict=False))) >= observed
+    assert sign_flip_test(differences, seed=9, resamples=500) == (far + 1) / 501
+    assert 20 < far < 480

@@ -59,6 +59,11 @@ def test_a_term_is_found_by_name() -> None:
     assert tree.find("z") is None
 
 
+def test_a_given_term_has_no_operation_and_no_parts() -> None:
+    """It is where the computation starts; what else is to be known stands beside it."""
+    assert given("c", 1.0, rank=2) == Term("c", 1.0, "", (), {"rank": 2})
+
+
 def test_a_term_reads_as_indented_text() -> None:
     """Name, number, how it was made, what else is to be known."""
     tree = combined("a", "sum", [given("b", 0.123456789, rank=3), given("c", 1)], unit="points")
@@ -184,7 +189,7 @@ def test_a_config_error_travels() -> None:
     error = pickle.loads(pickle.dumps(ConfigError("k", -1, "more")))
     assert isinstance(error, ConfigError)
     assert issubclass(ConfigError, ValueError)
-    assert (error.field, error.value, error.allowed) == ("k", -1, "more")
+    assert (error.field, error.value, error.allowed) == error.args == ("k", -1, "more")
 
 
 def test_every_module_but_retrieval_is_held_to_be_pure() -> None:

@@ -6,6 +6,7 @@ import math
 import random
 import subprocess
 import sys
+import warnings
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -40,7 +41,11 @@ def test_the_twins_agree_to_the_bit(config: FusionConfig, seed: int) -> None:
     far: dict[str, Any] = {name: [10**15 * number - 7 for number in ids] for name, ids in given.items()}
     text: dict[str, Any] = {name: [f"d{number}" for number in ids] for name, ids in given.items()}
     huge: dict[str, Any] = {name: [2**70 + number for number in ids] for name, ids in given.items()}
-    for form in (far, text, huge):
+    above: dict[str, Any] = {name: [10**15 * number + 1 for number in ids] for name, ids in given.items()}
+    around: dict[str, Any] = {name: [number - 1_000 for number in ids] for name, ids in given.items()}
+    words: dict[str, Any] = {name: np.array(ids) for name, ids in text.items()}
+    assert vectorised.fuse(fusion, words, top_n=40) == fusion.fuse(text, top_n=40)
+    for form in (far, text, huge, above, around):
         assert vectorised.fuse(fusion, form, top_n=40) == fusion.fuse(form, top_n=40)
 
 
@@ -49,9 +54,12 @@ def test_ids_of_an_array_come_back_as_numbers() -> None:
     numbers: dict[str, Any] = {"vector": np.array([3, 1], dtype=np.int64)}
     fused = vectorised.fuse(Fusion(ALL), numbers)
     assert [type(hit.id) for hit in fused.hits] == [int, int]
+    assert [type(hit.ranks["vector"]) for hit in fused.hits] == [int, int]
     mixed: dict[str, Any] = {"vector": np.array([3, 1], dtype=np.uint8), "keyword": ["a", 1]}
     same: dict[str, Any] = {"vector": [3, 1], "keyword": ["a", 1]}
-    assert vectorised.fuse(Fusion(ALL), mixed).pairs == Fusion(ALL).fuse(same).pairs
+    fused = vectorised.fuse(Fusion(ALL), mixed)
+    assert fused.pairs == Fusion(ALL).fuse(same).pairs
+    assert {type(hit.id) for hit in fused.hits} == {int, str}
 
 
 def test_the_twins_agree_about_recency_and_evidence() -> None:
@@ -145,3 +153,54 @@ def test_numpy_is_imported_only_by_whoever_asks() -> None:
     program += "print(sorted({'numpy', 'scipy', 'pydantic', 'asyncio', 'smart_model_router'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_many_scores_are_calibrated_as_double_precision() -> None:
+    """Half as many bits that come in lose nothing more on the way."""
+    single = np.array([0.0333], dtype=np.float32)
+    [found] = calibrate_scores(Sigmoid(scale="raw"), single)
+    assert found == pytest.approx(Sigmoid(scale="raw").calibrate(float(single[0]), 0.0), abs=1e-12)
+
+
+def test_nothing_is_attainable_unless_it_is_said() -> None:
+    """As for one score where no strategy answered."""
+    assert calibrate_scores(Sigmoid(), [0.5]).tolist() == pytest.approx([Sigmoid().calibrate(0.5, 0.0)], abs=1e-12)
+
+
+class Asked(dict[int, float]):
+    """A mapping that counts how often it was asked."""
+
+    times = 0
+
+    def get(self, key: int, default: Any = None) -> Any:
+        """As any mapping, and one more."""
+        self.times += 1
+        return super().get(key, default)
+
+
+@pytest.mark.parametrize("config", [ALL, FusionConfig(weights={"graph": 0.001, "keyword": 0.001}, min_confidence=0.99)])
+def test_only_a_shortlist_is_looked_at(config: FusionConfig) -> None:
+    """Where its answers cannot be beaten, and where nothing beyond it can be confident enough."""
+    evidence = Asked()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fusion = Fusion(config)
+    vectorised.fuse(fusion, lists(20_000, 3), evidence=evidence)
+    assert 0 < evidence.times < 1_000
+
+
+def test_the_shortlist_grows_for_what_is_just_confident_enough() -> None:
+    """Of 5,000 the first 3,000 are off topic; what comes then has 0.00604, and 0.006 is wanted."""
+    config = FusionConfig(min_confidence=0.006, evidence_gate=EvidenceGate(threshold=0.5, action="drop"))
+    given = {"vector": list(range(5_000))}
+    fused = vectorised.fuse(Fusion(config), given, evidence=dict.fromkeys(range(3_000), 0.1), top_n=2)
+    assert [hit.id for hit in fused.hits] == [3_000, 3_001]
+    assert fused.hits[0].score == pytest.approx(0.00604, abs=1e-5)
+
+
+def test_every_place_of_the_answer_must_be_safe() -> None:
+    """The first cannot be beaten, the second is by a young one far behind: ranks hardly count where k is a million."""
+    config = FusionConfig(min_confidence=0, k=1_000_000)
+    times: dict[int, object] = {0: NOW, 1_500: NOW}
+    fused = vectorised.fuse(Fusion(config), {"vector": list(range(2_000))}, modified_times=times, now=NOW, top_n=2)
+    assert [hit.id for hit in fused.hits] == [0, 1_500]

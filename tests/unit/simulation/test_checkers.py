@@ -23,8 +23,8 @@ from smart_model_router.outcome import FailureClass, Refusal
 from smart_model_router.runtime import course
 from smart_model_router.runtime.calling import Admission, Caller
 from smart_model_router.runtime.hedge import Race
+from smart_model_router.runtime.livestream import LiveStream
 from smart_model_router.runtime.state import RouterState
-from smart_model_router.runtime.streaming import LiveStream
 from smart_model_router.runtime.waiting import WaitingRoom
 from smart_model_router.runtime.watchdog import Watchdog
 from smart_model_router.simulation import SCENARIOS, Scenario, Setting, simulate

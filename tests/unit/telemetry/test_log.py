@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,14 @@ import pytest
 
 from smart_model_router import SmartModelRouter
 from smart_model_router.errors import ConfigurationError
-from smart_model_router.events import AttemptFinished, BreakerChanged, RequestFinished, RequestOutcome, TargetRefused
+from smart_model_router.events import (
+    AttemptFinished,
+    BreakerChanged,
+    ProbeStarted,
+    RequestFinished,
+    RequestOutcome,
+    TargetRefused,
+)
 from smart_model_router.outcome import Failure, FailureClass
 from smart_model_router.redaction import Scrubber, redacted
 from smart_model_router.telemetry.log import Lines, LogSink, Redaction, opened
@@ -115,6 +123,42 @@ def test_lines_are_written_together() -> None:
     sink.caught_up()
     sink.caught_up()
     assert writes == [64, 6, 1]
+
+
+def test_a_request_like_one_before_has_a_line_like_it() -> None:
+    """Its own id and times, and what both have in common; the next one, which differs, has what is its own."""
+    one, like, other = lines_of(finished(1), finished(2, seconds=0.25, ttft_seconds=0.125), finished(3, model="fast"))
+    assert like == {**one, "request_id": "req-2", "seconds": 0.25, "ttft_seconds": 0.125}
+    assert other == {**one, "request_id": "req-3", "model": "fast"}
+    assert one["trouble"] == []
+    assert one["ttft_seconds"] is None
+
+
+def test_what_lines_have_in_common_is_clean_and_bounded() -> None:
+    """A secret in a name is masked in every line; names as their callers like them are not remembered for ever."""
+    told = lines_of(*(finished(number, model="use sk-" + "abcdefghijklmnop0123") for number in range(3)))
+    assert {line["model"] for line in told} == {"use ***"}
+    sink = LogSink(io.StringIO())
+    for number in range(5_000):
+        sink.emit(finished(number, model=f"m{number}"))
+    assert len(sink._rests) <= 2_000
+
+
+@pytest.mark.parametrize("name", ['a"quoted\\ name', "line\nbreak", "h\ud800lf"])
+def test_any_name_is_json(name: str) -> None:
+    """Quotes, line breaks and halves of characters, in names and in ids: one line, which can be read."""
+    [line] = lines_of(finished(1, model=name, request_id=name))
+    assert line["request_id"] == name
+    assert line["model"]
+
+
+def test_calls_without_trouble_are_not_handed_over() -> None:
+    """The log has no use for them, and they would wait in its queue."""
+    sink = LogSink(io.StringIO())
+    assert not sink.wants(replace(failed(1), failure_class=None))
+    assert sink.wants(failed(1))
+    assert sink.wants(finished(1))
+    assert not sink.wants(ProbeStarted(at=1.0, target="a/big", kind="whole"))
 
 
 def test_good_news_is_sampled_and_trouble_never() -> None:

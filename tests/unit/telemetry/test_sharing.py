@@ -99,8 +99,8 @@ def test_a_counter_never_goes_back(tmp_path: Path, clock: Clock) -> None:
 def test_histograms_add_up(tmp_path: Path, clock: Clock) -> None:
     """Bucket by bucket."""
     one, two = Registry(), Registry()
-    one.observe("smr_overhead_seconds", 0.0002)
-    two.observe("smr_overhead_seconds", 0.9)
+    one.histogram("smr_overhead_seconds").observe(0.0002)
+    two.histogram("smr_overhead_seconds").observe(0.9)
     first, second = (SharedMetrics(tmp_path / "m.db", wall=clock) for _ in range(2))
     first.exchange(one.samples())
     got = second.exchange(two.samples())

@@ -158,6 +158,28 @@ async def test_a_sink_is_called_on_a_thread_of_its_own() -> None:
     assert apart.threads == {"smart-model-router Collecting"}
 
 
+@pytest.mark.asyncio
+async def test_a_sink_gets_what_it_wants() -> None:
+    """What it passes over does not wait in its queue."""
+
+    class Choosing(Collecting):
+        def __init__(self) -> None:
+            super().__init__()
+            self.heard: list[Event] = []
+
+        def wants(self, event: Event) -> bool:
+            return isinstance(event, RequestFinished)
+
+        def emit(self, event: Event) -> None:
+            self.heard.append(event)
+
+    sink = Choosing()
+    made = router(sink)
+    await made.chat(BODY)
+    await made.aclose()
+    assert [type(event) for event in sink.heard] == [RequestFinished]
+
+
 def test_a_flood_drops_the_oldest_and_counts_them() -> None:
     """A queue of ten that nobody reads keeps the newest ten."""
     released, handled = threading.Event(), list[int]()

@@ -17,6 +17,7 @@ from smart_model_router.outcome import FailureClass
 from smart_model_router.telemetry.semconv import Names
 from smart_model_router.telemetry.spans import SpanSink, continued
 from smart_model_router.testing import FakeProvider, FakeReply, run_virtual
+from tests.unit.telemetry.test_log import finished
 from tests.world import BODY, World, failing, world
 
 BUSY = failing(FailureClass.OVERLOADED, 529)
@@ -112,6 +113,25 @@ def test_content_is_in_no_span(traced: Traced) -> None:
     assert "Hello" not in text
 
 
-def test_without_an_sdk_nothing_happens() -> None:
-    """The API alone makes spans that nobody keeps."""
-    assert not trace.get_tracer_provider().get_tracer("x").start_span("x").is_recording()
+@pytest.mark.parametrize("nobody", [trace.ProxyTracerProvider(), trace.NoOpTracerProvider()])
+def test_without_an_sdk_nothing_is_made_until_one_is_there(
+    nobody: trace.TracerProvider, traced: Traced, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is looked for ten times a second at most, and never again once it was found."""
+    found, asked = [nobody], list[float]()
+
+    def look() -> trace.TracerProvider:
+        asked.append(at)
+        return found[0]
+
+    sink, trips = SpanSink({}), list[Any]()
+    monkeypatch.setattr(trace, "get_tracer_provider", look)
+    monkeypatch.setattr(sink.worker, "put", trips.append)
+    for at in (1.0, 1.05, 1.2, 1.25):
+        sink.emit(finished(1, at=at))
+    assert (asked, trips) == ([1.0, 1.2], [])
+    found[0] = traced.provider
+    for at in (1.28, 1.4, 1.5, 2.0):
+        sink.emit(finished(1, at=at))
+    assert asked == [1.0, 1.2, 1.4]
+    assert [trip.finished.at for trip in trips] == [1.4, 1.5, 2.0]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from smart_model_router.outcome import EventKind, StreamEvent
 from smart_model_router.wires.alike import alike
-from smart_model_router.wires.dialects import read_event
+from smart_model_router.wires.dialects import read_event, text_of
 from smart_model_router.wires.reader import StreamReader
 
 
@@ -27,11 +27,35 @@ def first(raw: bytes) -> StreamEvent:
     return read_event("chat", raw)
 
 
+def read(frames: list[bytes]) -> list[StreamEvent]:
+    """The events of a stream, but for the text that some of them bring beside their data."""
+    return [event._replace(text=None) for event in StreamReader("chat").feed(b"".join(frames))]
+
+
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=2, max_size=8), st.booleans())
 def test_a_stream_is_read_as_if_each_chunk_were_the_only_one(texts: list[str], ascii_only: bool) -> None:
     """Whatever the texts: escapes, quotes, line ends, nothing at all."""
     frames = [chunk(text, ascii_only=ascii_only) for text in texts]
-    assert StreamReader("chat").feed(b"".join(frames)) == [first(frame) for frame in frames]
+    assert read(frames) == [first(frame) for frame in frames]
+
+
+@given(
+    st.lists(
+        st.sampled_from(["a", "two words", "größer", '"', "\n", "\r\n\r\n", "\x7f\u2028"]), min_size=3, max_size=9
+    ),
+    st.lists(st.integers(1, 400), min_size=1, max_size=9),
+    st.sampled_from([b"\n", b"\r\n", b"\r"]),
+)
+def test_a_stream_is_read_the_same_however_it_is_cut(texts: list[str], sizes: list[int], line_end: bytes) -> None:
+    """Frames that come one by one, in halves and together, whatever ends their lines."""
+    frames = [chunk(text).replace(b"\n", line_end) for text in texts]
+    whole, reader, events, at = b"".join(frames), StreamReader("chat"), [], 0
+    sizes = [*sizes, *map(len, frames)]
+    while at < len(whole):
+        events += reader.feed(whole[at : at + sizes[0]])
+        at, sizes = at + sizes[0], [*sizes[1:], sizes[0]]
+    events += reader.end()
+    assert [event.data for event in events] == [first(frame).data for frame in frames]
 
 
 @pytest.mark.parametrize(
@@ -81,6 +105,17 @@ def test_a_chunk_that_says_more_than_text_teaches_nothing(frame: bytes) -> None:
     assert alike(first(frame)) is None
 
 
+@pytest.mark.parametrize("choice", [{}, {"index": 1}, {"index": 0.0}])
+def test_the_text_an_event_brings_is_what_its_data_says(choice: dict[str, Any]) -> None:
+    """Of the first choice, and none of another's."""
+    known = alike(first(chunk("one", choice=choice)))
+    assert known is not None
+    two = known.read(chunk("two", choice=choice))
+    assert two is not None
+    assert two.data is not None
+    assert two.text == text_of("chat", two.data)
+
+
 def test_two_events_have_nothing_in_common() -> None:
     """Whoever changes the data of one changes no other."""
     known = alike(first(chunk("one")))
@@ -97,4 +132,4 @@ def test_two_events_have_nothing_in_common() -> None:
 def test_streams_that_are_never_alike_are_read_all_the_same() -> None:
     """OpenAI's obfuscation differs from chunk to chunk."""
     frames = [chunk("word", obfuscation="x" * length) for length in range(1, 20)]
-    assert StreamReader("chat").feed(b"".join(frames)) == [first(frame) for frame in frames]
+    assert read(frames) == [first(frame) for frame in frames]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from smart_model_router.outcome import EMPTY_SNAPSHOT, Snapshot
+from smart_model_router.quick import quick
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,7 @@ class Candidate:
     price: float | None = None
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class View:
     """The immutable statistics an order is made from. `session` asks to stay with one target among equals.

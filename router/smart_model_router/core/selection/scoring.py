@@ -37,13 +37,13 @@ def median(values: Sequence[float]) -> float:
 
 def scores(candidates: Sequence[Candidate], view: View, now: float) -> dict[str, float]:
     """The health of every candidate; an unknown latency counts as the median of the known ones."""
-    seen = [(c.id, view.of(c.id)) for c in candidates]
-    latencies = [latency_of(snapshot, view.stream) for _, snapshot in seen]
+    seen = [view.of(c.id) for c in candidates]
+    latencies = [latency_of(snapshot, view.stream) for snapshot in seen]
     known = [latency for latency in latencies if latency is not None]
     usual = median(known) if known else None
     return {
-        target: health(snapshot, usual if own is None else own, now)
-        for (target, snapshot), own in zip(seen, latencies, strict=True)
+        candidate.id: health(snapshot, usual if own is None else own, now)
+        for candidate, snapshot, own in zip(candidates, seen, latencies, strict=True)
     }
 
 

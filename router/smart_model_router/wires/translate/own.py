@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from smart_model_router.wires.translate.reasoning import SEAL, is_sealed
@@ -13,16 +12,14 @@ if TYPE_CHECKING:
 
     from smart_model_router.request import Dialect
 
-_MARKS: Mapping[Dialect, bytes] = MappingProxyType(
-    {"messages": b'"signature":"' + SEAL.encode(), "responses": b'"encrypted_content":"' + SEAL.encode()}
-)
+_MARK = b'"' + SEAL.encode()
+_SEALING: frozenset[Dialect] = frozenset({"messages", "responses"})
 SEALED = "reasoning: dropped, it is signed or encrypted for another provider"
 
 
-def holds_seals(dialect: Dialect, payload: bytes) -> bool:
-    """Whether a body, as compact JSON, may hold one: a search of bytes, for every request."""
-    mark = _MARKS.get(dialect)
-    return mark is not None and mark in payload
+def holds_seals(dialect: Dialect, *written: bytes) -> bool:
+    """Whether a body (in pieces, as JSON) may hold one: a search of bytes, for every request."""
+    return dialect in _SEALING and any(_MARK in piece for piece in written)
 
 
 def without_seals(dialect: Dialect, body: Mapping[str, Any]) -> dict[str, Any]:

@@ -63,7 +63,10 @@ def test_the_weighted_recency_is_added_and_recorded() -> None:
     assert temporal is not None
     assert temporal.value == pytest.approx(0.05, abs=1e-12)
     assert [(part.name, part.value) for part in temporal.parts] == [("weight", 0.1), ("relative recency", 0.5)]
-    assert [part.name for part in between.explanation.parts] == ["score", "temporal"]
+    assert (between.explanation.name, [part.name for part in between.explanation.parts]) == (
+        "score",
+        ["score", "temporal"],
+    )
     assert between.explanation.recompose() == between.score
     assert old.explanation.find("temporal") is not None
 

@@ -191,6 +191,9 @@ def test_the_explanation_shows_evidence_and_damping() -> None:
     assert opened.find("damping") is None
     assert [part.name for part in opened.parts] == ["vector", "importance"]
     assert [leaf.name for leaf in opened.parts[1].parts] == ["weight", "importance"]
+    assert [leaf.name for leaf in closed.parts[0].parts] == ["weight", "vector"]
+    assert [leaf.name for leaf in closed.parts[1].parts] == ["weight", "importance", "damping"]
+    assert closed.recompose() == pytest.approx(0.035 + 0.08 / 4, abs=1e-12)
 
 
 def test_faults_are_noted_with_memory_and_component() -> None:

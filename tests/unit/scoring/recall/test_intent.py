@@ -66,6 +66,7 @@ def test_a_question_about_the_present(question: str) -> None:
         "a still life in oil",
         "a still  life in oil",
         "what was the newest phone back then",
+        "for the last electric current time",
     ],
 )
 def test_a_question_about_something_else(question: str) -> None:
@@ -94,3 +95,8 @@ def test_a_language_is_a_lexicon() -> None:
     assert german.asks_for_the_present("Wer ist der AKTUELLE Betreuer?")
     assert not german.asks_for_the_present("the latest")
     assert LANGUAGES["en"] is ENGLISH
+
+
+def test_a_lexicon_without_phrases_asks_for_nothing() -> None:
+    """Whatever the question, and wherever its white space is."""
+    assert not TemporalLexicon(present=(), past=()).asks_for_the_present(" What is it now?  ")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from smart_model_router_scoring.errors import ConfigError
+from smart_model_router_scoring.notes import Note
 from smart_model_router_scoring.recall.floor import FloorConfig
 from smart_model_router_scoring.recall.intent import TemporalLexicon
 from smart_model_router_scoring.recall.memory import Hit, Memory, Replaced
@@ -107,6 +108,8 @@ def test_expansion_sees_the_distinct_hits_and_adds_to_them() -> None:
     found = recall([NEW, NEW, OLD], "x", NOW, expand=expand)
     assert seen == [["old", "new"]]
     assert [(hit.memory.id, hit.score) for hit in found.hits] == [("old", 0.9), ("more", 0.7), ("new", 0.5)]
+    broken = recall([NEW], "x", NOW, expand=lambda _: [Hit(OLD.memory, math.nan)])
+    assert dict(broken.notes.counts) == {"bad_score": 1}
 
 
 def test_what_expansion_finds_is_resolved_too() -> None:
@@ -180,7 +183,7 @@ def test_a_bad_score_counts_as_0_and_is_noted(bad: Any) -> None:
         [Hit(chains.memories["a"], bad), NEW], "x", NOW, store=chains, recency_bias="on", floor=FloorConfig()
     )
     assert dict(found.notes.counts)["bad_score"] == 1
-    assert found.notes.kept[0].subject == "a"
+    assert found.notes.kept[0] == Note("bad_score", "a", str(bad))
     kept = Hit(NEW.memory, bad, (Replaced("x", "EVOLVED_INTO"),))
     [alone] = recall([kept], "x", NOW).hits
     assert (alone.score, alone.replaces, alone.memory) == (0.0, kept.replaces, NEW.memory)

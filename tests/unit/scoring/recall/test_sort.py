@@ -71,6 +71,12 @@ def test_ids_of_any_alphabet_have_an_order() -> None:
     assert order(hit("é"), hit("e"), hit("\u65e5"), hit("Z")) == ["Z", "e", "é", "\u65e5"]
 
 
+def test_what_is_equal_in_every_key_stays_in_the_order_it_came_in() -> None:
+    """One memory found twice with one score."""
+    hits = [hit("a", timestamp="2025-01-01") for _ in range(3)]
+    assert all(one is other for one, other in zip(sort_hits(hits), hits, strict=True))
+
+
 def test_the_key_is_the_order() -> None:
     """Who sorts by himself gets the same."""
     hits = [hit("b"), hit("a", 0.7), hit("c", timestamp="2025-01-01")]

@@ -59,6 +59,8 @@ def test_a_head_that_was_found_too_takes_over_the_best_score() -> None:
     assert explanation.recompose() == 0.9
     assert explanation.name == "score"
     assert shown(chains, chains.hit("a", 0.3), chains.hit("c", 0.5))["c"].score == 0.5
+    found_itself = Hit(Memory(id="c", content="as the search has it"), 0.5)
+    assert shown(chains, chains.hit("a"), found_itself)["c"].memory is found_itself.memory
 
 
 def test_what_a_head_already_stood_in_for_is_kept() -> None:
@@ -107,7 +109,7 @@ def test_a_memory_that_replaces_itself_is_not_replaced() -> None:
 def test_a_cycle_keeps_its_newest_valid_member() -> None:
     """a -> b -> c -> b, with b newer than c, shows b; from any of them."""
     chains = Chains(day("a", 9), day("b", 3), day("c", 2)).link("a", "b").link("b", "c").link("c", "b")
-    assert list(shown(chains, chains.hit("a"))) == ["b"]
+    assert shown(chains, chains.hit("a"))["b"].replaces == (Replaced("a", "EVOLVED_INTO"),)
     assert list(shown(chains, chains.hit("a"), chains.hit("b"), chains.hit("c"))) == ["b"]
     assert list(shown(chains, chains.hit("c"))) == ["b"]
 
@@ -166,10 +168,10 @@ def test_the_depth_can_be_chosen() -> None:
     assert refused.value.field == "max_depth"
 
 
-@pytest.mark.parametrize("names", [["old", "new", "gone"], ["gone", "new", "old"]])
+@pytest.mark.parametrize("names", [["ancient", "new", "gone"], ["gone", "new", "ancient"]])
 def test_of_several_replacements_the_newest_valid_one_is_the_way(names: list[str]) -> None:
     """Whatever the order they are told in; of equally new ones the smallest id."""
-    chains = Chains(day("a", 1), day("old", 2), day("new", 3), day("gone", 4, archived=True), day("also", 3))
+    chains = Chains(day("a", 1), day("ancient", 2), day("new", 3), day("gone", 4, archived=True), day("also", 3))
     for name in names:
         chains.link("a", name)
     assert list(shown(chains, chains.hit("a"))) == ["new"]

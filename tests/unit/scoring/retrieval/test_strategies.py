@@ -137,6 +137,22 @@ async def test_a_word_in_more_than_half_of_the_chunks_is_found_when_it_is_all_th
     assert ids(await by_words(db, "breaker two"))[0] == "b.txt"
 
 
+async def test_of_a_word_that_is_everywhere_the_chunks_that_were_indexed_first_are_scored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With room for two the better one that comes third is not looked at; the two are in the order of their scores."""
+    documents = {
+        "a.txt": "breaker and many other words",
+        "b.txt": "breaker",
+        "c.txt": "breaker breaker",
+        "d.txt": "tea",
+    }
+    db, _ = await indexed(tmp_path, documents)
+    assert ids(await by_words(db, "breaker")) == ["c.txt", "b.txt", "a.txt"]
+    monkeypatch.setattr(keyword, "MOST_ROWS", 2)
+    assert ids(await by_words(db, "breaker")) == ["b.txt", "a.txt"]
+
+
 async def test_vectors_find_what_is_near_and_nothing_else(tmp_path: Path) -> None:
     """By cosine, highest first; a chunk with nothing in common is not found; the relevance is the cosine."""
     marks = Marks("tea", "pot", "cup")

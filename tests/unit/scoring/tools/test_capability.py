@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from smart_model_router_scoring.errors import ConfigError
+from smart_model_router_scoring.notes import Note
 from smart_model_router_scoring.tools.capability import Record, ReliabilityConfig, match_capabilities, reliability
 
 
@@ -36,7 +37,7 @@ def test_an_impossible_record_is_worth_as_much_as_none(record: Record) -> None:
     """It is noted."""
     found = match_capabilities({"c": 0.5}, {"c": record})
     assert found.hits[0].raw == 0.5
-    assert [(note.code, note.subject) for note in found.notes.kept] == [("impossible_record", "c")]
+    assert found.notes.kept == (Note("impossible_record", "c", str(record)),)
 
 
 def test_a_perfect_record_is_possible() -> None:
@@ -59,7 +60,7 @@ def test_similarities_are_checked_and_limit_cuts() -> None:
     """NaN is 0 and noted."""
     found = match_capabilities({"a": math.nan, "b": 0.5}, {}, limit=1)
     assert [hit.id for hit in found.hits] == ["b"]
-    assert dict(found.notes.counts) == {"not_a_number": 1}
+    assert found.notes.kept == (Note("not_a_number", "a", "nan"),)
 
 
 def test_the_explanation_shows_similarity_factor_and_record() -> None:
@@ -84,6 +85,8 @@ def test_the_configuration_decides() -> None:
     [hit] = match_capabilities({"a": 0.5}, {"a": Record(10, 4)}, config).hits
     assert hit.raw == 1.0
     assert hit.explanation.recompose() == 1.0
+    both = match_capabilities({"a": 0.5, "b": 0.45}, {"b": Record(10, 4)}, config)
+    assert [hit.id for hit in both.hits] == ["b", "a"]
 
 
 @pytest.mark.parametrize(
@@ -116,6 +119,5 @@ def test_the_ends_of_the_ranges_are_allowed() -> None:
 
 def test_a_refusal_names_the_other_field() -> None:
     """What `high` may be depends on `low`."""
-    with pytest.raises(ConfigError) as refused:
+    with pytest.raises(ConfigError, match=r"^high: 0\.4 - a number of at least low, 0\.5, is needed$"):
         ReliabilityConfig(high=0.4)
-    assert refused.value.allowed == "a number of at least low, 0.5,"

@@ -48,9 +48,17 @@ def test_weak_edges_bring_tools_together_too() -> None:
 
 
 def test_both_directions_of_an_edge_add_up() -> None:
-    """a <-> b weighs 1.0 and outweighs b -> c with 0.9."""
-    edges = [("a", "b", 0.5), ("b", "a", 0.5), ("b", "c", 0.6), ("c", "d", 1.0), ("d", "a", 0.6)]
-    assert louvain(ToolGraph(edges)).members == (("a", "b"), ("c", "d"))
+    """b <-> c weighs 0.6 and holds them against a - c with 0.9: Q = 1.6/2.5 - (2.9/5)^2 - (2.1/5)^2."""
+    found = louvain(ToolGraph([("a", "c", 0.9), ("a", "d", 1.0), ("b", "c", 0.3), ("c", "b", 0.3)]))
+    assert found.members == (("a", "d"), ("b", "c"))
+    assert found.modularity == pytest.approx(0.1272, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_tool_between_two_equal_communities_goes_to_the_first(seed: int) -> None:
+    """The middle of a path of five, whichever tool is visited first: nothing is handed to and fro."""
+    path = ToolGraph([(one, other, 1.0) for one, other in itertools.pairwise("abcde")])
+    assert louvain(path, seed).members == (("a", "b", "c"), ("d", "e"))
 
 
 def test_whole_communities_merge_where_single_moves_cannot() -> None:

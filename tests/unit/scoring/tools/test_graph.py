@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from smart_model_router_scoring.notes import Note
 from smart_model_router_scoring.tools.graph import ToolGraph
 
 LN2 = 1.4426950408889634  # 1 / ln 2
@@ -48,15 +49,14 @@ def test_an_edge_without_a_confidence_above_0_is_noted_and_left_out(confidence: 
     assert graph.edge_count == 0
     assert graph.neighbours("a") == frozenset()
     assert graph.tools == ("a", "b")
-    assert dict(graph.notes.counts) == {"bad_confidence": 1}
-    assert graph.notes.kept[0].subject == "a -> b"
+    assert graph.notes.kept == (Note("bad_confidence", "a -> b", str(confidence)),)
 
 
 def test_a_self_loop_is_noted_and_left_out() -> None:
     """A tool is not its own neighbour."""
     graph = ToolGraph([("a", "a", 0.5)])
     assert graph.neighbours("a") == frozenset()
-    assert dict(graph.notes.counts) == {"self_loop": 1}
+    assert graph.notes.kept == (Note("self_loop", "a -> a"),)
 
 
 def test_a_confidence_above_1_counts_as_1() -> None:

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from smart_model_router_scoring.errors import ConfigError
+from smart_model_router_scoring.explain import given
+from smart_model_router_scoring.notes import Note
 from smart_model_router_scoring.tools.graph import ToolGraph
 from smart_model_router_scoring.tools.hybrid import HybridConfig, alpha, graph_score, hybrid_search
 
@@ -84,7 +86,7 @@ def test_without_a_known_context_only_the_semantic_score_counts(context: list[st
     """Alpha is 1, however full the graph is."""
     found = hybrid_search({"b": 0.6}, context, GRAPH)
     assert found.hits[0].score == 0.6
-    assert dict(found.notes.counts) == dict.fromkeys(["unknown_tool"] * len(context), 1)
+    assert found.notes.kept == tuple(Note("unknown_tool", tool) for tool in context)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +102,7 @@ def test_a_similarity_that_cannot_be_is_noted(value: float, counted: float, code
     """It is moved to the nearer end, or to 0."""
     found = hybrid_search({"b": value}, [], GRAPH)
     assert found.hits[0].score == counted
-    assert [(note.code, note.subject) for note in found.notes.kept] == [(code, "b")]
+    assert found.notes.kept == (Note(code, "b", str(value)),)
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0])
@@ -134,6 +136,7 @@ def test_a_tool_alone_in_its_context_is_explained_too() -> None:
     [hit] = hybrid_search({"z": 0.8}, ["z"], GRAPH).hits
     assert hit.score == pytest.approx(0.4, abs=1e-12)
     assert hit.explanation.recompose() == hit.raw
+    assert hit.explanation.find("adamic_adar") == given("adamic_adar", 0.0)
 
 
 def test_a_limit_below_1_is_refused() -> None:
@@ -195,3 +198,18 @@ def test_each_term_has_its_name() -> None:
         "full",
         "most",
     ]
+
+
+def test_the_ranking_is_by_the_configuration() -> None:
+    """At density 0.3 alpha is 0.6 here: z has 0.27, and b with half of its half 0.12 + 0.4 x 0.3607 = 0.2643."""
+    config = HybridConfig(alpha_cold=0.9, alpha_mature=0.3, density_cold=0.2, density_mature=0.4, adamic_adar_full=4.0)
+    found = hybrid_search({"b": 0.2, "z": 0.45}, ["a"], GRAPH, config)
+    assert [hit.id for hit in found.hits] == ["z", "b"]
+    assert [hit.score for hit in found.hits] == pytest.approx([0.27, 0.12 + 0.4 * HALF / 2], abs=1e-12)
+
+
+def test_company_beyond_a_direct_edge_explains_itself_as_one() -> None:
+    """Two shared neighbours of two would be 1.44: 0.5 x 0.5 + 0.5 x 1 at density 4/12."""
+    graph = ToolGraph([("a", "v", 1), ("v", "b", 1), ("a", "w", 1), ("w", "b", 1)])
+    [hit] = hybrid_search({"b": 0.5}, ["a"], graph).hits
+    assert hit.raw == hit.explanation.recompose() == 0.75

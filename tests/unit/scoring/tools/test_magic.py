@@ -94,9 +94,10 @@ def test_the_present_values_are_those_in_use() -> None:
 
 def test_two_configurations_of_one_algorithm_are_refused() -> None:
     """Neither would be the present one."""
+    again = NextStepConfig(recency=0.2)
     with pytest.raises(ConfigError) as refused:
-        magic_numbers(NextStepConfig(), NextStepConfig())
-    assert refused.value.field == "configs"
+        magic_numbers(NextStepConfig(), again)
+    assert str(refused.value) == f"configs: {again!r} - at most one configuration of each algorithm is needed"
 
 
 def test_a_configuration_of_something_else_is_refused() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from smart_model_router_scoring.errors import ConfigError
-from smart_model_router_scoring.tools.communities import louvain
+from smart_model_router_scoring.tools.communities import Communities, louvain
 from smart_model_router_scoring.tools.graph import ToolGraph
 from smart_model_router_scoring.tools.next_step import NextStepConfig, Uses, next_steps
 
@@ -51,7 +51,8 @@ def test_the_current_tool_is_never_the_next() -> None:
 
 def test_an_unknown_tool_has_no_next_step() -> None:
     """Nothing followed it, it belongs nowhere; two that are unknown do not belong together."""
-    assert next_steps("nobody", GRAPH, GROUPS, Uses({"stranger": 0.0}), NOW).hits == ()
+    found = next_steps("nobody", GRAPH, GROUPS, Uses({"stranger": 0.0}), NOW)
+    assert (found.hits, dict(found.notes.counts)) == ((), {})
 
 
 def test_equal_scores_come_in_the_order_of_ids() -> None:
@@ -141,3 +142,10 @@ def test_a_limit_below_1_is_refused() -> None:
     with pytest.raises(ConfigError) as refused:
         next_steps("read", GRAPH, GROUPS, Uses(), NOW, limit=0)
     assert refused.value.field == "limit"
+
+
+def test_the_last_of_a_group_is_found_when_it_is_recent() -> None:
+    """y and z weigh 0.3 + 0.1, the four before them 0.3: of three places they have two, and the first id the third."""
+    group = Communities((tuple("abcdqyz"),), dict.fromkeys("abcdqyz", 0), 0.0)
+    found = next_steps("q", ToolGraph([]), group, Uses({"z": NOW, "y": NOW}), NOW, limit=3)
+    assert [(hit.id, hit.score) for hit in found.hits] == [("y", 0.4), ("z", 0.4), ("a", 0.3)]

@@ -170,14 +170,14 @@ def test_the_ends_of_the_ranges_are_allowed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "allowed"),
+    ("config", "words"),
     [
-        ({"start": 0.3}, "a number from low, 0.4, to high, 0.9,"),
-        ({"min_records": 51}, "a whole number of at most window, 50,"),
+        ({"start": 0.3}, "start: 0.3 - a number from low, 0.4, to high, 0.9, is needed"),
+        ({"min_records": 51}, "min_records: 51 - a whole number of at most window, 50, is needed"),
     ],
 )
-def test_a_refusal_names_the_other_field(config: dict[str, Any], allowed: str) -> None:
+def test_a_refusal_names_the_other_field(config: dict[str, Any], words: str) -> None:
     """What one field may be depends on another."""
     with pytest.raises(ConfigError) as refused:
         ThresholdConfig(**config)
-    assert refused.value.allowed == allowed
+    assert str(refused.value) == words

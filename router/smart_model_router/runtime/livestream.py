@@ -1,0 +1,292 @@
+"""One provider's stream: read under its limits, guarded, translated, and settled exactly once."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Any, Final, TypeGuard
+
+from smart_model_router.core.stream import MALFORMED_LIMIT, StreamGuard, StreamState
+from smart_model_router.outcome import EventKind, Failure, FailureClass, StreamEvent
+from smart_model_router.ports import PieceStream, ProviderStream
+from smart_model_router.request import Dialect
+from smart_model_router.runtime.calling import Admission, Caller, provider_bug
+
+PROOF_SECONDS = 10.0
+"""A streaming probe has succeeded after so many seconds of content, complete or not."""
+_FINISH_PROVES_COMPLETENESS: frozenset[Dialect] = frozenset({"chat", "responses"})
+# Asking the class for a member takes ten times as long as a global, and this is asked for each chunk of each stream.
+_CONTENT: Final = EventKind.CONTENT
+
+
+class LiveStream:
+    """One provider stream and the lease it runs under. Settled exactly once, on every path."""
+
+    def __init__(
+        self, caller: Caller, step: Admission, source: ProviderStream, *, skips: int = MALFORMED_LIMIT
+    ) -> None:
+        self._caller = caller
+        self._state = caller.state
+        self._step = step
+        self._source = source if _in_pieces(source) else _OneByOne(source)
+        self._next_piece: Callable[[], Awaitable[Any]] = self._source.next_piece
+        self._read: Callable[[Any], Sequence[StreamEvent]] = self._source.read
+        self._now = caller.state.clock.now
+        self._idle = caller.state.timeouts.idle
+        sent = caller.sent(step)
+        finish_required = sent.request.dialect in _FINISH_PROVES_COMPLETENESS
+        self.guard = StreamGuard(finish_required=finish_required, skips=skips)
+        """What is known of its answer so far."""
+        self._translator = None if sent.translation is None else sent.translation.events()
+        self._watchdog = caller.watchdog_of(step)
+        self._admitted_at = step.lease.admitted_at
+        self.ends_at = min(self._admitted_at + caller.state.timeouts.stream_max, caller.ends_at)
+        """When it is as long as one may be, monotonic."""
+        self._heard_at = self._admitted_at
+        self._left_at: float | None = None
+        """Since when nobody reads: whoever thinks between two chunks cannot tell whether the provider is silent."""
+        self._first_content_at: float | None = None
+        self._finished_at: float | None = None
+        self._proof_at = math.inf
+        """When content has come for long enough to prove a probe, monotonic."""
+        self._away = 0.0
+        self._pieces = 0
+
+    @property
+    def step(self) -> Admission:
+        """Who serves it, and what it holds."""
+        return self._step
+
+    async def hold(self, limit: float, own: bool) -> Sequence[StreamEvent] | Failure:
+        """Read up to the first content: the events to deliver, or the failure that nobody has to see."""
+        return await self.more(limit, own) or await self._end(self.guard.failure or Failure(FailureClass.EMPTY))
+
+    async def more(self, until: float = math.inf, own: bool | None = None) -> Sequence[StreamEvent]:
+        """What is to be delivered next, at most until `until`; () at the end, which `outcome` tells.
+
+        `own`: whether that limit is the target's own. None: it is the caller's, and the target's is its silence.
+        """
+        if self._left_at is not None:
+            self._resume()
+        guard, watchdog = self.guard, self._watchdog
+        theirs = min(self.ends_at, until)
+        while not guard.ended:
+            if own is None:
+                limit = self._heard_at + self._idle
+                mine = limit <= theirs
+                limit = limit if mine else theirs
+            else:
+                limit, mine = until, own
+            if self._finished_at is not None:
+                limit = min(limit, self._finished_at + self._state.timeouts.finish_grace)
+            late = False
+            watchdog.watch(limit)
+            try:
+                try:
+                    piece = await self._next_piece()
+                finally:
+                    late = watchdog.rest()
+                events = self._read(piece)
+            except (asyncio.CancelledError, Exception) as error:
+                if late:
+                    ready = self._too_late(mine)
+                elif isinstance(error, asyncio.CancelledError):
+                    self.abandon()
+                    await asyncio.shield(self._disconnect())
+                    raise
+                else:
+                    ready = self._broken(error)
+            else:
+                ready = self._take(events)
+                if not (piece or guard.ended):
+                    ready = [*ready, *self._delivered(guard.end())]
+            if ready:
+                return ready
+        return ()
+
+    async def outcome(self) -> Failure | None:
+        """After the end: None when the stream is complete, or the failure that cut it."""
+        if self.guard.failure is not None:
+            return await self._end(self.guard.failure)
+        await self._complete()
+        return None
+
+    async def refuse(self, failure: Failure) -> Failure:
+        """What it brings is of no use: end it."""
+        self._resume()
+        self.guard.fail(failure)
+        return await self._end(failure)
+
+    @property
+    def ttft(self) -> float | None:
+        """Seconds from admission to the first content."""
+        return None if self._first_content_at is None else self._first_content_at - self._admitted_at
+
+    @property
+    def complete(self) -> bool:
+        """Whether the whole answer came, read to its end or not."""
+        return self.guard.state is StreamState.COMPLETE
+
+    def abandon(self) -> None:
+        """The caller left: give everything back now; closing the connection follows on the loop.
+
+        Who leaves after the finish reason has the whole answer: many stop reading there.
+        """
+        self._resume()
+        if self.guard.finish is not None:
+            self.guard.end()
+        if not self._step.lease.settled:
+            if self.complete:
+                self._succeeded()
+            else:
+                self._failed(self._caller.given_up(self._step, self._heard_at))
+        self._watchdog.close()
+
+    async def close(self) -> None:
+        """Give everything back and wait until the connection is closed."""
+        self.abandon()
+        await self._disconnect()
+
+    def _resume(self) -> None:
+        """Somebody listens again (or never will): the time away is no silence."""
+        if self._left_at is None:
+            return
+        away = self._now() - self._left_at
+        self._left_at = None
+        self._away += away
+        self._heard_at += away
+        if self._finished_at is not None:
+            self._finished_at += away
+
+    def _too_late(self, own: bool) -> Sequence[StreamEvent]:
+        """Time ran out: after a finish reason that is the end, else a failure."""
+        if self._finished_at is not None:
+            return self._delivered(self.guard.end())
+        self.guard.fail(self._expired(own))
+        return ()
+
+    def _broken(self, error: Exception) -> Sequence[StreamEvent]:
+        """The transport broke, or the provider has a bug."""
+        try:
+            return self._take((self._source.cut(error),))
+        except Exception as bug:  # noqa: BLE001 - see provider_bug
+            self.guard.fail(provider_bug(bug))
+            return ()
+
+    def _expired(self, own: bool) -> Failure:
+        """Whose fault it is that time ran out; a stream as long as one may be is nobody's."""
+        if self._now() >= self.ends_at:
+            return Failure(FailureClass.CANCELLED, f"longer than {self._state.timeouts.stream_max:g} s")
+        return self._caller.timed_out(self._step, own, self._heard_at)
+
+    def _take(self, events: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
+        """What is to be delivered of what arrived now."""
+        now, guard = self._now(), self.guard
+        ready: list[StreamEvent] = []
+        for event in events:
+            if event.kind is _CONTENT:
+                self._heard_at = now
+                self._pieces += 1
+                if self._first_content_at is None:
+                    self._begin(now)
+                elif now >= self._proof_at:
+                    self._prove(now)
+            elif event.kind is not EventKind.PING and event.kind is not EventKind.MALFORMED:
+                self._note(event, now)
+            if event.finish is not None:
+                self._finished_at = now
+            ready += guard.feed(event)
+            if guard.ended:
+                break
+        if self._translator is not None:
+            ready = [*self._delivered(ready)]
+        if ready:
+            self._left_at = now
+        return ready
+
+    def _begin(self, now: float) -> None:
+        """The first content."""
+        self._first_content_at = now
+        if self._step.lease.probe:
+            self._proof_at = now + PROOF_SECONDS
+
+    def _prove(self, now: float) -> None:
+        """A probe that has brought content for so long has succeeded."""
+        self._proof_at = math.inf
+        self._state.apply(self._step.gate, self._step.lease.prove(now), now, None)
+
+    def _note(self, event: StreamEvent, now: float) -> None:
+        """An event that means something, if not content."""
+        if event.kind is not EventKind.META:
+            self._heard_at = now
+        if event.data is not None:
+            self._state.remember_maker(self._step.facts.id, event.data)
+
+    def _delivered(self, ready: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
+        """What the caller gets for these events. Only a stream that is complete is given an end."""
+        translator = self._translator
+        if translator is None:
+            return ready
+        out = [made for event in ready for made in translator.feed(event)]
+        if self.guard.state is StreamState.COMPLETE:
+            out += translator.end()
+            self._caller.report.losses += translator.losses.entries
+        return out
+
+    async def _complete(self) -> None:
+        if not self._step.lease.settled:
+            self._succeeded()
+        self._watchdog.close()
+        await self._disconnect()
+
+    async def _end(self, failure: Failure) -> Failure:
+        if not self._step.lease.settled:  # somebody else closed the stream while it was read
+            failure = self._failed(failure)
+        await self._disconnect()
+        return failure
+
+    def _succeeded(self) -> None:
+        self._caller.settled(self._step, None, usage=self.guard.usage, ttft=self.ttft, away=self._away)
+
+    def _failed(self, failure: Failure) -> Failure:
+        spent = self._caller.spent(self._step, self.guard.usage, self._pieces) if self._pieces else None
+        return self._caller.settle(self._step, failure, ttft=self.ttft, usage=spent, away=self._away)
+
+    async def _disconnect(self) -> None:
+        """Close the connection. A provider that cannot even do that is no news for the caller."""
+        with suppress(Exception):
+            await self._source.aclose()
+
+
+class _OneByOne:
+    """The pieces of a stream that has only its iterator: its events."""
+
+    __slots__ = ("_events", "_source")
+
+    def __init__(self, source: ProviderStream) -> None:
+        self._source = source
+        self._events: AsyncIterator[StreamEvent] | None = None
+
+    async def next_piece(self) -> StreamEvent | None:
+        if self._events is None:
+            self._events = aiter(self._source)
+        return await anext(self._events, None)
+
+    def read(self, piece: StreamEvent | None) -> Sequence[StreamEvent]:
+        if piece is None:
+            return ()
+        if not piece.raw.endswith((b"\n\n", b"\r\n\r\n", b"\r\r")):  # somebody's own, and easily forgotten
+            piece = piece._replace(raw=piece.raw.rstrip(b"\r\n") + b"\n\n")
+        return (piece,)
+
+    def cut(self, error: Exception) -> StreamEvent:
+        raise error
+
+    async def aclose(self) -> None:
+        await self._source.aclose()
+
+
+def _in_pieces(source: ProviderStream) -> TypeGuard[PieceStream]:
+    return hasattr(source, "next_piece")

@@ -1,0 +1,54 @@
+"""What a forked process does first."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import weakref
+
+from smart_model_router import forks
+from smart_model_router.forks import in_children
+
+PROGRAM = """
+import os
+from smart_model_router.forks import in_children
+
+class Thing:
+    def __init__(self, name): self.name = name
+    def begin(self): print(self.name, os.getpid() != parent, flush=True)
+
+parent, kept, gone = os.getpid(), Thing("kept"), Thing("gone")
+in_children(kept.begin)
+in_children(gone.begin)
+del gone
+child = os.fork()
+if not child:
+    print("then the rest", flush=True)
+    os._exit(0)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_child_begins_with_what_was_asked_for() -> None:
+    """Before anything else, in the child alone, and only what is still there."""
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.splitlines() == ["kept True", "then the rest", "0"]
+
+
+def test_nothing_is_kept_for_a_fork_that_may_never_come() -> None:
+    """Neither the object nor the note about it."""
+
+    class Thing:
+        def begin(self) -> None:
+            """Nothing to do."""
+
+    thing = Thing()
+    before = len(forks._METHODS)
+    in_children(thing.begin)
+    assert len(forks._METHODS) == before + 1
+    reference = weakref.ref(thing)
+    del thing
+    gc.collect()
+    assert reference() is None
+    assert len(forks._METHODS) <= before
