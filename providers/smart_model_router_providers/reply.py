@@ -43,13 +43,17 @@ class Reply(Protocol):
         ...
 
 
+_IN_USE: set[Connection] = set()
+"""Those of replies that are not closed. Collected together with its reply, a connection might be told first."""
+
+
 class AiohttpReply:
     """A reply of aiohttp with a body that is not compressed: its bytes go straight through.
 
     `upload` is still writing the request, if that is a large one; a reply that came before its end is an early no.
     """
 
-    __slots__ = ("_connection", "_open", "_upload", "ended", "headers", "more", "status")
+    __slots__ = ("_connection", "_upload", "ended", "headers", "more", "status")
 
     def __init__(
         self,
@@ -65,19 +69,20 @@ class AiohttpReply:
         self.ended = content.at_eof
         self._connection = connection
         self._upload = upload
-        self._open = True
+        _IN_USE.add(connection)
 
     async def aclose(self) -> None:
         """As Reply says."""
-        self._open = False
+        _IN_USE.discard(self._connection)
         if self._upload is not None and not self._upload.done():
             self._upload.cancel()
             self._connection.close()
         self._connection.release()
 
     def __del__(self) -> None:
-        """One that nobody closed goes with its program, quietly: aiohttp complains of connections."""
-        if self._open:
+        """One that nobody closed goes with its loop, quietly: aiohttp complains of connections."""
+        if self._connection in _IN_USE:
+            _IN_USE.discard(self._connection)
             self._connection.release()
 
 

@@ -226,6 +226,9 @@ def _configured(path: Path, migrations: Sequence[Migration], busy_seconds: float
         # connection begins the WAL anew can lose what was written (sqlite.org/wal.html, "the WAL-reset bug").
         connection.execute("PRAGMA wal_autocheckpoint = 0")
         migrate(connection, migrations)
+        # Tables that another process has just made are noticed by whoever reads the file, but not by a statement that
+        # only a trigger leads there.
+        connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
     except NewerSchemaError as error:
         connection.close()
         raise StoreUnavailableError(path, str(error)) from None

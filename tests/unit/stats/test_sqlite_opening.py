@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from smart_model_router_stats import opening, statements
 from smart_model_router_stats.migrations import Migration, NewerSchemaError, migrate
 from smart_model_router_stats.opening import (
     StoreUnavailableError,
@@ -94,6 +95,24 @@ def test_who_waited_for_a_migration_does_not_repeat_it(tmp_path: Path) -> None:
         migrate(connection, [Migration("long", take_long)])
         waiting.result()
     assert rows(tmp_path / "s.db", "SELECT number, name FROM migration") == [(1, "long")]
+
+
+def test_tables_that_another_process_has_just_made_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who opens an empty file while somebody else makes its tables writes to them."""
+    path = tmp_path / "s.db"
+
+    def late(connection: sqlite3.Connection, migrations: Sequence[Migration]) -> None:
+        assert connection.execute("SELECT * FROM sqlite_schema").fetchall() == []
+        with closing(sqlite3.connect(path, isolation_level=None)) as somebody:
+            migrate(somebody, migrations)
+        migrate(connection, migrations)
+
+    monkeypatch.setattr(opening, "migrate", late)
+    with closing(open_store(path, STATS_MIGRATIONS)) as connection:
+        connection.executescript(statements.SETUP)
+        connection.execute(statements.GIVE_BATCH, ("w", 1, 0.0, 0.0, 1, 7, 0))
+        connection.execute(statements.ADD_UP)
+    assert one(path, "SELECT observed FROM writer") == 7
 
 
 def test_a_migration_that_fails_leaves_nothing(tmp_path: Path) -> None:
