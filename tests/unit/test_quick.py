@@ -55,8 +55,8 @@ def test_it_is_frozen() -> None:
     for name in ("x", "other", "__class__"):
         with pytest.raises((FrozenInstanceError, TypeError)):
             setattr(point, name, Named)
-    with pytest.raises(FrozenInstanceError):
-        del point.x
+        with pytest.raises((FrozenInstanceError, TypeError)):
+            delattr(point, name)
     assert point == Point(1)
 
 
