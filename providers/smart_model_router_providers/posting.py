@@ -86,6 +86,10 @@ class Line:
         """Send a body; return once the head of the reply is there. Raises what aiohttp raises."""
         try:
             connection = await self.connector.connect(self._origin, [], _timeout(connect_timeout))
+            # What came while nobody had asked is no answer to this call.
+            while connection.protocol is not None and connection.protocol.should_close:
+                connection.close()
+                connection = await self.connector.connect(self._origin, [], _timeout(connect_timeout))
         except TimeoutError as error:
             raise aiohttp.ConnectionTimeoutError(f"no connection within {connect_timeout:g} s") from error
         upload: asyncio.Task[None] | None = None

@@ -6,13 +6,13 @@ from functools import lru_cache
 from types import AsyncGeneratorType
 from typing import TYPE_CHECKING, Any, Protocol
 
+import aiohttp
 import httpx2
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import AsyncIterator, Iterable, Mapping
 
-    import aiohttp
     from aiohttp.connector import Connection
     from aiohttp.http_parser import RawResponseMessage
 
@@ -53,7 +53,7 @@ class AiohttpReply:
     `upload` is still writing the request, if that is a large one; a reply that came before its end is an early no.
     """
 
-    __slots__ = ("_connection", "_upload", "ended", "headers", "more", "status")
+    __slots__ = ("_connection", "_content", "_upload", "ended", "headers", "more", "status")
 
     def __init__(
         self,
@@ -68,12 +68,16 @@ class AiohttpReply:
         self.more = content.readany
         self.ended = content.at_eof
         self._connection = connection
+        self._content = content
         self._upload = upload
         _IN_USE.add(connection)
 
     async def aclose(self) -> None:
         """As Reply says."""
         _IN_USE.discard(self._connection)
+        if not self._content.is_eof() and self._content.exception() is None:
+            # Somebody may be reading still, and nobody else would tell.
+            self._content.set_exception(aiohttp.ClientConnectionError("the reply was closed"))
         if self._upload is not None and not self._upload.done():
             self._upload.cancel()
             self._connection.close()
@@ -83,6 +87,8 @@ class AiohttpReply:
         """One that nobody closed goes with its loop, quietly: aiohttp complains of connections."""
         if self._connection in _IN_USE:
             _IN_USE.discard(self._connection)
+            if self._upload is not None and not self._upload.done():
+                self._connection.close()
             self._connection.release()
 
 

@@ -303,6 +303,50 @@ async def test_cancelling_a_waiting_stream_closes_its_connection() -> None:
         assert await abandoned(server)
 
 
+async def test_who_reads_a_stream_that_another_task_closes_is_told() -> None:
+    """The reader waits for nothing that cannot come any more."""
+    async with running([Fault.stall(after=1)]) as (provider, _):
+        stream = await provider.open_stream(a_call(stream=True))
+        assert not isinstance(stream, Failure)
+        events = aiter(stream)
+        while (await anext(events)).kind is not EventKind.CONTENT:
+            pass
+
+        async def rest() -> list[StreamEvent]:
+            return [event async for event in events]
+
+        reader = asyncio.create_task(rest())
+        await asyncio.sleep(0.05)
+        await stream.aclose()
+        assert last_failure(await asyncio.wait_for(reader, 5)) in {None, FailureClass.TRUNCATED}
+
+
+async def test_what_comes_unasked_is_nobodys_answer() -> None:
+    """A second answer on an idle connection is not taken for that to the next call: another connection is."""
+    peers: set[object] = set()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        peers.add(writer.get_extra_info("peername"))
+        with suppress(asyncio.IncompleteReadError):
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                await reader.readexactly(int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0]))
+                for text in ("asked", "unasked"):
+                    body = ANSWER.replace(b"Hi", f"{text} {len(peers)}".encode())
+                    writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body))
+                    await writer.drain()
+                    await asyncio.sleep(0.02)
+
+    async with serving(serve) as url:
+        provider = HttpProvider(base_url=url)
+        for number in (1, 2, 3):
+            answer = await provider.call(a_call())
+            assert isinstance(answer, Success)
+            assert f'"asked {number}"'.encode() in answer.raw
+            await asyncio.sleep(0.1)
+        await provider.aclose()
+
+
 async def arrival(server: FaultServer) -> None:
     """Until the server has a call."""
     await becomes(lambda: bool(server.requests), within=30)

@@ -174,10 +174,11 @@ class _PatientProtocol(HttpToolsProtocol):
             return False
         if self.flow.write_paused or scope["method"] == "HEAD":
             return False
+        ours = [b"%b: %b\r\n" % field for field in cycle.default_headers]  # the date
+        told = b"".join((STATUS_LINE[status], *ours, head, b"\r\n", body))
         cycle.response_started = cycle.response_complete = True
         cycle.waiting_for_100_continue = False
-        ours = [b"%b: %b\r\n" % field for field in cycle.default_headers]  # the date
-        self.transport.write(b"".join((STATUS_LINE[status], *ours, head, b"\r\n", body)))
+        self.transport.write(told)
         cycle.message_event.set()
         cycle.on_response()
         return True

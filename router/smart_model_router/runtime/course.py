@@ -101,6 +101,8 @@ class Course:
         self._waits = request.criticality in WAITING_CRITICALITIES
         self._ticket: Ticket | None = None
         self._refused: dict[str, Refusal] = {}
+        self._tossed: dict[str, Refusal] = {}
+        """What a throttle said to this request, by target: it is not tossed again before that is over."""
         self._tossed_out: set[str] = set()
         self._waited_in_asked = 0.0
         self._last_resort_at: float | None = None
@@ -256,6 +258,9 @@ class Course:
             return None
         state, gate = self.state, self.state.fleet.gates[facts.id]
         cost = self.caller.cost(facts, now)
+        if (tossed := self._tossed.get(facts.id)) is not None and now < (tossed.retry_at or now):
+            self._refused[facts.id] = tossed  # whoever is woken asks everybody again: each time a toss would be none
+            return None
         if state.room.waiting and state.room.is_behind(self._ticket, facts.id):
             ahead = state.room.ahead(self._ticket, facts.id)
             got: Lease | Refusal = (
@@ -268,6 +273,8 @@ class Course:
         if state.sharing is not None:
             state.sharing.asked(gate)
         if isinstance(got, Refusal):
+            if got.reason == "throttle":
+                self._tossed[facts.id] = got
             self._refused[facts.id] = got
             self.account.tell(facts.id, got, now)
             return None
