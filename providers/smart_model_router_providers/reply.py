@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+from contextlib import suppress
 from functools import lru_cache
 from types import AsyncGeneratorType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -45,6 +47,14 @@ class Reply(Protocol):
 
 _IN_USE: set[Connection] = set()
 """Those of replies that are not closed. Collected together with its reply, a connection might be told first."""
+
+
+@atexit.register
+def _let_go() -> None:
+    """The program ends without having closed them; their pools have been abandoned just before."""
+    while _IN_USE:
+        with suppress(RuntimeError):
+            _IN_USE.pop().release()
 
 
 class AiohttpReply:
