@@ -9,7 +9,7 @@ LOCK := $(BIN)/uv pip compile --quiet --no-config --universal --python-version 3
 # pyright brings its own node from the package registry; without this it also asks whether a newer one exists.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help setup demo test nightly check lint types imports leaks format mutants bench bench-peers bench-gateways peers chaos docs browser agents compat comply examples screenshots bench-fusion-peers lock build clean
+.PHONY: help setup demo test nightly check lint mypy pyright imports leaks format mutants bench bench-peers bench-gateways peers chaos docs browser agents compat comply examples screenshots bench-fusion-peers lock build clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -34,14 +34,18 @@ test: setup  ## every test; core and the mathematics of scoring are covered by e
 	$(BIN)/pytest -n 3 --dist loadfile -m "not alone" tests/conformance tests/e2e
 	$(BIN)/pytest -m alone tests/e2e
 
-check: setup lint types imports leaks  ## style, types, import contracts, nothing private
+# mypy and pyright take a minute each, on one core.
+check: setup  ## style, types, import contracts, nothing private
+	@$(MAKE) --no-print-directory --jobs 2 lint mypy pyright imports leaks
 
 lint:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types:
+mypy:
 	$(BIN)/mypy
+
+pyright:
 	$(BIN)/pyright --warnings
 
 imports:

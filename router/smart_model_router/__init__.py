@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         UnsupportedFeature,
     )
     from smart_model_router.outcome import FailureClass
-    from smart_model_router.request import RouteReport
+    from smart_model_router.report import RouteReport
     from smart_model_router.router import RouterReply, SmartModelRouter
     from smart_model_router.runtime.guarding import GuardLimits
     from smart_model_router.runtime.streaming import RouterStream
@@ -72,7 +72,7 @@ _HOMES = {
         "UnsupportedFeature",
     ),
     "outcome": ("FailureClass",),
-    "request": ("RouteReport",),
+    "report": ("RouteReport",),
     "router": (
         "RouterReply",
         "SmartModelRouter",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from smart_model_router.request import RouteReport
+    from smart_model_router.report import RouteReport
 
 
 class SmartRouterError(Exception):

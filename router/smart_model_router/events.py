@@ -38,6 +38,21 @@ class RequestFinished:
     error: str = ""
 
 
+ALIKE = (
+    "dialect",
+    "model",
+    "outcome",
+    "target",
+    "requested_tier",
+    "actual_tier",
+    "degraded",
+    "last_resort",
+    "attempts",
+    "refusals",
+)
+"""Fields of RequestFinished that most requests of a busy minute share with others: who writes many says them once."""
+
+
 @quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptFinished:

@@ -15,7 +15,8 @@ from smart_model_router.core.lease import Settlement
 from smart_model_router.core.tiers import Ladder, ModelSelection
 from smart_model_router.errors import InvalidRequest, RouterUnavailable
 from smart_model_router.quick import quick
-from smart_model_router.request import Dialect, RequestOptions, RouteReport, RouteRequest, peek
+from smart_model_router.report import RouteReport
+from smart_model_router.request import Dialect, RequestOptions, RouteRequest, peek
 
 # All of this comes with the first router, or with the first question to one: it would double what the import costs.
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from smart_model_router.events import ALIKE
 from smart_model_router_stats.schema import LASTS, SUMS
 from smart_model_router_stats.views import LEVELS, PERCENTS
 
@@ -17,19 +18,7 @@ _MAX = ", ".join(
 )
 _MERGE = f"DO UPDATE SET {_ADD}, {_MAX}"
 
-SAME = (
-    "dialect",
-    "model",
-    "outcome",
-    "target",
-    "requested_tier",
-    "actual_tier",
-    "degraded",
-    "last_resort",
-    "attempts",
-    "refusals",
-    "waited_seconds",
-)
+SAME = (*ALIKE, "waited_seconds")
 """Columns that most requests of a batch have just like others: they are given once, and only their place again."""
 _OWN = ("at", "request_id", "seconds", "ttft_seconds")
 TABLES: dict[str, tuple[str, ...]] = {

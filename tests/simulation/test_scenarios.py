@@ -20,6 +20,10 @@ from smart_model_router.simulation.scenarios import SWITCHES
 FOUND: list[tuple[str, int]] = [
     ("impatient", 12),  # what was left of a sum of waits was too little for any instant: it waited for ever
     ("outage", 700000250),  # calls lost in the outage timed out long after the recovery, and were held against it
+    (
+        "rate_limit_storm",
+        91929800,
+    ),  # a waiter was tossed by the throttle whenever it was woken: as good as no throttle
 ]
 """Seeds that showed a bug once."""
 

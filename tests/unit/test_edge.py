@@ -28,7 +28,8 @@ from smart_model_router.errors import (
     UnsupportedFeature,
 )
 from smart_model_router.outcome import EventKind, Failure, FailureClass, StreamEvent
-from smart_model_router.request import Attempt, Dialect, ReportedRefusal, RouteReport
+from smart_model_router.report import Attempt, ReportedRefusal, RouteReport
+from smart_model_router.request import Dialect
 from smart_model_router.testing import FakeProvider, FakeReply, chunk, usage_chunk
 from tests.world import BODY, DOWN, HandMade, virtual, world
 

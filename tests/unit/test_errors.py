@@ -24,7 +24,7 @@ from smart_model_router.errors import (
     UnsupportedFeature,
 )
 from smart_model_router.outcome import FailureClass
-from smart_model_router.request import Attempt, ReportedRefusal, RouteReport
+from smart_model_router.report import Attempt, ReportedRefusal, RouteReport
 
 TREE = [
     (ConfigurationError, SmartRouterError),

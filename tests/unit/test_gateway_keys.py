@@ -12,7 +12,8 @@ from smart_model_router.edge import Ask, ProblemError, read_ask
 from smart_model_router.errors import ConfigurationError
 from smart_model_router.gateway.keys import Guest, KeyRing, is_loopback
 from smart_model_router.outcome import Usage
-from smart_model_router.request import Criticality, RouteReport
+from smart_model_router.report import RouteReport
+from smart_model_router.request import Criticality
 
 NOW = 1_000.0
 

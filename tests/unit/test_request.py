@@ -11,7 +11,8 @@ import pytest
 
 from smart_model_router.errors import InvalidRequest
 from smart_model_router.outcome import FailureClass, Usage
-from smart_model_router.request import Attempt, Dialect, ReportedRefusal, RouteReport, Target, peek
+from smart_model_router.report import Attempt, ReportedRefusal, RouteReport
+from smart_model_router.request import Dialect, Target, peek
 
 HELLO = [{"role": "user", "content": "hello"}]
 

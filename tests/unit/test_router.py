@@ -22,7 +22,7 @@ from smart_model_router.errors import RequestRejected
 from smart_model_router.events import AttemptFinished
 from smart_model_router.outcome import Failure, FailureClass, Success
 from smart_model_router.ports import ProviderCall
-from smart_model_router.request import RouteReport
+from smart_model_router.report import RouteReport
 from smart_model_router.testing import FakeProvider, FakeReply, LoopClock
 from tests.world import BODY, DOWN, EMBED, World, failing, limited, now, served_by, virtual, world
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from smart_model_router.chaos.fleet import ANSWER
 from smart_model_router.errors import RequestRejected, RouterUnavailable, StreamInterrupted
-from smart_model_router.request import RouteReport
+from smart_model_router.report import RouteReport
 from smart_model_router.router import SmartModelRouter
 
 

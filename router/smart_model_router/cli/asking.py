@@ -13,7 +13,8 @@ from smart_model_router.cli.ending import ExitCode
 from smart_model_router.cli.printing import print_answer, print_json, print_line
 from smart_model_router.cli.telling import told
 from smart_model_router.errors import SmartRouterError
-from smart_model_router.request import RequestOptions, RouteReport
+from smart_model_router.report import RouteReport
+from smart_model_router.request import RequestOptions
 from smart_model_router.router import SmartModelRouter
 from smart_model_router.wires import text_of, text_of_answer
 

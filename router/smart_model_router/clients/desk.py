@@ -25,7 +25,7 @@ from smart_model_router.edge import (
 from smart_model_router.edge.local import public_names
 from smart_model_router.edge.problems import NOT_FOUND
 from smart_model_router.errors import DeadlineExceeded, SmartRouterError
-from smart_model_router.request import RouteReport
+from smart_model_router.report import RouteReport
 from smart_model_router.router import SmartModelRouter
 
 log = logging.getLogger("smart_model_router.clients")

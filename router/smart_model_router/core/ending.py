@@ -16,7 +16,7 @@ from smart_model_router.errors import (
     UnsupportedFeature,
 )
 from smart_model_router.outcome import Failure, FailureClass
-from smart_model_router.request import RouteReport
+from smart_model_router.report import RouteReport
 
 _REJECTIONS: tuple[tuple[frozenset[FailureClass], type[RequestRejected]], ...] = (
     (frozenset({FailureClass.CONTEXT_LENGTH, FailureClass.TOO_LARGE}), ContextTooLong),

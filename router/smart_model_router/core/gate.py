@@ -66,8 +66,8 @@ class ProviderState:
         "probe_in_flight",
         "queue",
         "remote",
+        "returned_at",
         "sequence",
-        "slow_start_at",
         "throttle",
         "transport",
     )
@@ -91,8 +91,8 @@ class ProviderState:
         self.connectivity = connectivity
         self.credentials: dict[int, Cooldown] = {}
         self.probe_in_flight = False
-        self.slow_start_at: float | None = None
-        """When its transport came back, and all of its targets with it."""
+        self.returned_at = -math.inf
+        """When its transport came back, and all of its targets with it; -inf: it was never away."""
         self.queue = queue
         """How many may wait for it as a last resort; None is limited by the waiting room alone."""
         self.sequence = 0
@@ -108,7 +108,7 @@ class Gate:
 
     __slots__ = (
         "_empties",
-        "_slow_start_at",
+        "_returned_at",
         "breakers",
         "config",
         "cooldown",
@@ -139,7 +139,7 @@ class Gate:
         self.credential = provider.credential(credential)
         self.in_flight = 0
         self._empties = 0
-        self._slow_start_at: float | None = None
+        self._returned_at = -math.inf
 
     def try_admit(
         self,
@@ -163,7 +163,7 @@ class Gate:
                 return Refusal("bulkhead")
             return self._lease(breaker, None, None, cost, now, stream, last_resort=True)
         probing, trials = False, _NO_TRIALS
-        if not self._is_calm(breaker):
+        if not self._is_calm(breaker, now):
             if (told := self._restraint(breaker, now, ignore_advice)) is not None:
                 return told
             probing = not (breaker.is_closed and provider.transport.is_closed)
@@ -183,7 +183,7 @@ class Gate:
     def refusal(self, cost: Cost, now: float, *, stream: bool = False) -> Refusal | None:
         """What would refuse a call at `now`, but for the throttle's toss. Changes nothing."""
         breaker = self.breakers["stream" if stream else "whole"]
-        if not self._is_calm(breaker) and (told := self._restraint(breaker, now)) is not None:
+        if not self._is_calm(breaker, now) and (told := self._restraint(breaker, now)) is not None:
             return told
         return self._shortage(cost, now)
 
@@ -193,7 +193,7 @@ class Gate:
             return Refusal("bulkhead")
         return self.limits.refusal(cost, now) if self.limits.known else None
 
-    def _is_calm(self, breaker: CircuitBreaker) -> bool:
+    def _is_calm(self, breaker: CircuitBreaker, now: float) -> bool:
         """Whether there is nothing to recover from, as mostly: then only capacity is in question."""
         provider = self.provider
         return (
@@ -201,8 +201,7 @@ class Gate:
             and provider.transport.is_closed
             and not self.cooldown.returning
             and not self.credential.returning
-            and self._slow_start_at is None
-            and provider.slow_start_at is None
+            and now - max(self._returned_at, provider.returned_at) >= self.config.slow_start
             and not provider.connectivity.offline
         )
 
@@ -227,15 +226,16 @@ class Gate:
             return advice
         if any(trial.on_trial for trial in self._trials(now, ignore_advice)):
             return Refusal("probation")
-        if any(in_flight + 1 > self._allowed(began, now) for began, in_flight in self._slow_starts()):
+        if any(in_flight + 1 > self._allowed(returned_at, now) for returned_at, in_flight in self._slow_starts()):
             return Refusal("slow_start")
         return None
 
     def ready_at(self, refusal: Refusal) -> float | None:
         """When a waiter refused for this reason should look again by itself; None: an event will tell."""
-        slots, starts = self.provider.bulkhead.slots, self._slow_starts()
-        if refusal.reason == "slow_start" and starts and slots > 1:
-            return max(began + self.config.slow_start * in_flight / (slots - 1) for began, in_flight in starts)
+        slots = self.provider.bulkhead.slots
+        if refusal.reason == "slow_start" and slots > 1:
+            a_call_more = self.config.slow_start / (slots - 1)
+            return max(returned_at + a_call_more * in_flight for returned_at, in_flight in self._slow_starts())
         return refusal.retry_at
 
     def due_since(self, now: float, *, stream: bool) -> float | None:
@@ -280,7 +280,7 @@ class Gate:
         self.cooldown.clear()
         self.credential.clear()
         self.limits.release(now)
-        self._slow_start_at = self.provider.slow_start_at = None
+        self._returned_at = self.provider.returned_at = -math.inf
         self.provider.throttle.reset()
         moved = self._operate(CircuitBreaker.close, now)
         reconnected = self.provider.transport.close(now)
@@ -349,15 +349,14 @@ class Gate:
             last_resort,
         )
 
-    def _slow_starts(self) -> list[tuple[float, int]]:
+    def _slow_starts(self) -> tuple[tuple[float, int], tuple[float, int]]:
         """When this target and its provider came back, and how many calls each has in flight."""
         provider = self.provider
-        starts = ((self._slow_start_at, self.in_flight), (provider.slow_start_at, provider.bulkhead.in_flight))
-        return [(began, in_flight) for began, in_flight in starts if began is not None]
+        return (self._returned_at, self.in_flight), (provider.returned_at, provider.bulkhead.in_flight)
 
-    def _allowed(self, began: float, now: float) -> float:
+    def _allowed(self, returned_at: float, now: float) -> float:
         """Slow start: 1 + (slots - 1) x (t / slow_start) calls in flight; after it the bulkhead alone decides."""
-        elapsed = now - began
+        elapsed = now - returned_at
         if elapsed >= self.config.slow_start:
             return math.inf
         return 1 + (self.provider.bulkhead.slots - 1) * elapsed / self.config.slow_start + _EPSILON
@@ -386,7 +385,7 @@ class Gate:
 
     def begin_slow_start(self, now: float) -> None:
         """The target has proven itself after an absence: it takes its full load step by step."""
-        self._slow_start_at = now
+        self._returned_at = now
 
 
 _NO_COST = Cost(0, 0)

@@ -5,6 +5,7 @@ Pure: `now` and chance are arguments. A `Settlement` says what changed; somebody
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -12,6 +13,7 @@ from smart_model_router.core.breaker import BreakerState, CircuitBreaker, Permit
 from smart_model_router.core.cooldown import Cooldown, Rest
 from smart_model_router.core.ratelimit import Reservation
 from smart_model_router.outcome import NO_READING, Failure, FailureClass, LimitReading, Usage
+from smart_model_router.quick import quick
 
 if TYPE_CHECKING:
     from smart_model_router.core.gate import Gate
@@ -27,6 +29,7 @@ class Moved:
     transition: Transition
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Settlement:
     """What a settled call changed. `recovered` asks for fresh statistics; `offline` is set when that changed."""
@@ -161,8 +164,7 @@ class Lease:
             offline = True if provider.connectivity.went_offline(now) else None
         recovered = failure is None and not self._proven and self._succeeded(now)
         rest = None if failure is None else self._rest(failure, now, roll)
-        calm = not moved and rest is None and not recovered and offline is None
-        settlement = _NOTHING if calm else self._follow(moved, rest, recovered, now, offline)
+        settlement = self._follow(moved, rest, recovered, now, offline)
         if self.probe:
             self._leave_trials()
         return settlement
@@ -244,7 +246,7 @@ class Lease:
         for m in moved:
             if m.kind == "transport":
                 provider.connectivity.moved(provider.name, m.transition.to_state is BreakerState.OPEN, now)
-                provider.slow_start_at = now if m.transition.to_state is BreakerState.CLOSED else None
+                provider.returned_at = now if m.transition.to_state is BreakerState.CLOSED else -math.inf
             if m.transition.to_state is BreakerState.CLOSED:
                 provider.throttle.reset()
                 recovered = slow_start = True

@@ -6,7 +6,7 @@ import secrets
 from functools import lru_cache
 
 from smart_model_router.edge.http import JSON_TYPE
-from smart_model_router.request import RouteReport
+from smart_model_router.report import RouteReport
 
 EVENT_STREAM = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
 _MOST_HEADER = 1000

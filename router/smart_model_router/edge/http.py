@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from smart_model_router.quick import quick
-from smart_model_router.request import RouteReport
+from smart_model_router.report import RouteReport
 
 Family = Literal["openai", "anthropic"]
 """Whose manners an endpoint has: the shape of its errors, the names of its headers."""

@@ -25,7 +25,7 @@ from smart_model_router.errors import (
     UnsupportedFeature,
 )
 from smart_model_router.outcome import FailureClass
-from smart_model_router.request import RouteReport
+from smart_model_router.report import RouteReport
 from smart_model_router.wires.values import decode_object, is_object
 
 MOST_RETRY_AFTER = 60.0

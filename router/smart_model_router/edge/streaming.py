@@ -11,7 +11,8 @@ from smart_model_router.edge.problems import Problem, error_body, problem_of
 from smart_model_router.edge.relabel import Relabel, frame
 from smart_model_router.errors import StreamInterrupted
 from smart_model_router.outcome import EventKind, StreamEvent
-from smart_model_router.request import Dialect, RouteReport
+from smart_model_router.report import RouteReport
+from smart_model_router.request import Dialect
 from smart_model_router.runtime.streaming import RouterStream
 
 _CONTENT: Final = EventKind.CONTENT  # a global, as it is asked for each chunk: members are slow to find in their class

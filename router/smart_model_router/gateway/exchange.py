@@ -37,7 +37,7 @@ from smart_model_router.gateway.receiving import (
     headers_of,
 )
 from smart_model_router.gateway.responding import Keepalive, Responder
-from smart_model_router.request import RouteReport
+from smart_model_router.report import RouteReport
 
 log = logging.getLogger("smart_model_router.gateway")
 _BYTES_PER_TOKEN = 4

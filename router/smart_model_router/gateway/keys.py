@@ -14,7 +14,8 @@ from smart_model_router.core.bucket import TokenBucket
 from smart_model_router.core.options import DAY
 from smart_model_router.edge import Ask, ProblemError
 from smart_model_router.edge.problems import FORBIDDEN, LIMITED, UNAUTHORIZED
-from smart_model_router.request import CRITICALITIES, Criticality, RouteReport
+from smart_model_router.report import RouteReport
+from smart_model_router.request import CRITICALITIES, Criticality
 
 _MINUTE = 60.0
 _RANKS = {criticality: rank for rank, criticality in enumerate(CRITICALITIES)}

@@ -14,7 +14,7 @@ from smart_model_router.edge.http import encoded, json_reply
 from smart_model_router.gateway.exchange import Arrival
 from smart_model_router.gateway.house import House
 from smart_model_router.gateway.keys import Guest
-from smart_model_router.request import RouteReport
+from smart_model_router.report import RouteReport
 from smart_model_router.runtime.clock import WallClock
 from smart_model_router.wires import text_of_answer
 

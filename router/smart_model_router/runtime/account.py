@@ -7,7 +7,8 @@ from collections.abc import Callable
 from smart_model_router.core.tiers import Plan
 from smart_model_router.events import ContentSeen, RequestFinished, RequestOutcome, TargetRefused
 from smart_model_router.outcome import Refusal
-from smart_model_router.request import ReportedRefusal, RouteReport, RouteRequest
+from smart_model_router.report import ReportedRefusal, RouteReport
+from smart_model_router.request import RouteRequest
 from smart_model_router.runtime.calling import Admission
 from smart_model_router.runtime.state import RouterState
 from smart_model_router.runtime.translations import Sent

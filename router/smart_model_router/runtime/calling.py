@@ -6,17 +6,20 @@ import asyncio
 import math
 from dataclasses import dataclass, field, replace
 
+from smart_model_router.core.ending import final_rejection
 from smart_model_router.core.fallback import Progress
 from smart_model_router.core.gate import Gate
 from smart_model_router.core.lease import Lease
 from smart_model_router.core.ratelimit import Cost, estimate
 from smart_model_router.core.tiers import Plan, TargetFacts
+from smart_model_router.errors import SmartRouterError
 from smart_model_router.events import AttemptFinished
 from smart_model_router.forwarding import sent_to
 from smart_model_router.outcome import NO_READING, Failure, FailureClass, LimitReading, Success, Usage
 from smart_model_router.ports import Provider, ProviderCall
 from smart_model_router.quick import quick
-from smart_model_router.request import Attempt, RouteReport, RouteRequest
+from smart_model_router.report import Attempt, RouteReport
+from smart_model_router.request import RouteRequest
 from smart_model_router.runtime.state import RouterState
 from smart_model_router.runtime.translations import Sent, Translations
 from smart_model_router.runtime.watchdog import Expired, Watchdog
@@ -140,6 +143,11 @@ class Caller:
     def watchdog_of(self, step: Admission) -> Watchdog:
         """Who keeps time for a call: one for all calls of a request, as they are made in turn, but for a hedge."""
         return self.watchdog if step.watchdog is None else step.watchdog
+
+    def final_rejection(self, step: Admission, failure: Failure) -> SmartRouterError | None:
+        """The error that ends the request, where the failure is its own fault."""
+        fallback = self.state.routing.content_filter_fallback
+        return final_rejection(step.facts.id, failure, content_filter_fallback=fallback)
 
     def outrun(self, step: Admission) -> None:
         """Another target's head came first: give everything back."""

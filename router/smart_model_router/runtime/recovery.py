@@ -10,7 +10,8 @@ from smart_model_router.core.overlap import Overlap
 from smart_model_router.core.recovery import recoverable
 from smart_model_router.outcome import Failure, FailureClass, StreamEvent, Usage
 from smart_model_router.recovery import Recovery
-from smart_model_router.request import Dialect, RouteReport, StreamRecovery
+from smart_model_router.report import RouteReport, StreamRecovery
+from smart_model_router.request import Dialect
 from smart_model_router.wires import text_of
 from smart_model_router.wires.joining import Joint, Told, joint, restart_event
 

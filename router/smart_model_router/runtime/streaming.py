@@ -13,7 +13,8 @@ from typing import Any, Final, Self
 
 from smart_model_router.errors import SmartRouterError, StreamInterrupted
 from smart_model_router.outcome import EventKind, Failure, StreamEvent
-from smart_model_router.request import Dialect, RouteReport
+from smart_model_router.report import RouteReport
+from smart_model_router.request import Dialect
 from smart_model_router.runtime.course import Course
 from smart_model_router.runtime.livestream import LiveStream
 from smart_model_router.runtime.opening import StreamOpener

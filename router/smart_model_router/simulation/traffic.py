@@ -9,7 +9,8 @@ from random import Random
 from typing import Any
 
 from smart_model_router.errors import SmartRouterError
-from smart_model_router.request import Criticality, RequestOptions, RouteReport
+from smart_model_router.report import RouteReport
+from smart_model_router.request import Criticality, RequestOptions
 from smart_model_router.router import SmartModelRouter
 
 BODY: Mapping[str, Any] = {"model": "smart", "messages": [{"role": "user", "content": "hello"}]}

@@ -19,6 +19,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from structlog.typing import Processor
 
 from smart_model_router.events import (
+    ALIKE,
     AttemptFinished,
     BreakerChanged,
     ContentSeen,
@@ -50,20 +51,7 @@ _REST_LIMIT = 2_000
 _WORDS = 2_000
 _LINES = 64
 """Lines of one write at most. A write gives the interpreter away: one for each line would cost more than the line."""
-_SAME = (
-    "dialect",
-    "model",
-    "outcome",
-    "target",
-    "requested_tier",
-    "actual_tier",
-    "degraded",
-    "last_resort",
-    "attempts",
-    "refusals",
-)
-"""Fields of a request that others have just like it."""
-_same = attrgetter(*_SAME)
+_same = attrgetter(*ALIKE)
 _OUR_OWN = frozenset({"at", "event", "level", "request_id", "content"})
 """Fields that nobody else has a word in, and content, which is told as the configuration lets it be."""
 _encode = json.JSONEncoder(separators=(",", ":"), default=str).encode  # json.dumps would make one a line
@@ -228,7 +216,7 @@ class LogSink:
 
     def _rest_of(self, event: RequestFinished, trouble: list[str], seen: ContentSeen | None) -> str:
         """The line from where the words begin: most requests have it like one before."""
-        rest: dict[str, Any] = {**dict(zip(_SAME, _same(event), strict=True)), "trouble": trouble}
+        rest: dict[str, Any] = {**dict(zip(ALIKE, _same(event), strict=True)), "trouble": trouble}
         if seen is not None and seen.request_id == event.request_id:
             rest["content"] = {"mode": seen.mode, "prompt": seen.prompt, "answer": seen.answer}
         return self._rendered("info" if event.outcome in FINE else "warning", rest).removeprefix("{")

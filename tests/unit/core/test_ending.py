@@ -21,7 +21,8 @@ from smart_model_router.errors import (
     UnsupportedFeature,
 )
 from smart_model_router.outcome import Failure, FailureClass, Refusal
-from smart_model_router.request import Attempt, ReportedRefusal, RouteReport, Target
+from smart_model_router.report import Attempt, ReportedRefusal, RouteReport
+from smart_model_router.request import Target
 
 A = TargetFacts(Target("a/m", "a", "m"), Candidate("a/m", "a", 0), frozenset({"chat"}))
 B = TargetFacts(Target("b/m", "b", "m"), Candidate("b/m", "b", 1), frozenset({"chat"}))

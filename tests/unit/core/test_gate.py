@@ -894,7 +894,6 @@ def test_other_refusals_are_ready_at_their_own_instant() -> None:
     gate = make_gate()
     assert gate.ready_at(Refusal("wait", 3.0)) == 3.0
     assert gate.ready_at(Refusal("bulkhead")) is None
-    assert gate.ready_at(Refusal("slow_start")) is None
     single = tripped(make_gate(make_provider(slots=5)))
     single.provider.bulkhead.resize(1)
     admit(single, 30.0).settle(None, 40.0)

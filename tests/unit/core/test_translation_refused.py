@@ -11,7 +11,8 @@ from smart_model_router.core.selection import Candidate
 from smart_model_router.core.tiers import Ladder, Plan, TargetFacts, Tier, plan
 from smart_model_router.errors import AllTargetsFailed, InvalidRequest, SmartRouterError, TranslationRefused
 from smart_model_router.outcome import Failure, FailureClass, Refusal
-from smart_model_router.request import Attempt, Dialect, RouteReport, Target, peek
+from smart_model_router.report import Attempt, RouteReport
+from smart_model_router.request import Dialect, Target, peek
 
 
 def facts(provider: str, native: Dialect, *translated: Dialect) -> TargetFacts:

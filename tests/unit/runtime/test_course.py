@@ -302,6 +302,25 @@ async def test_a_toss_that_was_lost_is_repeated_once_a_second_later() -> None:
 
 
 @virtual
+async def test_who_is_woken_is_not_tossed_again_before_the_second_is_over() -> None:
+    """A waiter that another gate wakes asks everybody again: the throttle's no still stands, and is no second toss."""
+    slow, one_slot = {"b": FakeProvider(FakeReply(seconds=0.5))}, {"b": {"bulkhead": 1}}
+    w = world(["a/big", "b/big"], replies=slow, kinds=one_slot, config={"routing": {"strategy": "ordered"}})
+    busy = asyncio.ensure_future(served_by(w, avoid=["a"]))
+    await asyncio.sleep(0.1)
+    throttle = w.gate("a/big").provider.throttle
+    for _ in range(100):
+        throttle.record(False, now())
+    w.state.dice = FakeDice(0.0)
+    began, counted = now(), throttle._requests
+    assert await served_by(w) == "b/big"
+    assert w.providers["b"].arrivals[-1] - began == pytest.approx(0.4)
+    assert throttle._requests - counted == 1
+    assert await busy == "b/big"
+    w.assert_idle()
+
+
+@virtual
 async def test_who_waits_for_time_alone_holds_up_nobody_at_a_gate() -> None:
     """A waiter whose turn the throttle tossed away pauses a second; the next one at that gate goes at once."""
     w = world(["a/big"], replies={"a": FakeProvider(FakeReply(seconds=5.0))}, kinds={"a": {"bulkhead": 1}})

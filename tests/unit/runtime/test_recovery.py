@@ -13,7 +13,7 @@ from smart_model_router import InvalidRequest, StreamInterrupted
 from smart_model_router.events import AttemptFinished, RequestFinished
 from smart_model_router.outcome import EventKind, Failure, FailureClass, StreamEvent, Usage
 from smart_model_router.ports import ProviderCall
-from smart_model_router.request import StreamRecovery
+from smart_model_router.report import StreamRecovery
 from smart_model_router.runtime.streaming import RouterStream
 from smart_model_router.testing import FakeProvider, FakeReply, chunk
 from tests.world import BODY, DOWN, HandMade, World, failing, now, swallow, timers, virtual, world

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from smart_model_router.events import AttemptFinished, BreakerChanged, Event
-from smart_model_router.request import RouteReport
+from smart_model_router.report import RouteReport
 from smart_model_router_providers.fault import RecordedRequest
 
 

@@ -22,7 +22,7 @@ from smart_model_router.cli.demo.narrator import Narrator
 from smart_model_router.cli.telling import told_briefly
 from smart_model_router.errors import SmartRouterError, StreamInterrupted
 from smart_model_router.events import RestStarted
-from smart_model_router.request import RouteReport
+from smart_model_router.report import RouteReport
 from smart_model_router.wires import text_of
 from smart_model_router_providers.fault import Fault
 

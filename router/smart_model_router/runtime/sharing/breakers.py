@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -123,7 +124,7 @@ class SharedBreakers:
         closed = transition.to_state is BreakerState.CLOSED
         if entry.kind == "transport":
             provider.connectivity.moved(provider.name, not closed, now)
-            provider.slow_start_at = now if closed else None
+            provider.returned_at = now if closed else -math.inf
         elif closed:
             gate.begin_slow_start(now)
         else:

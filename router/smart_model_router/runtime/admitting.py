@@ -1,0 +1,231 @@
+"""Who of a plan's targets may be called now: asks their gates for one request, and keeps what they said no with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from smart_model_router.core.lease import Kind, Lease
+from smart_model_router.core.ratelimit import Cost
+from smart_model_router.core.selection import STRATEGIES
+from smart_model_router.core.selection.correlated import elsewhere_first
+from smart_model_router.core.selection.draw import redistribute
+from smart_model_router.core.selection.scoring import scores
+from smart_model_router.core.tiers import Ladder, TargetFacts, Tier
+from smart_model_router.events import ProbeStarted
+from smart_model_router.outcome import Refusal
+from smart_model_router.runtime.account import Account
+from smart_model_router.runtime.calling import Admission, Caller
+from smart_model_router.runtime.pauses import Pauses
+from smart_model_router.runtime.translations import PREFILL
+from smart_model_router.runtime.watchdog import Watchdog
+
+_FREE = Cost(0, 0)
+
+
+class Admitter:
+    """Asks the gates for one request. `pauses` knows the request's place among those who wait there."""
+
+    def __init__(self, caller: Caller, account: Account, pauses: Pauses, ladder: Ladder) -> None:
+        self._caller = caller
+        self._state = caller.state
+        self._request = caller.request
+        self._plan = caller.plan
+        self._progress = caller.progress
+        self._account = account
+        self._pauses = pauses
+        self._ladder = ladder
+        self._selector = STRATEGIES[ladder.strategy]
+        self.refused: dict[str, Refusal] = {}
+        """What the targets said no with since the last `begin`, by target."""
+        self._tossed: dict[str, Refusal] = {}
+        """What a throttle said last, by target: it holds until it is over, however often the request is woken."""
+        self._probe_taken = False
+
+    def begin(self) -> None:
+        """Everybody is asked anew."""
+        self.refused.clear()
+
+    def in_tier(self, tier: Tier, now: float) -> Admission | None:
+        """The best target of a tier that takes the call."""
+        order = self._order(tier, now)
+        if order and self._progress.tier_is_spent(tier.name) and self._free_below(tier, now):
+            return None
+        for index, facts in enumerate(order):
+            if (admission := self.ask(facts, tier.name, now)) is not None:
+                return admission
+            if index == 0 and self._selector.redistributes and len(order) > 2:
+                order[1:] = self._redistributed(order[1:], now)
+        return None
+
+    def cooling(self, now: float) -> Admission | None:
+        """Better a target that may have recovered than none: each cooling one is asked once, alone."""
+        for tier in self._plan.tiers:
+            for facts in tier.targets:
+                refusal = self.refused.get(facts.id)
+                if refusal is None or refusal.reason != "cooldown" or self._progress.tried(facts.id):
+                    continue
+                if (admission := self.ask(facts, tier.name, now, ignore_advice=True)) is not None:
+                    return admission
+        return None
+
+    def last_resort(self, now: float) -> Admission | tuple[str, ...]:
+        """A target of the last resort that takes the call, or those whose slots the request may queue for."""
+        full: list[str] = []
+        for facts in self._plan.last_resort:
+            if facts.id in self._progress.last_resort_tried or self._progress.refusal(facts, now) is not None:
+                continue
+            if self._ruled_out(facts, now):
+                continue
+            gate = self._state.fleet.gates[facts.id]
+            behind = self._state.room.is_behind(self._pauses.ticket, facts.id)
+            got = Refusal("bulkhead") if behind else gate.try_admit(_FREE, now, 0.0, last_resort=True)
+            if isinstance(got, Lease):
+                self._state.held[got] = gate
+                return Admission(facts, self._last_resort_tier(facts), gate, got, last_resort=True)
+            self._account.tell(facts.id, got, now)
+            if self._pauses.may_queue(facts.id, gate):
+                full.append(facts.id)
+        return tuple(full)
+
+    def beside(self, late: Admission) -> Admission | None:
+        """A hedge: a target of the same tier and another provider that takes the call at once, and is no probe."""
+        state, now = self._state, self._state.clock.now()
+        tier = next((tier for tier in self._plan.tiers if tier.name == late.tier), None)
+        for facts in self._order(tier, now) if tier is not None else ():
+            gate = state.fleet.gates[facts.id]
+            elsewhere = facts.target.provider != late.facts.target.provider
+            if not elsewhere or state.room.queued(facts.id) or not gate.steady(now, stream=True):
+                continue
+            if self._caller.translations.refusal(facts) is not None:
+                continue
+            got = gate.try_admit(self._caller.cost(facts, now), now, state.dice.roll(), stream=True)
+            if state.sharing is not None:
+                state.sharing.asked(gate)
+            if isinstance(got, Lease):
+                state.held[got] = gate
+                return Admission(facts, late.tier, gate, got, beside=late.facts.id, watchdog=Watchdog(state.clock))
+        return None
+
+    def ask(self, facts: TargetFacts, tier: str, now: float, *, ignore_advice: bool = False) -> Admission | None:
+        """Ask one target; a refusal is told once and kept in `refused`."""
+        if self._ruled_out(facts, now):
+            return None
+        state, gate = self._state, self._state.fleet.gates[facts.id]
+        cost, ticket, stream = self._caller.cost(facts, now), self._pauses.ticket, self._request.stream
+        if (tossed := self._tossed.get(facts.id)) is not None and now < (tossed.retry_at or now):
+            self.refused[facts.id] = tossed  # whoever is woken asks everybody again: each time a toss would be none
+            return None
+        if state.room.waiting and state.room.is_behind(ticket, facts.id):
+            got: Lease | Refusal = (
+                gate.refusal(cost, now, stream=stream)
+                or gate.limits.refusal(cost, now, state.room.ahead(ticket, facts.id))
+                or Refusal("bulkhead")
+            )
+        else:
+            got = gate.try_admit(cost, now, state.dice.roll(), stream=stream, ignore_advice=ignore_advice)
+        if state.sharing is not None:
+            state.sharing.asked(gate)
+        if isinstance(got, Refusal):
+            if got.reason == "throttle":
+                self._tossed[facts.id] = got
+            self.refused[facts.id] = got
+            self._account.tell(facts.id, got, now)
+            return None
+        state.held[got] = gate
+        return Admission(facts, tier, gate, got)
+
+    async def may_probe(self, step: Admission) -> bool:
+        """Whether this admission, which is a probe, stands: it does when no other process has it."""
+        lease, sharing = step.lease, self._state.sharing
+        if lease.probes_breaker and sharing is not None:
+            free = False
+            try:
+                free = await sharing.may_probe(step.gate, lease)
+            finally:
+                if not free:
+                    self._withdraw(step)
+            if not free:
+                return False
+        self._probe_taken = True
+        kind: Kind = "stream" if self._request.stream else "whole"
+        self._state.emit(ProbeStarted(at=lease.admitted_at, target=step.facts.id, kind=kind))
+        return True
+
+    def somebody_else(self, facts: TargetFacts, now: float) -> bool:
+        """Whether another target of the plan may still be asked, now or soon."""
+        able, refusal = self._caller.translations.refusal, self._progress.refusal
+        return any(
+            other.id != facts.id and refusal(other, now) is None and able(other) is None
+            for tier in self._plan.tiers
+            for other in tier.targets
+        )
+
+    def _order(self, tier: Tier, now: float) -> list[TargetFacts]:
+        """The targets of a tier this request may still ask, best first; one that is due for its probe before all."""
+        state, progress = self._state, self._progress
+        able = {}
+        for facts in tier.targets:
+            refusal = progress.refusal(facts, now)
+            if refusal is None:
+                able[facts.id] = facts
+            elif not refusal.reason.startswith("filtered:"):
+                self.refused[facts.id] = refusal
+        if len(able) < 2:
+            return list(able.values())
+        view = state.view(able, now, stream=self._request.stream, session=self._request.session_key)
+        candidates = [facts.candidate for facts in able.values()]
+        order = self._selector.order(candidates, view, now, state.dice.roll())
+        if progress.failures:
+            failed_facts, failure = progress.failures[-1]
+            order = elsewhere_first(order, failed_facts.candidate, failure.failure_class, scores(order, view, now))
+        due = self._due_for_probe(able.values(), now)
+        if due is not None:
+            order.sort(key=lambda c: c.id != due)
+        return [able[c.id] for c in order]
+
+    def _due_for_probe(self, able: Iterable[TargetFacts], now: float) -> str | None:
+        """The target due the longest; at most one probe a request, none without time (or a place) to fall back."""
+        if self._probe_taken or self._request.state_ids:
+            return None
+        gates, stream, left = self._state.fleet.gates, self._request.stream, self._caller.deadline - now
+        dues = [
+            (since, facts.candidate.position, facts.id)
+            for facts in able
+            if (since := gates[facts.id].due_since(now, stream=stream)) is not None
+            and left >= 2 * self._caller.patience(facts, now)
+        ]
+        return min(dues)[2] if dues else None
+
+    def _redistributed(self, rest: list[TargetFacts], now: float) -> list[TargetFacts]:
+        state, by_id = self._state, {facts.id: facts for facts in rest}
+        view = state.view(by_id, now, stream=self._request.stream)
+        candidates = [facts.candidate for facts in rest]
+        free = {target: state.fleet.gates[target].free_share(now) for target in by_id}
+        drawn = redistribute(candidates, scores(candidates, view, now), free, state.dice.roll())
+        return [by_id[c.id] for c in drawn]
+
+    def _free_below(self, tier: Tier, now: float) -> bool:
+        """Whether a tier after this one has a candidate that would be admitted."""
+        below = self._plan.tiers[self._plan.tiers.index(tier) + 1 :]
+        return any(self._caller.is_free(facts, now) for lower in below for facts in lower.targets)
+
+    def _ruled_out(self, facts: TargetFacts, now: float) -> bool:
+        """Whether the request would mean something else in the target's dialect."""
+        why = self._caller.translations.refusal(facts)
+        if why is not None:
+            need = PREFILL if why.where == PREFILL else "translation"
+            self._account.tell(facts.id, self._progress.rule_out(facts.id, str(why), need), now)
+        return why is not None
+
+    def _withdraw(self, step: Admission) -> None:
+        now = self._state.clock.now()
+        settlement = step.lease.withdraw(now)
+        self._state.held.pop(step.lease, None)
+        self._state.apply(step.gate, settlement, now, None)
+
+    def _last_resort_tier(self, facts: TargetFacts) -> str:
+        """The tier a last-resort target is reported under: its own when it has one."""
+        for tier in self._ladder.tiers:
+            if any(f.id == facts.id for f in tier.targets):
+                return tier.name
+        return "last_resort"
