@@ -12,7 +12,7 @@ import httpx2
 from smart_model_router.errors import ConfigurationError
 from smart_model_router_providers.catalog import kind_of
 from smart_model_router_providers.pool import ConnectionPool
-from smart_model_router_providers.posting import Endpoint
+from smart_model_router_providers.posting import Endpoint, check_headers
 from smart_model_router_providers.replies import known_failure, read_stream, read_whole, refuse_stream
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ ANTHROPIC_VERSIONS: Mapping[str, tuple[AuthStyle, frozenset[str]]] = MappingProx
 )
 """anthropic-version -> (auth style, parameters it rejects). Another date is like the newest one before it."""
 
+_ANTHROPIC_VERSION = "2023-06-01"
+"""Asked for where the configuration names none: the one that every server of Messages knows."""
 _AZURE_VERSION = "2024-10-21"
 _FIXED_HEADERS = {
     "accept": "*/*",
@@ -71,7 +73,7 @@ class HttpProvider:
         row = kind_of(kind)
         self.kind = kind
         self._base_url = _checked_url(kind, base_url if base_url is not None else row.base_url)
-        auth, rejected, version = row.auth, frozenset[str](), min(ANTHROPIC_VERSIONS)
+        auth, rejected, version = row.auth, frozenset[str](), _ANTHROPIC_VERSION
         if kind == "anthropic":
             version = api_version or version
             auth, rejected = _anthropic_rules(version)
@@ -80,17 +82,13 @@ class HttpProvider:
         self._azure_version = (api_version or _AZURE_VERSION) if has_deployments else None
         keys = _checked_keys(api_keys) or [""]
         own = {name.lower(): value for name, value in headers.items()}
-        fixed: dict[Dialect, dict[str, str]] = {
-            "chat": _FIXED_HEADERS,
-            "messages": {**_FIXED_HEADERS, "anthropic-version": version},
-            "responses": _FIXED_HEADERS,
-            "embeddings": _FIXED_HEADERS,
-        }
+        check_headers(own)
+        wires: dict[Dialect, dict[str, str]] = {"messages": {"anthropic-version": version}}
         self._headers = {
-            dialect: [{**ours, **_auth_header(auth, key), **own} for key in keys] for dialect, ours in fixed.items()
+            dialect: [{**_FIXED_HEADERS, **wires.get(dialect, {}), **_auth_header(auth, key), **own} for key in keys]
+            for dialect in PATHS
         }
         self._endpoints: dict[tuple[Dialect, int, str], Endpoint] = {}
-        self._endpoint("chat", 0, "")  # headers that cannot be sent are refused now
         self._pool = ConnectionPool(self._base_url, transport)
 
     async def call(self, call: ProviderCall) -> Outcome:

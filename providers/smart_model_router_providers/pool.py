@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from contextlib import suppress
 from functools import cache
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
@@ -18,9 +17,10 @@ from smart_model_router_providers.reply import HttpxReply, Reply
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import AsyncIterator, Awaitable, Iterator
+    from collections.abc import AsyncIterator, Awaitable
 
-    from aiohttp.client_proto import ResponseHandler
+
+_CLOSED = "the provider is closed"
 
 
 class ConnectionPool:
@@ -45,6 +45,8 @@ class ConnectionPool:
         Raises what the library raises, and RuntimeError once the pool is closed.
         """
         if self._given is not None:
+            if self._closed:
+                raise RuntimeError(_CLOSED)
             return _posted(self._given, endpoint, payload, connect_timeout)
         line = self._lines.get(asyncio.get_running_loop()) or self._open()
         return line.post(endpoint, payload, connect_timeout)
@@ -57,13 +59,13 @@ class ConnectionPool:
         line = self._lines.pop(asyncio.get_running_loop(), None)
         _abandon_all(self._lines)
         if line is not None:
-            await line.connector.close()
+            await line.connections.aclose()
 
     def _open(self) -> Line:
         if self._closed:
-            raise RuntimeError("the provider is closed")
+            raise RuntimeError(_CLOSED)
         for dead in [other for other in self._lines if other.is_closed()]:
-            _abandon(dead, self._lines.pop(dead))
+            self._lines.pop(dead).connections.abandon()
         # No limit: how many calls may be in flight is the bulkhead's decision alone.
         connector = aiohttp.TCPConnector(limit=0, ssl=_tls())
         line = self._lines[asyncio.get_running_loop()] = Line(self._base_url, _proxy(self._base_url), connector)
@@ -117,46 +119,4 @@ def _is_loopback(host: str) -> bool:
 
 def _abandon_all(lines: dict[asyncio.AbstractEventLoop, Line]) -> None:
     while lines:
-        _abandon(*lines.popitem())
-
-
-def _abandon(loop: asyncio.AbstractEventLoop, line: Line) -> None:
-    """Close a line from outside its loop."""
-    connector = line.connector
-    if loop.is_running():
-        asyncio.run_coroutine_threadsafe(_closing(connector), loop)
-    elif loop.is_closed():
-        for protocol in _protocols(connector):
-            _close_socket(protocol.transport)
-        # aiohttp must only be told now. Nothing is waited for then, so one step does.
-        with suppress(StopIteration):
-            _closing(connector).send(None)
-
-
-def _protocols(connector: aiohttp.BaseConnector) -> Iterator[ResponseHandler]:
-    """The connections of a connector, pooled and in use. It has no public list of them."""
-    yield from connector._acquired
-    for pooled in connector._conns.values():
-        yield from (protocol for protocol, _ in pooled)
-
-
-def _close_socket(transport: Any) -> None:
-    """Close the socket below a transport whose loop is closed.
-
-    A closed loop keeps its transports' sockets open, and their own `close` needs the loop: without this the
-    provider would hold each connection until the collector finds it, and complains. Reaches into asyncio's
-    transports; those of other loops (uvloop) close their sockets when they are collected.
-    """
-    below = getattr(getattr(transport, "_ssl_protocol", None), "_transport", None)
-    layers: tuple[Any, ...] = (transport, below)  # a TLS transport stands on a plain one
-    for layer in layers:
-        if hasattr(layer, "_closed"):
-            layer._closed = True
-        sock = getattr(layer, "_sock", None)
-        if sock is not None:
-            sock.close()
-            layer._sock = None
-
-
-async def _closing(connector: aiohttp.BaseConnector) -> None:
-    await connector.close()
+        lines.popitem()[1].connections.abandon()

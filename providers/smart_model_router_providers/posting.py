@@ -20,6 +20,7 @@ from aiohttp.http_writer import StreamWriter
 from yarl import URL
 
 from smart_model_router.errors import ConfigurationError
+from smart_model_router_providers.connections import Connections
 from smart_model_router_providers.reply import reply_of
 
 if TYPE_CHECKING:
@@ -49,14 +50,18 @@ class Endpoint:
     __slots__ = ("head", "head_for_proxy", "headers", "url")
 
     def __init__(self, url: httpx2.URL, headers: Mapping[str, str]) -> None:
+        check_headers(headers)
         self.url = url
-        self.headers = _checked(headers)
+        self.headers = headers
+        """Those that were given: not `host`, nor the credentials of the URL."""
         host = url.netloc.decode("ascii")
         fields = {"host": host, **_credentials_of(url), **headers}
-        lines = "".join([f"{name}: {value}\r\n" for name, value in fields.items()]).encode("latin-1")
+        written = "".join([f"{name}: {value}\r\n" for name, value in fields.items()]).encode("latin-1")
         path = url.raw_path
-        self.head = b"POST %b HTTP/1.1\r\n%b" % (path, lines)
-        self.head_for_proxy = b"POST %b://%b%b HTTP/1.1\r\n%b" % (url.scheme.encode(), url.netloc, path, lines)
+        self.head = b"POST %b HTTP/1.1\r\n%b" % (path, written)
+        """The first lines of a call as bytes: all but its `content-length` and the empty line."""
+        self.head_for_proxy = b"POST %b://%b%b HTTP/1.1\r\n%b" % (url.scheme.encode(), url.netloc, path, written)
+        """The same for a proxy that is told the whole URL."""
 
 
 class _Origin(aiohttp.ClientRequest):
@@ -76,7 +81,8 @@ class Line:
     """The connections of one event loop to one origin, by way of a proxy if need be."""
 
     def __init__(self, origin: httpx2.URL, proxy: str | None, connector: aiohttp.BaseConnector) -> None:
-        self.connector = connector
+        self.connections = Connections(connector)
+        self._connect = connector.connect
         self._origin = _Origin(
             "POST", URL(str(origin)), proxy=None if proxy is None else URL(proxy), loop=asyncio.get_running_loop()
         )
@@ -85,13 +91,15 @@ class Line:
     async def post(self, endpoint: Endpoint, payload: bytes, connect_timeout: float) -> Reply:
         """Send a body; return once the head of the reply is there. Raises what aiohttp raises."""
         try:
-            connection = await self.connector.connect(self._origin, [], _timeout(connect_timeout))
+            connection = await self._connect(self._origin, [], _timeout(connect_timeout))
             # What came while nobody had asked is no answer to this call.
             while connection.protocol is not None and connection.protocol.should_close:
                 connection.close()
-                connection = await self.connector.connect(self._origin, [], _timeout(connect_timeout))
+                connection = await self._connect(self._origin, [], _timeout(connect_timeout))
         except TimeoutError as error:
             raise aiohttp.ConnectionTimeoutError(f"no connection within {connect_timeout:g} s") from error
+        connections = self.connections
+        connections.in_use.add(connection)
         upload: asyncio.Task[None] | None = None
         try:
             protocol = connection.protocol
@@ -107,11 +115,9 @@ class Line:
             while 100 <= message.code < 200 and message.code != _SWITCHING:
                 message, content = await protocol.read()
         except BaseException:
-            if upload is not None:
-                upload.cancel()
-            connection.close()
+            connections.break_off(connection, "the call was given up")
             raise
-        return reply_of(message, content, connection, upload)
+        return reply_of(message, content, connections, connection, upload)
 
     def _through_proxy(self, endpoint: Endpoint) -> bytes:
         """A proxy is told the whole URL, and who we are: its credentials are in its own."""
@@ -120,18 +126,8 @@ class Line:
         return endpoint.head_for_proxy + told
 
 
-async def _upload(protocol: ResponseHandler, payload: bytes) -> None:
-    """Write a large body in pieces, no faster than it is taken. If the connection breaks, whoever reads is told."""
-    writer = StreamWriter(protocol, asyncio.get_running_loop())
-    with suppress(ConnectionError, aiohttp.ClientError):
-        for start in range(0, len(payload), SLICE_BYTES):
-            if protocol.transport is None:
-                return
-            protocol.transport.write(payload[start : start + SLICE_BYTES])
-            await writer.drain()
-
-
-def _checked(headers: Mapping[str, str]) -> Mapping[str, str]:
+def check_headers(headers: Mapping[str, str]) -> None:
+    """Raise ConfigurationError for headers that cannot be sent, never showing one. Names are lower-case."""
     for name, value in headers.items():
         # What ends a line would begin another header; the length of a body is not its owner's to say.
         if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value) or name in _NOT_OURS:
@@ -140,7 +136,18 @@ def _checked(headers: Mapping[str, str]) -> Mapping[str, str]:
             value.encode("latin-1")
         except UnicodeEncodeError:
             raise ConfigurationError("headers", sorted(headers), "names and values of Latin characters") from None
-    return headers
+
+
+async def _upload(protocol: ResponseHandler, payload: bytes) -> None:
+    """Write a large body in pieces, no faster than it is taken. It ends with its connection; whoever reads is told."""
+    writer = StreamWriter(protocol, asyncio.get_running_loop())
+    with suppress(ConnectionError, aiohttp.ClientError):
+        for start in range(0, len(payload), SLICE_BYTES):
+            transport = protocol.transport
+            if transport is None or transport.is_closing():
+                return
+            transport.write(payload[start : start + SLICE_BYTES])
+            await writer.drain()
 
 
 def _credentials_of(url: httpx2.URL) -> dict[str, str]:

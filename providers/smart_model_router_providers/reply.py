@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import atexit
-from contextlib import suppress
 from functools import lru_cache
 from types import AsyncGeneratorType
 from typing import TYPE_CHECKING, Any, Protocol
 
-import aiohttp
 import httpx2
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import AsyncIterator, Iterable, Mapping
 
+    from aiohttp import StreamReader
     from aiohttp.connector import Connection
     from aiohttp.http_parser import RawResponseMessage
+
+    from smart_model_router_providers.connections import Connections
 
 
 class Reply(Protocol):
@@ -45,31 +45,20 @@ class Reply(Protocol):
         ...
 
 
-_IN_USE: set[Connection] = set()
-"""Those of replies that are not closed. Collected together with its reply, a connection might be told first."""
-
-
-@atexit.register
-def _let_go() -> None:
-    """The program ends without having closed them; their pools have been abandoned just before."""
-    while _IN_USE:
-        with suppress(RuntimeError):
-            _IN_USE.pop().release()
-
-
 class AiohttpReply:
     """A reply of aiohttp with a body that is not compressed: its bytes go straight through.
 
     `upload` is still writing the request, if that is a large one; a reply that came before its end is an early no.
     """
 
-    __slots__ = ("_connection", "_content", "_upload", "ended", "headers", "more", "status")
+    __slots__ = ("_connection", "_connections", "_content", "_upload", "ended", "headers", "more", "status")
 
     def __init__(
         self,
         message: RawResponseMessage,
         headers: dict[str, str],
-        content: aiohttp.StreamReader,
+        content: StreamReader,
+        connections: Connections,
         connection: Connection,
         upload: asyncio.Task[None] | None,
     ) -> None:
@@ -77,29 +66,21 @@ class AiohttpReply:
         self.headers = headers
         self.more = content.readany
         self.ended = content.at_eof
+        self._connections = connections
         self._connection = connection
         self._content = content
         self._upload = upload
-        _IN_USE.add(connection)
 
     async def aclose(self) -> None:
         """As Reply says."""
-        _IN_USE.discard(self._connection)
-        if not self._content.is_eof() and self._content.exception() is None:
-            # Somebody may be reading still, and nobody else would tell.
-            self._content.set_exception(aiohttp.ClientConnectionError("the reply was closed"))
-        if self._upload is not None and not self._upload.done():
-            self._upload.cancel()
-            self._connection.close()
-        self._connection.release()
+        if self._content.is_eof() and (self._upload is None or self._upload.done()):
+            self._connections.give_back(self._connection)
+        else:
+            self._connections.break_off(self._connection, "the reply was closed")
 
     def __del__(self) -> None:
-        """One that nobody closed goes with its loop, quietly: aiohttp complains of connections."""
-        if self._connection in _IN_USE:
-            _IN_USE.discard(self._connection)
-            if self._upload is not None and not self._upload.done():
-                self._connection.close()
-            self._connection.release()
+        """One that nobody closed breaks off, quietly."""
+        self._connections.leave(self._connection)
 
 
 class HttpxReply:
@@ -133,13 +114,14 @@ class HttpxReply:
 
 def reply_of(
     message: RawResponseMessage,
-    content: aiohttp.StreamReader,
+    content: StreamReader,
+    connections: Connections,
     connection: Connection,
     upload: asyncio.Task[None] | None,
 ) -> Reply:
     """A reply of aiohttp. Compressed bodies are httpx2's to decode, wherever they come from: one way of failing."""
     headers = _header_map(message.raw_headers)
-    reply = AiohttpReply(message, headers, content, connection, upload)
+    reply = AiohttpReply(message, headers, content, connections, connection, upload)
     if "content-encoding" not in headers:
         return reply
     return HttpxReply(httpx2.Response(message.code, headers=[*message.raw_headers], stream=_Body(reply)))

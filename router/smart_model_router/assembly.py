@@ -6,11 +6,13 @@ import hashlib
 import os
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from smart_model_router import pricing
 from smart_model_router.config import ModelConfig, ProviderConfig, RouterConfig, TargetConfig
+from smart_model_router.config.secret import Secret
 from smart_model_router.config.telemetry import ContentConfig
 from smart_model_router.core.budget import RetryBudget
 from smart_model_router.core.fleet import Fleet
@@ -67,15 +69,18 @@ def assemble(
             raise ConfigurationError(f"providers.{name}.kind", provider.kind, did_you_mean(provider.kind, KINDS))
     spoken = {name: found for name, one in given.items() if (found := getattr(one, "dialects", None)) is not None}
     parts = _Parts(config, spoken)
+    for name in given.keys() - set(parts.used):
+        raise ConfigurationError("providers", name, did_you_mean(name, parts.used))
+    # Before anything is opened: most of what can be wrong is found here.
+    made = {name: given[name] if name in given else make_provider(config, name) for name in parts.used}
     book = StatsBook(parts.targets.values(), wall=WallClock().now)
     kinds = {name: provider.kind for name, provider in config.providers.items()}
     used_clock = clock or (SystemClock() if measures.monotonic_clock else WallClock())
-    kept = store if store is not None else open_store(config, used_clock)
-    listening = getattr(kept, "emit", None)  # a store may keep events as well
     secrets = secrets_of(config)
     scrubber = Scrubber(secrets)
     watching = sinks_of(config, sinks, clock=used_clock, secrets=secrets)
-    made = {name: given.get(name) or make_provider(config, name) for name in parts.used}
+    kept = store if store is not None else open_store(config, used_clock)
+    listening = getattr(kept, "emit", None)  # a store may keep events as well
     state = RouterState(
         clock=used_clock,
         dice=SystemDice(seed),
@@ -224,6 +229,11 @@ def keys_of(provider: ProviderConfig) -> tuple[str, ...]:
     return tuple(key for key in found if key)[:1]
 
 
+def _origin(provider: ProviderConfig) -> ProviderConfig:
+    """What calls to a provider depend on, but for keys, and what says how many there may be or where they fail."""
+    return replace(provider, api_key=(), bulkhead=None, rpm=None, tpm=None, failure_domain=None, region=None)
+
+
 class _Parts:
     """Targets, gates and ladders of a configuration; each target once, however often it is named."""
 
@@ -270,6 +280,8 @@ class _Parts:
             connectivity=self._connectivity,
             config=self._gate_config,
             queue=LOCAL_QUEUE if provider.kind == "local" else None,
+            origin=(_origin(provider), self._config.local if provider.kind == "local" else None),
+            keys=tuple(Secret(key) for key in keys_of(provider)),
         )
 
     def _gates(self, mentions: Iterable[TargetConfig]) -> list[Gate]:

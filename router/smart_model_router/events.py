@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from smart_model_router.outcome import FailureClass, LimitReading, Usage
+from smart_model_router.outcome import FailureClass, LimitReading, RestReason, Usage
 from smart_model_router.quick import quick
 from smart_model_router.request import Criticality, Dialect
 
+NAME_LIMIT = 200
+"""Characters of a name that a caller chose: no model's is longer, and whatever keeps events keeps no more of it."""
 RequestOutcome = Literal["ok", "fallback", "degraded", "failed", "cancelled", "rejected_local"]
 
 
@@ -17,6 +19,8 @@ RequestOutcome = Literal["ok", "fallback", "degraded", "failed", "cancelled", "r
 class RequestFinished:
     """A request ended. `at` is monotonic, `seconds` and `waited_seconds` are durations.
 
+    `model` is what the caller asked for, NAME_LIMIT characters of it at most; `configured_model` the configured one
+    that this stood for: callers choose the names of aliases, so one is text and the other may be a label.
     `error` is the exception's name: its text may have a provider's words in it, and those may quote the prompt.
     """
 
@@ -36,6 +40,7 @@ class RequestFinished:
     waited_seconds: float
     ttft_seconds: float | None = None
     error: str = ""
+    configured_model: str = ""
 
 
 ALIKE = (
@@ -122,7 +127,7 @@ class RestStarted:
 
     at: float
     target: str
-    reason: Literal["cooldown", "wait", "wall", "off"]
+    reason: RestReason
     seconds: float
     failure_class: FailureClass
     hinted: bool

@@ -12,6 +12,8 @@ from smart_model_router.quick import quick
 
 Scope = Literal["concurrency", "minute", "hour", "day", "credit", "overload"]
 """What a provider's wait is about. `day` and `credit` are walls: nobody waits for them."""
+RestReason = Literal["cooldown", "wait", "wall", "off"]
+"""Why a target rests: we think it helps, the provider said so, its quota is used up, it is of no use."""
 
 
 class Category(StrEnum):

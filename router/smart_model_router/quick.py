@@ -11,13 +11,13 @@ _become = object.__dict__["__class__"].__set__
 
 
 def quick(cls: type[T]) -> type[T]:
-    """Give a dataclass (frozen, slots, no `__post_init__`, not derived from) an `__init__` three times as quick.
+    """Give a dataclass (frozen, slots, every field given, no `__post_init__`, no base) an `__init__` thrice as quick.
 
     dataclasses' own sets every field of a frozen one by a call of `object.__setattr__`. Here an instance begins as one
     of an open class with the same slots, is filled by plain assignments, and then becomes what it is: frozen.
     """
-    if hasattr(cls, "__post_init__") or cls.__bases__ != (object,):
-        raise TypeError(f"{cls.__name__}: nothing is done after its fields are set, and it derives from nobody")
+    if hasattr(cls, "__post_init__") or cls.__bases__ != (object,) or "__setattr__" not in cls.__dict__:
+        raise TypeError(f"{cls.__name__}: nothing is done after its fields are set, it derives from nobody, is frozen")
     names: dict[str, Any] = {"become": _become, "Own": cls, "Open": type(cls.__name__, (), {"__slots__": _slots(cls)})}
     by_place, by_name, lines = ["self"], ["*"], ["become(self, Open)"]
     for field in fields(cls):  # type: ignore[arg-type]  # who is none is told so there
@@ -40,6 +40,8 @@ def _slots(cls: type) -> tuple[str, ...]:
 
 def _parameter(field: Field[Any], names: dict[str, Any]) -> str:
     """One parameter; its default, or what makes it, goes among `names`."""
+    if not field.init:
+        raise TypeError(f"{names['Own'].__name__}.{field.name}: every field has to be given")
     if field.default_factory is not MISSING:
         names[f"factory_{field.name}"] = field.default_factory
         return f"{field.name}=MISSING"

@@ -21,7 +21,7 @@ Prefill = Literal["none", "plain", "prefix", "continue_final_message"]
 message is marked `prefix` (Mistral, DeepSeek's beta); when the body says `continue_final_message` (vLLM, SGLang)."""
 
 CRITICALITIES: tuple[Criticality, ...] = get_args(Criticality)
-_IMAGES = ("image_url", "image", "input_image")
+_IMAGES = ("image_url", "image", "input_image", "computer_screenshot")
 _OBJECTS = (dict, Mapping)
 """What a JSON object is: to ask an abstract class alone costs ten times as much, for each message of each request."""
 _INSTEAD_OF_INPUT = ("previous_response_id", "conversation", "prompt")
@@ -154,7 +154,7 @@ def peek(
     if criticality not in CRITICALITIES:
         raise InvalidRequest(f"criticality: {_shown(criticality)} is none of {', '.join(CRITICALITIES)}")
     before, after = around_model(body, written, stream=stream, ask_usage=dialect == "chat")
-    parts = _parts(body.get("input" if dialect == "responses" else "messages"))
+    parts = _parts(dialect, body.get("input" if dialect == "responses" else "messages"))
     return RouteRequest(
         dialect=dialect,
         body=body,
@@ -177,10 +177,12 @@ def peek(
 
 
 def _avoided(avoid: object) -> frozenset[str]:
-    names = (avoid,) if isinstance(avoid, str) else avoid
-    if not isinstance(names, (tuple, list, set, frozenset)) or not all(isinstance(name, str) for name in names):
-        raise InvalidRequest(f"avoid: target ids or provider names are needed, not {_shown(avoid)}")
-    return frozenset(names)
+    given = (avoid,) if isinstance(avoid, str) else avoid
+    if isinstance(given, (tuple, Iterable)) and not isinstance(given, dict):
+        names = tuple(given)
+        if all(isinstance(name, str) for name in names):
+            return frozenset(names)
+    raise InvalidRequest(f"avoid: target ids or provider names are needed, not {_shown(avoid)}")
 
 
 def _needs(dialect: Dialect, body: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> frozenset[Need]:
@@ -282,11 +284,20 @@ def _state_ids(dialect: Dialect, body: Mapping[str, Any], parts: Iterable[Mappin
     return frozenset(thing for thing in found if isinstance(thing, str))
 
 
-def _parts(messages: object) -> list[Mapping[str, Any]]:
-    """The parts of all messages that have parts; plain text is none."""
+def _parts(dialect: Dialect, messages: object) -> list[Mapping[str, Any]]:
+    """The parts of all messages that have parts, and of what tools gave back; plain text is none."""
     if not isinstance(messages, (list, tuple)):
         return []
-    contents = [message.get("content") for message in messages if isinstance(message, _OBJECTS)]
+    found = _objects_in([message.get("content") for message in messages if isinstance(message, _OBJECTS)])
+    if dialect == "messages":
+        found += _objects_in([part.get("content") for part in found])
+    elif dialect == "responses":
+        outputs = [message["output"] for message in messages if message.get("output")]
+        found += _objects_in([[output] if isinstance(output, _OBJECTS) else output for output in outputs])
+    return found
+
+
+def _objects_in(contents: list[object]) -> list[Mapping[str, Any]]:
     many = [content for content in contents if isinstance(content, (list, tuple))]
     return [part for content in many for part in content if isinstance(part, _OBJECTS)]
 

@@ -65,7 +65,6 @@ class SmartModelRouter:
         self._state = state
         self._book = book
         self._ladders = ladders
-        self._closed = False
 
     @classmethod
     def from_config(
@@ -173,7 +172,7 @@ class SmartModelRouter:
         """The plan for a Chat Completions request, without sending anything."""
         from smart_model_router.runtime.inspection import explain  # noqa: PLC0415
 
-        request = peek("chat", body, **options)
+        request = self._peek("chat", body, options, b"", stream=False)
         return self.portal.call(lambda: explain(self._state, request))
 
     def predict_availability(self, target: str) -> Availability:
@@ -218,13 +217,25 @@ class SmartModelRouter:
         """The operator's yes: breakers closed, cooldowns and walls forgotten."""
         self._operate(target, lambda gate, now: Settlement(gate.close(now), recovered=True))
 
+    def continue_from(self, before: SmartModelRouter) -> None:
+        """Take the place of another router of this loop: to be called before anything is asked of this one.
+
+        Requests that `before` is busy with end there. Targets that nothing changed for keep their state: what the
+        operator said, breakers, cooldowns, limits, statistics, and calls in flight, which hold their slots in both.
+        What is configured otherwise begins anew. With shared state (`store`) that is where breakers, cooldowns and
+        limits are found again.
+        """
+        unchanged = self._state.continue_from(before._state)
+        if self._config.resilience.measures.monotonic_clock == before.config.resilience.measures.monotonic_clock:
+            self._book.continue_from(before._book, unchanged, self._state.clock.now())
+        self.monitor.continue_from(before.monitor)
+
     async def aclose(self) -> None:
         """Close every provider, then the store; one that raises keeps no other open. Safe to call twice."""
         await self.portal.reach(self._end)
 
     async def _end(self) -> None:
-        self._closed = True
-        self._state.room.close()
+        self._state.leave()
         from smart_model_router.monitor.sinks import close as close_sinks  # noqa: PLC0415
 
         async with AsyncExitStack() as stack:
@@ -261,7 +272,7 @@ class SmartModelRouter:
     def _peek(
         self, dialect: Dialect, body: Mapping[str, Any], options: RequestOptions, written: bytes, *, stream: bool
     ) -> RouteRequest:
-        if self._closed:
+        if self._state.closed:
             raise RouterUnavailable("this router is closed")
         if not options.keys() <= _OPTIONS:
             known = ", ".join(RequestOptions.__annotations__)

@@ -141,7 +141,8 @@ class FakeReply:
 
     `seconds` pass before the answer (a stream's head), then `failure` is returned or `bug` raised, if there is one.
     A stream brings each of `pieces` after another `gap`, then ends well; or with `cut` as its error; or, with
-    `stalls`, it falls silent but for a ping every second.
+    `stalls`, it falls silent but for a ping every second. `reading` is what an answer's headers say of the limits (a
+    failure has its own).
     """
 
     seconds: float = 0.0
@@ -152,6 +153,7 @@ class FakeReply:
     cut: Failure | None = None
     stalls: bool = False
     usage: Usage = _USAGE
+    reading: LimitReading = NO_READING
 
 
 Replies = FakeReply | Iterable[FakeReply] | Callable[[ProviderCall], FakeReply]
@@ -218,8 +220,8 @@ class _FakeStream:
 
     @property
     def reading(self) -> LimitReading:
-        """It has no headers."""
-        return NO_READING
+        """What the headers said of the limits."""
+        return self._reply.reading
 
     async def __aiter__(self) -> AsyncIterator[StreamEvent]:
         reply = self._reply
@@ -270,7 +272,7 @@ def _answer(call: ProviderCall, reply: FakeReply) -> Success:
         "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
         "usage": _counts(reply.usage),
     }
-    return Success(body, json.dumps(body).encode(), reply.usage)
+    return Success(body, json.dumps(body).encode(), reply.usage, reply.reading)
 
 
 def _counts(usage: Usage) -> dict[str, int]:

@@ -13,7 +13,7 @@ from smart_model_router_stats.figures import ModelStats, Percentiles, StatsView
 from smart_model_router_stats.samples import COUNTED, plausible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Container, Iterable
 
     from smart_model_router.events import AttemptFinished
     from smart_model_router_stats.past import Past
@@ -33,11 +33,12 @@ class StatsBook:
     on it.
     """
 
-    __slots__ = ("_models", "_providers", "_records", "_wall")
+    __slots__ = ("_known", "_models", "_providers", "_records", "_wall")
 
     def __init__(self, targets: Iterable[Target], *, wall: Callable[[], float]) -> None:
         self._wall = wall
         self._records: dict[str, _Record] = {}
+        self._known: frozenset[str] = frozenset()
         self._models: defaultdict[str, _Averages] = defaultdict(_Averages)
         self._providers: defaultdict[str, _Averages] = defaultdict(_Averages)
         for target in targets:
@@ -57,6 +58,21 @@ class StatsBook:
             record.restored.append(event)
             record.learn(event, event.usage)
 
+    def continue_from(self, before: StatsBook, unchanged: Container[str], now: float) -> None:
+        """Go on with another book of this process, which is written to for a while still: both see what comes of it.
+
+        A target that both have keeps its figures; unless it is `unchanged`, it begins anew (see `reset_window`).
+        """
+        self._models, self._providers = before._models, before._providers
+        self._known = frozenset(self._records.keys() & before._records.keys())
+        for record in self._records.values():
+            target = record.target
+            record.groups = (record.averages, self._models[target.model], self._providers[target.provider])
+        for name in self._known:
+            self._records[name] = before._records[name]
+            if name not in unchanged:
+                self.reset_window(name, now)
+
     def remember(self, past: Past, now: float) -> None:
         """Take what a store knows of before this process, calls that were restored included.
 
@@ -64,7 +80,7 @@ class StatsBook:
         of a target that began anew. No counter knows of it.
         """
         record = self._records.get(past.target)
-        if record is not None:
+        if record is not None and past.target not in self._known:  # of those the book before was told
             record.remember(past, now)
 
     def snapshot(self, target_id: str, now: float) -> Snapshot:
@@ -79,7 +95,7 @@ class StatsBook:
     def reset_window(self, target_id: str, now: float) -> None:
         """Forget the recent outcomes and the average latencies: the target begins anew (its breaker closed).
 
-        Calls admitted before `now` that fail later are of the time before: they are counted, not held against it.
+        What is told later of calls admitted before `now` is of the time before: it is counted, not held against it.
         Counters, percentiles and the last success stay, and so do the averages of its model and provider.
         """
         record = self._records.get(target_id)
@@ -204,33 +220,34 @@ class _Record:
         if self.judged and self.window.counts(event.at)[1] < _FEW:
             self.averages.forget()
             self.judged = False
+        groups = self.groups if event.admitted_at >= self.began_at else self.groups[1:]  # a pace of before says nothing
         if event.stream and event.ttft_seconds is not None:
-            self._observe_ttft(event.ttft_seconds, event.at)
+            self._observe_ttft(event.ttft_seconds, event.at, groups)
         if failure is None:
-            self._observe_success(event, usage)
+            self._observe_success(event, usage, groups)
         else:
             self.last_failure_at = event.at
             if failure in COUNTED and event.admitted_at >= self.began_at:
                 self.window.add(event.at, success=False)
         self.judged = self.judged or self.window.counts(event.at)[1] >= _FEW
 
-    def _observe_ttft(self, seconds: float, now: float) -> None:
+    def _observe_ttft(self, seconds: float, now: float, groups: tuple[_Averages, ...]) -> None:
         self.ttft.record(seconds, now)
-        for averages in self.groups:
+        for averages in groups:
             averages.ttft.add(seconds, now)
 
-    def _observe_success(self, event: AttemptFinished, usage: Usage | None) -> None:
+    def _observe_success(self, event: AttemptFinished, usage: Usage | None, groups: tuple[_Averages, ...]) -> None:
         now = event.at
         self.last_success_at = now
         self.window.add(now, success=True)
         if not event.stream:
             self.latency.record(event.seconds, now)
-            for averages in self.groups:
+            for averages in groups:
                 averages.latency.add(event.seconds, now)
         if usage is not None and usage.completion_tokens:
             self.completions.record(usage.completion_tokens)
             pace = 100.0 * event.seconds / usage.completion_tokens
-            for averages in self.groups:
+            for averages in groups:
                 averages.pace.add(pace, now)
 
     def remember(self, past: Past, now: float) -> None:

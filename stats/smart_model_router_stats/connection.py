@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from queue import SimpleQueue
@@ -15,6 +14,7 @@ from typing import Any, TypeVar
 import aiosqlite
 from aiosqlite.core import _connection_worker_thread
 
+from smart_model_router.forks import before_forks
 from smart_model_router_stats.opening import BUSY_SECONDS, GuardedConnection
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ class Database:
         self._retired: list[aiosqlite.Connection] = []
         self._inherited: list[aiosqlite.Connection] = []
         self.inode: int | None = None
-        self._forks_watched = False
+        before_forks(self._before_fork)
 
     @property
     def is_open(self) -> bool:
@@ -47,7 +47,6 @@ class Database:
         if self.is_open:
             return
         await self.close()
-        self._watch_forks()
         connection = aiosqlite.connect(self._path, factory=self._factory)
         # The interpreter waits at its end for threads that are no daemons, and nobody would tell this one to end.
         thread = connection._thread = Thread(target=_serve, args=(connection._tx,), daemon=True)
@@ -139,14 +138,6 @@ class Database:
         self._raw = self._opener()
         return self._raw
 
-    def _watch_forks(self) -> None:
-        if self._forks_watched or not hasattr(os, "register_at_fork"):
-            return
-        self._forks_watched = True
-        # The system keeps these for good: they must not keep the store.
-        before = weakref.WeakMethod(self._before_fork)
-        os.register_at_fork(before=lambda: _call(before))
-
     def _before_fork(self) -> None:
         raw, self._raw = self._raw, None
         if raw is not None:
@@ -167,12 +158,6 @@ def _serve(jobs: SimpleQueue[Any]) -> None:
 
 def _thread_of(connection: aiosqlite.Connection) -> Thread:
     return connection._thread  # there is no public way to it
-
-
-def _call(method: weakref.WeakMethod[Callable[[], None]]) -> None:
-    bound = method()
-    if bound is not None:
-        bound()
 
 
 def _inode(path: str) -> int | None:

@@ -7,9 +7,9 @@ from __future__ import annotations
 import math
 import sqlite3
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, get_args
 
-from smart_model_router.outcome import FailureClass
+from smart_model_router.outcome import FailureClass, RestReason
 from smart_model_router.shared import BreakerRow, BucketRow, CallRow, Deadline, Here, RestRow
 from smart_model_router_stats.migrations import Migration
 from smart_model_router_stats.shared_memory import CALLS_KEPT
@@ -17,7 +17,7 @@ from smart_model_router_stats.shared_memory import CALLS_KEPT
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from smart_model_router.shared import BreakerKind, RestName, SharedBreakerState
+    from smart_model_router.shared import BreakerKind, SharedBreakerState
     from smart_model_router_stats.transactions import Key
 
 _DEADLINE = """
@@ -157,7 +157,7 @@ class SqliteTables:
         self._connection.execute(f"INSERT OR REPLACE INTO {table} VALUES ({places})", values)
 
 
-_RESTS = frozenset({"cooldown", "wait", "wall", "off"})
+_RESTS = frozenset(get_args(RestReason))
 _STATES = frozenset({"closed", "open", "half_open"})
 
 
@@ -205,7 +205,7 @@ def _breaker(row: Sequence[Any]) -> BreakerRow:
 def _rest(row: Sequence[Any]) -> RestRow:
     return RestRow(
         owner=str(row[0]),
-        reason=cast("RestName", row[1]),
+        reason=cast("RestReason", row[1]),
         until=_deadline(row[2:8]),
         cause=_failure(row[8]),
         hinted=bool(_count(row[9])),

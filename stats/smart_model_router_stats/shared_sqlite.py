@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sqlite3
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, TypeVar
 
+from smart_model_router.forks import in_children
 from smart_model_router.shared import Claim, Restored, SharedStateError
 from smart_model_router_stats import transactions
 from smart_model_router_stats.connection import Database
@@ -64,11 +64,11 @@ class SqliteSharedState:
         self._here = here
         self._filesystem = filesystem
         self._database = Database(str(self._path), self._open)
-        self._pid = os.getpid()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._opening = asyncio.Lock()
         self._seen = -1
         self._damaged: int | None = None
+        in_children(self._forked)
 
     @property
     def path(self) -> Path:
@@ -128,8 +128,6 @@ class SqliteSharedState:
 
     async def aclose(self) -> None:
         """Close the file."""
-        if os.getpid() != self._pid:
-            self._forked()
         await self._database.close()
 
     async def _write(self, work: Callable[[SqliteTables], T]) -> T:
@@ -141,8 +139,6 @@ class SqliteSharedState:
         return await self._ask(write)
 
     async def _ask(self, work: Callable[[GuardedConnection], T]) -> T:
-        if os.getpid() != self._pid:
-            self._forked()
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             if self._loop is not None:
@@ -170,7 +166,6 @@ class SqliteSharedState:
         """This is a copy of the process: the handle is the parent's."""
         self._database.forget()
         self._loop = None
-        self._pid = os.getpid()
         self._seen = -1
 
     def _open(self, busy_seconds: float = _BUSY_SECONDS) -> GuardedConnection:

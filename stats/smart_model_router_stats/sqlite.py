@@ -13,11 +13,12 @@ import time
 import uuid
 from collections import deque
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 from smart_model_router.events import (
+    NAME_LIMIT,
     BreakerChanged,
     OfflineChanged,
     ProbeStarted,
@@ -31,6 +32,7 @@ from smart_model_router.forks import in_children
 from smart_model_router_stats import statements
 from smart_model_router_stats.connection import Database
 from smart_model_router_stats.delta import Batch, Delta, Row
+from smart_model_router_stats.details import details_of
 from smart_model_router_stats.housekeeping import RECENT_MINUTES, Housekeeper, Limits
 from smart_model_router_stats.opening import (
     BUSY_SECONDS,
@@ -68,7 +70,6 @@ _PACE = 10.0
 """Writing takes at most one part in so many of the time while more than an interval's worth comes in."""
 _LONGEST_RETRY_SECONDS = 30.0
 _TELLING_BUSY = 3
-_TEXT_LIMIT = 200
 
 _KEPT_EVENTS = frozenset(
     (BreakerChanged, ProbeStarted, RestStarted, OfflineChanged, SheddingChanged, RequestShed, StoreChanged)
@@ -206,6 +207,10 @@ class SqliteStore:
             self._ended.append(_clipped(event))
         elif type(event) in _KEPT_EVENTS:
             self._pending.note("new_event", _event_row(event, self._wall_of(event.at)))
+        else:
+            return
+        if self._flusher is None or self._flusher.done():
+            self._start()
 
     async def flush(self) -> bool:
         """Write what was observed until now; whether all of it is in the file."""
@@ -391,8 +396,6 @@ class SqliteStore:
 
     def _finish(self) -> None:
         """The program ends and nobody closed the router: write what is left, without a loop."""
-        if not self._observed:
-            return
         while self._queue or self._ended:
             self._sum_up()
         self._database.abandon(_EXIT_BUSY_SECONDS)
@@ -441,17 +444,12 @@ class SqliteStore:
 def _clipped(event: RequestFinished) -> RequestFinished:
     """Names are kept as they are, up to a length: callers choose some of them."""
     model, tier = event.model, event.requested_tier
-    if len(model) <= _TEXT_LIMIT and len(tier) <= _TEXT_LIMIT:
+    if len(model) <= NAME_LIMIT and len(tier) <= NAME_LIMIT:
         return event
-    return replace(event, model=model[:_TEXT_LIMIT], requested_tier=tier[:_TEXT_LIMIT])
+    return replace(event, model=model[:NAME_LIMIT], requested_tier=tier[:NAME_LIMIT])
 
 
 def _event_row(event: Event, wall: float) -> Row:
-    detail = asdict(event)
-    del detail["at"]
-    if detail.get("open_until") is not None:
-        # An instant of this process's clock says nothing to a reader.
-        detail["open_seconds"] = detail["open_until"] - event.at
-    detail.pop("open_until", None)
-    subject = detail.get("owner") or detail.get("target") or detail.get("request_id")
-    return (wall, type(event).__name__, subject, json.dumps(detail))
+    details = details_of(event)
+    subject = details.get("owner") or details.get("target") or details.get("request_id")
+    return (wall, type(event).__name__, subject, json.dumps(details))

@@ -73,7 +73,8 @@ class Served:
 
     def post(self, path: str, body: bytes, *headers: str) -> tuple[int, dict[str, Any]]:
         """Status and JSON of one POST."""
-        lines = [f"POST {path} HTTP/1.1", "host: x", "connection: close", f"content-length: {len(body)}", *headers]
+        length = f"content-length: {len(body)}"
+        lines = [f"POST {path} HTTP/1.1", "host: localhost", "connection: close", length, *headers]
         head, _, rest = self.send("\r\n".join([*lines, "", ""]).encode() + body, silence=SECONDS).partition(b"\r\n\r\n")
         told: dict[str, Any] = json.loads(rest)
         return int(head.split()[1]), told

@@ -7,7 +7,7 @@ import json
 import socket
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -178,6 +178,25 @@ def test_the_fence_sees_what_the_router_s_own_transport_does() -> None:
         ending, calls = asyncio.run(dial())
     assert (ending, calls) == (Ending.UNSERVED, 0)
     assert fence.refused
+
+
+@pytest.mark.parametrize(
+    ("leave", "where"),
+    [
+        (lambda one: one.sendto(b"?", ("192.0.2.1", 53)), "192.0.2.1:53"),
+        (lambda one: one.sendmsg([b"?"], [], 0, ("192.0.2.1", 53)), "192.0.2.1:53"),
+        (lambda _: socket.gethostbyname("api.example.com"), "api.example.com"),
+        (lambda _: socket.gethostbyname_ex("api.example.com"), "api.example.com"),
+        (lambda _: socket.gethostbyaddr("192.0.2.1"), "192.0.2.1"),
+        (lambda _: socket.getnameinfo(("192.0.2.1", 53), 0), "192.0.2.1"),
+    ],
+    ids=["sendto", "sendmsg", "gethostbyname", "gethostbyname_ex", "gethostbyaddr", "getnameinfo"],
+)
+def test_no_packet_and_no_question_gets_out(leave: Callable[[socket.socket], object], where: str) -> None:
+    """Nor does what needs no connection: a packet, or a question for a name or an address."""
+    with socket.socket(type=socket.SOCK_DGRAM) as one, Fence() as fence, pytest.raises(PermissionError, match=where):
+        leave(one)
+    assert fence.refused == [where]
 
 
 def test_a_mistake_in_the_configuration_is_told_as_one() -> None:

@@ -33,11 +33,88 @@ def test_help_does_not_load_what_it_does_not_need() -> None:
 
 
 def test_every_command_speaks_json_and_is_documented() -> None:
-    """Each command takes --json, and stands in the table of docs/how-to/cli.md."""
+    """Each command takes --json, stands in the table of docs/how-to/cli.md, and is seen failing below."""
     table = (Path(__file__).parents[2] / "docs" / "how-to" / "cli.md").read_text("utf-8")
     for name, command in commands(get_command(app)):
         assert any("--json" in option.opts for option in command.params), name
         assert f"`smr {name.removesuffix(' enable').removesuffix(' isolate')}" in table, name
+        assert name in FAILING, name
+
+
+NO_CONFIG = ("--config", "nowhere.yaml")
+FAILING: dict[str, tuple[str, ...]] = {
+    "ask": (PROMPT, *NO_CONFIG),
+    "chat": NO_CONFIG,
+    "explain": (PROMPT, *NO_CONFIG),
+    "models": NO_CONFIG,
+    "doctor": NO_CONFIG,
+    "serve": NO_CONFIG,
+    "local install": (),
+    "stats": NO_CONFIG,
+    "top": NO_CONFIG,
+    "dashboard": NO_CONFIG,
+    "index": ("nowhere",),
+    "query": (PROMPT,),
+    "evaluate": ("nowhere", "nowhere"),
+    "demo": (),
+    "simulate": ("nothing",),
+    "chaos": ("--scenario", "nothing"),
+    "fault-server": ("--script", "nowhere.yaml"),
+    "targets enable": ("nobody", *NO_CONFIG),
+    "targets isolate": ("nobody", *NO_CONFIG),
+    "config check": NO_CONFIG,
+    "config show": NO_CONFIG,
+    "config schema": (),
+    "import litellm": ("nowhere.yaml",),
+}
+"""Every command with what makes it fail in an empty folder, or, where nothing can, without."""
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_a_failure_with_json_is_one_object(smr: Smr, name: str) -> None:
+    """A script reads one JSON object on stdout, whatever went wrong, and a person one line that is no bug report."""
+    (smr.folder / "data").touch()  # no directory: the embedded model can be neither there nor fetched
+    done = smr(*name.split(), *FAILING[name], "--json")
+    assert isinstance(json.loads(done.stdout), dict)
+    assert len(done.stdout.splitlines()) == 1
+    assert "bug" not in done.stderr
+    assert len(done.stderr.splitlines()) <= 1
+    assert done.returncode in ({0} if name == "config schema" else {1, 3})
+
+
+@pytest.mark.parametrize("listing", [("simulate",), ("chaos", "--list")])
+def test_scenarios_are_listed_as_json_too(smr: Smr, listing: tuple[str, ...]) -> None:
+    """Names for a script, the same as for a person."""
+    told = json.loads(smr(*listing, "--json").stdout)["scenarios"]
+    shown = smr(*listing).stdout.splitlines()
+    assert [one["name"] for one in told] == [line.split()[0] for line in shown]
+    assert all(one["about"] in line for one, line in zip(told, shown, strict=True))
+
+
+@pytest.mark.parametrize("scenario", ["measures", "fleet"])
+def test_a_simulation_that_switches_by_itself_takes_no_off(smr: Smr, scenario: str) -> None:
+    """`--off` is refused where it would change nothing."""
+    done = smr("simulate", scenario, "--off", "serialized_probes")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert one_line(done.stderr)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+@pytest.mark.parametrize("arguments", [("models",), ("index", "nowhere")])
+def test_a_full_disk_is_told_in_a_line(smr: Smr, server: FaultServer, arguments: tuple[str, ...]) -> None:
+    """What cannot be written on stdout, be it the error itself, is no traceback."""
+    smr.configure(server)
+    with Path("/dev/full").open("wb") as full:
+        process = subprocess.Popen(
+            [smr.program, *arguments, "--json"],
+            cwd=smr.folder,
+            env=smr.environment,
+            stdout=full,
+            stderr=subprocess.PIPE,
+        )
+        _, told = process.communicate(timeout=SECONDS)
+    assert process.returncode == 1
+    assert one_line(told.decode())
 
 
 def commands(group: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -188,7 +188,7 @@ def test_who_hangs_up_frees_the_provider_within_a_second(
     upstream.set([Fault.stall(after=2 if stream else 0)])
     running = gateway(upstream)
     body = json.dumps({**CHAT, "stream": stream}).encode()
-    head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n\r\n"
+    head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {len(body)}\r\n\r\n"
     with socket.create_connection(running.address, timeout=30) as wire:
         wire.sendall(head.encode() + body)
         assert becomes(lambda: upstream.in_flight == 1, within=30)
@@ -236,7 +236,7 @@ def test_a_request_that_is_half_sent_is_nobodys_problem(upstream: FaultServer, g
     """A client that vanishes in the middle of its body leaves nothing behind."""
     running = gateway(upstream)
     with socket.create_connection(running.address, timeout=30) as wire:
-        wire.sendall(b'POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 500\r\n\r\n{"model":')
+        wire.sendall(b'POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 500\r\n\r\n{"model":')
     assert becomes(lambda: running.in_flight() == 0, within=1)
     assert upstream.calls() == 0
 
@@ -246,7 +246,7 @@ def test_responses_are_cut_rather_than_failed(upstream: FaultServer, gateway: St
     upstream.set([Fault.cut(after=3)])
     running = gateway(upstream)
     body = json.dumps({"model": "smart", "input": "hello", "stream": True}).encode()
-    head = f"POST /v1/responses HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n\r\n"
+    head = f"POST /v1/responses HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {len(body)}\r\n\r\n"
     with socket.create_connection(running.address, timeout=30) as wire:
         wire.sendall(head.encode() + body)
         got = read_all(wire)

@@ -28,7 +28,9 @@ HARMLESS = {200, 400, 404, 405, 408, 413, 431, 501}
 
 def head(path: str, length: int | str, *more: str) -> bytes:
     """The head of a POST."""
-    return "\r\n".join([f"POST {path} HTTP/1.1", "host: x", f"content-length: {length}", *more, "", ""]).encode()
+    return "\r\n".join(
+        [f"POST {path} HTTP/1.1", "host: 127.0.0.1", f"content-length: {length}", *more, "", ""]
+    ).encode()
 
 
 def slam(wire: socket.socket) -> None:

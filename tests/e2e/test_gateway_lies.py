@@ -109,7 +109,8 @@ def ask(liar: Liar, client: httpx2.Client, asked: str, spoken: str, *, stream: b
     assert liar.asked > before
     assert "Traceback" not in answer.text
     assert 'File "' not in answer.text
-    if answer.status_code != 200:
+    unchanged = answer.status_code == 400 and liar.answer.endswith(answer.content)
+    if answer.status_code != 200 and not unchanged:  # a 400 of the caller's own dialect comes back as it was said
         told = answer.json()
         assert told["error"]["message"]
         assert (told.get("type") == "error") == (asked == "messages")
@@ -198,7 +199,7 @@ def test_lies_and_vanishing_clients_leave_nothing_behind(gateway: Served, liar: 
                 liar.answer = LIES["a tool without a name"]
                 ask(liar, client, "messages", "chat", stream=True)
                 body = json.dumps({**BODIES["chat"], "model": "chat"}).encode()
-                head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n\r\n"
+                head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {len(body)}\r\n\r\n"
                 with socket.create_connection(gateway.address, timeout=30) as wire:
                     wire.sendall(head.encode() + body[: len(body) // 2])
         assert becomes(lambda: gateway.in_flight() == 0 and liar.open == 0, within=30)

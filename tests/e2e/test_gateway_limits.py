@@ -141,17 +141,19 @@ def test_malformed_bodies_are_a_400_that_says_what(gateway: Served, body: bytes,
 def test_a_body_that_is_too_long_is_a_413(gateway: Served) -> None:
     """Announced or not, it is refused before it is read to the end."""
     assert gateway.post("/v1/chat/completions", b'{"x": "' + b"a" * 20_000)[0] == 413
-    announced = gateway.send(b"POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: 999999999\r\n\r\n")
+    announced = gateway.send(b"POST /v1/messages HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 999999999\r\n\r\n")
     assert announced.startswith(b"HTTP/1.1 413")
     assert b'"request_too_large"' in announced
     chunk = b"2000\r\n" + b"a" * 0x2000 + b"\r\n"
-    chunked = gateway.send(b"POST /v1/messages HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n" + chunk * 3)
+    chunked = gateway.send(
+        b"POST /v1/messages HTTP/1.1\r\nhost: 127.0.0.1\r\ntransfer-encoding: chunked\r\n\r\n" + chunk * 3
+    )
     assert chunked.startswith(b"HTTP/1.1 413")
 
 
 def test_headers_have_a_limit(gateway: Served) -> None:
     """A header bomb is refused, whether it ends or not."""
-    bomb = b"POST /v1/messages HTTP/1.1\r\nhost: x\r\n" + b"x-a: " + b"b" * 6000
+    bomb = b"POST /v1/messages HTTP/1.1\r\nhost: 127.0.0.1\r\n" + b"x-a: " + b"b" * 6000
     assert gateway.send(bomb).startswith(b"HTTP/1.1 431")
     assert gateway.send(bomb + b"\r\n\r\n").startswith(b"HTTP/1.1 431")
 
@@ -162,7 +164,9 @@ def test_a_slow_client_is_not_waited_for(gateway: Served) -> None:
         wire.sendall(b"POST /v1/messages HTT")
         assert read_all(wire).startswith(b"HTTP/1.1 408")
     with socket.create_connection(gateway.address, timeout=30) as wire:
-        wire.sendall(b"POST /v1/messages HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 50\r\n\r\n{")
+        wire.sendall(
+            b"POST /v1/messages HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\ncontent-length: 50\r\n\r\n{"
+        )
         assert read_all(wire).startswith(b"HTTP/1.1 408")
 
 

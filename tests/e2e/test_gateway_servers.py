@@ -47,7 +47,19 @@ def start(upstream: FaultServer, tmp_path: Path) -> Iterator[Start]:
 def posted(path: str, body: dict[str, Any]) -> bytes:
     """A request as bytes."""
     content = json.dumps(body).encode()
-    return f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: {len(content)}\r\n\r\n".encode() + content
+    return f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {len(content)}\r\n\r\n".encode() + content
+
+
+@pytest.mark.parametrize("arguments", [(), GRANIAN], ids=["uvicorn", "granian"])
+def test_a_head_is_that_of_a_get_without_its_body(start: Start, arguments: tuple[str, ...]) -> None:
+    """HEAD says how long the body would be, of an error, too, and brings none."""
+    running = start(arguments)
+    for path in ("/v1/models", "/v1/models/nope", "/health/liveness"):
+        whole = httpx2.get(running.base_url + path)
+        said = running.send(f"HEAD {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n".encode())
+        head, _, body = said.decode().lower().partition("\r\n\r\n")
+        assert (int(head.split()[1]), body) == (whole.status_code, "")
+        assert f"content-length: {len(whole.content)}" in head.split("\r\n")
 
 
 @SETUPS
@@ -111,16 +123,16 @@ def test_granian_does_not_wait_for_ever(upstream: FaultServer, start: Start) -> 
 def test_granian_has_the_limits_and_never_a_clean_end_of_a_cut(upstream: FaultServer, start: Start) -> None:
     """A header bomb is a 431, a slow head is hung up on, a slow body is a 408; a cut Responses stream stays cut."""
     running = start(GRANIAN, gateway={"head_timeout": "500ms", "body_timeout": "500ms", "head_bytes": 10_000})
-    bomb = b"POST /v1/messages HTTP/1.1\r\nhost: x\r\nx-a: " + b"b" * 12_000
+    bomb = b"POST /v1/messages HTTP/1.1\r\nhost: 127.0.0.1\r\nx-a: " + b"b" * 12_000
     assert running.send(bomb).startswith(b"HTTP/1.1 431")
     assert (
-        running.send(b"POST /v1/messages HTTP/1.1\r\nhost: x\r\n" + b"x-a: b\r\n" * 1500 + b"\r\n")[:12]
+        running.send(b"POST /v1/messages HTTP/1.1\r\nhost: 127.0.0.1\r\n" + b"x-a: b\r\n" * 1500 + b"\r\n")[:12]
         == b"HTTP/1.1 431"
     )
     with socket.create_connection(running.address, timeout=30) as wire:
         wire.sendall(b"POST /v1/messages HTT")
         assert wire.recv(100) == b""
-    slow = b"POST /v1/messages HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 50\r\n\r\n{"
+    slow = b"POST /v1/messages HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\ncontent-length: 50\r\n\r\n{"
     assert running.send(slow).startswith(b"HTTP/1.1 408")
     upstream.set([Fault.cut(after=3)])
     with socket.create_connection(running.address, timeout=30) as wire:

@@ -139,7 +139,11 @@ def test_a_page_from_elsewhere_sees_nothing(upstream: FaultServer, tmp_path: Pat
     """Without keys: no other origin, and no other name for this machine."""
     with served(fleet(upstream), tmp_path) as running:
         assert get(running, "/dashboard/stream", origin="https://evil.example").status_code == 403
-        assert get(running, "/dashboard/stream", host="evil.example").status_code == 403
+        for path in ("/dashboard/stream", "/health", "/metrics", "/api/stats", "/api/targets", "/v1/models"):
+            assert get(running, path, host="evil.example").status_code == 403
+        for probe in ("/health/liveness", "/health/readiness"):
+            assert get(running, probe, host="gateway-7d9f.default.svc").status_code == 200
+        assert get(running, "/health", host="10.1.2.3:8080").status_code == 200
 
 
 def test_a_transition_comes_at_once(upstream: FaultServer, tmp_path: Path) -> None:

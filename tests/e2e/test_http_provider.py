@@ -9,20 +9,23 @@ import json
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 import warnings
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, cast
 
 import pytest
 
+from smart_model_router import RouterUnavailable, SmartModelRouter, StreamInterrupted
 from smart_model_router.outcome import EventKind, Failure, FailureClass, StreamEvent, Success, Usage, Wait
-from smart_model_router.ports import ProviderCall
+from smart_model_router.ports import ProviderCall, ProviderStream
 from smart_model_router.request import Dialect
 from smart_model_router.wires import text_of
 from smart_model_router_providers.fault import Fault, FaultServer
 from smart_model_router_providers.http import HttpProvider
+from tests.e2e.descriptors import sockets
 from tests.e2e.eventually import becomes
 
 pytestmark = pytest.mark.asyncio
@@ -91,15 +94,15 @@ async def test_embeddings() -> None:
     assert outcome.body["data"][0]["embedding"]
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-async def test_a_stream(dialect: Dialect) -> None:
+@pytest.mark.parametrize(("dialect", "finish"), [("chat", "stop"), ("messages", "end_turn")])
+async def test_a_stream(dialect: Dialect, finish: str) -> None:
     """A stream gives its text, its finish reason, its usage and its terminator."""
     async with running() as (provider, _):
         events = await streamed(provider, a_call(dialect, stream=True))
     text = "".join(text_of(dialect, event.data) for event in events if event.data)
     assert text == "Paris."
     assert events[-1].kind is EventKind.END
-    assert [event.finish for event in events if event.finish] in (["stop"], ["end_turn"])
+    assert [event.finish for event in events if event.finish] == [finish]
     usage = [event.usage for event in events if event.usage][-1]
     assert usage.prompt_tokens > 0
     assert usage.completion_tokens > 0
@@ -303,22 +306,108 @@ async def test_cancelling_a_waiting_stream_closes_its_connection() -> None:
         assert await abandoned(server)
 
 
+async def reading(provider: HttpProvider) -> tuple[AsyncIterator[StreamEvent], ProviderStream]:
+    """A stream whose first content was read, and no more of it will come."""
+    stream = await provider.open_stream(a_call(stream=True))
+    assert not isinstance(stream, Failure)
+    events = aiter(stream)
+    while (await anext(events)).kind is not EventKind.CONTENT:
+        pass
+    return events, stream
+
+
+async def rest(events: AsyncIterator[StreamEvent]) -> list[StreamEvent]:
+    """What is left of a stream."""
+    return [event async for event in events]
+
+
 async def test_who_reads_a_stream_that_another_task_closes_is_told() -> None:
     """The reader waits for nothing that cannot come any more."""
     async with running([Fault.stall(after=1)]) as (provider, _):
-        stream = await provider.open_stream(a_call(stream=True))
-        assert not isinstance(stream, Failure)
-        events = aiter(stream)
-        while (await anext(events)).kind is not EventKind.CONTENT:
-            pass
-
-        async def rest() -> list[StreamEvent]:
-            return [event async for event in events]
-
-        reader = asyncio.create_task(rest())
+        events, stream = await reading(provider)
+        reader = asyncio.create_task(rest(events))
         await asyncio.sleep(0.05)
         await stream.aclose()
         assert last_failure(await asyncio.wait_for(reader, 5)) is FailureClass.TRUNCATED
+
+
+@pytest.mark.parametrize("fault", [Fault.hang(), Fault.headers_only(), Fault.stall(after=1)], ids=str)
+async def test_closing_a_provider_ends_its_calls(fault: Fault) -> None:
+    """Who waits for a head or reads a body when the provider is closed is told at once."""
+    async with running([fault]) as (provider, server):
+        call = asyncio.create_task(provider.call(a_call()))
+        await arrival(server)
+        await asyncio.sleep(0.05)
+        await provider.aclose()
+        outcome = await asyncio.wait_for(call, 5)
+    assert isinstance(outcome, Failure)
+    assert outcome.failure_class in {FailureClass.TRANSPORT, FailureClass.TRUNCATED}
+
+
+async def test_closing_a_provider_ends_its_streams() -> None:
+    """Who waits for the next event is told at once, and who asks for it only afterwards, too: never an end as usual."""
+    async with running([Fault.stall(after=1)]) as (provider, server):
+        (waited_for, one), (asked_later, other) = await reading(provider), await reading(provider)
+        waiting = asyncio.create_task(rest(waited_for))
+        await asyncio.sleep(0.05)
+        await provider.aclose()
+        endings = [await asyncio.wait_for(waiting, 5), await asyncio.wait_for(rest(asked_later), 5)]
+        assert await becomes(lambda: all(call.ending == "abandoned" for call in server.requests), within=1)
+        await one.aclose()
+        await other.aclose()
+    assert [last_failure(events) for events in endings] == [FailureClass.TRUNCATED] * 2
+
+
+async def test_closing_a_provider_ends_its_streams_on_other_loops() -> None:
+    """A reader on another thread's loop is told as well."""
+    async with running([Fault.stall(after=1)]) as (provider, _):
+        opened = threading.Event()
+
+        async def read() -> list[StreamEvent]:
+            events, _ = await reading(provider)
+            opened.set()
+            return await rest(events)
+
+        reader = asyncio.create_task(asyncio.to_thread(asyncio.run, read()))
+        assert await becomes(opened.is_set, within=10)
+        await provider.aclose()
+        assert last_failure(await asyncio.wait_for(reader, 5)) is FailureClass.TRUNCATED
+
+
+def routed_to(*servers: FaultServer) -> SmartModelRouter:
+    """A router over fault servers, the first one first."""
+    providers = {f"p{n}": {"kind": "openai_compatible", "base_url": s.base_url} for n, s in enumerate(servers)}
+    tier = {"targets": [f"{name}/m" for name in providers]}
+    models = {"smart": {"tiers": [tier], "last_resort": []}}
+    return SmartModelRouter.from_config({"version": 1, "providers": providers, "models": models})
+
+
+async def test_closing_a_router_ends_its_calls_and_blames_nobody() -> None:
+    """Who waits for an answer hears at once why there is none; nobody else is asked, and nobody is held to account."""
+    async with FaultServer([Fault.stall()]) as server, FaultServer() as other:
+        router = routed_to(server, other)
+        asked = asyncio.ensure_future(router.chat({"model": "smart", "messages": [{"role": "user", "content": "Hi"}]}))
+        await asyncio.sleep(0.1)
+        await router.aclose()
+        with pytest.raises(RouterUnavailable, match="the router was closed") as caught:
+            await asyncio.wait_for(asked, 5)
+        assert not other.requests
+    assert [(a.target, a.failure_class) for a in caught.value.attempts] == [("p0/m", FailureClass.CANCELLED)]
+
+
+async def test_closing_a_router_ends_its_streams() -> None:
+    """Who reads a router's stream hears at once that it was cut, with what had arrived."""
+    async with FaultServer([Fault.stall(after=1)], text="Paris is here.") as server:
+        router = routed_to(server)
+        stream = router.stream_chat({"model": "smart", "messages": [{"role": "user", "content": "Hi"}]})
+        while not stream.text:
+            await anext(stream)
+        reader = asyncio.ensure_future(anext(stream))
+        await asyncio.sleep(0.05)
+        await router.aclose()
+        with pytest.raises(StreamInterrupted, match="the router was closed") as caught:
+            await asyncio.wait_for(reader, 5)
+    assert "Paris is here.".startswith(caught.value.text)
 
 
 async def test_what_comes_unasked_is_nobodys_answer() -> None:
@@ -536,6 +625,42 @@ async def test_a_rejected_upload_is_answered_at_once() -> None:
     assert outcome.failure_class is FailureClass.TOO_LARGE
 
 
+DEAF = [("call", "cancelled"), ("stream", "closed"), ("stream", "collected"), ("call", "provider closed")]
+
+
+@pytest.mark.parametrize(("what", "end"), DEAF)
+async def test_what_a_server_does_not_read_is_not_kept_for_it(what: str, end: str) -> None:
+    """Giving up a large body that nobody takes closes its socket now, not once the server has read it: never."""
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        if what == "stream":
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: {}\n\n")
+        cast("asyncio.Transport", writer.transport).pause_reading()
+        await asyncio.sleep(30)
+
+    async with serving(handler) as url:
+        provider = HttpProvider(base_url=url)
+        before = sockets()
+        body = a_call(stream=what == "stream", padding="x" * 12_000_000)
+        task = asyncio.create_task(provider.open_stream(body) if what == "stream" else provider.call(body))
+        assert await becomes(lambda: sockets() == before + 2, within=10)
+        await asyncio.sleep(0.1)
+        if end == "cancelled":
+            task.cancel()
+        elif end == "provider closed":
+            await provider.aclose()
+        elif end == "closed":
+            await cast("ProviderStream", await task).aclose()
+        await asyncio.wait([task])
+        del task
+        gc.collect()
+        try:
+            assert await becomes(lambda: sockets() == before + 1, within=5)  # the server's end is still open
+        finally:
+            await provider.aclose()
+
+
 async def test_an_unreachable_host_is_given_up_after_the_connect_timeout() -> None:
     """The connect timeout holds where nothing answers (a full backlog here, a lost packet elsewhere)."""
     import socket
@@ -585,29 +710,75 @@ async def test_a_closed_provider_makes_no_new_connections() -> None:
             await provider.call(a_call())
 
 
-ABANDONED = """
-    import asyncio, sys
-    from smart_model_router.ports import ProviderCall
-    from smart_model_router_providers.http import HttpProvider
+ABANDONED = {
+    "one loop after another, none of them told to close anything": """
+        for _ in range(3):
+            asyncio.run(answer())
+    """,
+    "a stream that is read halfway": """
+        stream = asyncio.run(beginning())
+    """,
+    "a stream that is collected after its loop": """
+        stream = asyncio.run(beginning())
+        del stream
+        gc.collect()
+    """,
+    "a stream that is collected beside its loop": """
+        loop = asyncio.new_event_loop()
+        stream = loop.run_until_complete(beginning())
+        del stream
+        gc.collect()
+        loop.close()
+    """,
+    "a provider that is closed from elsewhere while its loop stands still": """
+        loop = asyncio.new_event_loop()
+        loop.run_until_complete(answer())
+        stream = loop.run_until_complete(beginning())
+        asyncio.run(provider.aclose())
+        loop.close()
+    """,
+    "a provider that is collected while its loop stands still": """
+        loop = asyncio.new_event_loop()
+        loop.run_until_complete(answer())
+        del provider
+        gc.collect()
+        loop.close()
+    """,
+}
+PROGRAM = """
+import asyncio, gc, sys, weakref
 
-    provider = HttpProvider(base_url=sys.argv[1])
-    call = ProviderCall("chat", "m", b'{"model":"m","messages":[{"role":"user","content":"Hi"}]}', {})
+weakref.finalize(sys, int)  # whoever else arranges for the end of a program may have come before us
 
-    for _ in range(3):  # one loop after another, none of them told to close anything
-        print(type(asyncio.run(provider.call(call))).__name__)
+from smart_model_router.ports import ProviderCall
+from smart_model_router_providers.http import HttpProvider
+
+provider = HttpProvider(base_url=sys.argv[1])
+
+async def answer():
+    body = b'{"model":"m","messages":[{"role":"user","content":"Hi"}]}'
+    assert type(await provider.call(ProviderCall("chat", "m", body, {}))).__name__ == "Success"
+
+async def beginning():
+    body = b'{"model":"m","messages":[{"role":"user","content":"Hi"}],"stream":true}'
+    stream = await provider.open_stream(ProviderCall("chat", "m", body, {}, True))
+    await anext(aiter(stream))
+    return stream
+
 """
 
 
-async def test_a_provider_that_nobody_closed_is_silent() -> None:
-    """Several event loops may use one provider; their sockets go with them, and the process ends without complaint."""
-    async with FaultServer() as server:
+@pytest.mark.parametrize("case", ABANDONED)
+async def test_what_nobody_closed_is_silent(case: str) -> None:
+    """Whatever becomes of the loops that used a provider: sockets go with them, and the process has nothing to say."""
+    async with FaultServer([Fault.delay(each=0.2)], text="Paris is here.") as server:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             *("-W", "always::ResourceWarning", "-c"),
-            textwrap.dedent(ABANDONED),
+            PROGRAM + textwrap.dedent(ABANDONED[case]),
             server.base_url,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
         out, err = await asyncio.wait_for(process.communicate(), 20)
-    assert (out.decode().split(), err.decode()) == (["Success"] * 3, "")
+    assert (process.returncode, out.decode(), err.decode()) == (0, "", "")

@@ -12,7 +12,6 @@ import time
 import warnings
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +20,7 @@ from smart_model_router import SmartModelRouter, SmartRouterError, StreamInterru
 from smart_model_router.outcome import FailureClass
 from smart_model_router.runtime.state import RouterState
 from smart_model_router_providers.fault import Fault, FaultServer
+from tests.e2e.descriptors import sockets
 from tests.e2e.eventually import becomes
 
 pytestmark = pytest.mark.asyncio
@@ -68,17 +68,6 @@ async def fleet(
 def state_of(router: SmartModelRouter) -> RouterState:
     """The insides: tests may look."""
     return router._state
-
-
-def sockets() -> int:
-    """How many sockets this process has open."""
-    found = 0
-    for entry in Path("/proc/self/fd").iterdir():
-        try:
-            found += str(entry.readlink()).startswith("socket:")
-        except FileNotFoundError:  # the listing's own descriptor
-            continue
-    return found
 
 
 async def ask(router: SmartModelRouter, *, stream: bool = False, **options: Any) -> str | None:

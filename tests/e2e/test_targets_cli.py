@@ -33,11 +33,10 @@ def gateway(upstream: FaultServer, tmp_path: Path) -> Iterator[Served]:
         yield running
 
 
-def smr(gateway: Served, *arguments: str, key: str | None = None) -> subprocess.CompletedProcess[str]:
-    """`smr targets` with the gateway's own configuration, or with a key in the environment."""
+def smr(gateway: Served, *arguments: str, key: str = ADMIN) -> subprocess.CompletedProcess[str]:
+    """`smr targets` with a key in the environment: its configuration's own are not for another port than its own."""
     command = Smr(gateway.file.parent)
-    if key is not None:
-        command.environment["SMART_ROUTER_GATEWAY_KEY"] = key
+    command.environment["SMART_ROUTER_GATEWAY_KEY"] = key
     return command("targets", "--config", gateway.file, "--url", gateway.base_url, *arguments)
 
 

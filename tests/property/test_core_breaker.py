@@ -77,6 +77,25 @@ class BreakerHistory(RuleBasedStateMachine):
             if isinstance(got, Permit):
                 self.check(self.breaker.record(got, "failure", self.now, roll=roll))
 
+    @rule(verdict=VERDICTS, steps=st.sampled_from(["isolated", "tripped", "due"]))
+    def stale_permit(self, verdict: Verdict, steps: str) -> None:
+        """A call of the closed breaker ends when that is long past: whatever came of it, it moves nothing (I3)."""
+        self.breaker.close(self.now)
+        permit = self.breaker.try_acquire(self.now)
+        assert isinstance(permit, Permit)
+        if steps == "isolated":
+            self.breaker.isolate(self.now)
+        else:
+            self.fail_in_a_row(0.0)
+        if steps == "due":
+            self.wait_until_due()
+            self.breaker.try_acquire(self.now)
+        before = self.seen()
+        assert self.breaker.record(permit, verdict, self.now) is None
+        assert self.seen() == before
+        self.breaker.close(self.now)
+        self.last_length = 0.0
+
     @rule()
     def isolate(self) -> None:
         """The operator's no wins."""

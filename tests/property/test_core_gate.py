@@ -170,6 +170,53 @@ class GateHistory(RuleBasedStateMachine):
         if sit_out:
             self.sit_out(which, stream)
 
+    @rule(which=st.integers(0, 1), older_ends_last=st.booleans())
+    def hints_cross(self, which: int, older_ends_last: bool) -> None:
+        """Two calls are told to wait, for 300 s and for 3: the later-sent answer holds, or the longer (I6)."""
+        gate = self.let_in(which)
+        older, newer = (self.must_admit(gate) for _ in range(2))
+        long, short = Wait(300.0), Wait(3.0)
+        first, last = ((newer, long), (older, short)) if older_ends_last else ((older, long), (newer, short))
+        for lease, wait in (first, last):
+            lease.settle(Failure(FailureClass.RATE_LIMITED, wait=wait), self.now)
+        law = gate.cooldown.law(self.now)
+        assert law is not None
+        assert law.retry_at == self.now + (long if older_ends_last else short).seconds
+        gate.close(self.now)
+
+    @rule(which=st.integers(0, 1), told=st.booleans(), step=st.sampled_from([0.001, 1.0]))
+    def success_of_an_older_call(self, which: int, told: bool, step: float) -> None:
+        """A rest begins while a call is under way: that call's success leaves it alone (I6)."""
+        gate = self.let_in(which)
+        older = self.must_admit(gate)
+        self.now += step
+        wait = Wait(300.0) if told else None
+        for _ in range(2):
+            failing = self.must_admit(gate)
+            failing.settle(Failure(FailureClass.RATE_LIMITED if told else FailureClass.TIMEOUT, wait=wait), self.now)
+            if told:
+                break
+        before = self.deadlines(gate.cooldown)
+        assert before.law or before.advice
+        self.now += step
+        older.settle(None, self.now)
+        assert self.deadlines(gate.cooldown) == before
+        gate.close(self.now)
+
+    @rule(which=st.integers(0, 1), times=st.integers(2, SLOTS))
+    def crowd_at_the_end_of_a_cooldown(self, which: int, times: int) -> None:
+        """A cooldown ends, everybody comes at once: one is let in, by our own count, until it has answered (I1)."""
+        gate = self.let_in(which)
+        for _ in range(2):
+            self.must_admit(gate).settle(Failure(FailureClass.TIMEOUT), self.now)
+        self.now = max(self.now, self.deadlines(gate.cooldown).advice or 0.0)
+        asked = [gate.try_admit(Cost(10, 10), self.now, 0.999) for _ in range(times)]
+        leases = [lease for lease in asked if isinstance(lease, Lease)]
+        for lease in leases:
+            lease.release(self.now)
+        gate.close(self.now)
+        assert len(leases) <= 1
+
     @rule(failure_class=st.sampled_from([FailureClass.OVERLOADED, FailureClass.TIMEOUT]))
     def outage(self, failure_class: FailureClass) -> None:
         """The operator lets both targets in; both fail for both kinds; everybody comes back when all are due."""
@@ -259,15 +306,32 @@ class GateHistory(RuleBasedStateMachine):
 
     def storm_over(self, gate: Gate, stream: bool, failure_class: FailureClass) -> None:
         """Everybody who is let in fails at once."""
-        leases = []
-        while isinstance(lease := gate.try_admit(Cost(10, 10), self.now, 0.999, stream=stream), Lease):
-            leases.append(lease)
+        asked = (gate.try_admit(Cost(10, 10), self.now, 0.999, stream=stream) for _ in range(SLOTS + 1))
+        leases = [lease for lease in asked if isinstance(lease, Lease)]
+        assert len(leases) + len(self.held) <= SLOTS  # I10
         for lease in leases:
             before = [self.deadlines(rests) for rests in self.all_rests()]
             lease.settle(Failure(failure_class), self.now)
             for old, rests in zip(before, self.all_rests(), strict=True):
                 self.note(rests, old, self.deadlines(rests))
                 self.hinted[id(rests)] = 0
+
+    def let_in(self, which: int) -> Gate:
+        """A gate as new, to which nothing else is under way."""
+        for held in list(self.held):
+            self.held.remove(held)
+            held.lease.release(self.now)
+        self.now += 3600.0  # whatever the buckets owe is paid
+        gate = self.gates[which]
+        for each in self.gates:
+            each.close(self.now)
+        return gate
+
+    def must_admit(self, gate: Gate) -> Lease:
+        """A lease of a gate to which nothing stands in the way."""
+        got = gate.try_admit(Cost(10, 10), self.now, 0.999)
+        assert isinstance(got, Lease)
+        return got
 
     def pick(self, data: st.DataObject) -> Held:
         """Take one of the held leases out."""

@@ -217,7 +217,7 @@ OUTAGES: Mapping[str, tuple[FakeReply, float, float]] = {
     "429 without a hint": (limited(None), 5.0, PROBE_INTERVAL),
     "wall": (failing(FailureClass.QUOTA, 429), 5.0, 120.0),
     "off": (failing(FailureClass.AUTH, 401), 5.0, 11.0),
-    "latency": (FakeReply(seconds=9.0, pieces=("slow",)), 60.0, 301.0),
+    "latency": (FakeReply(seconds=9.0, pieces=("slow",)), 60.0, PROBE_INTERVAL),
 }
 
 

@@ -28,7 +28,7 @@ FOUND: list[tuple[str, int]] = [
 """Seeds that showed a bug once."""
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", [name for name in SCENARIOS if name not in {"swarm", "hour"}])  # both come below
 def test_a_scenario_keeps_every_promise(name: str) -> None:
     """Each named scenario ends without a violation."""
     assert simulate(SCENARIOS[name], 0).violations == []

@@ -31,7 +31,7 @@ from smart_model_router.outcome import EventKind, Failure, FailureClass, StreamE
 from smart_model_router.report import Attempt, ReportedRefusal, RouteReport
 from smart_model_router.request import Dialect
 from smart_model_router.testing import FakeProvider, FakeReply, chunk, usage_chunk
-from tests.world import BODY, DOWN, HandMade, virtual, world
+from tests.world import BLACK_HOLE, BODY, DOWN, HandMade, virtual, world
 
 
 def report(*attempts: tuple[str, FailureClass], refused: Mapping[str, str] | None = None) -> RouteReport:
@@ -250,6 +250,18 @@ async def test_the_next_name_is_asked_when_nobody_of_the_first_can() -> None:
     assert failed.value.report.model == "p"
     with pytest.raises(InvalidRequest, match="'x' is unknown"):
         await serve(made.router, ask({**body, "model": "x", "fallbacks": ["r"]}))
+
+
+@pytest.mark.parametrize("fallbacks", [["q"], ["q", "r"]])
+@virtual
+async def test_a_deadline_that_passes_under_any_name_is_told_as_one(fallbacks: list[str]) -> None:
+    """The last name as well: a client that is told of its own timeout knows that it is one."""
+    models = {name: {"tiers": [{"targets": [f"{name}/m"]}], "last_resort": []} for name in ("p", "q", "r")}
+    replies = {"p": FakeProvider(DOWN), "q": FakeProvider(BLACK_HOLE), "r": FakeProvider()}
+    made = world(["p/m"], ["q/m"], ["r/m"], replies=replies, config={"models": models})
+    body = {"model": "p", "fallbacks": fallbacks, "messages": BODY["messages"]}
+    with pytest.raises(DeadlineExceeded):
+        await serve(made.router, ask(body, x_router_timeout="5s"))
 
 
 @virtual

@@ -11,8 +11,8 @@ from smart_model_router.config import GatewayKeyConfig, RouterConfig, Secret
 from smart_model_router.edge import Ask, ProblemError, read_ask
 from smart_model_router.errors import ConfigurationError
 from smart_model_router.gateway.keys import Guest, KeyRing, is_loopback
-from smart_model_router.outcome import Usage
-from smart_model_router.report import RouteReport
+from smart_model_router.outcome import FailureClass, Usage
+from smart_model_router.report import Attempt, RouteReport
 from smart_model_router.request import Criticality
 
 NOW = 1_000.0
@@ -29,9 +29,14 @@ def guest(**limits: Any) -> Guest:
     return Guest("team", GatewayKeyConfig(key=Secret("k"), **limits))
 
 
-def bill(tokens: int, usd: float | None = None) -> RouteReport:
-    """The report of an answer that used so much."""
-    return RouteReport("req-1", "smart", "frontier", usage=Usage(tokens, 0), cost_usd=usd)
+def bill(tokens: int, usd: float | None = None) -> list[RouteReport]:
+    """The reports of an answer that used so much."""
+    return [report(Attempt("a/big", 1.0, usage=Usage(tokens, 0), cost_usd=usd))]
+
+
+def report(*attempts: Attempt) -> RouteReport:
+    """The report of a request that made these."""
+    return RouteReport("req-1", "smart", "frontier", attempts=list(attempts))
 
 
 def wait_of(someone: Guest, tokens: int, now: float) -> float:
@@ -59,7 +64,7 @@ def test_an_answer_is_charged_with_what_it_used() -> None:
     someone.admit(ask(), 500, NOW).settle(bill(1_100), NOW)
     assert wait_of(someone, 100, NOW) == pytest.approx(70.0)
     other = guest(tpm=600)
-    other.admit(ask(), 600, NOW).settle(None, NOW)
+    other.admit(ask(), 600, NOW).settle([], NOW)
     other.admit(ask(), 600, NOW)
 
 
@@ -73,6 +78,20 @@ def test_a_days_money_refills_over_a_day() -> None:
     someone = guest(usd_per_day=1.0)
     someone.admit(ask(), 0, NOW).settle(bill(1, usd=1.5), NOW)
     assert wait_of(someone, 0, NOW) == pytest.approx(43_200.0)
+
+
+def test_what_broke_off_is_charged_too() -> None:
+    """A stream that its client left, one that broke off under another name: the provider charges for them all."""
+    cut = Attempt("a/big", 1.0, FailureClass.TRUNCATED, usage=Usage(100, 100), cost_usd=0.25, estimated=True)
+    left = Attempt("b/big", 1.0, FailureClass.CANCELLED, usage=Usage(300, 200), cost_usd=1.25, estimated=True)
+    silent = Attempt("b/big", 1.0, FailureClass.SERVER_ERROR)
+    reports = [report(silent, cut), report(left)]
+    someone = guest(tpm=600)
+    someone.admit(ask(), 0, NOW).settle(reports, NOW)
+    assert wait_of(someone, 600, NOW) == pytest.approx(70.0)
+    other = guest(usd_per_day=1.0)
+    other.admit(ask(), 0, NOW).settle(reports, NOW)
+    assert wait_of(other, 0, NOW) == pytest.approx(43_200.0)
 
 
 def test_a_refused_question_takes_nothing() -> None:
@@ -106,7 +125,28 @@ def test_without_keys_everyone_here_is_welcome() -> None:
     ring = KeyRing({})
     question = ask(x_router_criticality="critical_plus")
     ring.guest({}).admit(question, 10**9, NOW)
-    assert (ring.open, question.options.get("criticality")) == (True, "critical_plus")
+    assert question.options.get("criticality") == "critical_plus"
+
+
+@pytest.mark.parametrize("host", [None, "localhost:8000", "127.0.0.1:8000", "[::1]", "10.1.2.3:8080", "[fe80::1]:80"])
+def test_without_keys_this_machine_answers_to_its_addresses(host: str | None) -> None:
+    """A probe, a scrape, a container: what names an address, or nothing, is no page whose name was redirected here."""
+    headers = {} if host is None else {"host": host}
+    assert KeyRing({}).guest(headers).admin
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8000", "localhost.evil.example", "x", "", "[", "::1"])
+def test_without_keys_no_other_name_is_answered_to(host: str) -> None:
+    """A page from elsewhere whose name was made to mean this machine may ask nothing, in no way."""
+    with pytest.raises(ProblemError) as refused:
+        KeyRing({}).guest({"host": host})
+    assert refused.value.problem.kind.status == 403
+
+
+def test_who_has_a_key_may_call_the_gateway_what_it_likes() -> None:
+    """The key is what a page from elsewhere has not."""
+    ring = KeyRing({"team": GatewayKeyConfig(key=Secret("k"))})
+    assert ring.guest({"host": "router.example", "authorization": "Bearer k"}).name == "team"
 
 
 @pytest.mark.parametrize(

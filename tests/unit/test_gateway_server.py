@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,8 +14,8 @@ from uvicorn.server import ServerState
 
 from smart_model_router.config import GatewayConfig
 from smart_model_router.edge import HttpReply
-from smart_model_router.gateway.responding import Responder
-from smart_model_router.gateway.server import _patient
+from smart_model_router.gateway.protocol import protocol_for
+from smart_model_router.gateway.responding import PIECE, Piece, Responder
 from tests.world import virtual
 
 
@@ -51,7 +51,7 @@ class Wire(asyncio.Transport):
         """Nothing is read."""
 
 
-HEAD = b"POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n\r\n"
+HEAD = b"POST /v1/messages HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 0\r\n\r\n"
 
 
 @contextmanager
@@ -61,7 +61,7 @@ def connection() -> Generator[tuple[Any, Wire]]:
     state.default_headers = [(b"date", b"today")]
     options = uvicorn.Config(_silent, lifespan="off", ws="none", timeout_keep_alive=75)
     options.load()
-    protocol, wire = _patient(GatewayConfig(head_timeout=10))(options, state, {}), Wire()
+    protocol, wire = protocol_for(GatewayConfig(head_timeout=10))(options, state, {}), Wire()
     protocol.connection_made(wire)
     try:
         yield protocol, wire
@@ -87,7 +87,7 @@ async def test_a_whole_reply_is_one_write() -> None:
 async def test_a_reply_to_a_client_that_closes_goes_as_uvicorn_has_it() -> None:
     """`connection: close` is answered, and done."""
     with connection() as (protocol, wire):
-        protocol.data_received(HEAD.replace(b"host: x", b"connection: close"))
+        protocol.data_received(HEAD.replace(b"host: 127.0.0.1", b"connection: close"))
         await Responder(protocol.cycle.send, "openai", protocol.scope).reply(HttpReply(200, {}, b"{}"))
         assert b"connection: close\r\n" in b"".join(wire.written)
         assert wire.closed
@@ -142,3 +142,114 @@ async def test_a_later_head_has_its_time_too() -> None:
         await asyncio.sleep(2)
         assert wire.written[-1].startswith(b"HTTP/1.1 408")
         assert wire.closed
+
+
+@pytest.mark.parametrize("rest", [b"\r\n", b"x"], ids=["a stray line break", "the rest of a body that was refused"])
+@virtual
+async def test_what_is_no_head_keeps_no_connection_open(rest: bytes) -> None:
+    """A connection whose request is answered has its idle time, whatever else trickles in."""
+    with connection() as (protocol, wire):
+        length = b"999" if rest == b"x" else b"0"
+        protocol.data_received(HEAD.replace(b"content-length: 0", b"content-length: " + length))
+        await Responder(protocol.cycle.send, "openai", protocol.scope).reply(HttpReply(413, {}, b"{}"))
+        for _ in range(7):
+            await asyncio.sleep(10)
+            protocol.data_received(rest)
+        assert not wire.closed
+        await asyncio.sleep(6)
+        assert wire.closed
+
+
+@virtual
+async def test_a_head_that_comes_with_the_end_of_a_body_is_not_too_large() -> None:
+    """Only what comes of a head counts against its limit, and that of every head."""
+    with connection() as (protocol, wire):
+        body = b"b" * 100_000
+        protocol.data_received(HEAD.replace(b"content-length: 0", b"content-length: 100000"))
+        protocol.data_received(body + HEAD[: HEAD.index(b"content")])
+        assert not wire.closed
+        await Responder(protocol.cycle.send, "openai", protocol.scope).reply(HttpReply(200, {}, b"{}"))
+        protocol.data_received(b"x-a: " + body)
+        assert wire.written[-1].startswith(b"HTTP/1.1 431")
+        assert wire.closed
+
+
+@pytest.mark.parametrize("rest", [b"", b"b" * 100_000], ids=["too late", "too large"])
+@virtual
+async def test_a_bad_head_is_not_answered_in_the_middle_of_a_stream(rest: bytes) -> None:
+    """The next request of a client that is still being answered: the connection ends, and nothing is mixed in."""
+    with connection() as (protocol, wire):
+        protocol.data_received(HEAD)
+        responder = Responder(protocol.cycle.send, "openai", protocol.scope)
+        await responder.head("chat", {})
+        protocol.data_received(HEAD[:40])
+        protocol.data_received(rest)
+        await asyncio.sleep(11)
+        assert len(wire.written) == 1
+        assert wire.closed
+
+
+async def streaming(protocol: Any) -> Callable[[bytes], bool]:
+    """A stream whose head is sent; how a part of it is written at once."""
+    protocol.data_received(HEAD)
+    await Responder(protocol.cycle.send, "openai", protocol.scope).head("chat", {})
+    scope = protocol.scope
+    piece: Piece = scope["extensions"][PIECE]
+    return lambda body: piece(scope, body)
+
+
+@virtual
+async def test_a_piece_is_a_chunk() -> None:
+    """Written at once, and framed as a body is whose length nobody knows."""
+    with connection() as (protocol, wire):
+        send = await streaming(protocol)
+        assert send(b"data: {}\n\n")
+        await protocol.cycle.send({"type": "http.response.body", "body": b""})
+        assert b"transfer-encoding: chunked\r\n" in wire.written[0]
+        assert wire.written[1:] == [b"a\r\ndata: {}\n\n\r\n", b"0\r\n\r\n"]
+
+
+def _pause(protocol: Any) -> None:
+    protocol.pause_writing()
+
+
+def _hang_up(protocol: Any) -> None:
+    protocol.connection_lost(None)
+
+
+def _go_on(protocol: Any) -> None:
+    protocol.data_received(HEAD)
+
+
+def _end(protocol: Any) -> None:
+    protocol.cycle.response_complete = True
+
+
+@pytest.mark.parametrize("happens", [_pause, _hang_up, _go_on, _end])
+@virtual
+async def test_a_piece_that_cannot_be_written_at_once_is_left_to_uvicorn(happens: Callable[[Any], None]) -> None:
+    """A client that does not read, or is gone; an answer that is not the newest request's, or is over."""
+    with connection() as (protocol, wire):
+        send = await streaming(protocol)
+        happens(protocol)
+        before = list(wire.written)
+        assert not send(b"data: {}\n\n")
+        assert wire.written == before
+
+
+@virtual
+async def test_an_empty_piece_does_not_end_a_stream() -> None:
+    """An empty chunk is the last one."""
+    with connection() as (protocol, wire):
+        send = await streaming(protocol)
+        assert not send(b"")
+        assert len(wire.written) == 1
+
+
+@virtual
+async def test_a_head_alone_has_the_length_of_its_body() -> None:
+    """HEAD is answered like GET, but for the body (RFC 9110, 8.6)."""
+    with connection() as (protocol, wire):
+        protocol.data_received(b"HEAD /v1/models HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+        await Responder(protocol.cycle.send, "openai", protocol.scope).reply(HttpReply(200, {}, b"{}"))
+        assert b"".join(wire.written).endswith(b"content-length: 2\r\n\r\n")

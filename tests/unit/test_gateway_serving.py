@@ -59,10 +59,10 @@ async def test_no_ping_comes_while_a_frame_is_being_sent() -> None:
     await responder.head("chat", {})
     frame = asyncio.ensure_future(responder.frame(b"frame"))
     await asyncio.sleep(0)
-    await responder.ping("chat")
+    await responder.ping("chat", {})
     may_go_on.set()
     await frame
-    await responder.ping("chat")
+    await responder.ping("chat", {})
     assert [message.get("body") for message in sent[1:]] == [b"frame", PINGS["chat"]]
 
 
@@ -78,7 +78,7 @@ async def test_a_frame_waits_for_the_ping_that_is_being_sent() -> None:
         sent.append(message)
 
     responder = Responder(send, "openai")
-    ping = asyncio.ensure_future(responder.ping("chat"))
+    ping = asyncio.ensure_future(responder.ping("chat", {}))
     await asyncio.sleep(0)
     frame = asyncio.ensure_future(responder.frame(b"frame"))
     await asyncio.sleep(0)
@@ -110,7 +110,7 @@ async def test_a_stream_goes_out_in_order_whoever_sends_it() -> None:
     async def following() -> bytes | None:
         frame = next(frames)
         if frame == b"three":
-            pings.append(asyncio.ensure_future(responder.ping("chat")))
+            pings.append(asyncio.ensure_future(responder.ping("chat", {})))
             await asyncio.sleep(0)
         return frame
 

@@ -74,7 +74,10 @@ def test_by_name_alone_means_that() -> None:
 
 
 def test_what_it_cannot_do_is_refused() -> None:
-    """A class that does something after its fields are set, or is derived from another."""
+    """A class that does something after its fields are set, is derived from another, or is not frozen.
+
+    And one with a field that nobody gives.
+    """
 
     @dataclass(frozen=True, slots=True)
     class Later:
@@ -87,6 +90,14 @@ def test_what_it_cannot_do_is_refused() -> None:
     class Derived(Later):
         y: int = 0
 
-    for cls in (Later, Derived):
+    @dataclass(slots=True)
+    class Open:
+        x: int
+
+    @dataclass(frozen=True, slots=True)
+    class Made:
+        x: int = field(default=1, init=False)
+
+    for cls in (Later, Derived, Open, Made):
         with pytest.raises(TypeError, match=cls.__name__):
             quick(cls)

@@ -103,7 +103,7 @@ def test_an_unknown_criticality_is_refused() -> None:
         peek("chat", body(), criticality="urgent")  # type: ignore[arg-type]  # what an unchecked caller sends
 
 
-@pytest.mark.parametrize("avoid", [5, [5], {"a": 1}, [None]])
+@pytest.mark.parametrize("avoid", [5, [5], {"a": 1}, [None], [["a"]], b"a"])
 def test_avoid_is_a_list_of_names(avoid: Any) -> None:
     """Anything else is refused, not ignored."""
     with pytest.raises(InvalidRequest, match="avoid: target ids or provider names are needed"):
@@ -203,7 +203,8 @@ def test_what_was_said_is_kept() -> None:
     assert (request.tier, request.session, request.timeout, request.max_cost) == ("standard", "s", 2, 0.5)
     assert request.avoid == {"a"}
     assert request.criticality == "sheddable"
-    assert peek("chat", body(), avoid=["a", "b/big"]).avoid == {"a", "b/big"}
+    for names in (["a", "b/big"], {"a": 1, "b/big": 2}.keys(), (name for name in ("a", "b/big"))):
+        assert peek("chat", body(), avoid=names).avoid == {"a", "b/big"}
 
 
 IMAGE = {"role": "user", "content": [{"type": "text", "text": "?"}, {"type": "image_url", "image_url": {}}]}
@@ -233,6 +234,31 @@ IMAGE = {"role": "user", "content": [{"type": "text", "text": "?"}, {"type": "im
 def test_needs_are_read_from_the_body(more: dict[str, Any], needs: set[str]) -> None:
     """Tools, images and schemas rule targets out; nothing else in the body does."""
     assert peek("chat", body(**more)).needs == needs
+
+
+SCREENSHOT = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
+
+
+@pytest.mark.parametrize(
+    ("given", "needs"),
+    [
+        ([{"type": "text", "text": "done"}, SCREENSHOT], {"images"}),
+        ([{"type": "text", "text": "done"}], set()),
+        ("done", set()),
+        (None, set()),
+    ],
+)
+def test_a_tool_s_screenshot_is_an_image(given: object, needs: set[str]) -> None:
+    """What a tool gave back to a Messages conversation goes to targets that can see it."""
+    result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": given}]}
+    assert peek("messages", body(messages=[*HELLO, result])).needs == needs
+
+
+def test_a_tool_s_file_is_at_its_provider() -> None:
+    """A file named in a tool's result ties the request to who has it."""
+    content = [{"type": "document", "source": {"type": "file", "file_id": "file_1"}}]
+    result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": content}]}
+    assert peek("messages", body(messages=[result])).state_ids == {"file_1"}
 
 
 def test_embeddings_have_no_images() -> None:

@@ -46,6 +46,20 @@ def test_what_a_target_must_be_able_to_do() -> None:
     assert asked(input="hi", max_output_tokens=7).max_tokens == 7
 
 
+@pytest.mark.parametrize(
+    ("output", "needs"),
+    [
+        ([{"type": "input_text", "text": "done"}, {"type": "input_image", "file_id": "file_1"}], {"images"}),
+        ({"type": "computer_screenshot", "image_url": "data:image/png;base64,iVBORw0KGgo="}, {"images"}),
+        ([{"type": "input_text", "text": "done"}], set()),
+        ("done", set()),
+    ],
+)
+def test_a_tool_s_screenshot_is_an_image(output: object, needs: set[str]) -> None:
+    """What a function or a computer gave back goes to targets that can see it."""
+    assert asked(input=[{"type": "function_call_output", "call_id": "c1", "output": output}]).needs == needs
+
+
 def test_state_at_a_provider_is_found() -> None:
     """Earlier responses, conversations and uploaded files tie a request to who has them."""
     file = {"role": "user", "content": [{"type": "input_file", "file_id": "file_1"}]}

@@ -109,7 +109,7 @@ class Arena:
         """Ask, many at a time, until every breaker of the struck provider that is used is open."""
         for _ in range(4):
             await self.at_once(10 * len(self.router.targets()))
-            if all(status.refusal == "open" for status in self.targets if status.refusal is not None):
+            if {status.refusal for status in self.targets} - {None} == {"open"}:
                 return
 
     async def until_due(self) -> None:

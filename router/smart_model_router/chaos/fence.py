@@ -9,7 +9,7 @@ from typing import Any, Self
 
 
 class Fence:
-    """Refuses, and remembers, every connection and look-up that is not for one of its `ports` on this machine.
+    """Refuses, and remembers, every connection, packet and look-up that is not for its `ports` on this machine.
 
     It stands within `with`, for the whole process: one at a time. Python's audit events tell it, so it sees every
     library; it does not see what C code does by itself.
@@ -45,13 +45,21 @@ class Fence:
         return None if _is_here(host) and port in self.ports else f"{host}:{port}"
 
     def unknown(self, arguments: tuple[Any, ...]) -> str | None:
-        """The name that may not be looked up; None for one of this machine's."""
-        host = arguments[0]
+        """The name or address that may not be looked up; None for one of this machine's."""
+        host = arguments[0][0] if isinstance(arguments[0], tuple) else arguments[0]
         name = host.decode(errors="replace") if isinstance(host, bytes) else host
         return None if not name or _is_here(name) else str(name)
 
 
-_CHECKS = {"socket.connect": Fence.outside, "socket.getaddrinfo": Fence.unknown}
+_CHECKS = {
+    "socket.connect": Fence.outside,
+    "socket.sendto": Fence.outside,
+    "socket.sendmsg": Fence.outside,
+    "socket.getaddrinfo": Fence.unknown,
+    "socket.gethostbyname": Fence.unknown,
+    "socket.gethostbyaddr": Fence.unknown,
+    "socket.getnameinfo": Fence.unknown,
+}
 
 
 def _is_here(host: object) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from smart_model_router.chaos import SCENARIOS, Card, Result, Verdict, play
 from smart_model_router.cli.configured import configured
 from smart_model_router.cli.ending import ExitCode
-from smart_model_router.cli.printing import print_answer, print_json, print_line, print_table
+from smart_model_router.cli.printing import print_answer, print_json, print_line, print_listed, print_table
 from smart_model_router.errors import ConfigurationError
 from smart_model_router.suggest import did_you_mean
 
@@ -27,7 +27,7 @@ def run(
 ) -> int:
     """Play the drill; 1 unless every scenario passes. Raises ConfigurationError."""
     if list_only:
-        print_answer("".join(f"{row.name:22} {row.about}\n" for row in SCENARIOS.values()))
+        print_listed({row.name: row.about for row in SCENARIOS.values()}, as_json=as_json)
         return ExitCode.OK
     if scenario is not None and scenario not in SCENARIOS:
         raise ConfigurationError("scenario", scenario, did_you_mean(scenario, SCENARIOS))

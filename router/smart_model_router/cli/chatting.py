@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from smart_model_router.cli.conversing import used_for
-from smart_model_router.cli.ending import ExitCode, code_of
+from smart_model_router.cli.ending import ExitCode, tell
 from smart_model_router.cli.printing import print_answer, print_json, print_line
 from smart_model_router.cli.telling import told, told_briefly
 from smart_model_router.errors import SmartRouterError
@@ -168,7 +168,5 @@ class _Conversation:
             print_line(f"({told_briefly(report)})")
 
     def _failed(self, error: SmartRouterError) -> None:
-        self.code = self.code or code_of(error)
-        print_line(f"smr: {error.message}")
-        if self.chatting.as_json:
-            print_json({"error": {"type": type(error).__name__, "message": error.message}})
+        code = tell(error, self.chatting.as_json)
+        self.code = self.code or code

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from platform import python_version
 
-from smart_model_router.assembly import assemble, keys_of
+from smart_model_router.assembly import keys_of
 from smart_model_router.cli.configured import configured
 from smart_model_router.cli.ending import ExitCode
 from smart_model_router.cli.finding import Finding
 from smart_model_router.cli.printing import print_json, print_table
 from smart_model_router.cli.store_check import store_findings
+from smart_model_router.cli.trying import ladders_of
 from smart_model_router.config import ModelConfig, ProviderConfig, RouterConfig, TargetConfig
 from smart_model_router.config.secret import MASK
 from smart_model_router.core.tiers import Ladder
@@ -26,7 +27,7 @@ from smart_model_router_providers.local import Readiness, is_ready
 def run(*, config: Path | None, as_json: bool) -> int:
     """Look and tell; 1 when something prevents serving. Raises ConfigurationError."""
     found = configured(config)
-    ladders: dict[str, Ladder] = assemble(found.config)["ladders"]  # also constructs every provider
+    ladders = ladders_of(found.config)
     findings = [
         Finding("ok", "version", f"smart-model-router {version('smart-model-router')}, Python {python_version()}"),
         Finding("ok", "configuration", found.source),
@@ -44,7 +45,7 @@ def run(*, config: Path | None, as_json: bool) -> int:
     return ExitCode.OK if healthy else ExitCode.FAILED
 
 
-def _look(config: RouterConfig, ladders: dict[str, Ladder], embedded: Readiness) -> Iterator[Finding]:
+def _look(config: RouterConfig, ladders: Mapping[str, Ladder], embedded: Readiness) -> Iterator[Finding]:
     ready = {name: _is_ready(provider, embedded) for name, provider in config.providers.items()}
     for name, provider in config.providers.items():
         if provider.kind != "local":

@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from smart_model_router.assembly import assemble, make_provider
+from smart_model_router.assembly import make_provider
 from smart_model_router.cli.checking import shared_domains
 from smart_model_router.cli.configured import configured
 from smart_model_router.cli.ending import ExitCode
 from smart_model_router.cli.finding import Finding
 from smart_model_router.cli.printing import print_json, print_line, print_table
+from smart_model_router.cli.trying import ladders_of
 from smart_model_router.config import RouterConfig
 from smart_model_router.config.files import default_file, document_of, placed
 from smart_model_router.config.paths import spelled
@@ -34,8 +35,8 @@ def run(*, config: Path | None, as_json: bool) -> int:
         found = configured(config)
         source, faults = found.source, list(_unmakeable(found.config))
         if not faults:
-            ladders = assemble(found.config)["ladders"]
-            warnings = [warning for ladder in ladders.values() for warning in shared_domains(ladder)]
+            ladders = ladders_of(found.config).values()
+            warnings = [warning for ladder in ladders for warning in shared_domains(ladder)]
     except ConfigurationError as error:
         faults = [error, *error.others]
     if faults and file is not None and file.is_file():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 from smart_model_router.cli.ending import ExitCode
@@ -10,6 +11,8 @@ from smart_model_router.cli.printing import print_answer, print_json, print_line
 from smart_model_router.cli.statistics import store_path
 from smart_model_router.errors import ConfigurationError
 from smart_model_router_stats.opening import StoreUnavailableError
+
+_HOST = "127.0.0.1"
 
 
 def run(*, db: Path | None, config: Path | None, port: int, as_json: bool) -> int:
@@ -28,9 +31,11 @@ def run(*, db: Path | None, config: Path | None, port: int, as_json: bool) -> in
         print_line("open it in a browser on this machine; Ctrl-C ends it")
 
     path = store_path(db, config)
-    try:
-        with listening("127.0.0.1", port):
-            alone.run(path, port=port, on_ready=ready)
-    except StoreUnavailableError as error:
-        raise ConfigurationError("store", str(path), error.reason) from None
+    with listening(_HOST, port):
+        listener = socket.create_server((_HOST, port))
+    with listener:
+        try:
+            alone.run(path, listener, on_ready=ready)
+        except StoreUnavailableError as error:
+            raise ConfigurationError("store", str(path), error.reason) from None
     return ExitCode.OK

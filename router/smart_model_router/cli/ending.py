@@ -29,48 +29,57 @@ class ExitCode(IntEnum):
 _CODES: tuple[tuple[type[SmartRouterError], ExitCode], ...] = (
     (ConfigurationError, ExitCode.CONFIGURATION),
     (RouterUnavailable, ExitCode.UNAVAILABLE),
-    (SmartRouterError, ExitCode.FAILED),
 )
-"""The first that fits; everything the router raises on purpose fits the last."""
+"""The first that fits; everything else is FAILED."""
 
 
 def finish(command: Callable[[], int], *, as_json: bool = False) -> NoReturn:
     """Run a command to its exit code. With `as_json` an error is an object on stdout, too."""
     try:
-        code = command()
-        sys.stdout.flush()
-    except SmartRouterError as error:
-        code = _tell(error, as_json)
+        code = _ended(command, as_json)
     except KeyboardInterrupt:
         code = ExitCode.INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read us has had enough. Python would complain once more when it flushes at exit.
+    except OSError:
+        # Whoever read us has had enough, or has no room. Python would complain once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = ExitCode.FAILED
-    except OSError as error:
-        print_line(f"smr: {error}")
-        code = ExitCode.FAILED
-    except Exception as bug:  # a person at a terminal is promised a line, not a traceback
-        if sys.flags.dev_mode:
-            raise
-        told = f"{type(bug).__name__}: {bug}"
-        print_line(f"smr: this is a bug in smr, please report it (PYTHONDEVMODE=1 shows where): {told}")
         code = ExitCode.FAILED
     raise typer.Exit(code)
 
 
-def _tell(error: SmartRouterError, as_json: bool) -> ExitCode:
-    retry_after = error.retry_after if isinstance(error, RouterUnavailable) else None
+def _ended(command: Callable[[], int], as_json: bool) -> int:
+    """The exit code, when whatever there is to say is said. Raises OSError when it cannot be."""
+    try:
+        code = command()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except Exception as error:  # a person at a terminal is promised a line, not a traceback
+        if sys.flags.dev_mode and not isinstance(error, (SmartRouterError, OSError)):
+            raise
+        return tell(error, as_json)
+    return code
+
+
+def tell(error: Exception, as_json: bool) -> ExitCode:
+    """Say what went wrong: a line on stderr and, `as_json`, an object on stdout. The exit code that it stands for."""
+    message, retry_after, report = _message(error), None, None
+    if isinstance(error, SmartRouterError):
+        retry_after = error.retry_after if isinstance(error, RouterUnavailable) else None
+        report = None if error.report is None else error.report.to_dict()
     later = "" if retry_after is None else f" (ask again in {retry_after:.1f} s)"
     others = len(error.others) if isinstance(error, ConfigurationError) else 0
     more = f" (and {others} more: smr config check lists all)" if others else ""
-    print_line(f"smr: {error.message}{later}{more}")
+    print_line(f"smr: {message}{later}{more}")
     if as_json:
-        told: dict[str, Any] = {"type": type(error).__name__, "message": error.message, "retry_after": retry_after}
-        print_json({"error": told, "report": None if error.report is None else error.report.to_dict()})
-    return code_of(error)
+        told: dict[str, Any] = {"type": type(error).__name__, "message": message, "retry_after": retry_after}
+        print_json({"error": told, "report": report})
+    return next((code for kind, code in _CODES if isinstance(error, kind)), ExitCode.FAILED)
 
 
-def code_of(error: SmartRouterError) -> ExitCode:
-    """The exit code that an error stands for."""
-    return next(code for kind, code in _CODES if isinstance(error, kind))
+def _message(error: Exception) -> str:
+    if isinstance(error, SmartRouterError):
+        return error.message
+    if isinstance(error, OSError):
+        return str(error)
+    told = f"{type(error).__name__}: {error}"
+    return f"this is a bug in smr, please report it (PYTHONDEVMODE=1 shows where): {told}"

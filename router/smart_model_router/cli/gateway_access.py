@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -29,13 +31,33 @@ def base_url(url: str | None, config: RouterConfig | None) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{config.gateway.port}"
 
 
-def gateway_key(config: RouterConfig | None) -> str | None:
-    """The environment's key, else the configuration's own: an admin's before any other."""
+def gateway_key(config: RouterConfig | None, address: str, *, admin: bool) -> str | None:
+    """The environment's key, else one of the configuration's, but that for its own gateway's `address` alone.
+
+    An `admin`'s key is the first for who operates, and the last for who only asks.
+    """
     given = os.environ.get(KEY_VARIABLE)
-    if given or config is None:
+    if given or config is None or _origin(address) != _origin(base_url(None, config)):
         return given
-    keys = sorted(config.gateway.keys.values(), key=lambda key: not key.admin)
+    keys = sorted(config.gateway.keys.values(), key=lambda key: key.admin is not admin)
     return next((key.key.reveal() for key in keys if key.key is not None), None)
+
+
+def _origin(address: str) -> tuple[str, str, int | None] | None:
+    """Scheme, host and port; every name of this machine's loopback is one. None for what is no address."""
+    try:
+        url = urlsplit(address)
+        host = url.hostname or ""
+        return url.scheme, "localhost" if _is_loopback(host) else host, url.port
+    except ValueError:
+        return None
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def asked(
@@ -55,7 +77,8 @@ def asked(
         why = str(error) or type(error).__name__
         raise RouterUnavailable(f"no gateway answers at {address} ({why}): smr serve runs one") from None
     if reply.status_code != httpx.codes.OK or not isinstance(told, dict):
-        raise ConfigurationError(f"gateway {address}", about, _reason(told, reply.status_code))
+        hint = f"; ${KEY_VARIABLE} is for its key" if reply.status_code == httpx.codes.UNAUTHORIZED else ""
+        raise ConfigurationError(f"gateway {address}", about, _reason(told, reply.status_code) + hint)
     return told
 
 
@@ -65,7 +88,8 @@ def through_gateway(url: str, *, config: Path | None, model: str | None, tier: s
     It asks once: retries and fallbacks are the gateway's affair, which has longer for them than a provider.
     """
     own = configured(config).config if config is not None or default_file(os.environ) is not None else None
-    address, key = base_url(url, own), gateway_key(own)
+    address = base_url(url, own)
+    key = gateway_key(own, address, admin=False)
     name = model or _first_model(address, key)
     provider = ProviderConfig(
         kind="openai_compatible",

@@ -40,6 +40,15 @@ def print_answer(text: str) -> None:
     sys.stdout.flush()
 
 
+def print_listed(scenarios: Mapping[str, str], *, as_json: bool) -> None:
+    """Which scenarios there are, each with what it is about."""
+    if as_json:
+        print_json({"scenarios": [{"name": name, "about": about} for name, about in scenarios.items()]})
+    else:
+        width = max(map(len, scenarios))
+        print_answer("".join(f"{name:{width}}  {about}\n" for name, about in scenarios.items()))
+
+
 def console(file: TextIO) -> Console:
     """A rich console: colours and tables on a terminal, plain unfolded text elsewhere."""
     from rich.console import Console  # noqa: PLC0415 - half of what `smr --help` may cost

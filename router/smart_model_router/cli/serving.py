@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from smart_model_router.cli.printing import print_answer, print_json, print_line
 from smart_model_router.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from smart_model_router.config import GatewayConfig
     from smart_model_router.gateway import Gateway
     from smart_model_router.gateway.listening import ServerName
 
@@ -35,14 +37,14 @@ def run(serving: Serving) -> int:
     """Serve until SIGINT or SIGTERM; the exit code. Raises ConfigurationError, also for a port that is taken."""
     try:
         from smart_model_router import gateway  # noqa: PLC0415 - an extra, and only this command pays
+        from smart_model_router.gateway import listening as addresses  # noqa: PLC0415 - as above
     except ModuleNotFoundError as missing:
         expected = "the gateway is an extra: pip install 'smart-model-router[gateway]'"
         raise ConfigurationError("smr serve", missing.name, expected) from None
     _log()
-    host, port, as_json = serving.host, serving.port, serving.as_json
 
     def ready(base_url: str) -> None:
-        if as_json:
+        if serving.as_json:
             print_json({"base_url": base_url})
             return
         print_answer(base_url + "\n")
@@ -51,9 +53,10 @@ def run(serving: Serving) -> int:
     if serving.workers > 1:
         return _run_several(serving, ready)
     served = gateway.Gateway(lambda: load(serving.config, given=frozenset()))
-    settings = served.house.config.gateway
-    with listening(host or settings.host, settings.port if port is None else port):
-        gateway.run(served, host=host, port=port, on_ready=ready, server=serving.server)
+    serve = addresses.find(serving.server)
+    listener, base_url = _bound(serving, served.house.config.gateway)
+    with listener:
+        serve(served, listener, lambda: ready(base_url))
     return ExitCode.OK
 
 
@@ -66,11 +69,16 @@ def _run_several(serving: Serving, ready: Callable[[str], None]) -> int:
         expected = "store.path is needed: it is through the store that workers know of each other's limits and failures"
         raise ConfigurationError("--workers", serving.workers, expected)
     addresses.find(serving.server)
-    settings = config.gateway
-    with listening(serving.host or settings.host, settings.port if serving.port is None else serving.port):
-        listener, base_url = addresses.bind(settings, host=serving.host, port=serving.port)
+    listener, base_url = _bound(serving, config.gateway)
     make = Making(serving.config)
     return workers.run(make, listener, serving.workers, server=serving.server, ready=lambda: ready(base_url))
+
+
+def _bound(serving: Serving, settings: GatewayConfig) -> tuple[socket.socket, str]:
+    from smart_model_router.gateway.listening import bind  # noqa: PLC0415 - as above
+
+    with listening(serving.host or settings.host, settings.port if serving.port is None else serving.port):
+        return bind(settings, host=serving.host, port=serving.port)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from smart_model_router.cli.ending import ExitCode
-from smart_model_router.cli.printing import print_answer, print_json
+from smart_model_router.cli.printing import print_answer, print_json, print_listed
 from smart_model_router.core.gate import Measures
 from smart_model_router.errors import ConfigurationError
 from smart_model_router.simulation import SCENARIOS, History, simulate
@@ -16,6 +16,10 @@ from smart_model_router.suggest import did_you_mean
 
 _MEASURES = "measures"
 _FLEET = "fleet"
+_MORE = {
+    _MEASURES: "skirmish under all 32 combinations of the measures: nothing crashes, hangs or leaks.",
+    _FLEET: "200 routers and 50 targets for an hour; takes minutes.",
+}
 
 
 def run(scenario: str | None, *, seed: int, off: Sequence[str], as_json: bool) -> int:
@@ -24,25 +28,18 @@ def run(scenario: str | None, *, seed: int, off: Sequence[str], as_json: bool) -
         if name not in NAMES:
             raise ConfigurationError("off", name, did_you_mean(name, NAMES))
     if scenario is None:
-        return _list()
+        print_listed({**{one.name: one.about for one in SCENARIOS.values()}, **_MORE}, as_json=as_json)
+        return ExitCode.OK
+    if off and scenario in _MORE:
+        raise ConfigurationError("off", off[0], f"a scenario other than {scenario} is needed: it switches by itself")
     if scenario == _FLEET:
         return _fleet(simulate_fleet(seed), as_json)
     if scenario == _MEASURES:
         return max(_tell(history, as_json, brief=True) for history in simulate_measures(SCENARIOS["skirmish"], seed))
     if scenario not in SCENARIOS:
-        raise ConfigurationError("scenario", scenario, did_you_mean(scenario, (*SCENARIOS, _MEASURES, _FLEET)))
+        raise ConfigurationError("scenario", scenario, did_you_mean(scenario, (*SCENARIOS, *_MORE)))
     measures = Measures(**dict.fromkeys(off, False))
     return _tell(simulate(SCENARIOS[scenario], seed, measures), as_json)
-
-
-def _list() -> int:
-    for scenario in SCENARIOS.values():
-        print_answer(f"{scenario.name:18} {scenario.about}\n")
-    print_answer(
-        f"{_MEASURES:18} skirmish under all 32 combinations of the measures: nothing crashes, hangs or leaks.\n"
-    )
-    print_answer(f"{_FLEET:18} 200 routers and 50 targets for an hour; takes minutes.\n")
-    return ExitCode.OK
 
 
 def _tell(history: History, as_json: bool, *, brief: bool = False) -> int:

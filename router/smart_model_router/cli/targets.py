@@ -23,7 +23,8 @@ def run(action: str | None, name: str, *, url: str | None, config: Path | None, 
     Raises ConfigurationError, and RouterUnavailable when no gateway answers.
     """
     found = None if url is not None and os.environ.get(KEY_VARIABLE) else configured(config).config
-    told = _asked(base_url(url, found), gateway_key(found), action, name)
+    address = base_url(url, found)
+    told = _asked(address, gateway_key(found, address, admin=True), action, name)
     if as_json:
         print_json(told)
         return ExitCode.OK

@@ -66,15 +66,15 @@ class Frames:
         return frames
 
 
-class _Frames1(Frames, httpx.SyncByteStream, httpx.AsyncByteStream):
+class _HttpxFrames(Frames, httpx.SyncByteStream, httpx.AsyncByteStream):
     """The same, for httpx to recognise."""
 
 
-class _Frames2(Frames, httpx2.SyncByteStream, httpx2.AsyncByteStream):
+class _Httpx2Frames(Frames, httpx2.SyncByteStream, httpx2.AsyncByteStream):
     """The same, for httpx2 to recognise."""
 
 
-_FRAMES = MappingProxyType({httpx: _Frames1, httpx2: _Frames2})
+_FRAMES = MappingProxyType({httpx: _HttpxFrames, httpx2: _Httpx2Frames})
 
 
 class RouterTransport(httpx2.BaseTransport, httpx2.AsyncBaseTransport, httpx.BaseTransport, httpx.AsyncBaseTransport):

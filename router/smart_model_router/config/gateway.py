@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated
 
 from smart_model_router.config.secret import Secret
 from smart_model_router.core.options import Count, Interval, Options, Seconds, SecondsOrZero, Unit
+from smart_model_router.request import Criticality
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +27,7 @@ class GatewayKeyConfig(Options):
     rpm: Count | None = None
     tpm: Count | None = None
     usd_per_day: Annotated[float, Interval(gt=0, le=1_000_000)] | None = None
-    criticality: Literal["critical_plus", "critical", "sheddable_plus", "sheddable"] = "critical"
+    criticality: Criticality = "critical"
     admin: bool = False
 
 
@@ -36,7 +37,8 @@ class GatewayConfig(Options):
 
     A stream's head is held for `hold_head` at most; a silent stream is pinged every `ping`. A request's head must
     be there within `head_timeout`, its body within `body_timeout` more; they have at most so many bytes.
-    `drain` is how long requests under way may go on after SIGTERM.
+    `drain` is how long requests under way may go on after SIGTERM. With `real_model` answers name the provider's own
+    model, else the one that was asked for.
     """
 
     host: str = "127.0.0.1"

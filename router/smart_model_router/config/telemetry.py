@@ -55,7 +55,7 @@ class ContentConfig(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class TelemetryConfig:
-    """Metrics, log, traces and what these may tell. `metrics` counts for `GET /metrics` and `router.metrics()`."""
+    """Metrics, log, traces and what these may tell. `metrics`: for `GET /metrics` and `router.monitor.metrics()`."""
 
     metrics: bool = True
     log: LogConfig = field(default_factory=LogConfig)

@@ -128,6 +128,12 @@ class CircuitBreaker:
         return self._backoff_index
 
     @property
+    def open_seconds(self) -> float:
+        """How long it stays open at this back-off, without what chance adds: base x 1.5^i, at most the cap."""
+        config = self._config
+        return min(config.open_cap, config.open * config.open_multiplier**self._backoff_index)
+
+    @property
     def isolated(self) -> bool:
         """Whether the operator said no."""
         return self._state == "isolated"
@@ -278,15 +284,11 @@ class CircuitBreaker:
 
     def _next_index(self) -> int:
         """One more reopening, unless the cap is reached: an index beyond it would only delay the decay."""
-        config = self._config
-        reached = config.open * config.open_multiplier**self._backoff_index >= config.open_cap
-        return self._backoff_index + (not reached)
+        return self._backoff_index + (self.open_seconds < self._config.open_cap)
 
     def _trip(self, reason: str, now: float, roll: float) -> Transition:
-        config = self._config
-        seconds = config.open * config.open_multiplier**self._backoff_index * (1 + roll / 10)
         from_state = BreakerState.CLOSED if self.is_closed else BreakerState.HALF_OPEN
-        self._open_until = now + min(config.open_cap, seconds)
+        self._open_until = now + min(self._config.open_cap, self.open_seconds * (1 + roll / 10))
         return self._move("open", reason, now, from_state)
 
     def _move(

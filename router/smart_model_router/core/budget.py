@@ -23,15 +23,15 @@ class RetryBudgetConfig(Options):
 class RetryBudget:
     """Same-target retries and hedges stay below `ratio` of the requests plus `start` (I9)."""
 
-    __slots__ = ("_config", "balance")
+    __slots__ = ("balance", "config")
 
     def __init__(self, config: RetryBudgetConfig | None = None) -> None:
-        self._config = config or RetryBudgetConfig()
-        self.balance = float(min(self._config.start, self._config.maximum))
+        self.config = config or RetryBudgetConfig()
+        self.balance = float(min(self.config.start, self.config.maximum))
 
     def deposit(self) -> None:
         """A request began."""
-        self.balance = min(float(self._config.maximum), self.balance + self._config.ratio)
+        self.balance = min(float(self.config.maximum), self.balance + self.config.ratio)
 
     @property
     def affordable(self) -> bool:

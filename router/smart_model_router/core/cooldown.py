@@ -12,10 +12,9 @@ from typing import Annotated, Literal
 
 from smart_model_router.core.clearing import Clearing
 from smart_model_router.core.options import DAY, Count, Interval, Options, Seconds
-from smart_model_router.outcome import Category, CooldownRule, Failure, FailureClass, Refusal, Wait
+from smart_model_router.outcome import Category, CooldownRule, Failure, FailureClass, Refusal, RestReason, Wait
 
 LawReason = Literal["wait", "wall", "off"]
-RestReason = Literal["cooldown", "wait", "wall", "off"]
 _Return = Literal["on_probation", "on_probation_unless_alive", "paced"]
 
 _WALL_SCOPES = frozenset({"day", "credit"})

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from smart_model_router.core.breaker import BreakerState
 from smart_model_router.core.gate import Gate, ProviderState
 from smart_model_router.core.offline import Connectivity
+from smart_model_router.core.ratelimit import RateLimitTracker
 
 
 class Fleet:
@@ -16,10 +17,27 @@ class Fleet:
         self.gates: dict[str, Gate] = {gate.id: gate for gate in gates}
         self.providers: dict[str, ProviderState] = {g.provider.name: g.provider for g in self.gates.values()}
         self.connectivity = connectivity
-        leave_out = frozenset(uncounted)
-        self._counted: Mapping[str, tuple[Gate, ...]] = {
-            name: members for name in self.providers if (members := self._members(name, leave_out))
-        }
+        self._uncounted = frozenset(uncounted)
+        self._counted = self._count()
+
+    def continue_from(self, before: Fleet, now: float, *, shared: bool) -> frozenset[str]:
+        """Go on where another configuration's fleet is; the ids of the targets that are configured as they were there.
+
+        For a reload: this fleet has admitted nothing yet, the one of before admits and settles until it is drained.
+        Their gates are one from now on, unless the state is `shared` among processes: then each has its own, and what
+        is not shared (slots, throttles, the operator's no) goes on. Whatever is configured otherwise begins anew, but
+        nobody lets an isolated target in.
+        """
+        for name, old in before.providers.items():
+            if name in self.providers and old.origin == self.providers[name].origin:
+                self.providers[name].take_load_of(old)
+        unchanged = self._unchanged(before)
+        if not shared:
+            self._take_over(before, unchanged)
+        for gate_id, gate in self.gates.items():
+            if gate_id in before.gates and before.gates[gate_id].isolated:
+                gate.isolate(now)
+        return frozenset(unchanged)
 
     def make_transports_due(self, now: float) -> None:
         """The first remote success after being offline: every OPEN transport breaker may probe at once."""
@@ -47,8 +65,53 @@ class Fleet:
         ]
         return min(dues, default=None)
 
-    def _members(self, provider: str, leave_out: frozenset[str]) -> tuple[Gate, ...]:
-        return tuple(g for g in self.gates.values() if g.provider.name == provider and g.id not in leave_out)
+    def _count(self) -> Mapping[str, tuple[Gate, ...]]:
+        return {name: members for name in self.providers if (members := self._members(name))}
+
+    def _members(self, provider: str) -> tuple[Gate, ...]:
+        return tuple(g for g in self.gates.values() if g.provider.name == provider and g.id not in self._uncounted)
+
+    def _unchanged(self, before: Fleet) -> dict[str, Gate]:
+        """The gates of before, as far as they are configured as ours, with the same others in each pool of limits."""
+        found: dict[str, Gate] = {}
+        pools: dict[RateLimitTracker, RateLimitTracker] = {}  # one to one, looked up from either side
+        for gate_id, gate in self.gates.items():
+            old = before.gates.get(gate_id)
+            if (
+                old is not None
+                and gate.continues(old)
+                and pools.setdefault(gate.limits, old.limits) is old.limits
+                and pools.setdefault(old.limits, gate.limits) is gate.limits
+            ):
+                found[gate_id] = old
+        return found
+
+    def _take_over(self, before: Fleet, unchanged: Mapping[str, Gate]) -> None:
+        """Put the parts of before in the place of ours."""
+        ours = self.providers
+        stay = {
+            name: old
+            for name, old in before.providers.items()
+            if name in ours and old.origin == ours[name].origin and old.config == ours[name].config
+        }
+        if not stay:
+            return
+        alone, self.connectivity = self.connectivity, before.connectivity
+        self.connectivity.go_on(alone.remotes, stay)
+        for name, old in before.providers.items():
+            if name not in stay:
+                old.connectivity = alone
+        pools = {self.gates[gate_id].limits: old.limits for gate_id, old in unchanged.items()}
+        for name, old in stay.items():
+            old.take_keys_of(ours[name])
+        for gate in self.gates.values():
+            gate.limits = pools.get(gate.limits, gate.limits)
+            if gate.provider.name in stay:
+                gate.move_to(stay[gate.provider.name])
+            gate.provider.connectivity = self.connectivity
+        self.providers = {**ours, **stay}
+        self.gates = {**self.gates, **unchanged}
+        self._counted = self._count()
 
     def _provider_open(self, provider: ProviderState, active: list[Gate], now: float) -> bool:
         cut_off = self.connectivity.offline and provider.remote

@@ -7,7 +7,7 @@ first. The lease is settled once and gives everything back on every path. Pure: 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, assert_never, cast
 
@@ -62,7 +62,9 @@ class ProviderState:
         "config",
         "connectivity",
         "credentials",
+        "keys",
         "name",
+        "origin",
         "probe_in_flight",
         "queue",
         "remote",
@@ -81,8 +83,14 @@ class ProviderState:
         connectivity: Connectivity,
         config: GateConfig | None = None,
         queue: int | None = None,
+        origin: object = None,
+        keys: Sequence[object] = (),
     ) -> None:
         self.name = name
+        self.origin = origin
+        """What its calls depend on, but for keys, slots and limits: one of equal origin is the same provider."""
+        self.keys = keys
+        """The key of each credential."""
         self.remote = remote
         self.config = config or GateConfig()
         self.bulkhead = Bulkhead(slots, adaptive=self.config.adaptive)
@@ -102,6 +110,30 @@ class ProviderState:
         """The rests of one credential, shared by its targets."""
         return self.credentials.setdefault(number, Cooldown(self.config.cooldown))
 
+    def has_key_of(self, other: ProviderState, number: int) -> bool:
+        """Whether the credential `number` is the same as there."""
+        return self.keys[number : number + 1] == other.keys[number : number + 1]
+
+    def take_load_of(self, before: ProviderState) -> None:
+        """Count with the state of before, whose calls go on: slots, and what the throttle saw.
+
+        For a reload: `self` has admitted nothing yet. Where the rules of one of them changed, that begins anew.
+        """
+        if self.config.measures != before.config.measures:
+            return  # without the monotonic clock, instants mean something else
+        if self.config.adaptive == before.config.adaptive:
+            before.bulkhead.resize(self.bulkhead.slots)
+            self.bulkhead = before.bulkhead
+        if self.config.throttle == before.config.throttle:
+            self.throttle = before.throttle
+
+    def take_keys_of(self, after: ProviderState) -> None:
+        """Go on with the keys of a new configuration: at a number that has another key now, nothing rests."""
+        for number in tuple(self.credentials):
+            if not self.has_key_of(after, number):
+                del self.credentials[number]
+        self.keys = after.keys
+
 
 class Gate:
     """Admission to one target. Not thread-safe: one event loop, no awaits inside."""
@@ -116,6 +148,7 @@ class Gate:
         "id",
         "in_flight",
         "limits",
+        "number",
         "provider",
     )
 
@@ -136,6 +169,8 @@ class Gate:
             "stream": CircuitBreaker(self.config.breaker),
         }
         self.cooldown = Cooldown(self.config.cooldown)
+        self.number = credential
+        """Which of the provider's credentials it uses."""
         self.credential = provider.credential(credential)
         self.in_flight = 0
         self._empties = 0
@@ -268,8 +303,23 @@ class Gate:
     def enabled(self, now: float) -> bool:
         """Whether it counts in system health: neither walled nor off nor isolated."""
         law = self._law(now)
-        isolated = any(breaker.state(now) is BreakerState.ISOLATED for breaker in self.breakers.values())
-        return not isolated and (law is None or law.reason == "wait")
+        return not self.isolated and (law is None or law.reason == "wait")
+
+    @property
+    def isolated(self) -> bool:
+        """Whether the operator said no."""
+        return any(breaker.isolated for breaker in self.breakers.values())
+
+    def continues(self, before: Gate) -> bool:
+        """Whether it is configured as the gate of before, so that this one could go on in its place."""
+        here, there = self.provider, before.provider
+        same = here.origin == there.origin and here.config == there.config and self.number == before.number
+        return same and here.has_key_of(there, self.number) and self.limits.terms == before.limits.terms
+
+    def move_to(self, provider: ProviderState) -> None:
+        """Belong to another state of the provider. For a reload: it has admitted nothing yet."""
+        self.provider = provider
+        self.credential = provider.credential(self.number)
 
     def isolate(self, now: float) -> tuple[Moved, ...]:
         """The operator's no."""

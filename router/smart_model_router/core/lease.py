@@ -102,6 +102,11 @@ class Lease:
         return self._probing
 
     @property
+    def open_seconds(self) -> float:
+        """How long the call's breaker is open after a failure, in seconds."""
+        return self._breaker.open_seconds
+
+    @property
     def settled(self) -> bool:
         """Whether everything was given back."""
         return self._settled

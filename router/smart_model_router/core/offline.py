@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 _TOGETHER_SECONDS = 10.0
 _PASS_SECONDS = 1.0
 
@@ -17,6 +19,16 @@ class Connectivity:
         self._last_success: float | None = None
         self._last_pass = 0.0
         self.offline = False
+
+    def go_on(self, remotes: int, same: Container[str]) -> None:
+        """The configuration changed: there are so many remotes, and those named are the same as before."""
+        self._remotes = remotes
+        self._opened_at = {name: at for name, at in self._opened_at.items() if name in same}
+
+    @property
+    def remotes(self) -> int:
+        """How many remote providers there are."""
+        return self._remotes
 
     def withholds(self, provider: str, now: float) -> bool:
         """Whether a trip of `provider`'s transport breaker would be the last of all: then it is not its fault."""

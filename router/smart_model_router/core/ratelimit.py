@@ -91,7 +91,7 @@ class RateLimitTracker:
     figures. `share` is the part of every limit that this process may use.
     """
 
-    __slots__ = ("_learns", "_meters", "_open", "_refill", "_share", "_stocked", "_suspended", "factor")
+    __slots__ = ("_learns", "_meters", "_open", "_refill", "_share", "_stocked", "_suspended", "factor", "terms")
 
     def __init__(
         self,
@@ -103,6 +103,8 @@ class RateLimitTracker:
         learns: bool = True,
         share: float = 1.0,
     ) -> None:
+        self.terms = (rpm, tpm, refill, learns, share)
+        """What it was made with: trackers of equal terms differ in what happened alone."""
         configured = {"requests": rpm, "tokens": tpm}
         self._meters = {
             name: Meter(name, most, configured=True, share=share) for name, most in configured.items() if most

@@ -6,9 +6,9 @@ went wrong in the client's own words, local.py answers what needs no provider.
 
 from __future__ import annotations
 
-from smart_model_router.edge.asking import Ask, endpoint, read_ask
+from smart_model_router.edge.asking import Ask, endpoint, family_of, read_ask
 from smart_model_router.edge.headers import EVENT_STREAM, report_headers
-from smart_model_router.edge.http import Family, HttpReply, family_of
+from smart_model_router.edge.http import Family, HttpReply
 from smart_model_router.edge.local import answer_locally
 from smart_model_router.edge.problems import Problem, ProblemError, bug, problem_of, rendered
 from smart_model_router.edge.serving import open_stream, serve

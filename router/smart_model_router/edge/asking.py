@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeGuard
 from smart_model_router.edge.http import Family
 from smart_model_router.errors import InvalidRequest, TranslationRefused
 from smart_model_router.forwarding import FORWARDED, readable
+from smart_model_router.report import RouteReport
 from smart_model_router.request import CRITICALITIES, Criticality, Dialect, RequestOptions
 from smart_model_router.wires.completions import Completion, PromptError
 from smart_model_router.wires.values import decode, is_list, is_object
@@ -48,11 +49,11 @@ class Ask:
 
     `options` are the router's; `own_deadline` says that `options["timeout"]` is how long the client itself waits.
     `completion` writes the answer as the legacy Completions that were asked for; its `dialect` is Chat.
-    `written` is the text of `body`, empty where that is not what came any more.
+    `written` is the text of `body`, empty where that is not what came any more. `reports` are of every stream begun
+    for it and of every whole answer, in order: who leaves early has used what they say.
     """
 
     dialect: Dialect
-    family: Family
     body: dict[str, Any]
     models: tuple[str, ...]
     stream: bool
@@ -60,11 +61,20 @@ class Ask:
     own_deadline: bool = False
     completion: Completion | None = None
     written: bytes = b""
+    reports: list[RouteReport] = field(default_factory=list)
 
 
 def endpoint(path: str) -> Asked | None:
     """The dialect asked at a path, None where none is. A trailing slash makes no difference."""
     return ENDPOINTS.get(path) or ENDPOINTS.get(path.rstrip("/"))
+
+
+def family_of(path: str, headers: Mapping[str, str]) -> Family:
+    """The manners a client expects: those of the dialect asked at the path; where none is, by `anthropic-version`."""
+    asked = endpoint(path)
+    if asked is None:
+        return "anthropic" if path.startswith("/v1/messages/") or "anthropic-version" in headers else "openai"
+    return "anthropic" if asked == "messages" else "openai"
 
 
 def read_ask(asked: Asked, headers: Mapping[str, str], body: bytes) -> Ask:
@@ -83,10 +93,8 @@ def read_ask(asked: Asked, headers: Mapping[str, str], body: bytes) -> Ask:
     completion = _completion(found) if asked == "completions" else None
     dialect: Dialect = "chat" if asked == "completions" else asked
     body_of = found if completion is None else completion.body
-    family: Family = "anthropic" if dialect == "messages" else "openai"
     ask = Ask(
         dialect,
-        family,
         body_of,
         _models(body_of),
         bool(stream),

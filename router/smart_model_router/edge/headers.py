@@ -20,8 +20,7 @@ def report_headers(report: RouteReport, *, stream: bool) -> dict[str, str]:
     kind = EVENT_STREAM if stream else JSON_TYPE
     headers = {
         **kind,
-        "x-request-id": report.request_id,
-        "request-id": report.request_id,
+        **id_headers(report.request_id),
         "x-router-attempts": str(len(report.attempts) + stream),  # a stream's own attempt is noted when it ends
     }
     if report.target is None:
@@ -38,8 +37,12 @@ def report_headers(report: RouteReport, *, stream: bool) -> dict[str, str]:
 
 def unrouted_headers() -> dict[str, str]:
     """The headers of an answer that no routing led to: an id by which people can speak of it."""
-    request_id = f"req-{secrets.token_hex(8)}"
-    return {**JSON_TYPE, "x-request-id": request_id, "request-id": request_id}
+    return {**JSON_TYPE, **id_headers(f"req-{secrets.token_hex(8)}")}
+
+
+def id_headers(request_id: str) -> dict[str, str]:
+    """The id of a request, by the name that each family has for it."""
+    return {"x-request-id": request_id, "request-id": request_id}
 
 
 @lru_cache(maxsize=1024)

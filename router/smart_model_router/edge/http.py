@@ -27,13 +27,6 @@ class HttpReply:
     report: RouteReport | None = None
 
 
-def family_of(path: str, headers: Mapping[str, str]) -> Family:
-    """The manners a client expects: Anthropic's below /v1/messages and wherever it sends `anthropic-version`."""
-    if path == "/v1/messages" or path.startswith("/v1/messages/") or "anthropic-version" in headers:
-        return "anthropic"
-    return "openai"
-
-
 def encoded(value: object) -> bytes:
     """JSON as we send it: compact; text that UTF-8 cannot write (a lone surrogate) as an escape."""
     try:

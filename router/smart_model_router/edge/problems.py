@@ -100,6 +100,15 @@ class ProblemError(Exception):
         self.problem = Problem(kind, message, retry_after, waitable=kind is LIMITED)
 
 
+TOLD: tuple[type[SmartRouterError | ProblemError], ...] = (
+    RequestRejected,
+    RouterUnavailable,
+    StreamInterrupted,
+    ProblemError,
+)
+"""What a client is told of. Anything else is a bug: its message is for the log, not for whoever asked."""
+
+
 def problem_of(error: SmartRouterError | ProblemError) -> Problem:
     """The problem behind an error."""
     if isinstance(error, ProblemError):

@@ -25,6 +25,7 @@ async def serve(router: SmartModelRouter, ask: Ask, *, real_model: bool = False)
         return router.answer(ask.dialect, ask.body, options, written=ask.written)
 
     reply = await _through_models(ask, once)
+    ask.reports.append(reply.report)
     raw, said = reply.raw, reply.body
     if ask.completion is not None:
         said = ask.completion.whole(said)
@@ -40,6 +41,7 @@ async def open_stream(router: SmartModelRouter, ask: Ask, *, real_model: bool = 
     async def once(options: RequestOptions) -> EdgeStream:
         own: RequestOptions = {"accept_restart": False, **options}  # a client that knows what it is says so
         stream = EdgeStream(router.stream(ask.dialect, ask.body, own, written=ask.written), ask, real_model=real_model)
+        ask.reports.append(stream.report)
         await stream.start()
         return stream
 
@@ -51,7 +53,7 @@ async def _through_models(ask: Ask, once: Callable[[RequestOptions], Awaitable[T
     loop = asyncio.get_running_loop()
     started, timeout = loop.time(), ask.options.get("timeout")
     first: RouterUnavailable | None = None
-    for name in ask.models[:-1]:
+    for name in ask.models:
         ask.body = _named(ask, name)
         try:
             return await once(_rest_of(ask.options, timeout, loop.time() - started))
@@ -62,13 +64,9 @@ async def _through_models(ask: Ask, once: Callable[[RequestOptions], Awaitable[T
         except InvalidRequest:
             if first is None:
                 raise
-    ask.body = _named(ask, ask.models[-1]) if ask.models else ask.body  # without a name the router says what is wrong
-    try:
-        return await once(_rest_of(ask.options, timeout, loop.time() - started))
-    except (RouterUnavailable, InvalidRequest):
-        if first is not None:  # what became of the name that was asked for says more than of a stand-in's
-            raise first from None
-        raise
+    if first is None:  # there was no name: the router says what is wrong with that
+        return await once(ask.options)
+    raise first  # what became of the name that was asked for says more than of a stand-in's
 
 
 def _rest_of(options: RequestOptions, timeout: float | None, spent: float) -> RequestOptions:

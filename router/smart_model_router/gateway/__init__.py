@@ -1,7 +1,8 @@
 """The gateway: an HTTP server that speaks the dialects and routes what it is asked. `smr serve` runs it.
 
 app.py has the routes, exchange.py walks one request, keys.py says who may ask, listening.py
-where; server.py (uvicorn) and granian_server.py are servers with our manners, workers.py is several of one.
+where; server.py (uvicorn, speaking protocol.py) and granian_server.py are servers with our manners, workers.py is
+several of one.
 """
 
 from __future__ import annotations

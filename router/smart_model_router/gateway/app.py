@@ -60,7 +60,12 @@ class Gateway:
         return self._house
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """ASGI. The endpoints of the dialects are found without a walk through the routes and their middleware."""
+        """ASGI. The endpoints of the dialects are found without a walk through the routes and their middleware.
+
+        A slash at the end of a path makes no difference.
+        """
+        if scope["type"] == "http" and scope["path"].endswith("/"):
+            scope["path"] = scope["path"].rstrip("/") or "/"
         asked = self._asked.get(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
         await (asked or self._app)(scope, receive, send)
 
@@ -72,7 +77,7 @@ class Gateway:
         except ConfigurationError as error:
             log.error("the new configuration is refused, the old one stays: %s", error.message)
             return False
-        house.router.monitor.continue_from(self._house.router.monitor)
+        house.router.continue_from(self._house.router)
         old, self._house = self._house, house
         log.info("the new configuration is in use")
         await old.retire()
@@ -117,8 +122,10 @@ class Gateway:
             yield
         finally:
             self._looking.close()
-            await self._figures.stop()
-            await self._house.retire()
+            try:
+                await self._figures.stop()
+            finally:
+                await self._house.retire()
 
 
 async def _not_allowed(request: Request, error: Exception) -> Response:

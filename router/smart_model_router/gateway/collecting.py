@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gc
 
-from smart_model_router.gateway.app import Gateway
-
 _YOUNG_OBJECTS = 10_000
 """So many new objects are looked at in one go: almost all of a request's are gone by then."""
 
@@ -19,9 +17,3 @@ def settle() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(_YOUNG_OBJECTS)
-
-
-async def reload(gateway: Gateway) -> None:
-    """Read the configuration again, and settle with the new one."""
-    if await gateway.reload():
-        settle()

@@ -25,19 +25,17 @@ from smart_model_router.edge import (
 )
 from smart_model_router.edge.asking import Asked
 from smart_model_router.edge.local import COUNT_TOKENS, public_names
-from smart_model_router.edge.problems import NOT_FOUND
-from smart_model_router.errors import SmartRouterError
+from smart_model_router.edge.problems import NOT_FOUND, TOLD
 from smart_model_router.gateway.house import House
 from smart_model_router.gateway.receiving import (
     WATCH_AFTER,
+    Client,
     ClientLeft,
-    Departure,
     check_size,
     has_left,
     headers_of,
 )
 from smart_model_router.gateway.responding import Keepalive, Responder
-from smart_model_router.report import RouteReport
 
 log = logging.getLogger("smart_model_router.gateway")
 _BYTES_PER_TOKEN = 4
@@ -61,7 +59,7 @@ class Arrival:
     receive: Receive
     responder: Responder
     headers: dict[str, str]
-    departure: Departure | None = None
+    client: Client | None = None
 
     @property
     def path(self) -> str:
@@ -73,14 +71,14 @@ class Arrival:
         """The whole body. Raises ProblemError and ClientLeft. From here on a client that hangs up ends the walk."""
         config = self.house.config.gateway
         timeout = config.body_timeout
-        self.departure = Departure(self.receive, after=min(WATCH_AFTER, timeout))
-        return await self.departure.body(self.headers, limit=config.body_bytes, timeout=timeout)
+        self.client = Client(self.receive, after=min(WATCH_AFTER, timeout))
+        return await self.client.body(self.headers, limit=config.body_bytes, timeout=timeout)
 
     async def reply(self, reply: HttpReply) -> None:
-        """Answer; a HEAD gets no body."""
-        if self.departure is not None:
-            self.departure.close()
-        await self.responder.reply(HttpReply(reply.status, reply.headers) if self.scope["method"] == "HEAD" else reply)
+        """Answer. Of a reply to a HEAD every server sends the head alone, with the length that a GET's body has."""
+        if self.client is not None:
+            self.client.close()
+        await self.responder.reply(reply)
 
 
 Walk = Callable[[Arrival], Awaitable[None]]
@@ -104,12 +102,12 @@ class Endpoint:
             try:
                 check_size(scope, house.config.gateway.head_bytes)
                 await self._walk(arrival)
-            except (SmartRouterError, ProblemError) as error:
+            except TOLD as error:
                 await responder.problem(problem_of(error))
         except ClientLeft:
             pass
         except asyncio.CancelledError:
-            if arrival.departure is None or not arrival.departure.left:
+            if arrival.client is None or not arrival.client.left:
                 raise
         except Exception as error:  # the last line of defence: the log gets the trace, the client a sentence
             # uvloop raises RuntimeError for what is written to a connection that is gone.
@@ -117,8 +115,8 @@ class Endpoint:
                 log.exception("a request to %s met a bug", scope["path"][:200])
                 await responder.problem(bug(error))
         finally:
-            if arrival.departure is not None:
-                arrival.departure.close()
+            if arrival.client is not None:
+                arrival.client.close()
             if house.leave():
                 await house.close()
 
@@ -136,17 +134,14 @@ class Asking:
         body = await arrival.body()
         ask = read_ask(self._asked, arrival.headers, body)
         visit = guest.admit(ask, len(body) // _BYTES_PER_TOKEN, clock())
-        bill = _Bill()
         try:
             with house.traced(arrival.headers):
                 if ask.stream:
-                    await _stream(arrival, ask, bill)
+                    await _stream(arrival, ask)
                 else:
-                    reply = await serve(house.router, ask, real_model=house.config.gateway.real_model)
-                    bill.report = reply.report
-                    await arrival.reply(reply)
+                    await arrival.reply(await serve(house.router, ask, real_model=house.config.gateway.real_model))
         finally:
-            visit.settle(bill.report, clock())
+            visit.settle(ask.reports, clock())
 
 
 async def local(arrival: Arrival) -> None:
@@ -171,22 +166,12 @@ def not_found(arrival: Arrival) -> ProblemError:
     return ProblemError(NOT_FOUND, f"there is no {arrival.scope['method'][:20]} {arrival.path[:200]}")
 
 
-class _Bill:
-    """What a visit is settled with: known at the end, needed on every way out."""
-
-    __slots__ = ("report",)
-
-    def __init__(self) -> None:
-        self.report: RouteReport | None = None
-
-
-async def _stream(arrival: Arrival, ask: Ask, bill: _Bill) -> None:
+async def _stream(arrival: Arrival, ask: Ask) -> None:
     house, responder = arrival.house, arrival.responder
     config = house.config.gateway
-    keepalive = Keepalive(responder, ask.dialect, hold=config.hold_head, ping=config.ping)
+    keepalive = Keepalive(responder, ask, hold=config.hold_head, ping=config.ping)
     try:
         stream = await open_stream(house.router, ask, real_model=config.real_model)
-        bill.report = stream.report
         try:
             await responder.head(ask.dialect, report_headers(stream.report, stream=True))
             await responder.pour(stream.next_frame)

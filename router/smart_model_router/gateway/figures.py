@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +20,7 @@ from smart_model_router.telemetry.sharing import SharedMetrics
 from smart_model_router_stats.opening import StoreUnavailableError
 from smart_model_router_stats.reading import StoreView, read_store
 
+log = logging.getLogger("smart_model_router.gateway")
 SHARE_SECONDS = 1.0
 
 
@@ -73,7 +75,10 @@ class Figures:
 
     async def _share(self) -> None:
         while True:
-            await self._samples()
+            try:
+                await self._samples()
+            except Exception:  # the second after this one may be a better one
+                log.exception("metrics could not be shared")
             await asyncio.sleep(SHARE_SECONDS)
 
     async def _samples(self) -> Sequence[Sample]:

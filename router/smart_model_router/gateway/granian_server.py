@@ -16,7 +16,8 @@ from starlette.types import Receive, Scope, Send
 
 from smart_model_router.config import GatewayConfig
 from smart_model_router.gateway.app import Gateway
-from smart_model_router.gateway.collecting import reload, settle
+from smart_model_router.gateway.collecting import settle
+from smart_model_router.gateway.reloading import Reloading
 
 _LEAST_BUFFER = 8192
 _BACKLOG = 1024
@@ -37,7 +38,7 @@ async def _serve(gateway: Gateway, listener: socket.socket, on_ready: Callable[[
     for number in _STOPS:
         loop.add_signal_handler(number, stopped.set)
     if hasattr(signal, "SIGHUP"):
-        loop.add_signal_handler(signal.SIGHUP, _Reloading(gateway))
+        loop.add_signal_handler(signal.SIGHUP, Reloading(gateway))
     server.on_startup(settle)
     server.on_startup(on_ready)
     serving = loop.create_task(server.serve())
@@ -49,18 +50,6 @@ async def _serve(gateway: Gateway, listener: socket.socket, on_ready: Callable[[
     await asyncio.wait({serving}, timeout=config.drain)  # what has an end is waited for
     inside.cancel()
     await serving
-
-
-class _Reloading:
-    """Has the gateway reloaded, once at a time."""
-
-    def __init__(self, gateway: Gateway) -> None:
-        self._gateway = gateway
-        self._task: asyncio.Task[None] | None = None
-
-    def __call__(self) -> None:
-        if self._task is None or self._task.done():
-            self._task = asyncio.get_running_loop().create_task(reload(self._gateway))
 
 
 class _Inside:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
@@ -18,6 +19,7 @@ from smart_model_router.report import RouteReport
 from smart_model_router.request import CRITICALITIES, Criticality
 
 _MINUTE = 60.0
+_NO_NAME = "without keys this machine answers to localhost and to its addresses, and to no other name (gateway.keys)"
 _RANKS = {criticality: rank for rank, criticality in enumerate(CRITICALITIES)}
 
 
@@ -73,13 +75,17 @@ class Visit:
         self._usd = usd
         self._reserved = reserved
 
-    def settle(self, report: RouteReport | None, now: float) -> None:
-        """Charge what was really used; nothing when nobody answered."""
-        usage = None if report is None else report.usage
+    def settle(self, reports: Sequence[RouteReport], now: float) -> None:
+        """Charge what all attempts used, also of streams that broke off or were left; nothing when nobody answered."""
+        if self._tokens is None and self._usd is None:
+            return
+        attempts = [attempt for report in reports for attempt in report.attempts]
         if self._tokens is not None:
-            self._tokens.give_back(self._reserved - (0 if usage is None else usage.total_tokens), now)
-        if self._usd is not None and report is not None and report.cost_usd is not None:
-            self._usd.take(report.cost_usd, now)
+            used = sum(attempt.usage.total_tokens for attempt in attempts if attempt.usage is not None)
+            self._tokens.give_back(self._reserved - used, now)
+        spent = sum(attempt.cost_usd for attempt in attempts if attempt.cost_usd is not None)
+        if self._usd is not None and spent:
+            self._usd.take(spent, now)
 
 
 class KeyRing:
@@ -89,15 +95,11 @@ class KeyRing:
         self._guests = [(_digest_of(key), Guest(name, key)) for name, key in keys.items()]
         self._anyone = Guest("anyone", GatewayKeyConfig(criticality="critical_plus", admin=True))
 
-    @property
-    def open(self) -> bool:
-        """Whether no key is asked for."""
-        return not self._guests
-
     def guest(self, headers: Mapping[str, str]) -> Guest:
-        """Who is asking. Raises ProblemError: 401 without a known key, 403 for a web page from elsewhere."""
+        """Who is asking. Raises ProblemError: 401 without a known key; 403 for a web page from elsewhere."""
         if not self._guests:
             _check_origin(headers.get("origin"))
+            check_host(headers.get("host"))
             return self._anyone
         shown = hashlib.sha256(_shown(headers).encode("utf-8", "surrogateescape")).digest()
         found: Guest | None = None
@@ -134,6 +136,27 @@ def _check_origin(origin: str | None) -> None:
         host = ""
     if not is_loopback(host):
         raise ProblemError(FORBIDDEN, "a web page from elsewhere may not use a gateway without keys")
+
+
+def check_host(host: str | None) -> None:
+    """Raises ProblemError (403) unless this machine was asked by an address, or a name of its own.
+
+    Without keys a web page from elsewhere could have its own name resolved to this machine, and read what it is told:
+    to the browser both are one origin. It cannot do so with an address, and no browser leaves the host out.
+    """
+    if host is not None and not _is_no_foreign_name(host):
+        raise ProblemError(FORBIDDEN, _NO_NAME)
+
+
+@lru_cache(maxsize=64)
+def _is_no_foreign_name(host: str) -> bool:
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+        if name != "localhost":
+            ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 def _digest_of(config: GatewayKeyConfig) -> bytes:

@@ -43,11 +43,12 @@ async def has_left(receive: Receive) -> bool:
     return True
 
 
-class Departure:
-    """Cancels the task it was made in when the client hangs up; `left` tells that apart from other causes.
+class Client:
+    """The other end of a request: its body, and whether it is still there.
 
-    Watching takes a task of its own, which a quick answer is spared: it begins after WATCH_AFTER seconds. The same
-    timer ends the wait for a body that does not come.
+    When it hangs up, the task this was made in is cancelled; `left` tells that apart from other causes. Watching takes
+    a task of its own, which a quick answer is spared: it begins after WATCH_AFTER seconds. The same timer ends the wait
+    for a body that does not come: one more (asyncio.timeout) was tried, and costs every request 8 us.
     """
 
     __slots__ = ("_late", "_loop", "_reading_until", "_receive", "_slow", "_task", "_timer", "_watch", "left")

@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from starlette.types import Scope, Send
 
-from smart_model_router.edge import EVENT_STREAM, PINGS, Family, HttpReply, Problem, error_frame, rendered
+from smart_model_router.edge import EVENT_STREAM, PINGS, Ask, Family, HttpReply, Problem, error_frame, rendered
+from smart_model_router.edge.headers import id_headers
 from smart_model_router.request import Dialect
 
 WHOLE = "smart_model_router.whole"
@@ -94,9 +95,9 @@ class Responder:
             else:
                 await self.frame(data)
 
-    async def ping(self, dialect: Dialect) -> None:
+    async def ping(self, dialect: Dialect, headers: Mapping[str, str]) -> None:
         """Send what means nothing, with the head before it if need be; nothing while a frame is being sent."""
-        await self.head(dialect, {})
+        await self.head(dialect, headers)
         async with self._lock:
             if not self._sending:
                 await self._send({"type": "http.response.body", "body": PINGS[dialect], "more_body": True})
@@ -111,9 +112,9 @@ class Responder:
 class Keepalive:
     """One re-armed timer a stream: after `hold` seconds the head goes out, then a ping whenever `ping` were silent."""
 
-    def __init__(self, responder: Responder, dialect: Dialect, *, hold: float, ping: float) -> None:
+    def __init__(self, responder: Responder, ask: Ask, *, hold: float, ping: float) -> None:
         self._responder = responder
-        self._dialect: Dialect = dialect
+        self._ask = ask
         self._ping = ping
         self._loop = asyncio.get_running_loop()
         self._task: asyncio.Task[None] | None = None
@@ -132,7 +133,9 @@ class Keepalive:
             self._timer = self._loop.call_at(silent_until, self._tick)
             return
         if self._task is None or self._task.done():  # else the client reads more slowly than we ping
-            self._task = self._loop.create_task(responder.ping(self._dialect))
+            ask = self._ask
+            headers = id_headers(ask.reports[-1].request_id) if ask.reports else {}
+            self._task = self._loop.create_task(responder.ping(ask.dialect, headers))
         self._timer = self._loop.call_later(self._ping, self._tick)
 
 

@@ -85,4 +85,4 @@ class _Writer:
             self.report = reply.report
             return text_of_answer(reply.body)
         finally:
-            visit.settle(self.report, clock())
+            visit.settle([] if self.report is None else [self.report], clock())

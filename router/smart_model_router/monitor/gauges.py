@@ -1,7 +1,8 @@
-"""The gauges of a router: what its parts say of themselves at one instant, as metrics."""
+"""What the parts of a router say of themselves at one instant, as metrics: its gauges, and what they count."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from smart_model_router.runtime.inspection import statuses
@@ -9,18 +10,18 @@ from smart_model_router.runtime.state import RouterState
 from smart_model_router.telemetry.registry import Sample, labelled
 from smart_model_router.telemetry.table import BREAKER_STATES
 
-RESTS = frozenset({"cooldown", "wait", "wall", "off"})
-"""Refusals that are rests."""
-
 
 def gauges(state: RouterState) -> list[Sample]:
-    """Everything that is not counted by events."""
+    """Everything that goes up and down."""
     return [Sample(name, labelled(name, values), value) for name, values, value in _figures(state)]
 
 
-def stats_dropped(state: RouterState) -> int:
-    """Observations the store gave up; 0 for a store that does not say."""
-    return int(getattr(state.store, "stats_dropped", 0))
+def counters(state: RouterState) -> Counter[str]:
+    """What the parts of this router and of those before it have counted, by metric: no event tells of it."""
+    counted = state.counted_before.copy()
+    counted["smr_stats_dropped_total"] += int(getattr(state.store, "stats_dropped", 0))  # not every store says
+    counted["smr_header_rejected_total"] += sum(state.rejected_fields.values())
+    return counted
 
 
 def _figures(state: RouterState) -> Iterator[tuple[str, tuple[str, ...], float]]:
@@ -31,14 +32,15 @@ def _figures(state: RouterState) -> Iterator[tuple[str, tuple[str, ...], float]]
         yield "smr_inflight", target, status.in_flight
         for name in BREAKER_STATES:
             yield "smr_breaker_state", (status.id, name), float(name == status.state)
-        rest = (status.retry_after or 0.0) if status.refusal in RESTS else 0.0
-        yield "smr_cooldown_seconds", target, rest
-        for kind, bucket in state.fleet.gates[status.id].limits.buckets.items():
+        gate = state.fleet.gates[status.id]
+        # Not what a call would meet: that is whatever ends last, and may be a breaker.
+        rests = (gate.cooldown.law(now), gate.credential.law(now), gate.cooldown.advice(now))
+        until = max((rest.retry_at or now for rest in rests if rest is not None), default=now)
+        yield "smr_cooldown_seconds", target, until - now
+        for kind, bucket in gate.limits.buckets.items():
             yield "smr_bucket_level", (status.id, kind), bucket.level(now)
     for name, provider in state.fleet.providers.items():
         yield "smr_throttle_probability", (name,), provider.throttle.probability(now)
     yield "smr_retry_budget", (), state.budget.balance
-    yield "smr_stats_dropped_total", (), stats_dropped(state)
-    yield "smr_header_rejected_total", (), sum(state.rejected_fields.values())
     yield "smr_system_health_open_ratio", (), state.fleet.open_ratio(now)
     yield "smr_load_shedding", (), float(state.shedding.active)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from smart_model_router.core.tiers import Ladder
-from smart_model_router.monitor.gauges import gauges
+from smart_model_router.monitor.gauges import counters, gauges
 from smart_model_router.monitor.sinks import SinkStatus, metrics_in, statuses
 from smart_model_router.runtime.state import RouterState
 from smart_model_router.telemetry.exposition import rendered
@@ -54,15 +54,16 @@ class Monitor:
         own, others = metrics_in(self._state.sinks), metrics_in(before._state.sinks)
         if own is not None and others is not None:
             own.continue_from(others)
+        self._state.counted_before = counters(before._state)
 
     def painter(self, recorder: Recorder) -> Painter:
         """Who draws pictures of this router, with the past that `recorder` remembers."""
         from smart_model_router.monitor.picture import Painter  # noqa: PLC0415 - only a dashboard pays
 
-        ladder = self._state.ladder
-        recorder.follow(self._state.clock.now, lambda name: ladder(name).model)
+        recorder.follow(self._state.clock.now)
         return Painter(self._state, self._book, self._ladders, recorder)
 
     def _samples(self) -> list[Sample]:
         counted = metrics_in(self._state.sinks)
-        return [*(counted.samples() if counted is not None else ()), *gauges(self._state)]
+        own = [Sample(name, (), float(count)) for name, count in counters(self._state).items()]
+        return [*(counted.samples() if counted is not None else ()), *own, *gauges(self._state)]

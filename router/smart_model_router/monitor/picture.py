@@ -68,7 +68,7 @@ class Painter:
         recorder, target = self._recorder, status.id
         snapshot = self._book.snapshot(target, self._state.clock.now())
         minute = sum(step.calls[target] for step in recorder.recent(RATE_SECONDS))
-        cost = sum(step.cost_usd[target] for step in recorder.steps)
+        cost = sum(step.cost_usd[target] for step in recorder.recent(STEP_SECONDS * STEPS))
         limits = self._state.fleet.gates[target].limits
         now = self._state.clock.now()
         tokens = limits.tokens
@@ -79,14 +79,14 @@ class Painter:
             "refusal": status.refusal,
             "because": status.because,
             "due": status.retry_after,
-            "rate": minute / RATE_SECONDS,
+            "rate": minute / recorder.covered(RATE_SECONDS),
             "errors": 1 - snapshot.successes / snapshot.outcomes if snapshot.outcomes else None,
             **self._spread(target, now),
             "in_flight": status.in_flight,
             "slots": status.slots,
             "tokens": None if tokens is None else tokens.level(now),
             "tokens_limit": None if tokens is None else tokens.capacity,
-            "cost_hour": cost * 3600 / (STEP_SECONDS * STEPS),
+            "cost_hour": cost * 3600 / recorder.covered(STEP_SECONDS * STEPS),
             "run": told(recorder.runs.get(target, {})),
         }
 

@@ -24,18 +24,18 @@ from smart_model_router.events import (
     TargetRefused,
     WaitFinished,
 )
+from smart_model_router.monitor.moves import move_of
 from smart_model_router.outcome import FailureClass
 from smart_model_router.telemetry.gathering import Gathering
+from smart_model_router.telemetry.open_requests import OpenRequests
+from smart_model_router_stats.details import details_of
 
 STEP_SECONDS = 10
 STEPS = 90
 TRANSITIONS = 200
 REQUESTS = 200
-STEPS_OF_A_REQUEST = 100
 NOBODY = ""
 """Stands among those who served for nobody."""
-_OPEN_REQUESTS = 2000
-_NAMES = 1000
 
 
 @dataclass(slots=True)
@@ -133,16 +133,15 @@ class Recorder(Gathering):
                 RequestFinished: self._request,
                 TargetRefused: self._note,
                 WaitFinished: self._note,
-                BreakerChanged: self._breaker,
-                RestStarted: self._rest,
-                OfflineChanged: self._offline,
-                SheddingChanged: self._shedding,
-                StoreChanged: self._store,
+                BreakerChanged: self._move,
+                RestStarted: self._move,
+                OfflineChanged: self._move,
+                SheddingChanged: self._move,
+                StoreChanged: self._move,
             }
         )
         self.clock = clock
         self.wall = wall
-        self.model_of: Callable[[str], str] = str
         self.listeners: list[Callable[[Transition], None]] = []
         self.transitions: deque[Transition] = deque(maxlen=TRANSITIONS)
         self._steps: deque[Step] = deque(maxlen=STEPS)
@@ -150,15 +149,13 @@ class Recorder(Gathering):
         self._requests: OrderedDict[str, Trace] = OrderedDict()
         self._serving: dict[str, Serving] = {}
         self._runs: dict[str, Counter[str]] = {}
-        self._models: dict[str, str] = {}
-        self._open: dict[str, list[AttemptFinished | TargetRefused | WaitFinished]] = {}
+        self._open = OpenRequests[AttemptFinished | TargetRefused | WaitFinished]()
         self._moved = 0
 
-    def follow(self, clock: Callable[[], float], model_of: Callable[[str], str]) -> None:
-        """A router whose events come from now on: its clock, and the model behind a name that was asked of it."""
+    def follow(self, clock: Callable[[], float]) -> None:
+        """A router whose events come from now on, with its clock."""
         self.catch_up()
-        self.clock, self.model_of = clock, model_of
-        self._models.clear()
+        self.clock = clock
 
     @property
     def steps(self) -> deque[Step]:
@@ -192,6 +189,10 @@ class Recorder(Gathering):
                 return
             yield step
 
+    def covered(self, seconds: float) -> float:
+        """How many seconds the steps of `recent(seconds)` have in them: the newest goes on still."""
+        return seconds - STEP_SECONDS + self.clock() % STEP_SECONDS
+
     def _step(self, at: float) -> Step:
         if at < self._step_ends:
             return self._steps[-1]
@@ -218,71 +219,28 @@ class Recorder(Gathering):
         self._note(event)
 
     def _note(self, event: AttemptFinished | TargetRefused | WaitFinished) -> None:
-        if not event.request_id:
-            return
-        notes = self._open.get(event.request_id)
-        if notes is not None:
-            if len(notes) < STEPS_OF_A_REQUEST:
-                notes.append(event)
-            return
-        self._open[event.request_id] = [event]
-        if len(self._open) > _OPEN_REQUESTS:
-            del self._open[next(iter(self._open))]
+        self._open.note(event.request_id, event)
 
     def _request(self, event: RequestFinished) -> None:
         at = self._wall_of(event.at)
         if event.outcome != "cancelled":
-            model, good = self._model(event.model), event.outcome not in ("failed", "rejected_local")
+            model, good = event.configured_model, event.outcome not in ("failed", "rejected_local")
             target = (event.target or NOBODY) if good else NOBODY
             self._step(event.at).served[target] += 1
             serving = self._serving.get(model)
             if serving is None:
                 serving = self._serving[model] = Serving()
             serving.note(target, at)
-        self._requests[event.request_id] = Trace(event, tuple(self._open.pop(event.request_id, ())), at)
+        self._requests[event.request_id] = Trace(event, tuple(self._open.take(event.request_id)), at)
         if len(self._requests) > REQUESTS:
             self._requests.popitem(last=False)
 
-    def _model(self, name: str) -> str:
-        known = self._models.get(name)
-        if known is None:
-            if len(self._models) >= _NAMES:
-                self._models.clear()
-            known = self._models[name] = self.model_of(name)
-        return known
-
-    def _breaker(self, event: BreakerChanged) -> None:
-        lasts = "" if event.open_until is None else f", asked again in {max(0.0, event.open_until - event.at):.0f} s"
-        why = f"{event.reason}{self._run_of(event)}{lasts}"
-        text = f"{event.kind} breaker {event.from_state} -> {event.to_state}: {why}"
-        self._move(event.at, "breaker", event.owner, event.to_state, text, bad=event.to_state in ("open", "isolated"))
-
-    def _run_of(self, event: BreakerChanged) -> str:
-        run = self._runs.get(event.owner) if event.to_state == "open" else None
-        return "" if not run else f" ({told(run)})"
-
-    def _rest(self, event: RestStarted) -> None:
-        says = "as the provider said" if event.hinted else "our guess"
-        text = f"{event.reason} of {event.seconds:.1f} s after {event.failure_class.value}, {says}"
-        self._move(event.at, "rest", event.target, event.reason, text, bad=True)
-
-    def _offline(self, event: OfflineChanged) -> None:
-        text = "no remote provider can be reached" if event.offline else "a remote provider answered again"
-        self._move(event.at, "offline", "network", "offline" if event.offline else "online", text, bad=event.offline)
-
-    def _shedding(self, event: SheddingChanged) -> None:
-        verb = "began" if event.shedding else "ended"
-        text = f"load shedding {verb}: {event.open_ratio:.0%} of the providers are open"
-        self._move(event.at, "shedding", "router", verb, text, bad=event.shedding)
-
-    def _store(self, event: StoreChanged) -> None:
-        text = f"out of reach: {event.reason}" if event.degraded else "within reach again"
-        state = "degraded" if event.degraded else "ok"
-        self._move(event.at, "store", f"{event.store} store", state, text, bad=event.degraded)
-
-    def _move(self, at: float, kind: str, subject: str, state: str, text: str, *, bad: bool) -> None:
+    def _move(self, event: BreakerChanged | RestStarted | OfflineChanged | SheddingChanged | StoreChanged) -> None:
+        details = details_of(event)
+        if isinstance(event, BreakerChanged) and event.to_state == "open":
+            details["run"] = told(self._runs.get(event.owner, {}))
         self._moved += 1
-        moved = Transition(self._moved, self._wall_of(at), kind, subject, state, text, bad)
+        moved = Transition(self._moved, self._wall_of(event.at), *move_of(type(event).__name__, details))
         self.transitions.append(moved)
         for listener in self.listeners:
             listener(moved)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from smart_model_router.config import RouterConfig
 from smart_model_router.errors import ConfigurationError
+from smart_model_router.telemetry.lines import opened
 from smart_model_router.telemetry.metrics import Metrics
 from smart_model_router.telemetry.worker import CLOSING_SECONDS, Worker, kept_apart
 
@@ -33,14 +34,19 @@ def sinks_of(
 ) -> tuple[EventSink, ...]:
     """All sinks of a router. `secrets` never appear in a log. Raises ConfigurationError."""
     telemetry = config.telemetry
-    sinks = [kept_apart(sink) for sink in given]
-    if telemetry.metrics:
-        sinks.append(Metrics(lambda name: config.resolve(name).name))
-    if telemetry.log.to is not None:
-        sinks.append(kept_apart(_log(telemetry.log.to, telemetry.log.fine_share, secrets, clock)))
-    if telemetry.traces.enabled:
-        sinks.append(_spans(config))
-    return tuple(sinks)
+    own: list[EventSink] = []
+    try:
+        if telemetry.metrics:
+            own.append(Metrics())
+        if telemetry.log.to is not None:
+            own.append(kept_apart(_log(telemetry.log.to, telemetry.log.fine_share, secrets, clock)))
+        if telemetry.traces.enabled:
+            own.append(_spans(config))
+    except ConfigurationError:
+        for worker in _behind_queues(own):
+            worker.close()
+        raise
+    return (*map(kept_apart, given), *own)
 
 
 def statuses(sinks: Sequence[EventSink]) -> tuple[SinkStatus, ...]:
@@ -72,7 +78,7 @@ def _behind_queues(sinks: Sequence[EventSink]) -> Iterator[Worker[Any]]:
 
 def _log(target: str, fine_share: float, secrets: tuple[str, ...], clock: Clock) -> EventSink:
     try:
-        from smart_model_router.telemetry.log import LogSink, opened  # noqa: PLC0415 - an extra
+        from smart_model_router.telemetry.log import LogSink  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as missing:
         expected = "the log is an extra: pip install 'smart-model-router[log]'"
         raise ConfigurationError("telemetry.log.to", missing.name, expected) from None

@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from smart_model_router.monitor.moves import move_of
 from smart_model_router.monitor.picture import (
     OTHERS,
     SHOWN_REQUESTS,
@@ -184,23 +185,7 @@ def _served(requests: list[sqlite3.Row], now: float) -> dict[str, Any]:
 
 
 def _transition(row: sqlite3.Row) -> dict[str, Any]:
-    detail = json.loads(row["detail"])
-    kind, state = row["kind"], str(detail.get("to_state") or detail.get("reason") or "")
-    if kind == "BreakerChanged":
-        text = f"{detail['kind']} breaker {detail['from_state']} -> {state}: {detail['reason']}"
-    elif kind == "RestStarted":
-        text = f"{state} of {detail['seconds']:.1f} s after {detail['failure_class']}"
-    else:
-        text = ", ".join(f"{key} {value}" for key, value in detail.items() if value is not None)
-    return {
-        "number": row["id"],
-        "at": row["at"],
-        "kind": "breaker" if kind == "BreakerChanged" else kind,
-        "subject": row["subject"] or kind,
-        "state": state,
-        "text": text,
-        "bad": state in ("open", "isolated") or kind == "RestStarted" or True in detail.values(),
-    }
+    return {"number": row["id"], "at": row["at"], **move_of(row["kind"], json.loads(row["detail"]))._asdict()}
 
 
 def _request(row: sqlite3.Row) -> dict[str, Any]:

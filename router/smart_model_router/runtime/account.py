@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from smart_model_router.core.tiers import Plan
-from smart_model_router.events import ContentSeen, RequestFinished, RequestOutcome, TargetRefused
+from smart_model_router.events import NAME_LIMIT, ContentSeen, RequestFinished, RequestOutcome, TargetRefused
 from smart_model_router.outcome import Refusal
 from smart_model_router.report import ReportedRefusal, RouteReport
 from smart_model_router.request import RouteRequest
@@ -15,13 +15,17 @@ from smart_model_router.runtime.translations import Sent
 
 
 class Account:
-    """Writes the report of one request and tells the sinks. `started` is the monotonic instant it began."""
+    """Writes the report of one request and tells the sinks.
+
+    `model` is the configured one it is for, `started` the monotonic instant it began.
+    """
 
     def __init__(
-        self, state: RouterState, request: RouteRequest, plan: Plan, report: RouteReport, started: float
+        self, state: RouterState, request: RouteRequest, model: str, plan: Plan, report: RouteReport, started: float
     ) -> None:
         self._state = state
         self._request = request
+        self._model = model
         self._plan = plan
         self._report = report
         self._started = started
@@ -105,7 +109,7 @@ class Account:
                 at=now,
                 request_id=report.request_id,
                 dialect=self._request.dialect,
-                model=report.model,
+                model=report.model[:NAME_LIMIT],
                 outcome=outcome,
                 target=report.target,
                 requested_tier=report.requested_tier,
@@ -118,6 +122,7 @@ class Account:
                 waited_seconds=report.waited_seconds,
                 ttft_seconds=report.ttft_seconds,
                 error=error,
+                configured_model=self._model,
             )
         )
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from smart_model_router.core.lease import Kind, Lease
 from smart_model_router.core.ratelimit import Cost
-from smart_model_router.core.selection import STRATEGIES
+from smart_model_router.core.selection import STRATEGIES, Candidate, View
 from smart_model_router.core.selection.correlated import elsewhere_first
 from smart_model_router.core.selection.draw import redistribute
+from smart_model_router.core.selection.looks import Look
 from smart_model_router.core.selection.scoring import scores
 from smart_model_router.core.tiers import Ladder, TargetFacts, Tier
 from smart_model_router.events import ProbeStarted
@@ -40,6 +41,8 @@ class Admitter:
         self._tossed: dict[str, Refusal] = {}
         """What a throttle said last, by target: it holds until it is over, however often the request is woken."""
         self._probe_taken = False
+        self._look: Look | None = None
+        """The second look that this request is to take, when its target admits it."""
 
     def begin(self) -> None:
         """Everybody is asked anew."""
@@ -91,7 +94,7 @@ class Admitter:
         """A hedge: a target of the same tier and another provider that takes the call at once, and is no probe."""
         state, now = self._state, self._state.clock.now()
         tier = next((tier for tier in self._plan.tiers if tier.name == late.tier), None)
-        for facts in self._order(tier, now) if tier is not None else ():
+        for facts in self._order(tier, now, looking=False) if tier is not None else ():
             gate = state.fleet.gates[facts.id]
             elsewhere = facts.target.provider != late.facts.target.provider
             if not elsewhere or state.room.queued(facts.id) or not gate.steady(now, stream=True):
@@ -132,7 +135,11 @@ class Admitter:
             self._account.tell(facts.id, got, now)
             return None
         state.held[got] = gate
-        return Admission(facts, tier, gate, got)
+        look = self._look if self._look is not None and self._look.target == facts.id else None
+        if look is not None:
+            state.looks.began(look, now)
+            self._look, self._probe_taken = None, True
+        return Admission(facts, tier, gate, got, look=look)
 
     async def may_probe(self, step: Admission) -> bool:
         """Whether this admission, which is a probe, stands: it does when no other process has it."""
@@ -160,8 +167,11 @@ class Admitter:
             for other in tier.targets
         )
 
-    def _order(self, tier: Tier, now: float) -> list[TargetFacts]:
-        """The targets of a tier this request may still ask, best first; one that is due for its probe before all."""
+    def _order(self, tier: Tier, now: float, *, looking: bool = True) -> list[TargetFacts]:
+        """The targets of a tier this request may still ask, best first; one that is due for its probe before all.
+
+        Without one that is due, and where `looking`, one that is due for a second look.
+        """
         state, progress = self._state, self._progress
         able = {}
         for facts in tier.targets:
@@ -178,7 +188,9 @@ class Admitter:
         if progress.failures:
             failed_facts, failure = progress.failures[-1]
             order = elsewhere_first(order, failed_facts.candidate, failure.failure_class, scores(order, view, now))
-        due = self._due_for_probe(able.values(), now)
+        due = self._due_for_probe(able.values(), now) or (
+            self._due_for_look(able, order, view, now) if looking else None
+        )
         if due is not None:
             order.sort(key=lambda c: c.id != due)
         return [able[c.id] for c in order]
@@ -195,6 +207,21 @@ class Admitter:
             and left >= 2 * self._caller.patience(facts, now)
         ]
         return min(dues)[2] if dues else None
+
+    def _due_for_look(
+        self, able: Mapping[str, TargetFacts], order: Sequence[Candidate], view: View, now: float
+    ) -> str | None:
+        """The target that is due for a second look; like a probe the only one of a request, and of one with time."""
+        request, self._look = self._request, None
+        if self._ladder.strategy != "health" or self._probe_taken or self._progress.failures:
+            return None
+        if request.state_ids or request.session_key is not None:
+            return None
+        look = self._state.looks.due(order, view, now)
+        if look is None or self._caller.deadline - now < 2 * self._caller.patience(able[look.target], now):
+            return None
+        self._look = look
+        return look.target
 
     def _redistributed(self, rest: list[TargetFacts], now: float) -> list[TargetFacts]:
         state, by_id = self._state, {facts.id: facts for facts in rest}

@@ -11,6 +11,7 @@ from smart_model_router.core.fallback import Progress
 from smart_model_router.core.gate import Gate
 from smart_model_router.core.lease import Lease
 from smart_model_router.core.ratelimit import Cost, estimate
+from smart_model_router.core.selection.looks import Look
 from smart_model_router.core.tiers import Plan, TargetFacts
 from smart_model_router.errors import SmartRouterError
 from smart_model_router.events import AttemptFinished
@@ -41,6 +42,8 @@ class Admission:
     last_resort: bool = False
     beside: str | None = None
     """The target whose head was late, when this is a hedge."""
+    look: Look | None = None
+    """When it is to find out whether the target is its old self again."""
     watchdog: Watchdog | None = None
     """A hedge's own, as another call is under way beside it; None for all others."""
 
@@ -119,10 +122,23 @@ class Caller:
             p99 = self.state.book.snapshot(facts.id, now).latency_p99
             own = max(own, 2 * p99) if p99 is not None else own
             own = own if another else max(own, remaining)
-        if step.lease.probe and self._someone_free(facts, now):
-            own = min(own, self.patience(facts, now))
+        if step.lease.probe:
+            own = min(own, self._probe_limit(step, now))
         allowed = remaining * (1 - timeouts.margin) if another else remaining
         return now + min(own, allowed), own <= allowed
+
+    def _probe_limit(self, step: Admission, now: float) -> float:
+        """How many seconds a probe may be silent: for patience where somebody else is free.
+
+        Where nobody is and others wait for what it brings, also as long as its breaker is open when it fails: a probe
+        that was sent before the target recovered holds up nobody for longer than two open intervals.
+        """
+        facts = step.facts
+        if self._someone_free(facts, now):
+            return self.patience(facts, now)
+        if self.state.room.queued(facts.id):
+            return max(self.patience(facts, now), step.lease.open_seconds)
+        return math.inf
 
     def patience(self, facts: TargetFacts, at: float) -> float:
         """After how many silent seconds giving up on a call admitted `at` is the target's fault."""
@@ -196,6 +212,8 @@ class Caller:
         `usage` is what a stream that broke off will be billed for at least.
         """
         failure = self.state.scrub(failure)
+        if self.state.closed:
+            failure = Failure(FailureClass.CANCELLED, f"the router was closed: {failure.message}")
         rejected = failure.failure_class is FailureClass.INVALID_REQUEST or self._foreign_endpoint(failure)
         if self.request.dialect not in step.facts.dialects:
             failure = replace(failure, raw=b"")  # an error body of another dialect is nothing to hand back
@@ -258,7 +276,12 @@ class Caller:
                 estimated=failure is not None and usage is not None,
             )
         )
-        state.apply(step.gate, settlement, now, failure)  # first: a recovery empties the window this call then enters
+        if step.look is not None and failure is None:
+            latency = ttft if step.look.stream else _pace(seconds, usage)
+            if state.looks.ended(step.look, latency, now):
+                state.begin_anew(facts.id, lease.admitted_at)
+        # First: a recovery empties the window that this call then enters.
+        state.apply(step.gate, settlement, now, failure, since=lease.admitted_at)
         state.observe(
             AttemptFinished(
                 at=now,
@@ -346,6 +369,11 @@ class Caller:
 
     def _someone_free(self, facts: TargetFacts, now: float) -> bool:
         return any(self.is_free(f, now) for tier in self.plan.tiers for f in tier.targets if f.id != facts.id)
+
+
+def _pace(seconds: float, usage: Usage | None) -> float | None:
+    """Seconds per 100 output tokens; None where they were not counted."""
+    return 100.0 * seconds / usage.completion_tokens if usage is not None and usage.completion_tokens else None
 
 
 def provider_bug(bug: Exception) -> Failure:

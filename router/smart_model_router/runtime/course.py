@@ -16,7 +16,7 @@ from smart_model_router.core.fallback import Progress, least_retry_after
 from smart_model_router.core.ratelimit import Cost
 from smart_model_router.core.recovery import effective
 from smart_model_router.core.tiers import plan
-from smart_model_router.errors import Overloaded, SmartRouterError
+from smart_model_router.errors import Overloaded, RouterUnavailable, SmartRouterError
 from smart_model_router.events import RequestShed
 from smart_model_router.outcome import Failure, Refusal, Success
 from smart_model_router.report import RouteReport
@@ -56,7 +56,7 @@ class Course:
         self.recovery = effective(request, ladder.recovery)
         self._progress = Progress(state.routing, self._plan)
         self.report = RouteReport(state.next_request_id(), request.model, self._plan.asked)
-        self.account = Account(state, request, self._plan, self.report, started)
+        self.account = Account(state, request, ladder.model, self._plan, self.report, started)
         self.caller = Caller(
             state=state,
             request=request,
@@ -141,6 +141,8 @@ class Course:
         """Routing.md section 8, "Order": each line is one of its steps."""
         now, admitter, pauses = self.state.clock.now(), self._admitter, self._pauses
         admitter.begin()
+        if self.state.closed:
+            raise RouterUnavailable("the router was closed")
         if now >= self.caller.deadline:
             raise self._final_error(now)
         if not self._progress.exhausted and not self._only_last_resort():

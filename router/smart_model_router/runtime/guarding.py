@@ -132,7 +132,7 @@ def _settle(state: RouterState, gate: Gate, lease: Lease, failure: Failure | Non
     now = state.clock.now()
     settlement = lease.settle(failure, now, roll=state.dice.roll())
     state.held.pop(lease, None)
-    state.apply(gate, settlement, now, failure)
+    state.apply(gate, settlement, now, failure, since=lease.admitted_at)
     state.observe(
         AttemptFinished(
             at=now,

@@ -215,7 +215,8 @@ class LiveStream:
     def _prove(self, now: float) -> None:
         """A probe that has brought content for so long has succeeded."""
         self._proof_at = math.inf
-        self._state.apply(self._step.gate, self._step.lease.prove(now), now, None)
+        lease = self._step.lease
+        self._state.apply(self._step.gate, lease.prove(now), now, None, since=lease.admitted_at)
 
     def _note(self, event: StreamEvent, now: float) -> None:
         """An event that means something, if not content."""

@@ -17,6 +17,7 @@ from smart_model_router.core.gate import Gate
 from smart_model_router.core.lease import Lease, Settlement
 from smart_model_router.core.limits import PatienceConfig, RoutingConfig, TimeoutConfig
 from smart_model_router.core.selection import View
+from smart_model_router.core.selection.looks import Looks
 from smart_model_router.core.shedding import Shedding
 from smart_model_router.core.tiers import EstimateUsd, Ladder, TargetFacts
 from smart_model_router.errors import InvalidRequest
@@ -93,9 +94,13 @@ class RouterState:
     degrade: bool = True
     wall: Callable[[], float] = time.time
     """Epoch seconds, for people and for answers that are stamped with them; no decision reads it."""
+    looks: Looks = field(default_factory=Looks)
+    closed: bool = False
     sink_errors: int = 0
     rejected_fields: Counter[str] = field(default_factory=Counter)
     """Rate-limit fields that made no sense, by provider: somebody changed a format."""
+    counted_before: Counter[str] = field(default_factory=Counter)
+    """By metric, what the routers that this one took the place of had counted."""
     made_by: dict[str, str] = field(default_factory=dict)
     """Which target made a thing that is kept at its provider, by the thing's id; the oldest are forgotten."""
     recent: deque[Event] = field(default_factory=lambda: deque(maxlen=RECENT_EVENTS))
@@ -107,6 +112,8 @@ class RouterState:
     portal: Portal = field(init=False)
     sharing: Sharing | None = field(init=False, default=None)
     """This router's part in the state that processes share; None shares nothing."""
+    together: list[RouterState] = field(init=False, repr=False, compare=False)
+    """This router, those it took the place of that still have something to end, and the one in its own place."""
     _requests: int = 0
     _health_at: float = 0.0
 
@@ -114,6 +121,36 @@ class RouterState:
         self._instance = f"{int(self.dice.roll() * 16**6):06x}"
         self.room = WaitingRoom(self.clock, self.routing.max_waiting, self._look)
         self.portal = Portal(self._moved)
+        self.together = [self]
+
+    def continue_from(self, before: RouterState) -> frozenset[str]:
+        """Go on where another router is, whose place this one takes; the ids of the targets that nothing changed for.
+
+        Both live on one loop: this one has served nobody yet, that one ends what it began. What they call in common
+        has one state (see `Fleet.continue_from`), and who waits for it waits in one queue.
+        """
+        now = self.clock.now()
+        shared = self.sharing is not None or before.sharing is not None
+        unchanged = self.fleet.continue_from(before.fleet, now, shared=shared)
+        self.room.continue_from(before.room, () if shared else unchanged)
+        self.made_by = before.made_by
+        if unchanged:
+            self.looks = before.looks
+        if self.budget.config == before.budget.config:
+            self.budget = before.budget
+        if self.hedges is not None and before.hedges is not None and self.hedges.config == before.hedges.config:
+            self.hedges = before.hedges
+        self.together = before.together
+        self.together.append(self)
+        self.pump(None)  # a provider may have more slots now
+        self.update_shedding(now)
+        return unchanged
+
+    def leave(self) -> None:
+        """Nothing more is begun for this router; what is under way ends, and that is nobody's fault."""
+        self.closed = True
+        self.room.close()
+        self.together[:] = [state for state in self.together if state is not self]
 
     def next_request_id(self) -> str:
         """Unique within the process, short enough for a log line."""
@@ -169,8 +206,14 @@ class RouterState:
                 self.sink_errors += 1
         self.emit(event)
 
-    def apply(self, gate: Gate, settlement: Settlement, now: float, cause: Failure | None) -> None:
-        """Everything that follows from a settled (or proven) call: events, fresh statistics, who is next."""
+    def apply(
+        self, gate: Gate, settlement: Settlement, now: float, cause: Failure | None, *, since: float | None = None
+    ) -> None:
+        """Everything that follows from a settled (or proven) call: events, fresh statistics, who is next.
+
+        `since` is when that call was admitted (now, where it was nobody's): from then on the target counts as returned.
+        """
+        since = now if since is None else since
         for moved in settlement.moved:
             transition = moved.transition
             owner = gate.provider.name if moved.kind == "transport" else gate.id
@@ -186,9 +229,9 @@ class RouterState:
                 )
             )
             if moved.kind == "transport" and transition.to_state is BreakerState.CLOSED:
-                self._reset_windows(gate.provider.name, now)
+                self._reset_windows(gate.provider.name, since)
         if settlement.recovered:
-            self._reset_window(gate.id, now)
+            self.begin_anew(gate.id, since)
         rest = settlement.rest
         if rest is not None:
             failure_class = cause.failure_class if cause is not None else FailureClass.CANCELLED
@@ -249,21 +292,23 @@ class RouterState:
             lease, gate = self.held.popitem()
             self.apply(gate, lease.release(now), now, None)
 
-    def _reset_windows(self, provider: str, now: float) -> None:
+    def _reset_windows(self, provider: str, since: float) -> None:
         for gate in self.fleet.gates.values():
             if gate.provider.name == provider:
-                self._reset_window(gate.id, now)
+                self.begin_anew(gate.id, since)
 
-    def _reset_window(self, target: str, now: float) -> None:
-        self.book.reset_window(target, now)
+    def begin_anew(self, target: str, since: float) -> None:
+        """The target came back: what is known of its pace and of its last minutes is of another time."""
+        self.book.reset_window(target, since)
         if self.sharing is not None:
             self.sharing.begins_anew(target)
 
     def pump(self, provider: str | None) -> None:
         """Let the waiters of a provider's gates look (of all gates when more than one provider may have changed)."""
-        for gate in list(self.fleet.gates.values()):
-            if provider is None or gate.provider.name == provider:
-                self.room.pump(gate.id)
+        for state in list(self.together):
+            for gate in list(state.fleet.gates.values()):
+                if provider is None or gate.provider.name == provider:
+                    state.room.pump(gate.id)
 
     def _look(self, gate_id: str, ticket: Ticket, now: float) -> float | None:
         gate = self.fleet.gates[gate_id]

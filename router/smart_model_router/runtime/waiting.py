@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from bisect import insort
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from smart_model_router.core.ratelimit import Cost
@@ -32,6 +32,19 @@ class Ticket:
         return (self.rank if gate in self.resorts else 0, self.number)
 
 
+@dataclass(slots=True)
+class _Shared:
+    """What the rooms of a router and of those it takes the place of have in common."""
+
+    queues: dict[str, list[Ticket]] = field(default_factory=dict)
+    timers: dict[str, TimerHandle] = field(default_factory=dict)
+    tickets: int = 0
+    waiting: int = 0
+    rooms: int = 0
+    """Those that are not closed."""
+    opened: int = 0
+
+
 Look = Callable[[str, Ticket, float], float | None]
 """When the gate would admit the ticket: now (or earlier), a later instant, or None: an event will tell."""
 
@@ -46,15 +59,29 @@ class WaitingRoom:
         self._clock = clock
         self._capacity = capacity
         self._look = look
-        self._queues: dict[str, list[Ticket]] = {}
-        self._timers: dict[str, TimerHandle] = {}
-        self._next_number = 0
-        self.waiting = 0
+        self._share(_Shared())
+        self._names: dict[str, str] = {}
+        self._mark = ""
+        self._closed = False
+
+    def continue_from(self, before: WaitingRoom, same: Iterable[str]) -> None:
+        """Share the room of a router that this one takes the place of: its capacity, and the queues of `same` gates.
+
+        Those are one gate in both, and its waiters one queue, in the order of their arrival. Nobody waits here yet.
+        """
+        self._names = {gate: before._queue_of(gate) for gate in same}
+        self._share(before._shared)
+        self._mark = f"\0{self._shared.opened}"
+
+    @property
+    def waiting(self) -> int:
+        """How many wait."""
+        return self._shared.waiting
 
     def ticket(self, *, stream: bool, rank: int = 0) -> Ticket:
         """A new place at the end."""
-        self._next_number += 1
-        return Ticket(self._next_number, stream, rank)
+        self._shared.tickets += 1
+        return Ticket(self._shared.tickets, stream, rank)
 
     @property
     def full(self) -> bool:
@@ -63,18 +90,18 @@ class WaitingRoom:
 
     def queued(self, gate: str) -> int:
         """How many wait for a gate."""
-        return len(self._queues.get(gate, ()))
+        return len(self._queue(gate))
 
     def is_behind(self, ticket: Ticket | None, gate: str) -> bool:
         """Whether somebody older waits for the gate: a newcomer (no ticket yet) does not overtake."""
-        queue = self._queues.get(gate)
+        queue = self._queue(gate)
         if not queue:
             return False
         return ticket is None or queue[0].order(gate) < ticket.order(gate)
 
     def ahead(self, ticket: Ticket | None, gate: str) -> tuple[int, int]:
         """The requests and tokens that older waiters will take from the gate's buckets first."""
-        here = [t for t in self._queues.get(gate, ()) if t.place == gate]
+        here = [t for t in self._queue(gate) if t.place == gate]
         older = [t for t in here if ticket is None or t.order(gate) < ticket.order(gate)]
         return len(older), sum(t.gates[gate].total for t in older)
 
@@ -108,16 +135,17 @@ class WaitingRoom:
         """The ticket took its turn or gave up: the next ones of its gates may look."""
         if not ticket.gates:
             return
-        self.waiting -= 1
+        self._shared.waiting -= 1
         for gate in self._leave(ticket):
             self.pump(gate)
 
     def pump(self, gate: str) -> None:
         """Something changed at the gate: wake the head of its queue if it would be admitted, else set its alarm."""
-        timer = self._timers.pop(gate, None)
+        name = self._queue_of(gate)
+        timer = self._timers.pop(name, None)
         if timer is not None:
             timer.cancel()
-        queue = self._queues.get(gate)
+        queue = self._queues.get(name)
         if not queue or queue[0].woken is None or queue[0].woken.done():
             return  # nobody, or the head is just taking its turn
         now = self._clock.now()
@@ -127,28 +155,47 @@ class WaitingRoom:
         if due <= now:
             _wake(queue[0], gate)
         else:
-            self._timers[gate] = self._clock.call_at(due, lambda: self.pump(gate))
+            self._timers[name] = self._clock.call_at(due, lambda: self.pump(gate))
 
     def close(self) -> None:
-        """Stop every alarm."""
+        """Nobody waits here any more: stop every alarm, unless it is for those in a room that goes on."""
+        self._shared.rooms -= not self._closed
+        self._closed = True
+        if not self._shared.rooms:
+            self._stop_alarms()
+
+    def forget(self) -> None:
+        """Let everybody go without waking them: the loop they wait on is gone."""
+        self._stop_alarms()
+        for ticket in {ticket for queue in self._queues.values() for ticket in queue}:
+            ticket.gates, ticket.place = {}, None
+        self._queues.clear()
+        self._shared.waiting = 0
+
+    def _stop_alarms(self) -> None:
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
 
-    def forget(self) -> None:
-        """Let everybody go without waking them: the loop they wait on is gone."""
-        self.close()
-        for ticket in {ticket for queue in self._queues.values() for ticket in queue}:
-            ticket.gates, ticket.place = {}, None
-        self._queues.clear()
-        self.waiting = 0
+    def _share(self, shared: _Shared) -> None:
+        shared.rooms += 1
+        shared.opened += 1
+        self._shared, self._queues, self._timers = shared, shared.queues, shared.timers
+
+    def _queue_of(self, gate: str) -> str:
+        """What the queue of a gate is called among the rooms that share."""
+        return self._names.get(gate) or gate + self._mark
+
+    def _queue(self, gate: str) -> Sequence[Ticket]:
+        return self._queues.get(self._queue_of(gate), ())
 
     def _enter(self, ticket: Ticket, gates: Mapping[str, Cost], place: str | None, resorts: frozenset[str]) -> None:
-        self.waiting += not ticket.gates
+        self._shared.waiting += not ticket.gates
         left = self._leave(ticket)
         ticket.gates, ticket.place, ticket.resorts = gates, place, resorts
         for gate in gates:
-            insort(self._queues.setdefault(gate, []), ticket, key=lambda t: t.order(gate))
+            queue = self._queues.setdefault(self._queue_of(gate), [])
+            insort(queue, ticket, key=lambda t: t.order(gate))
         for gate in {**left, **gates}:
             self.pump(gate)
 
@@ -156,10 +203,11 @@ class WaitingRoom:
         """Take the ticket out of every queue; the gates it left."""
         left, ticket.gates, ticket.place = ticket.gates, {}, None
         for gate in left:
-            queue = self._queues[gate]
+            name = self._queue_of(gate)
+            queue = self._queues[name]
             queue.remove(ticket)
             if not queue:
-                del self._queues[gate]
+                del self._queues[name]
         return left
 
 

@@ -6,13 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from smart_model_router.outcome import FailureClass
+from smart_model_router.outcome import FailureClass, RestReason
 from smart_model_router.shared.clocks import Deadline, Here, remaining
 from smart_model_router.shared.limits import BucketRow
 
 BreakerKind = Literal["whole", "stream", "transport"]
 SharedBreakerState = Literal["closed", "open", "half_open"]
-RestName = Literal["cooldown", "wait", "wall", "off"]
 
 LEASE_SECONDS = 30.0
 """How long a probe belongs to its holder; whoever still probes renews it every third of that."""
@@ -50,7 +49,7 @@ class RestRow:
     """
 
     owner: str
-    reason: RestName
+    reason: RestReason
     until: Deadline
     cause: FailureClass | None = None
     hinted: bool = False

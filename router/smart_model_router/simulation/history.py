@@ -38,7 +38,10 @@ class Violation:
 
 @dataclass
 class History:
-    """One run. `began` is the loop's instant of the beginning; `at` of events and arrivals count from 0, too."""
+    """One run. `began` is the loop's instant of the beginning; `at` of events and arrivals count from 0, too.
+
+    `bound` is what the checkers reckoned: a target or a provider, from when, and until when at most it is left alone.
+    """
 
     scenario: str
     seed: int
@@ -48,6 +51,7 @@ class History:
     asked: list[Asked] = field(default_factory=list)
     providers: Mapping[str, SimulatedProvider] = field(default_factory=dict)
     violations: list[Violation] = field(default_factory=list)
+    bound: list[tuple[str, float, float]] = field(default_factory=list)
     begun: int = 0
     lasted: float = 0.0
 
@@ -55,6 +59,10 @@ class History:
         """Write down that a promise was broken at the loop's instant `now`."""
         if len(self.violations) < MOST_VIOLATIONS:
             self.violations.append(Violation(promise, now - self.began, text))
+
+    def bind(self, owner: str, now: float, until: float) -> None:
+        """Write down that nobody need ask a target (or a provider) before the loop's instant `until`."""
+        self.bound.append((owner, now - self.began, until - self.began))
 
     def of(self, kind: type[E], *, start: float = 0.0, end: float = float("inf")) -> list[E]:
         """The events of one kind from `start` to `end`, seconds from the beginning."""

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from smart_model_router.events import AttemptFinished, BreakerChanged, RestStarted, SheddingChanged
+from smart_model_router.errors import Overloaded
+from smart_model_router.events import (
+    AttemptFinished,
+    BreakerChanged,
+    RequestFinished,
+    SheddingChanged,
+    TargetRefused,
+)
 from smart_model_router.outcome import FailureClass
 from smart_model_router.simulation.history import History
 from smart_model_router.simulation.setting import Expectation
@@ -36,11 +43,16 @@ def quick_heads(at_least: float, within: float, start: float = 0.0) -> Expectati
     return look
 
 
-def carries(target: str, recovered: float, *, at_least: float = 0.9, length: float = 60.0) -> Expectation:
-    """I14: one probe interval after its recovery (and slow start) the target carries its share again."""
+def carries(
+    target: str, recovered: float, *, at_least: float = 0.9, length: float = 60.0, within: float = 0.0
+) -> Expectation:
+    """I14: one probe interval after its recovery (and slow start) the target carries its share again.
+
+    `within` so many seconds where no breaker and no rest, but its figures alone kept it from being asked.
+    """
 
     def look(history: History) -> Iterator[str]:
-        start = due(history, target, recovered) + SLOW_START
+        start = max(due(history, target, recovered), recovered + within) + SLOW_START
         share = history.share_of(target, start, start + length)
         if share < at_least:
             yield f"{target} is back since {recovered:.0f} s, served {share:.1%} from {start:.0f} s, not {at_least:.1%}"
@@ -48,11 +60,26 @@ def carries(target: str, recovered: float, *, at_least: float = 0.9, length: flo
     return look
 
 
-def admits_again(targets: tuple[str, ...], recovered: float, *, at_least: float = 0.95) -> Expectation:
-    """I8: after a total outage this share is served one open interval and a second after the recovery."""
+def at_least_share(target: str, share: float, start: float, end: float) -> Expectation:
+    """From `start` to `end` a target serves at least this share of the requests."""
+
+    def look(history: History) -> Iterator[str]:
+        if (served := history.share_of(target, start, end)) < share:
+            yield f"{target} served {served:.1%} from {start:.0f} to {end:.0f} s, not {share:.1%}"
+
+    return look
+
+
+def admits_again(targets: tuple[str, ...], recovered: float, *, within: float, at_least: float = 0.95) -> Expectation:
+    """I8: after a total outage this share is served a second after the first open interval is over.
+
+    That has to be so many seconds after the recovery: no probe may be under way for longer before it begins.
+    """
 
     def look(history: History) -> Iterator[str]:
         start = min(due(history, target, recovered) for target in targets) + 1.0
+        if start > recovered + within:
+            yield f"all are back since {recovered:.0f} s, and nobody is asked before {start:.0f} s"
         share = history.served_share(start, start + 60.0, last_resort=False)
         if share < at_least:
             yield f"all are back since {recovered:.0f} s, served {share:.1%} from {start:.0f} s, not {at_least:.1%}"
@@ -96,6 +123,85 @@ def calls(provider: str, *, at_most: int, start: float = 0.0, end: float = float
     return look
 
 
+def first_second(target: str, recovered: float, *, at_most: int) -> Expectation:
+    """In the first second after the first call that is answered again, at most so many reach the target's provider."""
+
+    def look(history: History) -> Iterator[str]:
+        provider, start = target.partition("/")[0], history.began + recovered
+        ended = history.of(AttemptFinished, start=recovered)
+        good = [e.at for e in ended if e.target == target and e.failure_class is None and e.admitted_at >= start]
+        if not good:
+            yield f"{target} never answered after {recovered:.0f} s"
+            return
+        back = min(good) - history.began
+        if (reached := history.calls(provider, back, back + 1.0)) > at_most:
+            yield f"{reached} calls reached {provider} in the second after {back:.1f} s, not {at_most}"
+
+    return look
+
+
+def second_choice(start: float, end: float, *, of: frozenset[str], instead: str) -> Expectation:
+    """From `start` to `end`, after a failure at one of the providers `of` comes `instead`, not another of them."""
+
+    def look(history: History) -> Iterator[str]:
+        last: dict[str, AttemptFinished] = {}
+        for attempt in history.of(AttemptFinished, start=start, end=end):
+            before = last.get(attempt.request_id)
+            last[attempt.request_id] = attempt
+            if before is None or before.failure_class is None or before.provider not in of:
+                continue
+            if attempt.provider not in (instead, before.provider):
+                yield f"{attempt.request_id}: after {before.target} came {attempt.target}, of the same failure domain"
+
+    return look
+
+
+def sheds(start: float, end: float, *, at_least: float) -> Expectation:
+    """Of the sheddable requests of a span at least this share is turned away as Overloaded, and no critical one is."""
+
+    def look(history: History) -> Iterator[str]:
+        asked = history.between(start, end)
+        sheddable = [one for one in asked if one.criticality == "sheddable"]
+        shed = sum(isinstance(one.error, Overloaded) for one in sheddable)
+        if shed < at_least * len(sheddable):
+            yield f"{shed} of {len(sheddable)} sheddable requests were shed, not {at_least:.0%}"
+        if any(isinstance(one.error, Overloaded) for one in asked if one.criticality != "sheddable"):
+            yield "a critical request was shed"
+
+    return look
+
+
+def opens_only(start: float, end: float) -> Expectation:
+    """Breakers open between `start` and `end` alone (but for a probe that fails)."""
+
+    def look(history: History) -> Iterator[str]:
+        for event in history.of(BreakerChanged):
+            if event.to_state != "open" or event.reason == "probe_failed":
+                continue
+            if not start <= event.at - history.began <= end:
+                yield f"{event.owner} opened ({event.reason}) at {event.at - history.began:.1f} s"
+
+    return look
+
+
+def left_while(*reasons: str) -> Expectation:
+    """Of the callers that left some met each of these refusals: the run went through the states it is about."""
+
+    def look(history: History) -> Iterator[str]:
+        left = {
+            event.request_id
+            for event in history.events
+            if isinstance(event, RequestFinished) and event.outcome == "cancelled"
+        }
+        met = {
+            event.reason for event in history.events if isinstance(event, TargetRefused) and event.request_id in left
+        }
+        if missing := set(reasons) - met:
+            yield f"nobody left after being refused for {', '.join(sorted(missing))}"
+
+    return look
+
+
 def at_once(provider: str, *, at_most: int) -> Expectation:
     """A provider never has more calls in flight than this."""
 
@@ -122,21 +228,17 @@ def sent_per_accepted(provider: str, *, at_most: float, slack: int = 10) -> Expe
 def due(history: History, target: str, recovered: float) -> float:
     """When everything is over that was known against a target at its recovery, seconds from the beginning.
 
-    A probe that was sent before the recovery says nothing of it: what it brings is taken in as well.
+    By what the checkers reckoned, not by what the router says of itself. A probe that was sent before the recovery
+    says nothing of it: what it brings is taken in as well.
     """
     at = recovered
     for attempt in history.of(AttemptFinished, start=recovered):
         before = attempt.admitted_at - history.began < recovered
         if before and attempt.target == target and attempt.failure_class:
             at = max(at, attempt.at - history.began)
-    owners, until = {target, target.partition("/")[0]}, at
-    for moved in history.of(BreakerChanged, end=at + 1e-6):
-        if moved.owner in owners and moved.open_until is not None:
-            until = max(until, moved.open_until - history.began)
-    for rest in history.of(RestStarted, end=at + 1e-6):
-        if rest.target == target:
-            until = max(until, rest.at + rest.seconds - history.began)
-    return until
+    owners = {target, target.partition("/")[0]}
+    bound = (until for owner, began, until in history.bound if owner in owners and began <= at + 1e-6)
+    return max([at, *bound])
 
 
 def nothing_was(failure_class: FailureClass) -> Expectation:

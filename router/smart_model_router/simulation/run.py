@@ -47,7 +47,11 @@ def _once(
     name: str, setting: Setting, seed: int, measures: Measures, wall_steps: Sequence[tuple[float, float]]
 ) -> History:
     history = History(name, seed, began=0.0, spells=setting.spells)
-    asked = [one for traffic in setting.traffic for one in traffic.arrivals(Random(f"{seed}/{traffic}"))]  # noqa: S311
+    asked = [
+        one
+        for number, traffic in enumerate(setting.traffic)
+        for one in traffic.arrivals(Random(f"{seed}/{number}/{traffic}"))  # noqa: S311
+    ]
     history.asked = sorted(asked, key=lambda one: one.at)
     limit = max(one.at for one in asked) + _PATIENCE
     wall = Wall(wall_steps)
@@ -79,6 +83,8 @@ async def _live(history: History, setting: Setting, seed: int, measures: Measure
     for checker in checkers:
         checker.witness = witness
     witness.watch(state)
+    for at, order in setting.orders:
+        loop.call_at(history.began + at, order, router)
     await _send(router, history, lambda asked: _ended(asked, checkers, witness))
     await asyncio.sleep(_AFTERMATH)
     history.lasted = loop.time() - history.began

@@ -8,12 +8,15 @@ from random import Random
 from typing import Any
 
 from smart_model_router.core.gate import Measures
+from smart_model_router.router import SmartModelRouter
 from smart_model_router.simulation.history import History
 from smart_model_router.simulation.traffic import Traffic
 from smart_model_router.simulation.weather import Condition, Healthy, Spell
 
 Expectation = Callable[[History], Iterable[str]]
 """A look at the whole run: a sentence for each thing that is not as promised."""
+Order = Callable[[SmartModelRouter], object]
+"""What an operator does to the router."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +24,7 @@ class Setting:
     """What is simulated. Durations and instants are seconds, instants counted from the beginning.
 
     `tiers` are targets best first, `usual` how providers behave between their spells, `wall_steps` when the wall clock
-    jumps and by how much. `expect` are whole-run promises by name.
+    jumps and by how much, `orders` what an operator does and when. `expect` are whole-run promises by name.
     """
 
     tiers: Sequence[Sequence[str]]
@@ -33,6 +36,7 @@ class Setting:
     usual: Mapping[str, Condition] = field(default_factory=dict)
     spells: Sequence[Spell] = ()
     wall_steps: Sequence[tuple[float, float]] = ()
+    orders: Sequence[tuple[float, Order]] = ()
     expect: Mapping[str, Expectation] = field(default_factory=dict)
 
     @property

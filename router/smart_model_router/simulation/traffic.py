@@ -21,7 +21,8 @@ class Traffic:
     """Requests from `start` to `end` (seconds from the beginning), `per_second` on average, or `at_once` at `start`.
 
     Shares are in [0, 1]: `streams` are streamed, `impatient` callers leave after up to `leaves_after` seconds,
-    `sheddable` requests say that they can wait for another day. `timeout` is each request's own, in seconds.
+    `sheddable` requests say that they can wait for another day. `timeout` is each request's own, in seconds,
+    `recovery` what becomes of its cut streams.
     """
 
     start: float = 0.0
@@ -34,6 +35,7 @@ class Traffic:
     sheddable: float = 0.0
     timeout: float | None = None
     max_tokens: int | None = 100
+    recovery: str | None = None
 
     def arrivals(self, dice: Random) -> Iterator[Asked]:
         """Each request to come, in order of arrival."""
@@ -54,6 +56,7 @@ class Traffic:
             criticality="sheddable" if dice.random() < self.sheddable else "critical",
             timeout=self.timeout,
             max_tokens=self.max_tokens,
+            recovery=self.recovery,
         )
 
 
@@ -71,6 +74,7 @@ class Asked:
     criticality: Criticality
     timeout: float | None
     max_tokens: int | None
+    recovery: str | None
     began: float = 0.0
     first_content: float | None = None
     ended: float | None = None
@@ -121,4 +125,4 @@ class Asked:
         return BODY if self.max_tokens is None else {**BODY, "max_tokens": self.max_tokens}
 
     def _options(self) -> RequestOptions:
-        return {"timeout": self.timeout, "criticality": self.criticality}
+        return {"timeout": self.timeout, "criticality": self.criticality, "recovery": self.recovery}

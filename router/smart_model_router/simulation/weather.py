@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Protocol
 
-from smart_model_router.outcome import Failure, FailureClass, Scope, Usage, Wait
+from smart_model_router.outcome import BucketReading, Failure, FailureClass, LimitReading, Scope, Usage, Wait
 from smart_model_router.ports import ProviderCall
 from smart_model_router.testing import FakeProvider, FakeReply
 
@@ -24,6 +24,7 @@ class Moment:
     """What a provider sees when a call arrives: how many are in flight with it, how many it took in the last second."""
 
     call: ProviderCall
+    now: float
     in_flight: int
     taken: int
     dice: Random
@@ -87,6 +88,19 @@ class Failing:
         return FakeReply(seconds=self.seconds * moment.dice.uniform(0.5, 1.5), failure=failure)
 
 
+@dataclass(slots=True)
+class EverySecond:
+    """Every second call fails at once, the others are answered at once."""
+
+    failure_class: FailureClass
+    _calls: int = 0
+
+    def reply(self, moment: Moment) -> FakeReply:
+        """A failure, an answer, a failure."""
+        self._calls += 1
+        return (Failing(self.failure_class, seconds=0.001) if self._calls % 2 else Healthy(0.001)).reply(moment)
+
+
 @dataclass(frozen=True, slots=True)
 class BlackHole:
     """Takes every call and never answers."""
@@ -145,6 +159,30 @@ class Limited:
         return Failing(FailureClass.RATE_LIMITED, seconds=0.02, hint=self.hint).reply(moment)
 
 
+@dataclass(slots=True)
+class Metered:
+    """Takes `rpm` calls a minute out of a bucket, and says in every answer what is left in it."""
+
+    rpm: int
+    seconds: float = 0.5
+    _level: float = math.inf
+    _at: float = 0.0
+
+    def reply(self, moment: Moment) -> FakeReply:
+        """An answer with its headers, or a 429 with the seconds until the next call fits in."""
+        rate = self.rpm / 60.0
+        self._level = min(self.rpm, self._level + (moment.now - self._at) * rate)
+        self._at = moment.now
+        fits = self._level >= 1.0
+        self._level -= fits
+        left = math.floor(self._level)
+        reading = LimitReading((BucketReading("requests", self.rpm, left, (self.rpm - self._level) / rate),))
+        if fits:
+            return replace(Healthy(self.seconds).reply(moment), reading=reading)
+        wait = Wait((1.0 - self._level) / rate)
+        return FakeReply(seconds=0.02, failure=Failure(FailureClass.RATE_LIMITED, wait=wait, reading=reading))
+
+
 @dataclass(frozen=True, slots=True)
 class Congested:
     """Slows down with the calls in flight and turns away those beyond `capacity`."""
@@ -190,7 +228,7 @@ class SimulatedProvider(FakeProvider):
     def _behave(self, call: ProviderCall) -> FakeReply:
         now = asyncio.get_running_loop().time()
         taken = len(self._taken) - bisect_left(self._taken, now - 1.0)
-        reply = self.condition(now).reply(Moment(call, self.in_flight, taken, self._dice))
+        reply = self.condition(now).reply(Moment(call, now, self.in_flight, taken, self._dice))
         if reply.failure is None:
             self._taken.append(now)
         return reply

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from smart_model_router.core.breaker import CircuitBreaker
 from smart_model_router.core.cooldown import Cooldown
 from smart_model_router.core.gate import Gate
-from smart_model_router.core.lease import Lease, Settlement
+from smart_model_router.core.lease import Lease, Moved, Settlement
 from smart_model_router.core.ratelimit import Cost
 from smart_model_router.outcome import NO_READING, Failure, LimitReading, Refusal, Usage
 from smart_model_router.runtime.state import RouterState
@@ -74,6 +74,8 @@ class Held:
     transport: int | None
     probing: bool
     last_resort: bool
+    ignores_advice: bool
+    proven: bool = False
     settlements: int = 0
 
 
@@ -123,6 +125,16 @@ class Witness:
         for checker in self.checkers:
             checker.refused(gate, refusal, before, after, now)
 
+    def proved(self, settled: Settled) -> None:
+        """A stream has delivered enough to count as a success; it goes on."""
+        for checker in self.checkers:
+            checker.proved(settled)
+
+    def let_in(self, gate: Gate, now: float) -> None:
+        """The operator let a target in."""
+        for checker in self.checkers:
+            checker.let_in(gate, now)
+
     def settled(self, settled: Settled) -> None:
         """A lease was settled (perhaps once more)."""
         held = settled.held
@@ -163,10 +175,13 @@ def _watched_gate(witness: Witness) -> type[Gate]:
         __slots__ = ()
 
         def prove(self, now: float) -> Settlement:
+            held = witness.held.get(self)
+            before = None if held is None or held.proven or not self.probe else shot(held.gate, stream=self.stream)
             settlement = super().prove(now)
-            if (held := witness.held.get(self)) is not None:
-                held.probing = self._probing
+            if held is not None and before is not None:
+                held.proven, held.probing = True, self._probing
                 held.own, held.transport = held.breaker.generation, held.gate.provider.transport.generation
+                witness.proved(Settled(held, None, None, before, shot(held.gate, stream=self.stream), now))
             return settlement
 
         def settle(
@@ -221,10 +236,16 @@ def _watched_gate(witness: Witness) -> type[Gate]:
                 None if last_resort else transport.generation,
                 probing=not last_resort and not (breaker.is_closed and transport.is_closed),
                 last_resort=last_resort,
+                ignores_advice=ignore_advice,
             )
             known[got] = held
             witness.admitted(held, now)
             return got
+
+        def close(self, now: float) -> tuple[Moved, ...]:
+            moved = super().close(now)
+            witness.let_in(self, now)
+            return moved
 
     return WatchedGate
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from smart_model_router.telemetry.registry import Sample
-from smart_model_router.telemetry.table import METRICS, TABLE
+from smart_model_router.telemetry.table import METRICS, TABLE, Metric
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _PARTS = ("_bucket", "_sum", "_count")
@@ -16,20 +16,20 @@ def rendered(samples: Iterable[Sample]) -> bytes:
     lines: dict[str, list[str]] = {metric.name: [] for metric in TABLE}
     for sample in samples:
         labels = ",".join(f'{name}="{_escaped(value)}"' for name, value in sample.labels)
-        lines[metric_of(sample.name)].append(
-            f"{sample.name}{{{labels}}} {_number(sample.value)}" if labels else f"{sample.name} {_number(sample.value)}"
-        )
+        metric = metric_of(sample.name)
+        if metric is not None:
+            told = f"{sample.name}{{{labels}}}" if labels else sample.name
+            lines[metric.name].append(f"{told} {_number(sample.value)}")
     page = []
     for metric in TABLE:
         page += [f"# HELP {metric.name} {metric.help}", f"# TYPE {metric.name} {metric.kind}", *lines[metric.name]]
     return ("\n".join(page) + "\n").encode("utf-8", "replace")
 
 
-def metric_of(sample: str) -> str:
-    """The row of the table that a sample belongs to."""
-    if sample in METRICS:
-        return sample
-    return next(sample.removesuffix(part) for part in _PARTS if sample.endswith(part))
+def metric_of(sample: str) -> Metric | None:
+    """The row of the table that a sample belongs to; None for one of another version, whose table has more."""
+    whole = (sample.removesuffix(part) for part in _PARTS if sample.endswith(part))
+    return METRICS.get(sample) or next((METRICS[name] for name in whole if name in METRICS), None)
 
 
 def _escaped(value: str) -> str:

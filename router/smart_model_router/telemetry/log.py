@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 import time
 import zlib
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable
 from datetime import UTC, datetime
 from json.encoder import encode_basestring_ascii as _quoted
 from operator import attrgetter
-from pathlib import Path
 from typing import Any, TextIO
 
 import structlog
@@ -31,7 +28,10 @@ from smart_model_router.events import (
     StoreChanged,
     TargetRefused,
 )
-from smart_model_router.redaction import Scrubber
+from smart_model_router.forks import in_children
+from smart_model_router.telemetry.lines import Lines
+from smart_model_router.telemetry.open_requests import OpenRequests
+from smart_model_router.telemetry.redacting import Redaction
 
 TRANSITIONS: dict[type, str] = {
     BreakerChanged: "breaker",
@@ -44,16 +44,12 @@ TRANSITIONS: dict[type, str] = {
 FINE = frozenset({"ok"})
 """Outcomes that are sampled; every other one is always told."""
 
-_OPEN_REQUESTS = 4096
 _SAMPLES = 1 << 32
-_TEXT_LIMIT = 500
 _REST_LIMIT = 2_000
 _WORDS = 2_000
 _LINES = 64
 """Lines of one write at most. A write gives the interpreter away: one for each line would cost more than the line."""
 _same = attrgetter(*ALIKE)
-_OUR_OWN = frozenset({"at", "event", "level", "request_id", "content"})
-"""Fields that nobody else has a word in, and content, which is told as the configuration lets it be."""
 _encode = json.JSONEncoder(separators=(",", ":"), default=str).encode  # json.dumps would make one a line
 
 
@@ -63,46 +59,6 @@ def _encoded(line: Any, **_options: Any) -> str:
         return to_json(line, fallback=str).decode()
     except PydanticSerializationError:  # a name with half a character in it: escaped, it is JSON all the same
         return _encode(line)
-
-
-class Redaction:
-    """A structlog processor: no value keeps anything that looks like a secret, nor any of `known` secrets.
-
-    `known` are the configuration's own: those are found even where nothing about them looks like a key. Names recur
-    in every line: what was looked at before is not looked at again.
-    """
-
-    def __init__(self, known: tuple[str, ...] = ()) -> None:
-        self._scrubber = Scrubber(known)
-        self._seen: dict[str, str] = {}
-
-    def __call__(self, _logger: object, _method: str, line: MutableMapping[str, Any]) -> Mapping[str, Any]:
-        """The line without secrets."""
-        seen = self._seen
-        for key, value in line.items():
-            if key in _OUR_OWN:
-                continue
-            if value.__class__ is str:
-                known = seen.get(value)
-                line[key] = self.clean(value) if known is None else known
-            elif value and value.__class__ is not float and value.__class__ is not int:
-                line[key] = self.clean(value)
-        return line
-
-    def clean(self, value: Any) -> Any:
-        """A value without secrets, however deep."""
-        if isinstance(value, str):
-            known = self._seen.get(value)
-            if known is None:
-                if len(self._seen) >= _WORDS:
-                    self._seen.clear()
-                known = self._scrubber.text(value)[:_TEXT_LIMIT]
-                if len(value) <= _TEXT_LIMIT:  # a longer one is no name, and may be as long as its caller likes
-                    self._seen[value] = known
-            return known
-        if isinstance(value, Mapping):
-            return {key: self.clean(member) for key, member in value.items()}
-        return [self.clean(member) for member in value] if isinstance(value, (list, tuple)) else value
 
 
 class LogSink:
@@ -128,21 +84,18 @@ class LogSink:
             Redaction(secrets),
             structlog.processors.JSONRenderer(serializer=_encoded),
         )
-        self._lines: list[str] = []
         self._stream = stream
         self._sampled = fine_share < 1.0
         self._fine_below = fine_share * _SAMPLES
         self._clock = clock
         self._wall = wall
-        self._offset: float | None = None
-        """From the events' clock to seconds since the epoch, read once for lines that are written together."""
         self._second = (0, "")
-        self._open: dict[str, list[str]] = {}
-        """What went wrong so far in requests that go on."""
         self._rests: dict[tuple[object, ...], str] = {}
         """What lines of requests have in common, as it is written."""
         self._seen: ContentSeen | None = None
         """The newest: it comes right before the request it belongs to has ended."""
+        self._begin_anew()
+        in_children(self._begin_anew)
         self._handlers: dict[type, Callable[[Any], None]] = {
             RequestFinished: self._request,
             AttemptFinished: self._attempt,
@@ -150,6 +103,14 @@ class LogSink:
             ContentSeen: self._content,
             **dict.fromkeys(TRANSITIONS, self._transition),
         }
+
+    def _begin_anew(self) -> None:
+        """Nothing is gathered: at the start, and in a forked process, for what was is its parent's to write."""
+        self._lines: list[str] = []
+        self._offset: float | None = None
+        """From the events' clock to seconds since the epoch, read once for lines that are written together."""
+        self._open = OpenRequests[str]()
+        """What went wrong so far in requests that go on."""
 
     def wants(self, event: Event) -> bool:
         """Whether `emit` has any use for it; for any thread."""
@@ -180,10 +141,10 @@ class LogSink:
     def _attempt(self, event: AttemptFinished) -> None:
         if event.failure_class is not None:
             status = "" if event.status is None else f" {event.status}"
-            self._remember(event.request_id, f"{event.target} {event.failure_class.value}{status}")
+            self._open.note(event.request_id, f"{event.target} {event.failure_class.value}{status}")
 
     def _refusal(self, event: TargetRefused) -> None:
-        self._remember(event.request_id, f"{event.target} refused {event.reason}")
+        self._open.note(event.request_id, f"{event.target} refused {event.reason}")
 
     def _content(self, event: ContentSeen) -> None:
         self._seen = event
@@ -194,12 +155,12 @@ class LogSink:
 
     def _request(self, event: RequestFinished) -> None:
         request_id, fine = event.request_id, event.outcome in FINE
-        trouble = self._open.pop(request_id, None)
+        trouble = self._open.take(request_id)
         if fine and self._sampled and zlib.crc32(request_id.encode()) >= self._fine_below:
             return
         ttft, seen = event.ttft_seconds, self._seen
-        if trouble is not None or (seen is not None and seen.request_id == request_id):
-            rest = self._rest_of(event, trouble or [], seen)
+        if trouble or (seen is not None and seen.request_id == request_id):
+            rest = self._rest_of(event, trouble, seen)
         else:
             same = _same(event)
             known = self._rests.get(same)
@@ -232,11 +193,6 @@ class LogSink:
         if len(self._lines) >= _LINES:
             self.caught_up()
 
-    def _remember(self, request_id: str, what: str) -> None:
-        self._open.setdefault(request_id, []).append(what)
-        if len(self._open) > _OPEN_REQUESTS:
-            del self._open[next(iter(self._open))]
-
     def _stamp(self, instant: float) -> str:
         if self._offset is None:
             self._offset = self._wall() - self._clock()
@@ -245,30 +201,6 @@ class LogSink:
         if second != self._second[0]:  # most lines are of the same one
             self._second = (second, datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S"))
         return f"{self._second[1]}.{milliseconds % 1000:03d}+00:00"
-
-
-class Lines:
-    """A file that is added to, whole lines at a time: processes may share it. For its owner's eyes only."""
-
-    def __init__(self, path: Path) -> None:
-        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-
-    def write(self, text: str) -> int:
-        """Add it at once."""
-        return os.write(self._descriptor, text.encode("utf-8", "replace"))
-
-    def flush(self) -> None:
-        """Nothing is held back."""
-
-    def close(self) -> None:
-        """Let go of the file."""
-        os.close(self._descriptor)
-
-
-def opened(target: str) -> TextIO | Lines:
-    """What a log is written to: `stderr`, `stdout`, or the path of a file. Raises OSError."""
-    streams: dict[str, TextIO] = {"stderr": sys.stderr, "stdout": sys.stdout}
-    return streams.get(target) or Lines(Path(target).expanduser())
 
 
 def _plain(value: object) -> object:

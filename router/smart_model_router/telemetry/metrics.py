@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 
 from smart_model_router.events import AttemptFinished, BreakerChanged, RequestFinished, RequestShed
 from smart_model_router.outcome import FailureClass
 from smart_model_router.telemetry.gathering import Gathering
+from smart_model_router.telemetry.open_requests import OpenRequests
 from smart_model_router.telemetry.registry import Cell, Histogram, Registry, Sample
-
-_OPEN_REQUESTS = 4096
-_NAMES = 1000
 
 
 class Metrics(Gathering):
-    """Counts events. `model_of` gives the configured model behind a name a caller asked for.
+    """Counts events."""
 
-    Callers choose names (aliases, patterns): as they are they would be a label without bounds.
-    """
-
-    def __init__(self, model_of: Callable[[str], str]) -> None:
+    def __init__(self) -> None:
         super().__init__(
             {
                 AttemptFinished: self._attempt,
@@ -28,10 +23,8 @@ class Metrics(Gathering):
                 RequestShed: self._shed,
             }
         )
-        self._model_of = model_of
-        self._models: dict[str, str] = {}
-        self._spent: dict[str, float] = {}
-        """Seconds in calls of requests that go on."""
+        self._calls = OpenRequests[tuple[float, float]]()
+        """From when to when each call of a request was."""
         self._count_in(Registry())
 
     def _count_in(self, registry: Registry) -> None:
@@ -75,21 +68,17 @@ class Metrics(Gathering):
             registry.count("smr_usage_missing_total", target)
         if event.cost_usd:
             registry.count("smr_cost_usd_total", target, by=event.cost_usd)
-        if event.request_id:
-            spent = self._spent
-            spent[event.request_id] = spent.get(event.request_id, 0.0) + event.seconds
-            if len(spent) > _OPEN_REQUESTS:
-                del spent[next(iter(spent))]
+        self._calls.note(event.request_id, (event.at - event.seconds, event.at))
 
     def _request(self, event: RequestFinished) -> None:
-        model, outcome, registry = self._model(event.model), event.outcome, self._registry
+        model, outcome, registry = event.configured_model, event.outcome, self._registry
         known = self._outcomes.get((model, outcome))
         if known is None:
             duration = registry.histogram("smr_request_duration_seconds", model)
             known = self._outcomes[model, outcome] = (registry.cell("smr_requests_total", model, outcome), duration)
         known[0][0] += 1.0
         known[1].observe(event.seconds)
-        calls = self._spent.pop(event.request_id, 0.0)
+        calls = _seconds_in(self._calls.take(event.request_id))
         overhead = self._overhead
         if overhead is None:
             overhead = self._overhead = registry.histogram("smr_overhead_seconds")
@@ -107,10 +96,14 @@ class Metrics(Gathering):
     def _shed(self, event: RequestShed) -> None:
         self._registry.count("smr_shed_total", event.criticality)
 
-    def _model(self, name: str) -> str:
-        known = self._models.get(name)
-        if known is None:
-            if len(self._models) >= _NAMES:
-                self._models.clear()
-            known = self._models[name] = self._model_of(name)
-        return known
+
+def _seconds_in(calls: list[tuple[float, float]]) -> float:
+    """How long at least one of the calls was under way: a hedge goes on beside another."""
+    if len(calls) == 1:  # as mostly
+        [(began, ended)] = calls
+        return ended - began
+    total, until = 0.0, -math.inf
+    for began, ended in sorted(calls):
+        total += max(0.0, ended - max(began, until))
+        until = max(until, ended)
+    return total

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from smart_model_router.telemetry.exposition import metric_of
 from smart_model_router.telemetry.registry import Sample
-from smart_model_router.telemetry.table import BREAKER_STATES, METRICS, TABLE
+from smart_model_router.telemetry.table import BREAKER_STATES, TABLE
 
 _LOG = logging.getLogger(__name__)
 LIVE_SECONDS = 10.0
@@ -41,6 +41,7 @@ _FOLD = (
     "DELETE FROM writer WHERE seen_at < ?",
 )
 _WRITE = "INSERT OR REPLACE INTO sample VALUES (?, ?, ?, ?)"
+_TAKE_BACK = "DELETE FROM sample WHERE writer = ? AND name = ? AND labels = ?"
 
 
 class SharedMetrics:
@@ -66,13 +67,13 @@ class SharedMetrics:
         try:
             with closing(self._open()) as connection:
                 connection.execute("BEGIN IMMEDIATE")
-                fresh = self._give(connection, given)
+                written = self._give(connection, given)
                 got = _together(connection)
                 connection.execute("COMMIT")
         except (sqlite3.Error, OSError) as error:
             self._tell(str(error) or type(error).__name__)
             return given
-        self._written.update(fresh)
+        self._written = written
         self._tell("")
         return got
 
@@ -86,7 +87,7 @@ class SharedMetrics:
         return connection
 
     def _give(self, connection: sqlite3.Connection, samples: Sequence[Sample]) -> dict[tuple[str, str], float]:
-        """Write what changed; what that was."""
+        """Write what changed and take back gauges that are no more; what is written then."""
         now = self._wall()
         known = connection.execute("SELECT 1 FROM writer WHERE id = ?", (self._writer,)).fetchone()
         if known is None and self._written:
@@ -97,16 +98,18 @@ class SharedMetrics:
         before = self._before
         rows = [(self._writer, *key, value - before.get(key, 0.0)) for key, value in fresh.items()]
         connection.executemany(_WRITE, rows)
+        gone = {key for key in self._written if key not in given and key[0] in _GAUGES}
+        connection.executemany(_TAKE_BACK, [(self._writer, *key) for key in gone])
         limit = (now - LIVE_SECONDS,)
         connection.execute(_FOLD[0], (*_GAUGES, *limit))
         for statement in _FOLD[1:]:
             connection.execute(statement, limit)
-        return fresh
+        return {key: value for key, value in self._written.items() if key not in gone} | given
 
     def _start_over(self) -> None:
         """This process slept so long that its counters were added up without it, or the file is a new one."""
         self._writer = uuid.uuid4().hex
-        self._before = {key: value for key, value in self._written.items() if metric_of(key[0]) not in _GAUGES}
+        self._before = {key: value for key, value in self._written.items() if key[0] not in _GAUGES}
         self._written = {}
 
     def _tell(self, problem: str) -> None:
@@ -121,9 +124,10 @@ def _together(connection: sqlite3.Connection) -> list[Sample]:
         Sample(
             name,
             tuple((str(label), str(value)) for label, value in json.loads(labels)),
-            total if METRICS[metric_of(name)].merge == "sum" else most,
+            total if metric.merge == "sum" else most,
         )
         for name, labels, total, most in rows
+        if (metric := metric_of(name)) is not None
     ]
     return list(_worst_only(samples))
 

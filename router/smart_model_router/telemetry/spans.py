@@ -19,6 +19,7 @@ from opentelemetry.trace import SpanKind, Status, StatusCode, TracerProvider
 
 from smart_model_router.events import AttemptFinished, ContentSeen, Event, RequestFinished, TargetRefused
 from smart_model_router.request import Dialect
+from smart_model_router.telemetry.open_requests import OpenRequests
 from smart_model_router.telemetry.semconv import (
     CACHED_TOKENS,
     ERROR,
@@ -33,7 +34,6 @@ from smart_model_router.telemetry.semconv import (
 from smart_model_router.telemetry.worker import Worker
 
 INSTRUMENTATION = "smart_model_router"
-_OPEN_REQUESTS = 4096
 _NANO = 1e9
 _OPERATIONS: Mapping[Dialect, str] = {
     "chat": "chat",
@@ -75,7 +75,7 @@ class SpanSink:
         self._recording = provider is not None
         self._nobody_until = -math.inf
         """An instant of the events' clock."""
-        self._open: dict[str, list[AttemptFinished | TargetRefused | ContentSeen]] = {}
+        self._open = OpenRequests[AttemptFinished | TargetRefused | ContentSeen]()
         self.worker: Worker[_Trip] = Worker("spans", self._make)
 
     def emit(self, event: Event) -> None:
@@ -87,12 +87,10 @@ class SpanSink:
             return
         if isinstance(event, RequestFinished):
             offset = time.time_ns() - int(event.at * _NANO)  # noqa: TID251 - stamps for people
-            events = tuple(self._open.pop(event.request_id, ()))
+            events = tuple(self._open.take(event.request_id))
             self.worker.put(_Trip(event, events, contexts.get_current(), offset))
-        elif isinstance(event, (AttemptFinished, TargetRefused, ContentSeen)) and event.request_id:
-            self._open.setdefault(event.request_id, []).append(event)
-            if len(self._open) > _OPEN_REQUESTS:
-                del self._open[next(iter(self._open))]
+        elif isinstance(event, (AttemptFinished, TargetRefused, ContentSeen)):
+            self._open.note(event.request_id, event)
 
     def _records(self) -> bool:
         """Whether anybody makes spans: an SDK that is there stays."""

@@ -25,8 +25,8 @@ class Worker(Generic[T]):
     """Calls `handle` with each item, in order, on a daemon thread that starts with the first one.
 
     At most `limit` items wait: beyond that the oldest are dropped and counted. An exception is counted, and the next
-    item is handled. `caught_up` is called whenever nothing waits any more, `ended` when nothing will come any more. A
-    forked process begins with an empty queue and a thread of its own.
+    item is handled. `on_caught_up` is called whenever nothing waits any more, `on_end` when nothing will come any
+    more. A forked process begins with an empty queue and a thread of its own; what was closed stays closed there.
     """
 
     def __init__(
@@ -34,17 +34,18 @@ class Worker(Generic[T]):
         name: str,
         handle: Callable[[T], None],
         *,
-        caught_up: Callable[[], None] | None = None,
-        ended: Callable[[], None] | None = None,
+        on_caught_up: Callable[[], None] | None = None,
+        on_end: Callable[[], None] | None = None,
         limit: int = QUEUE_LIMIT,
     ) -> None:
         self.name = name
         self.errors = 0
         self.dropped = 0
         self._handle = handle
-        self._caught_up = caught_up
-        self._ended = ended
+        self._on_caught_up = on_caught_up
+        self._on_end = on_end
         self._limit = limit
+        self._closed = False
         self._begin_anew()
         in_children(self._begin_anew)
         atexit.register(self._finish)
@@ -56,7 +57,6 @@ class Worker(Generic[T]):
         self._rung = False
         """Whether `wanted` is set, or about to be: asking this is much cheaper, and it is asked for every item."""
         self._closing = threading.Event()
-        self._closed = False
         self._thread: threading.Thread | None = None
         self._busy = False
 
@@ -85,8 +85,10 @@ class Worker(Generic[T]):
         return self._thread is None or not self._thread.is_alive()
 
     def close(self) -> None:
-        """Take nothing more; what waits is still handled, as long as the process lives."""
-        if self._thread is None and self._ended is not None:
+        """Take nothing more; what waits is still handled, as long as the process lives. Safe to call twice."""
+        if self._closed:
+            return
+        if self._thread is None and self._on_end is not None:
             self._start()
         self._closed = True
         self._closing.set()
@@ -94,36 +96,47 @@ class Worker(Generic[T]):
         atexit.unregister(self._finish)
 
     def _start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name=f"smart-model-router {self.name}", daemon=True)
-        self._thread.start()
+        thread = threading.Thread(target=self._run, name=f"smart-model-router {self.name}", daemon=True)
+        thread.start()
+        self._thread = thread
 
     def _finish(self) -> None:
-        """The program ends and nobody closed the router: what waits has a second."""
-        self.close()
-        if self._thread is not None:
+        """The program ends and nobody closed the router: what waits has a second.
+
+        Where no thread works none begins: from 3.12 on the interpreter refuses one that late.
+        """
+        if self._thread is None:
+            self._closed = True
+            self._catch_up()
+            self._tell(self._on_end)
+        else:
+            self.close()
             self._thread.join(CLOSING_SECONDS)
 
     def _run(self) -> None:
-        queue, wanted, handle = self._queue, self._wanted, self._handle
         while True:
-            wanted.wait()
-            wanted.clear()
+            self._wanted.wait()
+            self._wanted.clear()
             self._busy = True
             self._rung = False  # and only then look: what is put from now on rings again
-            while queue:
-                try:
-                    item = queue.popleft()
-                except IndexError:  # dropped for a newer one meanwhile
-                    continue
-                try:
-                    handle(item)
-                except Exception:  # noqa: BLE001 - somebody else's code, and nobody's reason to stop
-                    self.errors += 1
-            self._tell(self._caught_up)
+            self._catch_up()
             self._busy = False
-            if self._closing.wait(_GATHER_SECONDS) and not queue:
-                self._tell(self._ended)
+            if self._closing.wait(_GATHER_SECONDS) and not self._queue:
+                self._tell(self._on_end)
                 return
+
+    def _catch_up(self) -> None:
+        queue, handle = self._queue, self._handle
+        while queue:
+            try:
+                item = queue.popleft()
+            except IndexError:  # dropped for a newer one meanwhile
+                continue
+            try:
+                handle(item)
+            except Exception:  # noqa: BLE001 - somebody else's code, and nobody's reason to stop
+                self.errors += 1
+        self._tell(self._on_caught_up)
 
     def _tell(self, listener: Callable[[], None] | None) -> None:
         if listener is not None:
@@ -147,7 +160,7 @@ class ApartSink:
         self.sink = sink
         self._wants: Callable[[Event], bool] | None = getattr(sink, "wants", None)
         caught_up, close = getattr(sink, "caught_up", None), getattr(sink, "close", None)
-        self.worker: Worker[Event] = Worker(type(sink).__name__, sink.emit, caught_up=caught_up, ended=close)
+        self.worker: Worker[Event] = Worker(type(sink).__name__, sink.emit, on_caught_up=caught_up, on_end=close)
 
     def emit(self, event: Event) -> None:
         """Hand it over."""

@@ -7,6 +7,7 @@ import concurrent.futures
 import sqlite3
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -99,16 +100,14 @@ class SearchIndex:
 
     def snapshot(self, *lanes: str) -> Snapshot:
         """The index now, with these lanes. Raises IndexNotReady."""
-        opened: dict[str, Lane] = {}
         try:
             for _ in range(_TRIES):
-                connections = [self._begin() for _ in lanes]
-                opened = {name: Lane(connection) for name, (connection, _) in zip(lanes, connections, strict=True)}
-                if len({facts.generation for _, facts in connections}) == 1:
-                    found, opened = opened, {}
-                    return Snapshot(connections[0][1], found)
-                for lane in opened.values():  # a writer finished between two of them
-                    lane.close()
+                with ExitStack() as stack:
+                    begun = [self._begin(stack) for _ in lanes]
+                    if len({facts.generation for _, facts in begun}) == 1:  # no writer finished between two of them
+                        stack.pop_all()
+                        opened = {name: Lane(connection) for name, (connection, _) in zip(lanes, begun, strict=True)}
+                        return Snapshot(begun[0][1], opened)
         except sqlite3.Error as error:
             raise IndexNotReady(self.path, str(error)) from None
         raise IndexNotReady(self.path, "it changes faster than it can be read")
@@ -119,14 +118,10 @@ class SearchIndex:
         snapshot.close()
         return snapshot.facts
 
-    def _begin(self) -> tuple[sqlite3.Connection, IndexFacts]:
-        connection = open_to_read(self.path)
-        try:
-            connection.execute("BEGIN")
-            about = dict(connection.execute("SELECT key, value FROM about"))
-        except BaseException:
-            connection.close()
-            raise
+    def _begin(self, stack: ExitStack) -> tuple[sqlite3.Connection, IndexFacts]:
+        connection = stack.enter_context(closing(open_to_read(self.path)))
+        connection.execute("BEGIN")
+        about = dict(connection.execute("SELECT key, value FROM about"))
         return connection, IndexFacts(
             path=str(self.path),
             root=about["root"],

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
 from smart_model_router import RouterConfig
+from smart_model_router.chaos.arena import Arena
 from smart_model_router.chaos.asking import Ending, ask, body_of
 from smart_model_router.chaos.fleet import drill
 from smart_model_router.chaos.scaling import SHORTEST, shortened
@@ -93,3 +95,33 @@ def test_a_router_that_never_comes_back_hangs() -> None:
     router = cast("SmartModelRouter", Silent())
     asked = asyncio.run(ask(router, body_of(1, "smart"), stream=False, timeout=0.01, grace=0.01))
     assert asked.ending is Ending.HUNG
+
+
+@pytest.mark.parametrize(
+    ("refusals", "rounds"),
+    [
+        ([[None, None], [None, "open"]], 2),  # the second target is the only one that is used
+        ([["open", "cooldown"], ["open", "open"]], 2),
+        ([["open", "open"]], 1),
+        ([[None, None]] * 4, 4),
+    ],
+)
+def test_it_is_out_when_something_is_and_nothing_else_refuses(refusals: list[list[str | None]], rounds: int) -> None:
+    """Nobody is out while nobody refuses; four rounds are enough to find out."""
+
+    class Asked:
+        """An arena whose targets stand so after each round."""
+
+        count = 0
+        router = SimpleNamespace(targets=lambda: ())
+
+        async def at_once(self, _: int) -> None:
+            self.count += 1
+
+        @property
+        def targets(self) -> list[SimpleNamespace]:
+            return [SimpleNamespace(refusal=refusal) for refusal in refusals[self.count - 1]]
+
+    arena = Asked()
+    asyncio.run(Arena.until_out(cast("Arena", arena)))
+    assert arena.count == rounds

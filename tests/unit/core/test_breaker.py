@@ -67,6 +67,12 @@ def reopened(times: int, roll: float = 0.0) -> tuple[CircuitBreaker, list[float]
 # ------------------------------------------------------------------------------------------------ opening
 
 
+def test_what_it_is_open_for_is_told_without_chance() -> None:
+    """Base, half as long again for each failed probe, at most the cap."""
+    assert CircuitBreaker().open_seconds == 30.0
+    assert [reopened(times, roll=0.9)[0].open_seconds for times in (0, 1, 2, 20)] == [30.0, 45.0, 67.5, 600.0]
+
+
 def test_a_new_breaker_is_closed_and_unused() -> None:
     """Nothing happened: calls pass, no instant is due, and it says nothing about health."""
     breaker = CircuitBreaker()

@@ -776,6 +776,14 @@ def test_the_end_of_a_proven_stream_counts_on_the_transport() -> None:
     assert provider.transport.state(50.0) is OPEN
 
 
+def test_a_probe_tells_how_long_its_breaker_stays_open() -> None:
+    """That of the kind it asks for: the other one has a history of its own."""
+    gate = tripped(make_gate())
+    call(gate, 30.0, FailureClass.SERVER_ERROR)
+    assert admit(gate, 80.0).open_seconds == 45.0
+    assert admit(tripped(make_gate(), stream=True), 30.0, stream=True).open_seconds == 30.0
+
+
 def test_the_end_of_a_proven_stream_leaves_anothers_probe_alone() -> None:
     """It is no probe any more; that of a sibling is under way, and still the only one of its provider."""
     provider = make_provider()

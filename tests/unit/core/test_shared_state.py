@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from smart_model_router.core.breaker import BreakerState, CircuitBreaker, Permit
-from smart_model_router.core.cooldown import Cooldown, RestReason, RestRecord
+from smart_model_router.core.cooldown import Cooldown, RestRecord
 from smart_model_router.core.gate import Gate, ProviderState
 from smart_model_router.core.lease import Lease
 from smart_model_router.core.offline import Connectivity
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker
-from smart_model_router.outcome import Failure, FailureClass, Refusal, Wait
+from smart_model_router.outcome import Failure, FailureClass, Refusal, RestReason, Wait
 
 OPEN, HALF_OPEN, CLOSED = BreakerState.OPEN, BreakerState.HALF_OPEN, BreakerState.CLOSED
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +13,8 @@ from smart_model_router.monitor.picture import Painter
 from smart_model_router.monitor.recorder import REQUESTS, STEP_SECONDS, STEPS, TRANSITIONS, Recorder, Serving
 from smart_model_router.outcome import FailureClass
 from smart_model_router.testing import FakeProvider, FakeReply
-from tests.world import World, failing, limited, now, served_by, steady, virtual, world
+from tests.store_files import attempt
+from tests.world import BODY, World, failing, limited, now, served_by, steady, virtual, world
 
 BUSY = failing(FailureClass.OVERLOADED, 529)
 
@@ -102,6 +105,34 @@ async def test_who_served_what_is_counted_in_steps_of_ten_seconds() -> None:
     assert sum(series[""]) == 0
 
 
+@virtual
+async def test_a_request_that_ends_after_a_reload_is_drawn() -> None:
+    """Also under a name that the new configuration does not have any more: as the model it was of."""
+    old, recorder, _ = watched(["a/big"], config={"aliases": {"fast": "smart"}})
+    new = world(["a/big"])
+    painter = new.router.monitor.painter(recorder)
+    new.router.monitor.watch(recorder)
+    reply = await old.router.chat({**BODY, "model": "fast"})
+    picture = await painter.picture()
+    assert [line["request_id"] for line in picture["requests"]] == [reply.report.request_id]
+    assert list(recorder.serving) == ["smart"]
+
+
+@virtual
+async def test_rates_are_of_now() -> None:
+    """Calls a second are those of the steps that are counted, and what was spent is forgotten after 15 minutes."""
+    w, recorder, painter = watched(["a/big"])
+    await steady(w, 115, every=0.5)
+    [target] = (await painter.picture())["targets"]
+    assert target["rate"] == pytest.approx(2.0, rel=0.02)
+    recorder.emit(replace(attempt("a/big", at=now()), cost_usd=1.0))
+    [target] = (await painter.picture())["targets"]
+    assert target["cost_hour"] == pytest.approx(4.0, rel=0.02)
+    await asyncio.sleep(7_200)
+    [target] = (await painter.picture())["targets"]
+    assert (target["rate"], target["cost_hour"]) == (0.0, 0.0)
+
+
 def test_the_past_is_bounded() -> None:
     """A flood of transitions and requests leaves the newest."""
     recorder = Recorder(clock=lambda: 100.0, wall=lambda: 0.0)
@@ -129,4 +160,3 @@ def test_the_past_is_bounded() -> None:
         )
     assert (len(recorder.transitions), len(recorder.requests)) == (TRANSITIONS, REQUESTS)
     assert next(reversed(recorder.requests)) == "r999"
-    assert len(recorder._models) <= 1_000

@@ -217,6 +217,17 @@ async def test_closing_closes_the_given_transport() -> None:
     assert transport.closed == 2
 
 
+@pytest.mark.asyncio
+async def test_a_closed_provider_sends_nothing_over_the_given_transport() -> None:
+    """Calling after aclose is a bug whoever brought the transport, and nothing goes out."""
+    wire = Wire(CHAT)
+    provider = HttpProvider(base_url="http://h/v1", transport=wire.transport)
+    await provider.aclose()
+    with pytest.raises(RuntimeError, match="closed"):
+        await provider.call(a_call())
+    assert wire.requests == []
+
+
 def test_a_provider_serves_several_loops() -> None:
     """A provider outlives the event loop of its first call."""
     provider = HttpProvider(base_url="http://h/v1", transport=Wire(CHAT).transport)

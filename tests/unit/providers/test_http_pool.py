@@ -1,11 +1,15 @@
-"""The connection pool: which proxy a base URL gets, and one TLS context for all."""
+"""The connection pool: which proxy a base URL gets, one TLS context for all, and large bodies."""
 
 from __future__ import annotations
 
+import asyncio
+
 import httpx2
 import pytest
+from aiohttp.client_proto import ResponseHandler
 
 from smart_model_router_providers.pool import _proxy, _tls
+from smart_model_router_providers.posting import SLICE_BYTES, _upload
 
 
 @pytest.fixture(autouse=True)
@@ -36,3 +40,30 @@ def test_one_tls_context_for_all() -> None:
     """Certificates are loaded once, and checked."""
     assert _tls() is _tls()
     assert _tls().check_hostname
+
+
+class _Leaving(asyncio.Transport):
+    """One that begins to close after the first piece, and takes nothing afterwards, as uvloop's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.taken = 0
+
+    def is_closing(self) -> bool:
+        """After the first piece."""
+        return self.taken > 0
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Take the first piece."""
+        if self.is_closing():
+            raise RuntimeError("unable to perform operation on closing transport")
+        self.taken += len(data)
+
+
+@pytest.mark.asyncio
+async def test_nothing_is_written_to_a_connection_that_closes() -> None:
+    """A body whose connection goes in the middle is given up; whoever waits for the answer is told why."""
+    protocol = ResponseHandler(asyncio.get_running_loop())
+    protocol.transport = transport = _Leaving()
+    await _upload(protocol, bytes(3 * SLICE_BYTES))
+    assert transport.taken == SLICE_BYTES

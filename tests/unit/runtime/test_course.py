@@ -21,6 +21,7 @@ from smart_model_router.events import AttemptFinished, RequestFinished, RequestS
 from smart_model_router.outcome import Failure, FailureClass, Usage, Wait
 from smart_model_router.testing import FakeDice, FakeProvider, FakeReply
 from tests.world import (
+    BLACK_HOLE,
     BODY,
     DOWN,
     World,
@@ -28,6 +29,7 @@ from tests.world import (
     limited,
     now,
     served_by,
+    steady,
     swallow,
     virtual,
     world,
@@ -349,6 +351,93 @@ async def test_a_probe_goes_first_only_with_twice_its_patience_left(timeout: flo
     await asyncio.sleep(40.0)
     assert await served_by(w, timeout=timeout) == f"{first}/big"
     w.assert_idle()
+
+
+@virtual
+@pytest.mark.parametrize(("waiting", "held"), [(0, False), (1, True)])
+async def test_a_silent_probe_that_others_wait_for_is_left_after_an_open_interval(waiting: int, held: bool) -> None:
+    """Nobody else is free: a lone caller may wait on, but what was sent too early does not hold up everyone."""
+    w = world(["a/big"])
+    await trip(w, "a")
+    asks = [asyncio.ensure_future(served_by(w)) for _ in range(1 + waiting)]
+    w.providers["a"].set([BLACK_HOLE, FakeReply()])
+    breaker = w.gate("a/big").breakers["whole"]
+    until = breaker.open_until
+    assert until is not None
+    await asyncio.sleep(until + 29.9 - now())
+    assert breaker.probe_in_flight
+    await asyncio.sleep(0.2)
+    assert breaker.probe_in_flight is not held
+    await swallow(*asks)
+    w.assert_idle()
+
+
+@virtual
+async def test_the_probe_that_brings_a_target_back_is_the_first_it_is_judged_by() -> None:
+    """Its own pace counts, that of calls which were sent before it does not."""
+    w = world(["a/big"])
+    w.providers["a"].set(FakeReply(seconds=50.0))
+    late = asyncio.ensure_future(served_by(w))
+    await asyncio.sleep(0.1)
+    await trip(w, "a")
+    w.providers["a"].set(FakeReply(seconds=2.0))
+    assert await served_by(w) == "a/big"
+    assert w.state.book.snapshot("a/big", now()).latency_ema == pytest.approx(2.0)
+    assert await late == "a/big"
+    assert w.state.book.snapshot("a/big", now()).latency_ema == pytest.approx(2.0)
+    w.assert_idle()
+
+
+# Second looks -----------------------------------------------------------------------------------------
+
+
+async def slowed(**options: Any) -> World:
+    """A primary that lost its place: it answers, but its heads take nine seconds."""
+    w = world(["a/big", "b/big"], **options)
+    for name in "ab":
+        w.providers[name].set(FakeReply(seconds=0.3))
+        await served_by(w, stream=True, avoid=[other for other in "ab" if other != name])
+    w.providers["a"].set(FakeReply(seconds=9.0))
+    await steady(w, 30.0, stream=True)
+    w.providers["a"].arrivals.clear()
+    return w
+
+
+@virtual
+async def test_a_target_that_is_only_slow_is_looked_at_by_one_request_now_and_then() -> None:
+    """Half a minute after it lost its place, then less and less often: never by two at once."""
+    w = await slowed()
+    await steady(w, 160.0, stream=True)
+    first, second, third = w.providers["a"].arrivals
+    assert second - first == pytest.approx(45.0, abs=1.0)
+    assert third - second == pytest.approx(67.5, abs=1.0)
+    w.assert_idle()
+
+
+@virtual
+async def test_a_look_that_finds_it_quick_again_gives_it_its_place_back() -> None:
+    """The first quick head, and all who come after it are served there."""
+    w = await slowed()
+    w.providers["a"].set(FakeReply(seconds=0.3))
+    await steady(w, 32.0, stream=True)
+    served = await steady(w, 20.0, stream=True)
+    assert set(served) == {"a/big"}
+    w.assert_idle()
+
+
+@virtual
+@pytest.mark.parametrize(
+    "options",
+    [{"session": "s"}, {"timeout": 9.0}],
+    ids=["a conversation stays where it is", "no time for a second try"],
+)
+async def test_who_does_not_look(options: dict[str, Any]) -> None:
+    """A look may cost its request time, or its cache."""
+    w = await slowed()
+    for _ in range(60):
+        assert await served_by(w, stream=True, **options) == "b/big"
+        await asyncio.sleep(1.0)
+    assert not w.providers["a"].arrivals
 
 
 # Attempts ---------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from smart_model_router import AllTargetsFailed, InvalidRequest, ModelSelection
+from smart_model_router import AllTargetsFailed, InvalidRequest, ModelSelection, RouterUnavailable
 from smart_model_router.outcome import Failure, FailureClass
 from smart_model_router.testing import FakeReply
 from tests.world import BODY, DOWN, limited, now, served_by, virtual, world
@@ -115,11 +115,16 @@ async def test_an_explanation_names_what_is_left_out() -> None:
 
 
 @virtual
-async def test_an_explanation_refuses_to_avoid_nobody() -> None:
-    """As the request itself would be."""
+async def test_an_explanation_refuses_what_a_request_is_refused_for() -> None:
+    """A name that nobody has, an option that there is not, a closed router."""
     w = world(["a/big"])
     with pytest.raises(InvalidRequest, match="avoid: 'x' is no provider"):
         w.router.explain(BODY, avoid=["x"])
+    with pytest.raises(InvalidRequest, match="teir: no such option"):
+        w.router.explain(BODY, teir="standard")  # type: ignore[call-arg]  # what an unchecked caller does
+    await w.router.aclose()
+    with pytest.raises(RouterUnavailable, match="closed"):
+        w.router.explain(BODY)
 
 
 @virtual

@@ -76,6 +76,30 @@ async def test_the_answer_is_whole_and_said_once(policy: str, first: FakeReply, 
     w.assert_idle()
 
 
+REPEATING = {
+    "a table of zeros": ("matrix = [\n" + "    [0, 0, 0, 0],\n" * 8 + "]\n", 80),
+    "a rule": ("=" * 60 + "\nTITLE\n" + "=" * 60, 30),
+    "a second rule": ("=" * 60 + "\nTITLE\n" + "=" * 60 + "\nText", 80),
+    "zeros": ("0, " * 40 + "1", 60),
+    "JSON": ("[" + '{"a": null, "b": null}, ' * 5 + "{}]", 60),
+}
+
+
+@pytest.mark.parametrize(("text", "cut"), REPEATING.values(), ids=REPEATING.keys())
+@virtual
+async def test_a_text_that_repeats_itself_is_gone_on_with_whole(text: str, cut: int) -> None:
+    """The rest begins as what was delivered ends, and is no repetition: nothing is trimmed but unshown white space."""
+
+    def rest(call: ProviderCall) -> FakeReply:
+        return FakeReply(pieces=tuple(text[len(json.loads(call.payload)["messages"][-1]["content"]) :]))
+
+    w = fleet(FakeReply(pieces=(text[:cut],), cut=CUT), FakeProvider(rest))
+    stream = w.router.stream_chat(BODY, recovery="continue")
+    assert text_of_all(await read(stream)) == text
+    assert stream.report.recoveries[0].trimmed_characters == cut - len(text[:cut].rstrip())
+    w.assert_idle()
+
+
 @virtual
 async def test_the_report_says_what_happened_and_what_it_cost() -> None:
     """From whom to whom, why, what was kept and what was said again; tokens are those of both attempts."""

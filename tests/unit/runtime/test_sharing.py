@@ -302,7 +302,7 @@ async def test_calls_made_while_the_store_is_out_of_reach_are_told_later() -> No
     await served_by(one)
     await asyncio.sleep(LISTENED)
     store.failure = "the disk is gone"
-    one.state._reset_window("a/m", now())
+    one.state.begin_anew("a/m", now())
     for _ in range(3):
         assert await served_by(one) == "a/m"
         await asyncio.sleep(3)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
 import pytest
 
+from smart_model_router.core import cooldown
 from smart_model_router.core.breaker import CircuitBreaker, Permit, Transition, Verdict
 from smart_model_router.core.bucket import TokenBucket
 from smart_model_router.core.budget import RetryBudget
@@ -16,11 +19,13 @@ from smart_model_router.core.bulkhead import Bulkhead
 from smart_model_router.core.cooldown import Cooldown
 from smart_model_router.core.gate import Gate, ProviderState
 from smart_model_router.core.lease import Lease
+from smart_model_router.core.offline import Connectivity
+from smart_model_router.core.shedding import Shedding
 from smart_model_router.core.throttle import AdaptiveThrottle
 from smart_model_router.errors import AllTargetsFailed
 from smart_model_router.events import BreakerChanged, Event
-from smart_model_router.outcome import FailureClass, Refusal
-from smart_model_router.runtime import course
+from smart_model_router.outcome import Failure, FailureClass, Refusal
+from smart_model_router.runtime import admitting, course, hedging
 from smart_model_router.runtime.calling import Admission, Caller
 from smart_model_router.runtime.hedge import Race
 from smart_model_router.runtime.livestream import LiveStream
@@ -215,7 +220,7 @@ def free_hedges(patch: pytest.MonkeyPatch) -> None:
     """Hedges cost nothing, and every head is late after half a second."""
     patch.setattr(RetryBudget, "affordable", property(lambda self: True))
     patch.setattr(RetryBudget, "try_spend", lambda self: True)
-    patch.setattr(course, "hedge_after", lambda snapshot: 0.5)
+    patch.setattr(hedging, "hedge_after", lambda snapshot: 0.5)
 
 
 def forgotten_losers(patch: pytest.MonkeyPatch) -> None:
@@ -293,6 +298,92 @@ def stays_open(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(CircuitBreaker, "_record_probe", lambda self, verdict, now, roll: self._trip("again", now, roll))
 
 
+def no_slow_start(patch: pytest.MonkeyPatch) -> None:
+    """Who has come back takes its full load at once."""
+    patch.setattr(Gate, "_allowed", lambda self, began, now: math.inf)
+
+
+def no_probation(patch: pytest.MonkeyPatch) -> None:
+    """Who comes back need not show that it works."""
+    patch.setattr(Cooldown, "on_probation", lambda self, now: False)
+
+
+def no_cooldowns(patch: pytest.MonkeyPatch) -> None:
+    """No failure leads to a pause."""
+    patch.setattr(Cooldown, "_note_failure", lambda self, *_: None)
+
+
+def long_cooldowns(patch: pytest.MonkeyPatch) -> None:
+    """Cooldowns last six times as long."""
+    grown = cooldown._grown
+    patch.setattr(cooldown, "_grown", lambda *args: 6 * grown(*args))
+
+
+def long_hints(patch: pytest.MonkeyPatch) -> None:
+    """A hint of a second binds for twenty."""
+    take = Cooldown._take_hint
+    patch.setattr(
+        Cooldown, "_take_hint", lambda self, hint, *args: take(self, replace(hint, seconds=20 * hint.seconds), *args)
+    )
+
+
+def walls_for_ever(patch: pytest.MonkeyPatch) -> None:
+    """What is walled or off never comes back."""
+    bind = Cooldown._bind
+
+    def for_ever(self: Cooldown, reason: Any, until: float, *args: Any) -> Any:
+        return bind(self, reason, until + (1e6 if reason != "wait" else 0.0), *args)
+
+    patch.setattr(Cooldown, "_bind", for_ever)
+
+
+def no_patience(patch: pytest.MonkeyPatch) -> None:
+    """However long a caller waited in silence, leaving is nobody's fault."""
+    patch.setattr(Caller, "given_up", lambda self, step, silent_since, who="": Failure(FailureClass.CANCELLED, "left"))
+
+
+def no_domains(patch: pytest.MonkeyPatch) -> None:
+    """Who fails is followed by whoever comes next, of the same failure domain or not."""
+    patch.setattr(admitting, "elsewhere_first", lambda order, *_: list(order))
+
+
+def no_ratio(patch: pytest.MonkeyPatch) -> None:
+    """Only failures in a row open a breaker."""
+    reason = CircuitBreaker._trip_reason
+
+    def in_a_row_only(self: CircuitBreaker) -> str | None:
+        found = reason(self)
+        return None if found == "failure_ratio" else found
+
+    patch.setattr(CircuitBreaker, "_trip_reason", in_a_row_only)
+
+
+def never_offline(patch: pytest.MonkeyPatch) -> None:
+    """When nobody can be reached it is always everybody else."""
+    patch.setattr(Connectivity, "withholds", lambda self, provider, now: False)
+
+
+def no_shedding(patch: pytest.MonkeyPatch) -> None:
+    """Nothing is shed, however few providers are left."""
+    patch.setattr(Shedding, "sheds", lambda self, criticality: False)
+
+
+def crashing(patch: pytest.MonkeyPatch) -> None:
+    """A request ends with an error that is none of ours."""
+    patch.setattr(course, "final_error", lambda *_, **__: ZeroDivisionError("a bug of the router"))
+
+
+def left_running(patch: pytest.MonkeyPatch) -> None:
+    """Every request starts something that nobody ends."""
+    serve = course.Course.serve
+
+    async def and_more(self: Any, perform: Any) -> Any:
+        self.state.loose.add(asyncio.ensure_future(asyncio.sleep(1e9)))
+        return await serve(self, perform)
+
+    patch.setattr(course.Course, "serve", and_more)
+
+
 BROKEN: list[tuple[str, Callable[[Random], Setting], Break]] = [
     ("I1", two_models, two_probes),
     ("I1", SCENARIOS["outage"].make, two_trials),
@@ -319,6 +410,19 @@ BROKEN: list[tuple[str, Callable[[Random], Setting], Break]] = [
     ("hang", SCENARIOS["black_hole"].make, no_timeouts),
     ("I14", SCENARIOS["outage"].make, never_forgiven),
     ("I14", SCENARIOS["outage"].make, stays_open),
+    ("slow_start", SCENARIOS["jumps"].make, no_slow_start),
+    ("probation", SCENARIOS["walls"].make, no_probation),
+    ("rests", SCENARIOS["jumps"].make, no_cooldowns),
+    ("rests", SCENARIOS["jumps"].make, long_cooldowns),
+    ("rests", SCENARIOS["hints"].make, long_hints),
+    ("rests", SCENARIOS["walls"].make, walls_for_ever),
+    ("shielded", SCENARIOS["shield"].make, no_patience),
+    ("elsewhere", SCENARIOS["domain_outage"].make, no_domains),
+    ("ratio", SCENARIOS["flapping"].make, no_ratio),
+    ("online", SCENARIOS["offline"].make, never_offline),
+    ("shedding", SCENARIOS["too_few"].make, no_shedding),
+    ("crash", SCENARIOS["total_outage"].make, crashing),
+    ("leak", SCENARIOS["jumps"].make, left_running),
 ]
 
 

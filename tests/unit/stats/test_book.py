@@ -229,6 +229,19 @@ def test_a_failure_of_before_a_reset_is_not_held_against_what_came_back() -> Non
     assert book.snapshot(BIG.id, 12.0).outcomes == 1
 
 
+def test_the_pace_of_before_a_reset_is_no_average_of_what_came_back() -> None:
+    """A slow call of before the reset counts for its model and in percentiles, not in the averages of the target."""
+    book = book_of(attempt())
+    book.reset_window(BIG.id, 10.0)
+    book.observe(attempt(at=11.9, stream=True, ttft_seconds=9.0, usage=Usage(1, 100)))
+    got = book.snapshot(BIG.id, 12.0)
+    assert (got.ttft_ema, got.seconds_per_100_tokens) == (None, None)
+    assert got.ttft_p95 is not None
+    assert book.figures(12.0).models["big"].ttft_ema == 9.0
+    book.observe(attempt(at=12.0, stream=True, ttft_seconds=1.0))
+    assert book.snapshot(BIG.id, 12.0).ttft_ema == 1.0
+
+
 def test_a_reset_forgets_no_counter_and_no_neighbour() -> None:
     """A reset concerns one target's view of now: totals stay, as do the averages of its model."""
     book = book_of(attempt(), attempt(target=SMALL))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from smart_model_router.events import Event
 from smart_model_router_stats import statements
 from smart_model_router_stats.delta import Delta
 from smart_model_router_stats.housekeeping import Limits
@@ -20,6 +21,13 @@ from smart_model_router_stats.sqlite import QUEUE_LIMIT, SqliteStore
 from smart_model_router_stats.writing import write
 from tests.e2e.eventually import becomes
 from tests.store_files import attempt, calls, one
+from tests.unit.telemetry.test_gathering import OPENED
+from tests.unit.telemetry.test_log import finished
+
+
+def kept(path: Path) -> int:
+    """How many events and requests are in the file."""
+    return sum(int(one(path, f"SELECT count(*) FROM {view}")) for view in ("v_events", "v_requests"))
 
 
 @pytest.mark.asyncio
@@ -62,6 +70,28 @@ async def test_fewer_are_written_after_the_interval(tmp_path: Path) -> None:
     assert await becomes(lambda: store.acknowledged == 1, within=5)
     assert calls(tmp_path / "s.db") == 1
     await store.aclose()
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("event", [OPENED, finished(1)], ids=["a transition", "a request"])
+async def test_events_alone_are_written_too(tmp_path: Path, event: Event) -> None:
+    """Where every request is refused nothing is observed; v_events and v_requests have what happened all the same."""
+    path = tmp_path / "s.db"
+    store = SqliteStore(path, interval=0.02)
+    store.emit(event)
+    assert await becomes(path.exists, within=5)
+    await store.aclose()
+    assert kept(path) == 1
+
+
+@pytest.mark.parametrize("event", [OPENED, finished(1)], ids=["a transition", "a request"])
+def test_a_program_that_ends_unclosed_writes_events_alone(tmp_path: Path, event: Event) -> None:
+    """A program that observed nothing, and never ran a loop, leaves its events in the file."""
+    path = tmp_path / "s.db"
+    store = SqliteStore(path)
+    store.emit(event)
+    store._finish()
+    assert kept(path) == 1
 
 
 @pytest.mark.asyncio

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +25,9 @@ from smart_model_router.events import (
 )
 from smart_model_router.outcome import Failure, FailureClass
 from smart_model_router.redaction import Scrubber, redacted
-from smart_model_router.telemetry.log import Lines, LogSink, Redaction, opened
+from smart_model_router.telemetry.lines import Lines, opened
+from smart_model_router.telemetry.log import LogSink
+from smart_model_router.telemetry.redacting import Redaction
 from tests.unit.telemetry.test_sinks import CONFIG
 
 WALL = 1_700_000_000.0
@@ -47,7 +52,7 @@ def finished(number: int, outcome: RequestOutcome = "ok", **given: Any) -> Reque
         "waited_seconds": 0.0,
         **given,
     }
-    return RequestFinished(**told)
+    return RequestFinished(**{"configured_model": told["model"], **told})
 
 
 def failed(number: int) -> AttemptFinished:
@@ -170,6 +175,53 @@ def test_good_news_is_sampled_and_trouble_never() -> None:
     assert 60 <= len(fine) <= 140
     assert fine == [line["request_id"] for line in lines_of(*events, fine_share=0.1)]
     assert sum(line["outcome"] == "failed" for line in told) == 100
+
+
+FORKED = """
+import io, os
+from smart_model_router.telemetry.log import LogSink
+from tests.unit.telemetry.test_log import failed, finished
+told = io.StringIO()
+sink = LogSink(told)
+sink.emit(finished(1))
+sink.emit(failed(2))
+child = os.fork()
+if child:
+    os.waitpid(child, 0)
+sink.emit(finished(2))
+sink.caught_up()
+print(told.getvalue().count("req-1"), told.getvalue().count("OVERLOADED"), flush=True)
+os._exit(0)
+"""
+
+
+def test_what_was_gathered_before_a_fork_is_written_once() -> None:
+    """By the process that gathered it; its child begins with nothing."""
+    done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.splitlines() == ["0 0", "1 1"]
+
+
+def test_a_write_that_is_cut_short_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system may take a part of what it is given: the rest follows."""
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, text: write(descriptor, text[:10]))
+    lines = Lines(tmp_path / "log")
+    lines.write("a line that is longer than what is taken at once\n")
+    lines.close()
+    assert (tmp_path / "log").read_text() == "a line that is longer than what is taken at once\n"
+
+
+@pytest.mark.parametrize("stream", ["stderr", "stdout"])
+def test_a_process_without_a_console_writes_nowhere(
+    stream: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its `sys.stderr` is None: a log to stderr is no file of that name."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, stream, None)
+    log = opened(stream)
+    log.write("lost\n")
+    log.close()
+    assert list(tmp_path.iterdir()) == []
 
 
 SECRETS = {

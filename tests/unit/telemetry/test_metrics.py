@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from smart_model_router.core.cooldown import RestRecord
+from smart_model_router.events import Event, RequestFinished
 from smart_model_router.outcome import FailureClass
 from smart_model_router.telemetry.exposition import rendered
 from smart_model_router.telemetry.metrics import Metrics
 from smart_model_router.telemetry.registry import Registry, Sample
 from smart_model_router.telemetry.table import METRICS, TABLE
 from smart_model_router.testing import FakeProvider, FakeReply
-from tests.world import BODY, DOWN, World, failing, limited, served_by, virtual, world
+from smart_model_router_stats.memory import MemoryStore
+from tests.store_files import attempt
+from tests.unit.telemetry.test_log import finished
+from tests.world import BODY, DOWN, World, failing, limited, now, served_by, virtual, world
 
 PROMISED: dict[str, tuple[str, ...]] = {
     "smr_requests_total": ("model", "outcome"),
@@ -160,6 +167,49 @@ async def test_names_that_callers_choose_are_no_labels() -> None:
     assert figures(w)["smr_requests_total"] == {("smart", "ok"): 50}
 
 
+class Hearing:
+    """A sink that keeps the names it is told."""
+
+    inline = True
+
+    def __init__(self) -> None:
+        self.names: list[tuple[str, str]] = []
+
+    def emit(self, event: Event) -> None:
+        if isinstance(event, RequestFinished):
+            self.names.append((event.model, event.configured_model))
+
+
+@virtual
+async def test_no_event_has_a_name_as_long_as_its_caller_likes() -> None:
+    """Sinks keep thousands of names: of a megabyte they are told 200 characters, and the model it stands for."""
+    w, sink = world(["a/big"], config={"aliases": {"gpt-*": "smart"}}), Hearing()
+    w.router.monitor.watch(sink)
+    await w.router.chat({**BODY, "model": "gpt-" + "x" * 1_000_000})
+    assert sink.names == [("gpt-" + "x" * 196, "smart")]
+    assert figures(w)["smr_requests_total"] == {("smart", "ok"): 1}
+
+
+@pytest.mark.parametrize(
+    ("calls", "overhead"),
+    [
+        ([(7.0, 9.5, False), (8.0, 9.5, True)], 0.5),
+        ([(8.0, 8.5, True), (7.0, 9.5, False)], 0.5),
+        ([(7.0, 8.0, False), (8.5, 9.5, False)], 1.0),
+    ],
+    ids=["a hedge that won", "a hedge that failed first", "one after another"],
+)
+def test_calls_side_by_side_are_counted_once(calls: list[tuple[float, float, bool]], overhead: float) -> None:
+    """Of 3 s, what no call explains is overhead: a hedge beside a call hides nothing."""
+    metrics = Metrics()
+    for began, ended, hedge in calls:
+        call = attempt(at=ended, seconds=ended - began)
+        metrics.emit(replace(call, request_id="req-1", hedge=hedge))
+    metrics.emit(finished(1, at=10.0, seconds=3.0))
+    [found] = [sample.value for sample in metrics.samples() if sample.name == "smr_overhead_seconds_sum"]
+    assert found == pytest.approx(overhead)
+
+
 @virtual
 async def test_a_stream_has_a_time_to_its_first_token() -> None:
     """It is counted by target."""
@@ -188,10 +238,44 @@ def test_any_text_can_be_a_label() -> None:
 
 def test_a_reload_goes_on_counting() -> None:
     """The counters of the router before this one are its own, too."""
-    before, after = Metrics(str), Metrics(str)
+    before, after = Metrics(), Metrics()
     after.continue_from(before)
     before._registry.count("smr_last_resort_total")
     assert after.samples() == [Sample("smr_last_resort_total", (), 1.0)]
+
+
+@virtual
+async def test_a_reload_takes_no_counter_back() -> None:
+    """What is read off the parts of a router goes on as well, over two reloads, with metrics or without."""
+    first, second, third = (world(["a/big"], config={"telemetry": {"metrics": on}}) for on in (True, False, True))
+    first.router._state.rejected_fields["a"] += 2
+    second.router._state.rejected_fields["a"] += 3
+    first.router._state.store = Dropping()
+    second.router.monitor.continue_from(first.router.monitor)
+    third.router.monitor.continue_from(second.router.monitor)
+    got = figures(third)
+    assert got["smr_header_rejected_total"] == {(): 5}
+    assert got["smr_stats_dropped_total"] == {(): 7}
+
+
+class Dropping(MemoryStore):
+    """A store that gave up seven observations."""
+
+    stats_dropped = 7
+
+
+@virtual
+async def test_a_rest_lasts_as_long_as_it_lasts() -> None:
+    """Also where a breaker is OPEN for longer, and is what a call would meet."""
+    w = world(["a/big"], replies={"a": FakeProvider(DOWN)})
+    for _ in range(10):
+        await served_by(w)
+        await asyncio.sleep(0.1)
+    gate = w.router._state.fleet.gates["a/big"]
+    gate.credential.adopt(RestRecord("wait", now() + 2.0, True, FailureClass.RATE_LIMITED, 1), now())
+    got = figures(w)
+    assert got["smr_breaker_state"]["a/big", "open"] == 1
+    assert got["smr_cooldown_seconds"]["a/big",] == pytest.approx(2.0)
 
 
 def test_the_grafana_dashboard_asks_for_what_there_is() -> None:

@@ -96,6 +96,28 @@ def test_a_counter_never_goes_back(tmp_path: Path, clock: Clock) -> None:
     assert seen[-1] == total
 
 
+def test_what_a_process_no_longer_has_is_no_longer_shown(tmp_path: Path, clock: Clock) -> None:
+    """A target that a reload dropped: its gauges go, those of another process stay, and no counter goes back."""
+    one, two = (SharedMetrics(tmp_path / "m.db", wall=clock) for _ in range(2))
+    two.exchange(given(4, 2))
+    one.exchange(given(3, 1, "open"))
+    got = one.exchange([])
+    assert (told(got, OK), told(got, FLIGHT)) == (7, 2)
+    assert states(got)["closed"] == 1
+    got = one.exchange(given(3, 1, "open"))
+    assert (told(got, OK), told(got, FLIGHT)) == (7, 3)
+    assert states(got)["open"] == 1
+
+
+def test_figures_of_a_newer_version_are_left_to_it(tmp_path: Path, clock: Clock) -> None:
+    """A process of another version on the same file: what only it knows is not shown, and in nobody's way."""
+    ours, newer = (SharedMetrics(tmp_path / "m.db", wall=clock) for _ in range(2))
+    newer.exchange([*given(4), Sample("smr_newer", (), 1), Sample("smr_newer_seconds_bucket", (("le", "1"),), 1)])
+    got = ours.exchange(given(3))
+    assert told(got, OK) == 7
+    assert not [sample for sample in got if sample.name.startswith("smr_newer")]
+
+
 def test_histograms_add_up(tmp_path: Path, clock: Clock) -> None:
     """Bucket by bucket."""
     one, two = Registry(), Registry()

@@ -114,6 +114,7 @@ UNCLOSED = """
 from smart_model_router.telemetry.worker import Worker
 worker = Worker("told", print)
 worker.put("the last word")
+other = Worker("other", print)
 """
 FORKED = """
 import os, time
@@ -123,9 +124,14 @@ parent = os.getpid()
 worker.put("before")
 while not worker.idle:
     time.sleep(0.01)
-worker.close()
+shut = Worker("shut", print, on_end=lambda: print("closed", os.getpid() == parent, flush=True))
+shut.close()
+while not shut.ended:
+    time.sleep(0.01)
 child = os.fork()
 if not child:
+    shut.put("after")
+    shut.close()
     worker.put("after")
     worker.close()
     while not worker.ended:
@@ -135,15 +141,36 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
+NO_THREADS = """
+import atexit, threading
+from smart_model_router.telemetry.worker import Worker
+
+def refuse(self):
+    raise RuntimeError("can't create new thread at interpreter shutdown")
+
+atexit.register(print, "the end")
+worker = Worker("told", print, on_caught_up=lambda: print("caught up"), on_end=lambda: print("closed"))
+atexit.register(setattr, threading.Thread, "start", refuse)
+"""
+
+
 @pytest.mark.parametrize(
     ("program", "said"),
-    [(UNCLOSED, ["the last word"]), (FORKED, ["before True", "after False", "0"])],
-    ids=["a program that closes nothing", "a forked process"],
+    [
+        (UNCLOSED, ["the last word"]),
+        (NO_THREADS, ["caught up", "closed", "the end"]),
+        (FORKED, ["before True", "closed True", "after False", "0"]),
+    ],
+    ids=["a program that closes nothing", "an interpreter that starts no thread any more", "a forked process"],
 )
 def test_what_was_handed_over_is_told(program: str, said: list[str]) -> None:
-    """By a program that ends without closing anything; and by a child, whose parent had closed, on its own thread."""
+    """By a program that ends without closing anything, and by a child on a thread of its own.
+
+    What a parent had closed stays closed in its child.
+    """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.splitlines() == said
+    assert done.stderr == ""
 
 
 @pytest.mark.asyncio
@@ -209,7 +236,7 @@ def test_a_worker_that_has_nothing_left_says_so_before_it_is_idle() -> None:
         told.append(len(told))
         raise OSError("full")
 
-    worker = Worker[int]("gathering", lambda _: None, caught_up=caught_up)
+    worker = Worker[int]("gathering", lambda _: None, on_caught_up=caught_up)
     worker.put(1)
     worker.close()
     assert worker._thread is not None

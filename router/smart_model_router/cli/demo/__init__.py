@@ -9,16 +9,16 @@ from smart_model_router.cli.demo.fleet import Fleet
 from smart_model_router.cli.demo.narrator import Narrator
 from smart_model_router.cli.demo.story import Story
 from smart_model_router.cli.ending import ExitCode
-from smart_model_router.cli.printing import print_json, print_line
+from smart_model_router.cli.printing import print_json
+from smart_model_router.errors import ConfigurationError
 from smart_model_router_providers.local import is_ready
 
 
 def run(*, as_json: bool) -> int:
-    """Play the demo; 0 when every expectation came true, 3 when the embedded model is not installed."""
+    """Play the demo; 0 when every expectation came true. Raises ConfigurationError without the embedded model."""
     readiness = is_ready()
     if not readiness.ready:
-        print_line(f"smr: the demo needs the embedded model: {readiness.reason}")
-        return ExitCode.CONFIGURATION
+        raise ConfigurationError("smr demo", None, f"the embedded model is needed: {readiness.reason}")
     return asyncio.run(_play(as_json))
 
 

@@ -10,6 +10,7 @@ from smart_model_router.outcome import Snapshot
 
 LATENCY_SCALE = 10.0
 """Seconds (to first content, or per 100 output tokens) at which speed scores 0."""
+SPEED_WEIGHT = 0.2
 RECENCY_SCALE = 3600.0
 TIE = 0.05
 NEWCOMER_OUTCOMES = 10
@@ -26,7 +27,7 @@ def health(snapshot: Snapshot, latency: float | None, now: float) -> float:
     recency = 0.0
     if snapshot.last_success_at is not None:
         recency = max(0.0, 1 - max(0.0, now - snapshot.last_success_at) / RECENCY_SCALE)
-    return 0.6 * snapshot.success_rate + 0.2 * speed + 0.2 * recency
+    return 0.6 * snapshot.success_rate + SPEED_WEIGHT * speed + 0.2 * recency
 
 
 def median(values: Sequence[float]) -> float:

@@ -15,7 +15,7 @@ from smart_model_router.edge import EVENT_STREAM, HttpReply, ProblemError, probl
 from smart_model_router.edge.http import json_reply
 from smart_model_router.edge.problems import NOT_FOUND, Kind
 from smart_model_router.gateway.dashboard.feed import Feed, FullError, Looker, framed
-from smart_model_router.gateway.receiving import Departure, headers_of
+from smart_model_router.gateway.receiving import Client, headers_of
 from smart_model_router.gateway.responding import Responder
 
 FULL = Kind(503, "server_error", "too_many_dashboards", "overloaded_error")
@@ -92,7 +92,7 @@ class Board:
             looker = self._feed.open()
         except FullError:
             raise ProblemError(FULL, f"{len(self._feed)} dashboards are open already") from None
-        departure = Departure(receive)
+        client = Client(receive)
         try:
             await responder.head("chat", {**EVENT_STREAM, **SECURITY})
             await responder.frame(framed("about", {**self._about, "admin": admin}))
@@ -101,10 +101,10 @@ class Board:
         except TimeoutError:
             pass  # it does not read: the connection is cut, and the browser asks again when it does
         except asyncio.CancelledError:
-            if not departure.left:
+            if not client.left:
                 raise
         finally:
-            departure.close()
+            client.close()
             self._feed.leave(looker)
 
     async def _send_to(self, looker: Looker, responder: Responder) -> None:

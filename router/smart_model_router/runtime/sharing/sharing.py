@@ -7,7 +7,6 @@ quarter of a second. A request meets the shared state only when it is about to p
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING
 from smart_model_router.core.gate import Gate
 from smart_model_router.core.lease import Lease, Settlement
 from smart_model_router.events import AttemptFinished, StoreChanged
+from smart_model_router.forks import in_children
 from smart_model_router.ports import SharedState
 from smart_model_router.runtime.sharing.breakers import SharedBreakers
 from smart_model_router.runtime.sharing.calls import RecentCalls, Untold
@@ -62,10 +62,10 @@ class Sharing:
         self._begin()
         self._register()
         self._restore()
+        in_children(self._forked)
 
     def _begin(self) -> None:
         """At the start, and in a forked process."""
-        self._pid = os.getpid()
         self._probes.begin(self._new_holder())
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
@@ -83,8 +83,6 @@ class Sharing:
     def touch(self) -> None:
         """A request is here: see that somebody listens to the others on this loop."""
         loop = asyncio.get_running_loop()
-        if os.getpid() != self._pid:
-            self._forked()
         if loop is not self._loop:
             self._loop, self._task = loop, None
             self._alarm = asyncio.Event()

@@ -15,6 +15,7 @@ from smart_model_router.simulation.checkers.leases import (
 from smart_model_router.simulation.checkers.limits import Buckets
 from smart_model_router.simulation.checkers.requests import Endings, PaidRetries
 from smart_model_router.simulation.checkers.rests import Deadlines
+from smart_model_router.simulation.checkers.returns import Returns
 
 CHECKERS: tuple[type[Checker], ...] = (
     OneProbe,
@@ -23,6 +24,7 @@ CHECKERS: tuple[type[Checker], ...] = (
     OneOpening,
     OpenTime,
     Deadlines,
+    Returns,
     PaidRetries,
     Slots,
     FirstComeFirstServed,

@@ -41,6 +41,12 @@ class Checker:
     def settled(self, settled: Settled) -> None:
         """A lease was settled, or settled again."""
 
+    def proved(self, settled: Settled) -> None:
+        """A stream that was a probe or on probation counts as a success from now on, and goes on."""
+
+    def let_in(self, gate: Gate, now: float) -> None:
+        """The operator closed a gate's breakers and ended its rests."""
+
     def event(self, event: Event) -> None:
         """The router told an event."""
 

@@ -84,6 +84,7 @@ class OpenTime(Checker):
             course.index = max(0, course.index - int((event.at - course.closed_at) / config.open))
         least = min(config.open_cap, config.open * config.open_multiplier**course.index)
         most = min(config.open_cap, least * _JITTER)
+        self.history.bind(event.owner, event.at, event.at + min(seconds, most))
         if not least - _EPSILON <= seconds <= most + _EPSILON:
             self.violate("I5", event.at, f"{event.owner}: open for {seconds:.3f} s, not {least:.3f} to {most:.3f}")
         if seconds < course.lasted - _EPSILON:

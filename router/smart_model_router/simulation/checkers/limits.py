@@ -53,6 +53,8 @@ class Buckets(Checker):
                 continue
             if bucket._level < -_EPSILON:
                 self.violate("I11", now, f"{held.gate.id}: admitted with {bucket._level:.3f} {name} left")
+            if bucket.window is not None:  # it fills up at once, at an instant: no rate to hold against it
+                continue
             if (left := self._meter(held, name, bucket, now).take(amount, now)) < -_EPSILON:
                 self.violate("I11", now, f"{held.gate.id}: {-left:.3f} {name} above burst + rate x window")
 
@@ -71,6 +73,7 @@ class Buckets(Checker):
 
     def _meter(self, held: Held, name: str, bucket: TokenBucket, now: float) -> _Meter:
         key = (held.gate.id, name)
-        if key not in self._meters:
+        known = self._meters.get(key)
+        if known is None or (known.capacity, known.rate) != (bucket.capacity, bucket.rate):  # learned from headers
             self._meters[key] = _Meter(bucket.capacity, bucket.rate, bucket.capacity, now)
         return self._meters[key]

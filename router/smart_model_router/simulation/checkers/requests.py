@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from smart_model_router.core.budget import RetryBudgetConfig
-from smart_model_router.core.hedging import HedgeConfig
 from smart_model_router.errors import AllTargetsFailed, DeadlineExceeded
 from smart_model_router.events import AttemptFinished, RequestFinished, TargetRefused
 from smart_model_router.simulation.checkers.base import Checker
@@ -21,12 +19,17 @@ _EPSILON = 1e-6
 
 
 class PaidRetries(Checker):
-    """I9: same-target retries and hedges <= 10 % of requests + 10, hedges alone <= 5 %; none after first content."""
+    """I9: same-target retries and hedges <= 10 % of requests + 10, hedges alone <= 5 %; none after first content.
+
+    The shares are the setting's. Where the caller asked for the recovery of cut streams, calls after content are what
+    was asked for.
+    """
 
     def __init__(self, state: RouterState, history: History) -> None:
         super().__init__(state, history)
         self._failed: dict[str, set[str]] = {}
         self._delivered: dict[str, float] = {}
+        self._after: dict[str, tuple[float, str]] = {}
         self.retries = self.hedges = 0
 
     def event(self, event: Event) -> None:
@@ -35,7 +38,7 @@ class PaidRetries(Checker):
         request = event.request_id
         since = event.admitted_at - self._delivered.get(request, math.inf)
         if since > 0 or (since == 0 and not event.hedge):  # a hedge may go out in the instant in which a head comes
-            self.violate("I9", event.at, f"{request}: {event.target} was called after content was delivered")
+            self._after.setdefault(request, (event.at, event.target))
         failed = self._failed.setdefault(request, set())
         if event.target in failed or event.hedge:
             self.retries += not event.hedge
@@ -47,11 +50,20 @@ class PaidRetries(Checker):
         elif event.failure_class.policy.retry_same:
             failed.add(event.target)
 
+    def ended(self, asked: Asked) -> None:
+        if asked.recovery is not None and asked.report is not None:
+            self._after.pop(asked.report.request_id, None)
+
+    def finish(self) -> None:
+        for request, (at, target) in self._after.items():
+            self.violate("I9", at, f"{request}: {target} was called after content was delivered")
+
     def _paid(self, now: float) -> None:
-        retry, hedge, begun = RetryBudgetConfig(), HedgeConfig(), self.history.begun
+        retry, hedges, begun = self.state.budget.config, self.state.hedges, self.history.begun
         if self.retries + self.hedges > retry.ratio * begun + retry.start + _EPSILON:
             self.violate("I9", now, f"{self.retries} retries and {self.hedges} hedges of {begun} requests")
-        if self.hedges > hedge.ratio * begun + _EPSILON:
+        paid = 0.0 if hedges is None else hedges.config.ratio * begun + hedges.config.start
+        if self.hedges > paid + _EPSILON:
             self.violate("I9", now, f"{self.hedges} hedges of {begun} requests")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from smart_model_router.simulation.scenarios import callers, clocks, outages, overload, swarm, switches, tails
+from smart_model_router.simulation.scenarios import callers, clocks, operator, outages, overload, swarm, switches, tails
 from smart_model_router.simulation.setting import Scenario
 
 SCENARIOS: dict[str, Scenario] = {
@@ -13,15 +13,22 @@ SCENARIOS: dict[str, Scenario] = {
         outages.herd,
         outages.domain_outage,
         outages.dead_provider,
+        outages.flapping,
+        outages.walls,
+        outages.offline,
+        outages.too_few,
         overload.brown_out,
         overload.rate_limit_storm,
+        overload.headers,
         overload.narrow,
         overload.fifty_agents,
         callers.impatient,
         callers.black_hole,
+        callers.shield,
         callers.slow_loris,
         tails.late_heads,
         clocks.clock_steps,
+        operator.operated,
         switches.jumps,
         switches.hints,
         switches.probes,

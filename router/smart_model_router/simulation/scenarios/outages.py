@@ -9,13 +9,16 @@ from smart_model_router.simulation.promises import (
     admits_again,
     calls,
     carries,
+    first_second,
     nobody_sheds,
+    second_choice,
     served,
+    sheds,
     trips_besides,
 )
 from smart_model_router.simulation.setting import Setting
 from smart_model_router.simulation.traffic import Traffic
-from smart_model_router.simulation.weather import BlackHole, Condition, Congested, Failing, Healthy, Spell
+from smart_model_router.simulation.weather import BlackHole, Condition, Congested, EverySecond, Failing, Healthy, Spell
 
 _DOWN: tuple[Condition, ...] = (
     Failing(FailureClass.SERVER_ERROR),
@@ -24,6 +27,8 @@ _DOWN: tuple[Condition, ...] = (
     Failing(FailureClass.TIMEOUT, seconds=2.0),
     BlackHole(),
 )
+_TOUCHY = {"breaker": {"consecutive_failures": 2}}
+"""Breakers open before a cooldown begins, however few calls there are."""
 
 
 def outage(dice: Random) -> Setting:
@@ -45,13 +50,13 @@ def outage(dice: Random) -> Setting:
 
 def total_outage(dice: Random) -> Setting:
     """Everybody is down for 240 s; whoever comes an open interval later is served again."""
-    down = dice.choice(_DOWN[:3])
+    down = dice.choice(_DOWN)
     start, recovered = 60.0, 300.0
     return Setting(
         tiers=[["a/big", "b/big"], ["c/small"]],
         traffic=[Traffic(end=recovered + 300.0, per_second=2.0, streams=0.5)],
         spells=[Spell(name, start, recovered, down) for name in "abc"],
-        expect={"I8": admits_again(("a/big", "b/big", "c/small"), recovered)},
+        expect={"I8": admits_again(("a/big", "b/big", "c/small"), recovered, within=220.0)},
     )
 
 
@@ -65,7 +70,8 @@ def herd(dice: Random) -> Setting:
         spells=[Spell("a", 60.0, recovered, Failing(FailureClass.SERVER_ERROR))],
         expect={
             "I14": carries("a/big", recovered, length=120.0),
-            "herd": calls("a", at_most=3, start=66.0, end=88.0),
+            "left alone": calls("a", at_most=3, start=66.0, end=88.0),
+            "herd": first_second("a/big", recovered, at_most=4),
         },
     )
 
@@ -80,7 +86,12 @@ def domain_outage(dice: Random) -> Setting:
         providers={name: {"failure_domain": "shared"} for name in "ab"},
         usual={"c": Congested(60)},
         spells=[Spell(name, start, recovered, down) for name in "ab"],
-        expect={"served": served(0.99), "cascade": trips_besides("a", at_most=1), "I14": carries("a/big", recovered)},
+        expect={
+            "served": served(0.99),
+            "cascade": trips_besides("a", at_most=1),
+            "I14": carries("a/big", recovered),
+            "elsewhere": second_choice(start, recovered, of=frozenset("ab"), instead="c"),
+        },
     )
 
 
@@ -94,5 +105,61 @@ def dead_provider(dice: Random) -> Setting:
             "served": served(0.99),
             "shedding": nobody_sheds,
             "wasted": calls("a", at_most=40),
+        },
+    )
+
+
+def flapping(dice: Random) -> Setting:
+    """Every second call fails, never two in a row: neither a streak nor a cooldown, and still it is left alone."""
+    start, end = 60.0, 60.0 + dice.uniform(85.0, 95.0)
+    return Setting(
+        tiers=[["a/big"], ["b/small"]],
+        traffic=[Traffic(end=end + 60.0, per_second=4.0)],
+        usual={"a": Healthy(0.01)},
+        spells=[Spell("a", start, end, EverySecond(FailureClass.SERVER_ERROR))],
+        expect={"served": served(0.99), "ratio": calls("a", at_most=240, start=start, end=end)},
+    )
+
+
+def walls(dice: Random) -> Setting:
+    """The first provider's credit is used up until an instant it states, the second's key is refused for a while."""
+    start, stated = 60.0, dice.uniform(60.0, 120.0)
+    return Setting(
+        tiers=[["a/big", "b/big"], ["c/small"]],
+        traffic=[Traffic(end=start + stated + 200.0, per_second=1.0, streams=0.5)],
+        spells=[
+            Spell("a", start, start + 5.0, Failing(FailureClass.QUOTA, hint=stated, scope="credit")),
+            Spell("b", start + 2.0, start + 30.0, Failing(FailureClass.AUTH)),
+        ],
+        expect={"served": served(0.99), "I14": carries("a/big", start + 5.0 + stated, length=100.0)},
+    )
+
+
+def offline(dice: Random) -> Setting:
+    """Our own connection is gone for a while: the last resort answers, and all are back within seconds."""
+    start, recovered = 60.0, 60.0 + dice.uniform(20.0, 120.0)
+    return Setting(
+        tiers=[["a/big", "b/big"], ["c/small"]],
+        last_resort=["l/local"],
+        traffic=[Traffic(end=recovered + 60.0, per_second=4.0, streams=0.5)],
+        resilience=_TOUCHY,
+        usual=dict.fromkeys("abcl", Healthy(0.01)),  # nothing from before is answered when it has begun
+        spells=[Spell(name, start, recovered, Failing(FailureClass.TRANSPORT, seconds=0.02)) for name in "abc"],
+        expect={"served": served(0.99), "online": served(0.99, recovered + 3.0, recovered + 30.0, remotely=True)},
+    )
+
+
+def too_few(dice: Random) -> Setting:
+    """Two of three providers are down: what says that it can wait is shed, the rest is served, and then all of it."""
+    start, recovered = 60.0, 60.0 + dice.uniform(60.0, 120.0)
+    return Setting(
+        tiers=[["a/big", "b/big", "c/big"]],
+        traffic=[Traffic(end=recovered + 300.0, per_second=3.0, sheddable=0.5)],
+        resilience=_TOUCHY,
+        usual={"c": Congested(60)},
+        spells=[Spell(name, start, recovered, Failing(FailureClass.SERVER_ERROR, seconds=1.0)) for name in "ab"],
+        expect={
+            "shedding": sheds(start + 10.0, start + 25.0, at_least=0.95),
+            "after": served(1.0, recovered + 150.0),
         },
     )

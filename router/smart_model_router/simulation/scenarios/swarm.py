@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from random import Random
@@ -66,7 +66,8 @@ def swarm(dice: Random) -> Setting:
             "I14": all_closed(tiers[0]),
         },
     )
-    return replace(drawn, resilience={**_BRISK, **_switched_on(dice)})  # drawn last: a seed's fleet stays what it was
+    # Drawn last: a seed's fleet stays what it was.
+    return replace(drawn, resilience={**_BRISK, **_switched_on(dice)}, traffic=_recovering(dice, drawn.traffic))
 
 
 def skirmish(dice: Random) -> Setting:
@@ -91,7 +92,8 @@ def hour(dice: Random) -> Setting:
             for start in (dice.uniform(100.0, 1500.0), dice.uniform(1800.0, 3000.0))
         ],
         traffic=[
-            Traffic(end=3600.0, per_second=2.5, streams=0.4, sheddable=0.1),
+            Traffic(end=3600.0, per_second=2.0, streams=0.4, sheddable=0.1),
+            Traffic(end=3600.0, per_second=0.5, streams=0.8, recovery=dice.choice(["continue", "buffered", "restart"])),
             Traffic(end=3600.0, per_second=0.25, impatient=1.0, leaves_after=5.0, streams=0.5),
             *(Traffic(start=dice.uniform(0.0, 3500.0), at_once=50) for _ in range(4)),
         ],
@@ -126,6 +128,12 @@ def _provider(dice: Random) -> dict[str, Any]:
 def _switched_on(dice: Random) -> dict[str, Any]:
     """What is off by default."""
     return {name: {"enabled": True} for name in ("adaptive", "hedging") if dice.random() < 0.5}
+
+
+def _recovering(dice: Random, traffic: Sequence[Traffic]) -> list[Traffic]:
+    """The same callers, some of whom say what is to become of a stream that is cut."""
+    policies = [None, None, "continue", "buffered", "hold_back(6)", "restart"]
+    return [replace(callers, recovery=dice.choice(policies)) for callers in traffic]
 
 
 def _spell(dice: Random, names: str) -> Spell:

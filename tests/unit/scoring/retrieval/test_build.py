@@ -18,6 +18,7 @@ from smart_model_router_scoring.retrieval import (
     IndexNotReady,
     QueryOrchestrator,
     SearchIndex,
+    index,
     index_folder,
     schema,
 )
@@ -268,3 +269,21 @@ async def test_a_folder_that_is_none_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(NotADirectoryError):
         await index_folder(tmp_path / "nowhere", tmp_path / "index.sqlite", now=NOW)
     assert not (tmp_path / "index.sqlite").exists()
+
+
+async def test_a_snapshot_that_fails_leaves_no_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second lane that cannot be opened closes the first: no open file waits for the garbage collector."""
+    db, _ = await indexed(tmp_path)
+    opened: list[sqlite3.Connection] = []
+
+    def open_once(path: Path) -> sqlite3.Connection:
+        if opened:
+            raise IndexNotReady(path, "no more")
+        opened.append(schema.open_to_read(path))
+        return opened[0]
+
+    monkeypatch.setattr(index, "open_to_read", open_once)
+    with pytest.raises(IndexNotReady, match="no more"):
+        SearchIndex(db).snapshot("one", "two")
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        opened[0].execute("SELECT 1")

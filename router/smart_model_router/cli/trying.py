@@ -1,0 +1,34 @@
+"""Whether a router can be made of a configuration: one is, and closed at once. No file comes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from smart_model_router.assembly import assemble
+from smart_model_router.config import RouterConfig
+from smart_model_router.core.tiers import Ladder
+from smart_model_router.errors import ConfigurationError
+from smart_model_router.router import SmartModelRouter
+
+
+def ladders_of(config: RouterConfig) -> Mapping[str, Ladder]:
+    """The tiers of each model, as a router would have them. Raises ConfigurationError for what no router is made of."""
+    parts = assemble(_without_log_file(config))
+    asyncio.run(SmartModelRouter(**parts).aclose())
+    ladders: Mapping[str, Ladder] = parts["ladders"]
+    return ladders
+
+
+def _without_log_file(config: RouterConfig) -> RouterConfig:
+    """The same with its log on stderr: to open the file would make it, and for the wrong user perhaps."""
+    log = config.telemetry.log
+    if log.to is None or log.to in {"stderr", "stdout"}:
+        return config
+    path = Path(log.to).expanduser()
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise ConfigurationError("telemetry.log.to", log.to, "a file that can be written is needed")
+    return replace(config, telemetry=replace(config.telemetry, log=replace(log, to="stderr")))

@@ -1,0 +1,163 @@
+"""uvicorn's HTTP/1.1 with our manners: impatient with slow heads and idle connections, quick with what we write."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from typing import Any, ClassVar
+
+from starlette.types import Scope
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+
+from smart_model_router.config import GatewayConfig
+from smart_model_router.gateway.responding import PIECE, WHOLE
+
+
+class PatientProtocol(HttpToolsProtocol):
+    """HTTP/1.1 that gives a head so many seconds and bytes, and an idle connection its time, and not more."""
+
+    head_timeout: ClassVar[float]
+    head_bytes: ClassVar[int]
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._in_head = True
+        self._seen = 0
+        self._head_alarm: asyncio.TimerHandle | None = None
+        self._idle_until = math.inf
+        self._idle_alarm: asyncio.TimerHandle | None = None
+        self._earlier: list[RequestResponseCycle] = []
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        """The first head begins now."""
+        super().connection_made(transport)
+        self._time_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nothing is expected any more. uvicorn tells the newest request; those before it have to know, too."""
+        self._head_ended()
+        if self._idle_alarm is not None:
+            self._idle_alarm.cancel()
+        super().connection_lost(exc)
+        for cycle in self._earlier:
+            cycle.disconnected = True
+            cycle.message_event.set()
+
+    def data_received(self, data: bytes) -> None:
+        """More of a head must not go on for ever."""
+        if self._in_head:  # before it is read: with a head that begins in it other things may have come
+            self._seen += len(data)
+        super().data_received(data)
+        if self._in_head:
+            if self._seen > self.head_bytes:
+                self._refuse(b"431 Request Header Fields Too Large")
+            elif self._head_alarm is None:
+                self._time_head()
+
+    def on_message_begin(self) -> None:
+        """Another head begins: not with any byte, but with one that is more than a line break."""
+        super().on_message_begin()
+        self._idle_until = math.inf
+        if not self._in_head:
+            self._in_head, self._seen = True, 0
+
+    def on_headers_complete(self) -> None:
+        """It is there."""
+        self._head_ended()
+        before: RequestResponseCycle | None = self.cycle
+        super().on_headers_complete()
+        if self._earlier or (before is not None and not before.response_complete):
+            self._earlier = [cycle for cycle in (*self._earlier, before) if cycle and not cycle.response_complete]
+
+    def on_response_complete(self) -> None:
+        """One timer for the idle times of a connection: uvicorn makes and cancels one for every request.
+
+        Neither the rest of a body that was answered early nor a line break makes it any longer.
+        """
+        if self.pipeline or self.transport.is_closing():
+            super().on_response_complete()
+            return
+        self.server_state.total_requests += 1
+        self.flow.resume_reading()
+        if self._in_head:
+            return
+        self._idle_until = self.loop.time() + self.timeout_keep_alive
+        if self._idle_alarm is None:
+            self._idle_alarm = self.loop.call_at(self._idle_until, self._look_idle)
+
+    def _look_idle(self) -> None:
+        self._idle_alarm = None
+        if self.loop.time() >= self._idle_until:
+            self.timeout_keep_alive_handler()
+        elif self._idle_until < math.inf:
+            self._idle_alarm = self.loop.call_at(self._idle_until, self._look_idle)
+
+    def _time_head(self) -> None:
+        """Begin to count, once a head has not come in one piece."""
+        self._head_alarm = self.loop.call_later(self.head_timeout, self._refuse, b"408 Request Timeout")
+
+    def _head_ended(self) -> None:
+        self._in_head = False
+        if self._head_alarm is not None:
+            self._head_alarm.cancel()
+            self._head_alarm = None
+
+    def _refuse(self, status: bytes) -> None:
+        """Close, and say why unless that would be said in the middle of an answer to an earlier request."""
+        self._head_ended()
+        if self.transport.is_closing():
+            return
+        newest: RequestResponseCycle | None = self.cycle
+        if newest is None or newest.response_complete:
+            self.transport.write(b"HTTP/1.1 " + status + b"\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+        self.transport.close()
+
+
+class GatewayProtocol(PatientProtocol):
+    """It also writes a whole reply, or a part of a stream, in one go: what ASGI has two messages and coroutines for."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._extensions: Any = {WHOLE: self._send_whole, PIECE: self._send_piece}
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nothing is written any more."""
+        self._extensions.clear()  # it holds us
+        super().connection_lost(exc)
+
+    def on_headers_complete(self) -> None:
+        """A request: its answer may go our way."""
+        super().on_headers_complete()
+        self.scope["extensions"] = self._extensions
+
+    def _send_whole(self, scope: Scope, status: int, head: bytes, body: bytes) -> bool:
+        """What uvicorn does of two messages, in one go. It looks at each header twice; ours are looked at already."""
+        cycle = self.cycle
+        if cycle.scope is not scope or cycle.response_started or cycle.disconnected or not cycle.keep_alive:
+            return False
+        if self.flow.write_paused or scope["method"] == "HEAD":
+            return False
+        ours = [b"%b: %b\r\n" % field for field in cycle.default_headers]  # the date
+        told = b"".join((STATUS_LINE[status], *ours, head, b"\r\n", body))
+        cycle.response_started = cycle.response_complete = True
+        cycle.waiting_for_100_continue = False
+        self.transport.write(told)
+        cycle.message_event.set()
+        cycle.on_response()
+        return True
+
+    def _send_piece(self, scope: Scope, body: bytes) -> bool:
+        """What uvicorn does of a part of a body whose length nobody knows."""
+        cycle = self.cycle
+        if cycle.scope is not scope or self.flow.write_paused or cycle.disconnected or cycle.response_complete:
+            return False
+        if not (body and cycle.chunked_encoding and cycle.response_started):
+            return False
+        self.transport.write(b"%x\r\n%b\r\n" % (len(body), body))
+        return True
+
+
+def protocol_for(config: GatewayConfig) -> type[GatewayProtocol]:
+    """The protocol with the limits of a configuration: uvicorn makes it without arguments of ours."""
+    limits = {"head_timeout": config.head_timeout, "head_bytes": config.head_bytes}
+    return type("GatewayProtocol", (GatewayProtocol,), limits)

@@ -1,0 +1,55 @@
+"""What is said of an address that cannot be listened on is said of nothing else."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from smart_model_router.cli import dashboard, faults, serving
+
+pytestmark = pytest.mark.loopback
+
+
+def denied(*_: object, **__: object) -> NoReturn:
+    """Fail as a file does that may not be written."""
+    raise PermissionError(errno.EACCES, "Permission denied", "stats.db")
+
+
+def serve(folder: Path) -> int:
+    """Run `smr serve`."""
+    file = folder / "smart-router.yaml"
+    file.write_text("version: 1\nproviders: {s: {kind: scripted}}\nmodels: {m: {tiers: [{targets: [s/x]}]}}\n", "utf-8")
+    return serving.run(serving.Serving(file, None, 0, "uvicorn", 1, as_json=True))
+
+
+def show(folder: Path) -> int:
+    """Run `smr dashboard`."""
+    return dashboard.run(db=folder / "stats.db", config=None, port=0, as_json=True)
+
+
+def fail(folder: Path) -> int:
+    """Run `smr fault-server`."""
+    del folder
+    return faults.run(host="127.0.0.1", port=0, script=None, seed=0, as_json=True)
+
+
+@pytest.mark.parametrize(
+    ("command", "what"),
+    [
+        (serve, "smart_model_router.gateway.server.serve"),
+        (show, "smart_model_router.gateway.dashboard.alone.run"),
+        (fail, "smart_model_router.cli.faults.print_json"),
+    ],
+)
+def test_what_fails_later_is_no_fault_of_the_port(
+    command: Callable[[Path], int], what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that may not be written is told as it is, not as a port that is not yours."""
+    monkeypatch.setattr(serving, "_log", lambda: None)
+    monkeypatch.setattr(what, denied)
+    with pytest.raises(PermissionError, match=r"stats\.db"):
+        command(tmp_path)
