@@ -94,6 +94,30 @@ def test_what_broke_off_is_charged_too() -> None:
     assert wait_of(other, 0, NOW) == pytest.approx(43_200.0)
 
 
+@pytest.mark.parametrize("changed", ["rpm", "tpm", "usd_per_day"])
+def test_a_reload_gives_nobody_a_new_minute(changed: str) -> None:
+    """What a key has used it has used, by the value of the key; a limit that is another one begins anew."""
+    limits: dict[str, Any] = {"rpm": 1, "tpm": 60, "usd_per_day": 1.0}
+
+    def ring(secret: str, **others: Any) -> tuple[KeyRing, Guest]:
+        keys = KeyRing({"renamed": GatewayKeyConfig(key=Secret(secret), **(limits | others))})
+        return keys, keys.guest({"authorization": f"Bearer {secret}"})
+
+    before, someone = ring("k")
+    someone.admit(ask(), 60, NOW).settle(bill(60, usd=1.5), NOW)
+    cases: list[tuple[str, dict[str, Any], set[str]]] = [
+        ("k", {}, {*limits}),
+        ("k", {"models": ["smart"]}, {*limits}),
+        ("k", {changed: 100}, {*limits} - {changed}),
+        ("other", {}, set()),
+    ]
+    for secret, others, used_up in cases:
+        after, guest_now = ring(secret, **others)
+        after.continue_from(before)
+        buckets = {"rpm": guest_now._requests, "tpm": guest_now._tokens, "usd_per_day": guest_now._usd}
+        assert {name for name, bucket in buckets.items() if bucket and bucket.due_at(1, NOW) > NOW} == used_up
+
+
 def test_a_refused_question_takes_nothing() -> None:
     """Who waits for tokens keeps its request."""
     someone = guest(rpm=2, tpm=10)

@@ -70,8 +70,7 @@ class ScriptedProvider:
         return await self._http.open_stream(call)
 
     async def aclose(self) -> None:
-        """Nothing is held; safe to call twice."""
-        await self._http.aclose()
+        """Nothing is held, and nothing ends: routers may have one in common, also one after the other."""
 
     @property
     def requests(self) -> list[RecordedRequest]:

@@ -77,7 +77,7 @@ class Gateway:
         except ConfigurationError as error:
             log.error("the new configuration is refused, the old one stays: %s", error.message)
             return False
-        house.router.continue_from(self._house.router)
+        house.continue_from(self._house)
         old, self._house = self._house, house
         log.info("the new configuration is in use")
         await old.retire()

@@ -35,6 +35,16 @@ class Guest:
         self._usd = _bucket(config.usd_per_day, DAY)
         self._limited = any(bucket is not None for bucket in (self._requests, self._tokens, self._usd))
 
+    def continue_from(self, before: Guest) -> None:
+        """The same key before a reload: what it has used is used, of limits that are the same."""
+        ours, theirs = self._config, before._config
+        if ours.rpm == theirs.rpm:
+            self._requests = before._requests
+        if ours.tpm == theirs.tpm:
+            self._tokens = before._tokens
+        if ours.usd_per_day == theirs.usd_per_day:
+            self._usd = before._usd
+
     def may_use(self, model: str) -> bool:
         """Whether the key is for this public name."""
         patterns = self._config.models
@@ -94,6 +104,13 @@ class KeyRing:
     def __init__(self, keys: Mapping[str, GatewayKeyConfig]) -> None:
         self._guests = [(_digest_of(key), Guest(name, key)) for name, key in keys.items()]
         self._anyone = Guest("anyone", GatewayKeyConfig(criticality="critical_plus", admin=True))
+
+    def continue_from(self, before: KeyRing) -> None:
+        """Take the place of the ring before a reload: a key begins where it was."""
+        known = dict(before._guests)
+        for digest, guest in self._guests:
+            if digest in known:
+                guest.continue_from(known[digest])
 
     def guest(self, headers: Mapping[str, str]) -> Guest:
         """Who is asking. Raises ProblemError: 401 without a known key; 403 for a web page from elsewhere."""

@@ -63,6 +63,14 @@ async def test_it_is_a_provider() -> None:
     assert isinstance(provider, Provider)
 
 
+async def test_a_closed_one_answers_the_next_router() -> None:
+    """A test may give one script to several routers, one after the other."""
+    provider, _ = scripted()
+    for _ in range(2):
+        assert isinstance(await provider.call(a_call()), Success)
+        await provider.aclose()
+
+
 async def test_without_a_script_it_answers_a_fixed_text_at_once() -> None:
     """No clock moves, and the text is the one it was given."""
     provider, clock = scripted(text="fine")

@@ -15,9 +15,8 @@ from smart_model_router.core import cooldown
 from smart_model_router.core.breaker import CircuitBreaker, Permit, Transition, Verdict
 from smart_model_router.core.bucket import TokenBucket
 from smart_model_router.core.budget import RetryBudget
-from smart_model_router.core.bulkhead import Bulkhead
 from smart_model_router.core.cooldown import Cooldown
-from smart_model_router.core.gate import Gate, ProviderState
+from smart_model_router.core.gate import Gate
 from smart_model_router.core.lease import Lease
 from smart_model_router.core.offline import Connectivity
 from smart_model_router.core.shedding import Shedding
@@ -38,6 +37,15 @@ from smart_model_router.simulation.traffic import Traffic
 from smart_model_router.simulation.weather import Failing, Healthy, Limited, Moment, Spell
 from smart_model_router.testing import FakeReply
 from smart_model_router_stats.book import StatsBook
+from tests.breaks import (
+    any_hint_replaces,
+    any_success_ends,
+    endless_slots,
+    no_fence,
+    slot_kept,
+    two_probes,
+    two_trials,
+)
 
 Break = Callable[[pytest.MonkeyPatch], None]
 
@@ -138,35 +146,9 @@ def forgotten(_: object) -> None:
     """Do nothing where something should have been given back."""
 
 
-def two_probes(patch: pytest.MonkeyPatch) -> None:
-    """Whether a probe is in flight at the provider is forgotten."""
-    patch.setattr(ProviderState, "probe_in_flight", property(lambda self: False, lambda self, value: None))
-
-
-def two_trials(patch: pytest.MonkeyPatch) -> None:
-    """How many calls are on probation is forgotten."""
-    patch.setattr(Cooldown, "on_trial", property(lambda self: 0, lambda self, value: None))
-
-
-def slot_kept(patch: pytest.MonkeyPatch) -> None:
-    """A slot is never given back."""
-    patch.setattr(Bulkhead, "leave", forgotten)
-
-
 def lease_lost(patch: pytest.MonkeyPatch) -> None:
     """What a stream holds is kept when its caller leaves."""
     patch.setattr(LiveStream, "abandon", forgotten)
-
-
-def no_fence(patch: pytest.MonkeyPatch) -> None:
-    """A permit counts whatever generation granted it."""
-    record = CircuitBreaker.record
-
-    def unfenced(self: CircuitBreaker, permit: Permit, *args: Any, **options: Any) -> Transition | None:
-        permit.generation = self.generation
-        return record(self, permit, *args, **options)
-
-    patch.setattr(CircuitBreaker, "record", unfenced)
 
 
 def late_failures_extend(patch: pytest.MonkeyPatch) -> None:
@@ -200,17 +182,6 @@ def never_longer(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(CircuitBreaker, "_next_index", lambda self: 0)
 
 
-def any_hint_replaces(patch: pytest.MonkeyPatch) -> None:
-    """Any hint replaces any other."""
-    patch.setattr(Cooldown, "_replaces", staticmethod(lambda *_: True))
-
-
-def any_success_ends(patch: pytest.MonkeyPatch) -> None:
-    """A success ends rests that began after its call was admitted."""
-    succeeded = Cooldown.succeeded
-    patch.setattr(Cooldown, "succeeded", lambda self, admitted_at, now: succeeded(self, now + 1.0, now))
-
-
 def free_retries(patch: pytest.MonkeyPatch) -> None:
     """Retries cost nothing."""
     patch.setattr(RetryBudget, "try_spend", lambda self: True)
@@ -226,11 +197,6 @@ def free_hedges(patch: pytest.MonkeyPatch) -> None:
 def forgotten_losers(patch: pytest.MonkeyPatch) -> None:
     """What has lost a race is left alone."""
     patch.setattr(Race, "_dismiss", lambda self, runner, step: None)
-
-
-def endless_slots(patch: pytest.MonkeyPatch) -> None:
-    """There is always a free slot."""
-    patch.setattr(Bulkhead, "free", property(lambda self: self.slots))
 
 
 def queue_jumping(patch: pytest.MonkeyPatch) -> None:
