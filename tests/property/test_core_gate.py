@@ -325,6 +325,7 @@ class GateHistory(RuleBasedStateMachine):
         gate = self.gates[which]
         for each in self.gates:
             each.close(self.now)
+        self.must_admit(gate).settle(None, self.now)  # slots that "too many at once" had taken are back
         return gate
 
     def must_admit(self, gate: Gate) -> Lease:
