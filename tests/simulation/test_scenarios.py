@@ -20,10 +20,8 @@ from smart_model_router.simulation.scenarios import SWITCHES
 FOUND: list[tuple[str, int]] = [
     ("impatient", 12),  # what was left of a sum of waits was too little for any instant: it waited for ever
     ("outage", 700000250),  # calls lost in the outage timed out long after the recovery, and were held against it
-    (
-        "rate_limit_storm",
-        91929800,
-    ),  # a waiter was tossed by the throttle whenever it was woken: as good as no throttle
+    ("rate_limit_storm", 91929800),  # a waiter was tossed by the throttle whenever it was woken: no throttle at all
+    ("swarm", 118938364),  # a second look that its target had refused was taken by a later step, and unknown by then
 ]
 """Seeds that showed a bug once."""
 

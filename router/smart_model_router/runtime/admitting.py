@@ -50,6 +50,7 @@ class Admitter:
 
     def in_tier(self, tier: Tier, now: float) -> Admission | None:
         """The best target of a tier that takes the call."""
+        self._look = None
         order = self._order(tier, now)
         if order and self._progress.tier_is_spent(tier.name) and self._free_below(tier, now):
             return None
@@ -62,6 +63,7 @@ class Admitter:
 
     def cooling(self, now: float) -> Admission | None:
         """Better a target that may have recovered than none: each cooling one is asked once, alone."""
+        self._look = None
         for tier in self._plan.tiers:
             for facts in tier.targets:
                 refusal = self.refused.get(facts.id)
@@ -212,7 +214,7 @@ class Admitter:
         self, able: Mapping[str, TargetFacts], order: Sequence[Candidate], view: View, now: float
     ) -> str | None:
         """The target that is due for a second look; like a probe the only one of a request, and of one with time."""
-        request, self._look = self._request, None
+        request = self._request
         if self._ladder.strategy != "health" or self._probe_taken or self._progress.failures:
             return None
         if request.state_ids or request.session_key is not None:
