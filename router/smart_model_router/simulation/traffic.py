@@ -113,13 +113,17 @@ class Asked:
     async def _read(self, router: SmartModelRouter) -> None:
         loop = asyncio.get_running_loop()
         async with router.stream_chat(self._body(), **self._options()) as chunks:
-            async for _ in chunks:
-                if self.first_content is None:
-                    self.first_content = loop.time()
+            try:
+                async for _ in chunks:
+                    if self.first_content is None:
+                        self.first_content = loop.time()
+                    self.report = chunks.report
+                    if self.leaves_after is not None and self.walks_away:
+                        self.left = True
+                        break
+            except asyncio.CancelledError:  # before anything came: which request it was is known all the same
                 self.report = chunks.report
-                if self.leaves_after is not None and self.walks_away:
-                    self.left = True
-                    break
+                raise
 
     def _body(self) -> Mapping[str, Any]:
         return BODY if self.max_tokens is None else {**BODY, "max_tokens": self.max_tokens}
