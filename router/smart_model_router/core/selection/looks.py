@@ -59,8 +59,9 @@ class Looks:
             return None
         for candidate in order:
             self._note(candidate.id, view.stream, candidate.id in lost, now)
-        dues = [(self._lost[target, view.stream].due, target) for target in lost]
-        longest, target = min(dues, default=(math.inf, ""))
+        if not lost:
+            return None
+        longest, target = min((self._lost[target, view.stream].due, target) for target in lost)
         return Look(target, view.stream, _as_quick_as(first, view)) if longest <= now else None
 
     def began(self, look: Look, now: float) -> None:
