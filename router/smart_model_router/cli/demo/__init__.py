@@ -18,7 +18,7 @@ def run(*, as_json: bool) -> int:
     """Play the demo; 0 when every expectation came true. Raises ConfigurationError without the embedded model."""
     readiness = is_ready()
     if not readiness.ready:
-        raise ConfigurationError("smr demo", None, f"the embedded model is needed: {readiness.reason}")
+        raise ConfigurationError("the embedded model", "missing", f"the demo needs it: {readiness.reason}")
     return asyncio.run(_play(as_json))
 
 
