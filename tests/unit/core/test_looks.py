@@ -55,6 +55,15 @@ def test_looks_grow_apart() -> None:
     assert waits == [45.0, 67.5, 101.25, 152.0, 228.0, 300.0, 300.0, 300.0]
 
 
+def test_another_model_that_has_the_target_further_down_holds_up_no_look() -> None:
+    """There it lost nothing, and is not called either: that it stands behind proves nothing."""
+    looks, last = Looks(), Candidate("a", "a", 2)
+    for now in range(30):
+        assert look_at(looks, now) is None
+        assert looks.due([B, last], WHOLE, now + 0.5) is None
+    assert look_at(looks, 30.0) == Look("a", False, 4.5)
+
+
 def test_streams_and_whole_answers_are_looked_at_apart() -> None:
     """One may be slow while the other is not: each has its own times and its own measure."""
     looks = Looks()

@@ -57,8 +57,9 @@ class Looks:
         lost = [candidate.id for candidate in order if candidate.position < first.position]
         if not (lost or self._lost):
             return None
-        for candidate in order:
-            self._note(candidate.id, view.stream, candidate.id in lost, now)
+        self._has_its_place(first.id, view.stream, now)
+        for target in lost:
+            self._has_lost_it(target, view.stream, now)
         if not lost:
             return None
         longest, target = min((self._lost[target, view.stream].due, target) for target in lost)
@@ -77,18 +78,21 @@ class Looks:
             entry.back_at = now
         return back
 
-    def _note(self, target: str, stream: bool, lost: bool, now: float) -> None:
+    def _has_its_place(self, target: str, stream: bool, now: float) -> None:
+        """It is asked first. Who only stands where it is configured to proves nothing: other models may miss it."""
         entry = self._lost.get((target, stream))
-        if lost and entry is None:
-            self._lost[target, stream] = _Lost(now + INTERVAL)
-        elif lost and entry is not None and entry.back_at is not None:  # out again: what it proved meanwhile counts
+        if entry is None:
+            return
+        if entry.back_at is None:
+            entry.back_at = now
+        elif now - entry.back_at >= entry.looks * INTERVAL:
+            del self._lost[target, stream]
+
+    def _has_lost_it(self, target: str, stream: bool, now: float) -> None:
+        entry = self._lost.setdefault((target, stream), _Lost(now + INTERVAL))
+        if entry.back_at is not None:  # out again: what it proved meanwhile counts
             entry.looks = max(0, entry.looks - int((now - entry.back_at) / INTERVAL))
             entry.due, entry.back_at = now + _interval(entry.looks), None
-        elif entry is not None and not lost:
-            if entry.back_at is None:
-                entry.back_at = now
-            elif now - entry.back_at >= entry.looks * INTERVAL:
-                del self._lost[target, stream]
 
 
 def _interval(looks: int) -> float:
