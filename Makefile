@@ -9,7 +9,7 @@ LOCK := $(BIN)/uv pip compile --quiet --no-config --universal --python-version 3
 # pyright brings its own node from the package registry; without this it also asks whether a newer one exists.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help setup demo test nightly check lint mypy pyright imports leaks format mutants bench bench-peers bench-gateways peers chaos docs browser agents compat comply examples screenshots bench-fusion-peers lock build clean
+.PHONY: help setup demo test test-pure test-units test-sockets test-alone nightly check lint mypy pyright imports leaks format mutants bench bench-peers bench-gateways peers chaos docs browser agents compat comply examples screenshots bench-fusion-peers failoverbench lock build clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -21,17 +21,30 @@ demo: setup  ## a failing fleet, a real local model, and what the router makes o
 	$(BIN)/smr local install
 	$(BIN)/smr demo
 
+LANES := test-pure test-units test-sockets test-alone
+
+test: setup  ## every test, in four lanes; core and the mathematics of scoring are covered by every branch
+	@failed=; for lane in $(LANES); do echo "== $$lane"; \
+		$(MAKE) --no-print-directory $$lane || failed="$$failed $$lane"; done; \
+	test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
+
 # `coverage run` and not `pytest --cov`: our own pytest plugin is loaded before pytest-cov could start to measure.
-# Sockets and processes are mostly waited for: more of them than cores, a file's tests in one process, which share its
-# servers. What measures real time, or needs the whole machine, is marked `alone`, and is.
-test: setup  ## every test; core and the mathematics of scoring are covered by every branch
+test-pure:
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -n auto --dist worksteal \
 		tests/unit/core tests/unit/scoring tests/property --ignore tests/unit/scoring/retrieval
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
+
+test-units:
 	$(BIN)/pytest -n auto --dist worksteal tests/unit tests/meta tests/simulation --ignore tests/unit/core $(PURE_SCORING)
+
+# Sockets and processes are mostly waited for: more of them than cores, a file's tests in one process, which share its
+# servers. What measures real time, or needs the whole machine, is marked `alone`, and is.
+test-sockets:
 	$(BIN)/pytest -n 3 --dist loadfile -m "not alone" tests/conformance tests/e2e
+
+test-alone:
 	$(BIN)/pytest -m alone tests/e2e
 
 # mypy and pyright take a minute each, on one core.
@@ -58,9 +71,9 @@ format: setup  ## mend what ruff can mend
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-nightly: setup  ## ten times the examples of every property, and a thousand seeds nobody chose through the simulation
+nightly: setup  ## ten times the examples of every property, a thousand seeds through the simulation, the whole grid; hours
 	SMR_HYPOTHESIS_PROFILE=nightly $(BIN)/pytest -n auto --dist worksteal --timeout 1800 -m hypothesis tests/unit tests/property tests/e2e
-	$(BIN)/python tools/nightly.py
+	$(BIN)/python -m tools.nightly
 
 mutants: setup  ## breaks the pure code in thousands of ways; its tests must notice (about an hour)
 	$(BIN)/python tools/mutants.py
@@ -77,6 +90,9 @@ bench-gateways: setup  ## CPU a request beside LiteLLM's proxy and Portkey's gat
 
 bench-fusion-peers: setup  ## fusion beside LlamaIndex, Haystack, LangChain and mem0; about five minutes the first time
 	$(BIN)/python -m benchmarks.fusion_peers
+
+failoverbench: setup  ## sixteen failures against `smr serve` and a plain loop, a verdict for each; 80 s (ROWS=S01,S05, RUNS=2)
+	$(BIN)/python -m tests.failover $(if $(ROWS),--rows $(ROWS)) $(if $(RUNS),--runs $(RUNS))
 
 peers: bench-peers bench-fusion-peers  ## both comparisons with other libraries
 

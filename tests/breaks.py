@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from smart_model_router.core import breaker
 from smart_model_router.core.breaker import CircuitBreaker, Permit, Transition
 from smart_model_router.core.bulkhead import Bulkhead
 from smart_model_router.core.cooldown import Cooldown
-from smart_model_router.core.gate import ProviderState
+from smart_model_router.core.gate import Gate, ProviderState
 
 
 def any_hint_replaces(patch: pytest.MonkeyPatch) -> None:
@@ -47,6 +48,36 @@ def two_probes(patch: pytest.MonkeyPatch) -> None:
 def endless_slots(patch: pytest.MonkeyPatch) -> None:
     """I10: there is always a free slot."""
     patch.setattr(Bulkhead, "free", property(lambda self: self.slots))
+
+
+def judgement_refuses(patch: pytest.MonkeyPatch) -> None:
+    """D3: judgement excludes a target also where no other one is free."""
+    restraint = Gate._restraint
+    patch.setattr(Gate, "_restraint", lambda self, own, now, _="off": restraint(self, own, now))
+
+
+def unpaced(patch: pytest.MonkeyPatch) -> None:
+    """D4: a target that answers nothing gets as many calls as one that answers everything."""
+    patch.setattr(Gate, "_paced_limit", lambda *_: 1e9)
+
+
+def always_eager(patch: pytest.MonkeyPatch) -> None:
+    """D3: an OPEN target is probed by back-off although another one is free."""
+    refusal = CircuitBreaker.refusal
+    patch.setattr(CircuitBreaker, "refusal", lambda self, now, *, eager=False: refusal(self, now, eager=True))
+
+
+def evidence_ignored(patch: pytest.MonkeyPatch) -> None:
+    """D1: five failures in a row open a breaker, however often the target usually fails."""
+    record = CircuitBreaker.record
+    patch.setattr(
+        CircuitBreaker, "record", lambda self, *args, **options: record(self, *args, **{**options, "down": True})
+    )
+
+
+def cost_ignored(patch: pytest.MonkeyPatch) -> None:
+    """D7: the open time grows to the owner's cap, however little a failure costs."""
+    patch.setattr(breaker, "cap_seconds", lambda loss, least, cap: cap)
 
 
 def slot_kept(patch: pytest.MonkeyPatch) -> None:

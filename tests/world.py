@@ -67,6 +67,10 @@ class World:
         """How many calls reached a provider."""
         return len(self.providers[provider].calls)
 
+    async def verdicts(self) -> None:
+        """Wait for the calls that run on for their verdict without their callers, and for those that were left."""
+        await asyncio.gather(*self.state.detached, *self.state.loose, return_exceptions=True)
+
     def assert_idle(self) -> None:
         """Nothing is held any more: no slot, permit, probation, place in the waiting room, or call at a provider."""
         for gate in self.state.fleet.gates.values():
@@ -75,6 +79,7 @@ class World:
             assert not provider.probe_in_flight, gate.id
             assert not any(b.probe_in_flight for b in (provider.transport, *gate.breakers.values())), gate.id
             assert gate.cooldown.on_trial == gate.credential.on_trial == 0, gate.id
+        assert not self.state.detached
         room = self.state.room
         assert room.waiting == 0
         assert not room._queues

@@ -1,4 +1,7 @@
-"""The nightly lane: a thousand seeds nobody chose, through every scenario. Prints what to run again; 1 on a find."""
+"""The nightly lane: a thousand seeds that nobody chose, then the whole grid. Prints what to run again; 1 on a find.
+
+A seed plays a swarm under all checkers, a cell of the grid (D1, D2) and a storm (D5). Some seeds play more.
+"""
 
 from __future__ import annotations
 
@@ -7,50 +10,120 @@ import os
 import random
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
+from itertools import islice
 
 from smart_model_router.simulation import SCENARIOS, simulate
 from smart_model_router.simulation.combinations import simulate_measures
+from smart_model_router.simulation.grid import Cell, whole_grid
+from smart_model_router.simulation.grid_table import replay_command, run_one
+from tests.simulation.drawn_storms import draw_storm
 
 SEEDS = 1000
 NAMED_EVERY = 50
 MEASURES_EVERY = 100
+DRAWN_REQUESTS = 667
+GRID_MINUTES = 180.0
+GRID_SEEDS = range(3)
+GRID_REQUESTS = 2000
+"""Requests a seed of a cell of the whole grid, with each of `GRID_SEEDS`."""
+BATCH = 16
+"""Jobs that are begun together: how closely the time budget is kept."""
+
+Job = tuple[str, int]
+"""A key of `PLAYED` or a scenario, and its seed; for `grid` the number of the cell."""
 
 
-def jobs(first: int, seeds: int) -> Iterator[tuple[str, int]]:
-    """A swarm for every seed, each named scenario for some, all combinations of the measures for a few."""
+def jobs(first: int, seeds: int) -> Iterator[Job]:
+    """A swarm, a cell and a storm for every seed; each named scenario and all combinations of measures for some."""
     for seed in range(first, first + seeds):
-        yield "swarm", seed
+        yield from (("swarm", seed), ("cell", seed), ("storm", seed))
         if seed % NAMED_EVERY == 0:
             yield from ((name, seed) for name in SCENARIOS if name != "swarm")
         if seed % MEASURES_EVERY == 0:
             yield "measures", seed
 
 
-def run(job: tuple[str, int]) -> list[str]:
+def run(job: Job) -> list[str]:
     """The violations of one run, each with the command that shows it again."""
     name, seed = job
-    runs = simulate_measures(SCENARIOS["skirmish"], seed) if name == "measures" else [simulate(SCENARIOS[name], seed)]
-    return [f"smr simulate {name} --seed {seed}: {violation}" for each in runs for violation in each.violations[:1]]
+    command, play = PLAYED[name](seed) if name in PLAYED else _scenario(name, seed)
+    try:
+        return [f"{command}: {violation}" for violation in play()]
+    except Exception as error:  # noqa: BLE001 - a hang, a leak or a bug: the command shows it, and the lane goes on
+        return [f"{command}: {type(error).__name__}: {error}"]
+
+
+Played = tuple[str, Callable[[], Iterable[object]]]
+"""The command that shows a run again, and the run, which returns its violations."""
+
+
+def _scenario(name: str, seed: int) -> Played:
+    return f"smr simulate {name} --seed {seed}", lambda: simulate(SCENARIOS[name], seed).violations[:1]
+
+
+def _measures(seed: int) -> Played:
+    histories = simulate_measures(SCENARIOS["skirmish"], seed)
+    return f"smr simulate measures --seed {seed}", lambda: [one for each in histories for one in each.violations[:1]]
+
+
+def _drawn_cell(seed: int) -> Played:
+    dice = random.Random(f"cell/{seed}")  # noqa: S311 - chance to be repeated, not a secret
+    return _cell(dice.choice(whole_grid()), range(seed, seed + 1), DRAWN_REQUESTS)
+
+
+def _grid_cell(number: int) -> Played:
+    return _cell(whole_grid()[number], GRID_SEEDS, GRID_REQUESTS)
+
+
+def _cell(cell: Cell, seeds: range, requests: int) -> Played:
+    return replay_command(cell, seeds, requests), lambda: run_one(cell, seeds, requests).violations
+
+
+def _storm(seed: int) -> Played:
+    return f"python -m tools.nightly --storm {seed}", draw_storm(seed).violations
+
+
+PLAYED: Mapping[str, Callable[[int], Played]] = {
+    "measures": _measures,
+    "cell": _drawn_cell,
+    "storm": _storm,
+    "grid": _grid_cell,
+}
+
+
+def play(todo: Iterator[Job], *, minutes: float = float("inf")) -> tuple[int, int]:
+    """Run jobs on every processor and print violations: the number of runs, and of those with a violation."""
+    ends_at, total, found = time.monotonic() + 60.0 * minutes, 0, 0
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        while time.monotonic() < ends_at and (batch := list(islice(todo, BATCH))):
+            for told in pool.map(run, batch):
+                total += 1
+                found += bool(told)
+                sys.stdout.writelines(f"{line}\n" for line in told)
+                sys.stdout.flush()
+    return total, found
 
 
 def main() -> int:
-    """Run them on every processor."""
+    """Play the seeds, then the cells in random order until the time is over."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--first", type=int, default=random.SystemRandom().randrange(10**9), help="default: any")
+    parser.add_argument("--grid-minutes", type=float, default=GRID_MINUTES, help="0: without the whole grid")
+    parser.add_argument("--storm", type=int, metavar="SEED", help="only the storm of this seed")
     arguments = parser.parse_args()
-    began, found, total = time.monotonic(), 0, 0
-    with ProcessPoolExecutor(os.cpu_count()) as pool:
-        for told in pool.map(run, jobs(arguments.first, arguments.seeds), chunksize=8):
-            total += 1
-            found += bool(told)
-            sys.stdout.writelines(f"{line}\n" for line in told)
-            sys.stdout.flush()
-    seconds = time.monotonic() - began
-    print(f"{total} runs from seed {arguments.first} in {seconds:.0f} s, {found} with a violation")
-    return 1 if found else 0
+    if arguments.storm is not None:
+        return int(play(iter([("storm", arguments.storm)]))[1] > 0)
+    began, first = time.monotonic(), arguments.first
+    total, found = play(jobs(first, arguments.seeds))
+    print(f"{total} runs from seed {first} in {time.monotonic() - began:.0f} s, {found} with a violation")
+    cells = len(whole_grid())
+    order = random.Random(first).sample(range(cells), cells)  # noqa: S311 - as above
+    played, ill = play((("grid", number) for number in order), minutes=arguments.grid_minutes)
+    print(f"{played} of {cells} cells in at most {arguments.grid_minutes:g} minutes, {ill} with a violation")
+    return int(found + ill > 0)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import aiohttp
 
@@ -25,11 +26,18 @@ class Connections:
     def __init__(self, connector: aiohttp.BaseConnector) -> None:
         self._connector = connector
         self.in_use: set[Connection] = set()
+        self._used: WeakSet[ResponseHandler] = WeakSet()
         self._loop = asyncio.get_running_loop()
+
+    def was_used(self, connection: Connection) -> bool:
+        """Whether it was kept since an earlier call: the other side may have closed it meanwhile."""
+        return connection.protocol in self._used
 
     def give_back(self, connection: Connection) -> None:
         """It has brought a whole answer: the next call may have it."""
         self.in_use.discard(connection)
+        if connection.protocol is not None:
+            self._used.add(connection.protocol)
         connection.release()
 
     def break_off(self, connection: Connection, why: str) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 from aiohttp.hdrs import PROXY_AUTHORIZATION
+from aiohttp.http_parser import RawResponseMessage
 from aiohttp.http_writer import StreamWriter
 from yarl import URL
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     import httpx2
     from aiohttp.client_proto import ResponseHandler
     from aiohttp.client_reqrep import ConnectionKey
+    from aiohttp.connector import Connection
 
     from smart_model_router_providers.reply import Reply
 
@@ -89,15 +91,35 @@ class Line:
         self._spells_out = proxy is not None and not self._origin.is_ssl()
 
     async def post(self, endpoint: Endpoint, payload: bytes, connect_timeout: float) -> Reply:
-        """Send a body; return once the head of the reply is there. Raises what aiohttp raises."""
+        """Send a body; return once the head of the reply is there. Raises what aiohttp raises.
+
+        A kept connection that ends before the first byte of the reply was closed by the other side meanwhile: the body
+        is sent once more, on a new one.
+        """
+        connection = await self._connection(connect_timeout, new=False)
+        reused = self.connections.was_used(connection)
+        try:
+            return await self._post_on(connection, endpoint, payload)
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionError) as error:
+            if not reused or _began_to_answer(error):
+                raise
+        return await self._post_on(await self._connection(connect_timeout, new=True), endpoint, payload)
+
+    async def _connection(self, connect_timeout: float, *, new: bool) -> Connection:
+        """A connection that can be used; `new`: none that was kept."""
         try:
             connection = await self._connect(self._origin, [], _timeout(connect_timeout))
             # What came while nobody had asked is no answer to this call.
-            while connection.protocol is not None and connection.protocol.should_close:
+            while (connection.protocol is not None and connection.protocol.should_close) or (
+                new and self.connections.was_used(connection)
+            ):
                 connection.close()
                 connection = await self._connect(self._origin, [], _timeout(connect_timeout))
         except TimeoutError as error:
             raise aiohttp.ConnectionTimeoutError(f"no connection within {connect_timeout:g} s") from error
+        return connection
+
+    async def _post_on(self, connection: Connection, endpoint: Endpoint, payload: bytes) -> Reply:
         connections = self.connections
         connections.in_use.add(connection)
         upload: asyncio.Task[None] | None = None
@@ -124,6 +146,11 @@ class Line:
         credentials = self._origin.headers.get(PROXY_AUTHORIZATION)
         told = b"" if credentials is None else b"proxy-authorization: %b\r\n" % credentials.encode("latin-1")
         return endpoint.head_for_proxy + told
+
+
+def _began_to_answer(error: Exception) -> bool:
+    """Whether a part of the reply had come when the connection ended."""
+    return isinstance(error, aiohttp.ServerDisconnectedError) and isinstance(error.message, RawResponseMessage)
 
 
 def check_headers(headers: Mapping[str, str]) -> None:

@@ -65,6 +65,7 @@ class AttemptFinished:
 
     `admitted_at` and `at` are monotonic. `seconds` is the whole call, `ttft_seconds` (streams) the time to the
     first content. `failure_class` is None for a success. A `hedge` was made while another call's head was late.
+    `upkeep`: its caller had left, and it ran on for its verdict on the target alone.
     """
 
     at: float
@@ -81,6 +82,7 @@ class AttemptFinished:
     status: int | None = None
     probe: bool = False
     hedge: bool = False
+    upkeep: bool = False
     request_id: str = ""
     reading: LimitReading | None = None
 

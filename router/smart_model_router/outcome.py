@@ -47,6 +47,8 @@ class CooldownRule(StrEnum):
     """The provider's hint, else the ladder of guesses."""
     HINT_OR_BRIEF = "hint_or_brief"
     """The provider's hint is law; without one, advice of a second."""
+    WARMING = "warming"
+    """The provider's hint is law; without one, law of a second, then one call in flight until one succeeds."""
     OFF = "off"
     """The target (or its credential) is switched off for a while."""
     WALL = "wall"
@@ -128,9 +130,9 @@ _C, _B, _D, _N = Category, BreakerCount, CooldownRule, NextTarget
 
 POLICIES: Mapping[FailureClass, FailurePolicy] = MappingProxyType(
     {
-        FailureClass.RATE_LIMITED: _row(_C.RATE_LIMIT, _B.NO, False, _D.LAW, False, _N.YES),
+        FailureClass.RATE_LIMITED: _row(_C.RATE_LIMIT, _B.NO, None, _D.LAW, False, _N.YES),
         FailureClass.OVERLOADED: _row(_C.RATE_LIMIT, _B.YES, False, _D.HINT_OR_BRIEF, False, _N.OTHER_PROVIDERS_FIRST),
-        FailureClass.WARMING: _row(_C.TRANSIENT, _B.NO, False, _D.HINT_OR_BRIEF, False, _N.YES),
+        FailureClass.WARMING: _row(_C.TRANSIENT, _B.NO, None, _D.WARMING, False, _N.YES),
         FailureClass.SERVER_ERROR: _row(_C.TRANSIENT, _B.YES, True, _D.FAILURE, True, _N.YES),
         FailureClass.TRANSPORT: _row(_C.TRANSIENT, _B.PROVIDER, False, _D.FAILURE, True, _N.OTHER_PROVIDERS_FIRST),
         FailureClass.TIMEOUT: _row(_C.TIMEOUT, _B.YES, False, _D.TIMEOUT, False, _N.YES),
@@ -277,15 +279,15 @@ class StreamEvent(NamedTuple):
 
 RefusalReason = str
 """open, half_open, isolated, offline, cooldown, probation, wait, wall, off, throttle, requests, tokens,
-too_large, bulkhead, slow_start, shed, filtered:NEED (routing.md section 11)."""
+too_large, bulkhead, slow_start, paced, shed, filtered:NEED (routing.md section 11)."""
 
 REFUSAL_REASONS: frozenset[str] = frozenset(
     "open half_open isolated offline cooldown probation wait wall off throttle requests tokens too_large "
-    "bulkhead slow_start shed".split()
+    "bulkhead slow_start paced shed".split()
 )
 """The closed set, but for the `filtered:NEED` family."""
 
-EVENT_REASONS: frozenset[str] = frozenset({"half_open", "bulkhead", "slow_start", "probation"})
+EVENT_REASONS: frozenset[str] = frozenset({"half_open", "bulkhead", "slow_start", "probation", "paced"})
 """Refusals that end by an event and have no instant."""
 
 
@@ -308,7 +310,7 @@ class Snapshot:
 
     `successes` and `outcomes` cover the newest 50 outcomes of the last 5 minutes (routing.md section 1).
     Latencies are seconds; `seconds_per_100_tokens` is per 100 output tokens. `ttft_*` is the time to first content
-    of streams, `latency_*` the duration of whole answers.
+    of streams, `latency_*` the duration of whole answers; `latencies` and `ttfts` are how many of them are known.
     """
 
     successes: int = 0
@@ -322,6 +324,8 @@ class Snapshot:
     ttft_p95: float | None = None
     ttft_p99: float | None = None
     completion_tokens_p95: int | None = None
+    latencies: int = 0
+    ttfts: int = 0
 
     @property
     def success_rate(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from smart_model_router_stats.book import StatsBook
     from smart_model_router_stats.figures import StatsView
 
+_CLOSE_SECONDS = 5.0
 _OPTIONS = RequestOptions.__annotations__.keys()
 
 
@@ -235,7 +237,10 @@ class SmartModelRouter:
         await self.portal.reach(self._end)
 
     async def _end(self) -> None:
+        detached = tuple(self._state.detached)
         self._state.leave()
+        if detached:
+            await asyncio.wait(detached, timeout=_CLOSE_SECONDS)
         from smart_model_router.monitor.sinks import close as close_sinks  # noqa: PLC0415
 
         async with AsyncExitStack() as stack:

@@ -105,6 +105,13 @@ class StatsBook:
             record.began_at = now
             record.refresh(now)
 
+    def median(self, target_id: str, now: float, *, stream: bool) -> float | None:
+        """Half of the answers of the last 15 minutes took no longer: whole ones, or streams to first content."""
+        record = self._records.get(target_id)
+        if record is None:
+            return None
+        return (record.ttft if stream else record.latency).recent(now).percentile(50)
+
     def spread(self, target_id: str, now: float) -> tuple[Percentiles, Percentiles]:
         """Percentiles of the last 15 minutes of a target: of whole answers, and of first content. About 0.1 ms."""
         record = self._records.get(target_id)
@@ -273,7 +280,7 @@ class _Record:
         """Compute the snapshot, and until when it will do."""
         averages = self.averages
         successes, outcomes = self.window.counts(now)
-        ttft = self.ttft.recent(now)
+        latency, ttft = self.latency.recent(now), self.ttft.recent(now)
         self.snapshot = Snapshot(
             successes=successes,
             outcomes=outcomes,
@@ -282,10 +289,12 @@ class _Record:
             latency_ema=averages.latency.value(now),
             ttft_ema=averages.ttft.value(now),
             seconds_per_100_tokens=averages.pace.value(now),
-            latency_p99=self.latency.recent(now).percentile(99),
+            latency_p99=latency.percentile(99),
             ttft_p95=ttft.percentile(95),
             ttft_p99=ttft.percentile(99),
             completion_tokens_p95=self._completion_tokens_p95(),
+            latencies=latency.total,
+            ttfts=ttft.total,
         )
         self.fresh_until = min(
             self.window.changes_at(now),

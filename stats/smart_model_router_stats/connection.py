@@ -52,6 +52,9 @@ class Database:
         thread = connection._thread = Thread(target=_serve, args=(connection._tx,), daemon=True)
         try:
             self._connection = await connection
+        except GeneratorExit:
+            self.abandon(0.0)  # the loop is gone: there is nothing left to wait with
+            raise
         except BaseException:
             # aiosqlite lets the thread end, but not before it has opened what nobody wants any more.
             await asyncio.to_thread(thread.join, BUSY_SECONDS)

@@ -25,6 +25,9 @@ from smart_model_router.shared import (
 if TYPE_CHECKING:
     from smart_model_router.ports import SharedState
 
+OPEN_SECONDS = 30.0
+"""How long the breakers of these rows are open."""
+
 
 class Clock:
     """The clocks that all processes have in common, moved by hand."""
@@ -95,15 +98,15 @@ class SharedStateContract(ABC):
     async def test_one_of_many_gets_the_probe(self) -> None:
         """Eight processes race for a breaker that came due, a hundred times: one has it each time."""
         processes = [self.process() for _ in range(8)]
-        await processes[0].publish(Changes((self.row("open", 30.0),)))
+        await processes[0].publish(Changes((self.row("open", OPEN_SECONDS),)))
         for number in range(100):
-            self.clock.advance(30.0)
+            self.clock.advance(OPEN_SECONDS)
             claims = await asyncio.gather(
                 *(each.claim([self.probe(f"p{place}")]) for place, each in enumerate(processes))
             )
             ((winner,),) = [claim.granted for claim in claims if claim.granted]
             assert winner.gen == 2 * number + 2
-            await processes[0].publish(Changes((self.row("open", 30.0, gen=winner.gen),)))
+            await processes[0].publish(Changes((self.row("open", OPEN_SECONDS, gen=winner.gen),)))
         for each in processes:
             await each.aclose()
 
@@ -111,8 +114,8 @@ class SharedStateContract(ABC):
     async def test_nobody_probes_before_the_open_time_is_over(self) -> None:
         """Whatever a process believes of it; the refusal says what is there."""
         one, other = self.process(), self.process()
-        await one.publish(Changes((self.row("open", 30.0),)))
-        self.clock.advance(29.9)
+        await one.publish(Changes((self.row("open", OPEN_SECONDS),)))
+        self.clock.advance(OPEN_SECONDS - 0.1)
         claim = await other.claim([self.probe("other")])
         assert claim.granted == ()
         assert [row.state for row in claim.view.breakers] == ["open"]
@@ -127,10 +130,10 @@ class SharedStateContract(ABC):
         one, other = self.process(), self.process()
         await one.publish(Changes((self.row("open", 0.0),)))
         (held,) = (await one.claim([self.probe("one")])).granted
-        self.clock.advance(20.0)
+        self.clock.advance(LEASE_SECONDS - 10)
         renewed = await one.renew([replace(held, until=Deadline.after(LEASE_SECONDS, self.clock()))])
         assert [row.gen for row in renewed] == [held.gen]
-        self.clock.advance(29.9)
+        self.clock.advance(LEASE_SECONDS - 0.1)
         assert (await other.claim([self.probe("other")])).granted == ()
         self.clock.advance(0.1)
         (next_one,) = (await other.claim([self.probe("other")])).granted
@@ -229,7 +232,7 @@ class SharedStateContract(ABC):
             for grants in await asyncio.gather(*(each.lease([ask]) for each in processes)):
                 granted += grants[0].granted
         assert granted == 59
-        self.clock.advance(3.0)
+        self.clock.advance(3.0)  # drawn time: three of the bucket's 60 a minute, without dice
         later = [(await each.lease([ask]))[0] for each in processes]
         assert sum(grant.granted for grant in later) == 3
         assert later[-1].due_in == pytest.approx(1.0)

@@ -10,27 +10,43 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from smart_model_router import SmartModelRouter, SmartRouterError
-from smart_model_router.events import Event, ProbeStarted
-from smart_model_router.outcome import Failure, FailureClass
+from smart_model_router.events import Event, ProbeStarted, StoreChanged
+from smart_model_router.outcome import Failure, FailureClass, Outcome
+from smart_model_router.ports import EventSink, ProviderCall
 from smart_model_router.runtime import boot
 from smart_model_router.shared import Here
 from smart_model_router.testing import FakeProvider, FakeReply
+from smart_model_router_stats.shared_sqlite import SqliteSharedState
+from tests.e2e.eventually import PATIENCE, becomes
 
 DOWN = FakeReply(failure=Failure(FailureClass.SERVER_ERROR, "500", status=500))
 
 
-def later(seconds: float) -> None:
-    """Let this process believe that so much more time has passed since the boot."""
-    real = boot.here
+def stand_at(boottime: str) -> None:
+    """Stop the clocks that all processes have in common at this instant: how fast the machine is changes nothing."""
+    real = boot.here()
+    now = Here(real.boot, float(boottime), real.wall + float(boottime) - real.boottime)
+    vars(importlib.import_module("smart_model_router.assembly"))["here"] = lambda: now
 
-    def shifted() -> Here:
-        now = real()
-        return Here(now.boot, now.boottime + seconds, now.wall + seconds)
 
-    vars(importlib.import_module("smart_model_router.assembly"))["here"] = shifted
+def trust_the_store() -> None:
+    """Wait for the store however slow the machine is: a store that does not answer is the subject of other tests."""
+    vars(importlib.import_module("smart_model_router.runtime.sharing.reach"))["SLOW_SECONDS"] = PATIENCE
+    vars(importlib.import_module("smart_model_router_stats.shared_sqlite"))["_RESTORE_SECONDS"] = PATIENCE
+    SqliteSharedState._open.__defaults__ = (PATIENCE,)
+
+
+class AnswersWhenTold(FakeProvider):
+    """Answers once this process's input has ended."""
+
+    async def call(self, call: ProviderCall) -> Outcome:
+        """Wait for the end of the input."""
+        await asyncio.to_thread(sys.stdin.read)
+        return await super().call(call)
 
 
 class Probes:
@@ -46,7 +62,7 @@ class Probes:
 
 
 def make_router(
-    path: str, providers: Mapping[str, FakeProvider], sink: Probes | None = None, **store: Any
+    path: str, providers: Mapping[str, FakeProvider], sink: EventSink | None = None, **store: Any
 ) -> SmartModelRouter:
     """A router that has one model for each provider, with `spare` behind it."""
     spare = {"spare": FakeProvider()}
@@ -58,6 +74,7 @@ def make_router(
             name: {"tiers": [{"targets": [f"{name}/m"]}, {"targets": ["spare/m"]}], "last_resort": []}
             for name in providers
         },
+        "resilience": {"patience": {"minimum": "600s"}},  # a probe ends when the test says so
         "store": {"path": path, **store},
     }
     sinks = [sink] if sink is not None else []
@@ -81,12 +98,14 @@ async def fail(path: str, *names: str) -> None:
         await asyncio.gather(*(router.chat(ask(name)) for name in names for _ in range(5)))
 
 
-async def race(path: str, rounds: str, seconds: str) -> None:
+async def race(path: str, rounds: str, boottime: str) -> None:
     """At every tenth of a second three requests to the next breaker that is due; what was probed, at the end.
 
-    The instant of the first is read from the input.
+    The instant of the first is read from the input. A probe that is granted too late for its request is made by the
+    next one, so there are requests until all breakers are closed.
     """
-    later(float(seconds))
+    stand_at(boottime)
+    trust_the_store()
     sink = Probes()
     names = [f"t{number}" for number in range(int(rounds))]
     async with make_router(path, {name: FakeProvider(FakeReply(seconds=0.05)) for name in names}, sink) as router:
@@ -95,28 +114,70 @@ async def race(path: str, rounds: str, seconds: str) -> None:
         for number, name in enumerate(names):
             await asyncio.sleep(max(0.0, start_at + 0.1 * number - time.monotonic()))
             await asyncio.gather(*(router.chat(ask(name)) for _ in range(3)))
+        end = time.monotonic() + PATIENCE
+        while names and time.monotonic() < end:
+            names = [name for name in names if state_of(router, name) != "closed"]
+            await asyncio.gather(*(router.chat(ask(name)) for name in names))
+            await asyncio.sleep(0.1)
     tell(sink.targets)
 
 
-async def probe(path: str, name: str, seconds: str, lasts: str) -> None:
-    """One request to a target that is due; its answer takes `lasts` seconds. Told before and after."""
-    later(float(seconds))
-    sink = Probes()
-    async with make_router(path, {name: FakeProvider(FakeReply(seconds=float(lasts)))}, sink) as router:
+def state_of(router: SmartModelRouter, name: str) -> str:
+    """The state of its target's breaker."""
+    return next(target.state for target in router.targets() if target.id == f"{name}/m")
+
+
+async def ask_until_probed(router: SmartModelRouter, name: str, sink: Probes) -> asyncio.Task[Any]:
+    """Requests, until one of them probes; that one."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
         request = asyncio.create_task(router.chat(ask(name)))
-        await asyncio.sleep(0.5)
+        probed = lambda: bool(sink.targets) or request.done()  # noqa: B023, E731 - called in this round only
+        assert await becomes(probed)
+        if sink.targets:
+            return request
+        await asyncio.sleep(0.02)
+    raise TimeoutError(name)
+
+
+async def probe(path: str, name: str, boottime: str, wanted: str) -> None:
+    """Probe a target that is due, and let the answer come when the input ends.
+
+    Tells what it probed, and then the state of the breaker, once that is `wanted`.
+    """
+    stand_at(boottime)
+    trust_the_store()
+    sink = Probes()
+    async with make_router(path, {name: AnswersWhenTold()}, sink) as router:
+        request = await ask_until_probed(router, name, sink)
         tell(sink.targets)
         await request
-        await asyncio.sleep(1.5)
-        tell(router.targets()[0].state)
+        await becomes(lambda: state_of(router, name) == wanted)
+        tell(state_of(router, name))
 
 
-async def reopen(path: str, name: str, seconds: str) -> None:
-    """One request to a target that is due, and it fails; the state that its breaker is in then."""
-    later(float(seconds))
-    async with make_router(path, {name: FakeProvider(DOWN)}) as router:
-        await router.chat(ask(name))
-        tell(router.targets()[0].state)
+async def refrain(path: str, name: str, boottime: str) -> None:
+    """Twenty requests to a target that another process probes. Tells what it probed, and when the breaker closes."""
+    stand_at(boottime)
+    trust_the_store()
+    sink = Probes()
+    async with make_router(path, {name: FakeProvider()}, sink) as router:
+        for _ in range(20):
+            await router.chat(ask(name))
+            await asyncio.sleep(0.02)
+        tell(sink.targets)
+        await becomes(lambda: state_of(router, name) == "closed")
+        tell(state_of(router, name))
+
+
+async def reopen(path: str, name: str, boottime: str) -> None:
+    """Probe a target that is due, and fail; the state that its breaker is in then."""
+    stand_at(boottime)
+    trust_the_store()
+    sink = Probes()
+    async with make_router(path, {name: FakeProvider(DOWN)}, sink) as router:
+        await (await ask_until_probed(router, name, sink))
+        tell(state_of(router, name))
 
 
 async def keyed(path: str, key: str) -> None:
@@ -139,7 +200,7 @@ def fork(path: str) -> None:
 
     async def once() -> None:
         await router.chat(ask("a"))
-        await asyncio.sleep(0.5)
+        await becomes(Path(path).with_name("state.db").exists)
 
     async def fail_often() -> None:
         provider.set(DOWN)
@@ -148,8 +209,8 @@ def fork(path: str) -> None:
 
     async def state() -> str:
         await router.chat(ask("a"))
-        await asyncio.sleep(1.0)
-        found = router.targets()[0].state
+        await becomes(lambda: state_of(router, "a") != "closed")
+        found = state_of(router, "a")
         await router.aclose()
         return found
 
@@ -162,64 +223,63 @@ def fork(path: str) -> None:
     tell({"child": os.waitstatus_to_exitcode(status), "parent": asyncio.run(state())})
 
 
-async def look(path: str, name: str) -> None:
+async def look(path: str, name: str, boottime: str) -> None:
     """What a new process knows of a target, before it has sent anything."""
+    stand_at(boottime)
     async with make_router(path, {name: FakeProvider()}) as router:
         status = router.targets()[0]
         tell([status.state, status.refusal, round(status.retry_after or 0.0, 1), round(status.success_rate, 3)])
 
 
-async def serve(path: str, seconds: str) -> None:
-    """Requests for so long, over a target that works; how long each took, and what was said of the store."""
-    events: list[dict[str, Any]] = []
+async def serve(path: str) -> None:
+    """Requests over a target that works, one after the other.
+
+    For each line of the input a hundred more have to be served; then it tells what was said of the stores until then.
+    """
+    events: list[list[Any]] = []
 
     class Listener:
         def emit(self, event: Event) -> None:
-            if type(event).__name__ == "StoreChanged":
-                events.append({"store": getattr(event, "store", ""), "degraded": getattr(event, "degraded", None)})
+            if isinstance(event, StoreChanged):
+                events.append([event.store, event.degraded])
 
-    taken = []
-    async with make_router(path, {"a": FakeProvider()}, Listener()) as router:  # type: ignore[arg-type]
-        tell("ready")
-        until = time.monotonic() + float(seconds)
-        while time.monotonic() < until:
-            began = time.perf_counter()
-            await router.chat(ask("a"))
-            taken.append(time.perf_counter() - began)
-            await asyncio.sleep(0.002)
-        taken.sort()
-        p99 = taken[int(0.99 * len(taken))]
-        tell({"p99": p99, "slowest": taken[-1], "calls": len(taken), "events": events})
+    async with make_router(path, {"a": FakeProvider()}, Listener()) as router:
+        while await asyncio.to_thread(sys.stdin.readline):
+            for _ in range(100):
+                await router.chat(ask("a"))
+                await asyncio.sleep(0.002)
+            tell(events)
 
 
-async def read_only(path: str, seconds: str) -> None:
+async def read_only(path: str) -> None:
     """`serve` as a user who may read the files and write none of them."""
     with tempfile.TemporaryDirectory() as folder:  # loads what could not be loaded from root's folders afterwards
         async with make_router(f"{folder}/stats.db", {"a": FakeProvider(DOWN)}) as router:
             await router.chat(ask("a"))
-            await asyncio.gather(asyncio.to_thread(int), asyncio.sleep(0.5))
+            await asyncio.to_thread(int)
+            assert await becomes(Path(folder, "stats.db").exists)
     os.setgid(65_534)
     os.setuid(65_534)
-    await serve(path, seconds)
+    await serve(path)
 
 
-async def limited(path: str, url: str, seconds: str) -> None:
-    """Two workers for so long against a provider that counts; how often it refused this process."""
+async def limited(path: str, url: str) -> None:
+    """Two workers, until the input ends, against a provider that counts; how often it refused this process."""
+    trust_the_store()
     config = {
         "version": 1,
         "providers": {"p": {"kind": "openai", "base_url": url, "api_key": "k", "bulkhead": 50}},
         "models": {"smart": {"tiers": [{"targets": ["p/m"]}], "last_resort": []}},
-        "routing": {"max_wait": "120s"},
         "store": {"path": path},
     }
     async with SmartModelRouter.from_config(config) as router:
 
         async def work() -> None:
             while True:
-                await router.chat(ask("smart"))
+                await router.chat(ask("smart"), timeout=600)
 
         workers = [asyncio.create_task(work()) for _ in range(2)]
-        await asyncio.sleep(float(seconds))
+        await asyncio.to_thread(sys.stdin.read)
         for worker in workers:
             worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
@@ -228,7 +288,8 @@ async def limited(path: str, url: str, seconds: str) -> None:
 
 
 PROGRAMS: dict[str, Callable[..., Any]] = {
-    program.__name__: program for program in (fail, race, probe, reopen, keyed, fork, look, serve, read_only, limited)
+    program.__name__: program
+    for program in (fail, race, probe, refrain, reopen, keyed, fork, look, serve, read_only, limited)
 }
 
 if __name__ == "__main__":

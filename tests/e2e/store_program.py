@@ -17,6 +17,7 @@ from smart_model_router.events import AttemptFinished, Event
 from smart_model_router.outcome import Failure, FailureClass
 from smart_model_router.testing import FakeProvider, FakeReply
 from smart_model_router_stats.sqlite import SqliteStore
+from tests.e2e.eventually import becomes
 from tests.store_files import attempt
 
 BODY = {"model": "smart", "messages": [{"role": "user", "content": "hello"}]}
@@ -69,7 +70,7 @@ async def leave(path: str, count: str) -> None:
     router = make_router(path)
     for _ in range(int(count)):
         await router.chat(BODY)
-    await asyncio.sleep(0.5)  # the file is open by now
+    assert await becomes(Path(path).exists)
     for _ in range(int(count)):
         await router.chat(BODY)
     tell(time.monotonic())

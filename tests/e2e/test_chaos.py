@@ -107,7 +107,8 @@ def test_every_measure_has_its_scenario() -> None:
 
 def test_a_configuration_without_a_fallback_is_safe_at_best() -> None:
     """With one provider nobody answers when it is gone; that is told, in the table and by the exit code."""
-    done = smr_chaos(ALONE, "--scenario", "unavailable_for_ever")
+    impatient = {**ALONE, "resilience": {"timeouts": {"total": "10s"}}}  # a request to a dead fleet lasts as long
+    done = smr_chaos(impatient, "--scenario", "unavailable_for_ever")
     assert done.returncode == 1
     row = next(line for line in done.stdout.splitlines() if line.startswith("unavailable_for_ever"))
     assert row.split()[1] == "safe"

@@ -85,16 +85,16 @@ async def test_an_sdks_own_retry_waits_as_long_as_it_is_told(upstream: FaultServ
         answer = await client.chat.completions.create(model="smart", messages=MESSAGES)
         waited = asyncio.get_running_loop().time() - started
     assert answer.choices[0].message.content == ECHO
-    assert 0.9 <= waited < 3
+    assert 0.9 <= waited < 20
 
 
 async def test_a_cancelled_call_reaches_the_provider(chatty: AsyncOpenAI, upstream: FaultServer) -> None:
     """Cancelling the task cancels the call upstream, before the head and in the middle of a stream."""
-    upstream.set([Fault.delay(first=20)])
+    upstream.set([Fault.hang()])
     call = asyncio.ensure_future(chatty.chat.completions.create(model="smart", messages=MESSAGES))
-    assert await becomes(lambda: upstream.in_flight == 1, within=30)
+    assert await becomes(lambda: upstream.in_flight == 1)
     call.cancel()
-    assert await becomes(lambda: upstream.in_flight == 0, within=1)
+    assert await becomes(lambda: upstream.in_flight == 0)
     upstream.set([Fault.stall(after=2)])
 
     async def read() -> None:
@@ -102,9 +102,9 @@ async def test_a_cancelled_call_reaches_the_provider(chatty: AsyncOpenAI, upstre
             pass
 
     reading = asyncio.ensure_future(read())
-    assert await becomes(lambda: upstream.in_flight == 1, within=30)
+    assert await becomes(lambda: upstream.in_flight == 1)
     reading.cancel()
-    assert await becomes(lambda: upstream.in_flight == 0, within=1)
+    assert await becomes(lambda: upstream.in_flight == 0)
     await asyncio.gather(call, reading, return_exceptions=True)
 
 
@@ -114,7 +114,7 @@ async def test_a_stream_left_early_frees_the_provider(chatty: AsyncOpenAI, upstr
     async with await chatty.chat.completions.create(model="smart", messages=MESSAGES, stream=True) as stream:
         await anext(stream)
         assert upstream.in_flight == 1
-    assert await becomes(lambda: upstream.in_flight == 0, within=1)
+    assert await becomes(lambda: upstream.in_flight == 0)
 
 
 async def test_frameworks_take_the_transport(upstream: FaultServer) -> None:
@@ -148,10 +148,10 @@ async def test_an_asynchronous_client_may_use_a_router_of_the_portal(upstream: F
     async with AsyncOpenAI(router) as client:
         stream = await client.chat.completions.create(model="smart", messages=MESSAGES, stream=True)
         assert "".join([chunk.choices[0].delta.content or "" async for chunk in stream]) == ECHO
-        upstream.set([Fault.delay(first=20)])
+        upstream.set([Fault.hang()])
         call = asyncio.ensure_future(client.chat.completions.create(model="smart", messages=MESSAGES))
-        assert await becomes(lambda: upstream.in_flight == 1, within=30)
+        assert await becomes(lambda: upstream.in_flight == 1)
         call.cancel()
-        assert await becomes(lambda: upstream.in_flight == 0, within=1)
+        assert await becomes(lambda: upstream.in_flight == 0)
         await asyncio.gather(call, return_exceptions=True)
     sync.close()

@@ -110,7 +110,7 @@ def test_a_silent_stream_runs_into_the_clients_timeout(chatty: OpenAI, upstream:
     stream = chatty.with_options(timeout=1.5).chat.completions.create(model="smart", messages=MESSAGES, stream=True)
     with pytest.raises((HTTPX.ReadTimeout, openai.APITimeoutError)):
         list(stream)
-    assert becomes(lambda: upstream.in_flight == 0, within=1)
+    assert becomes(lambda: upstream.in_flight == 0)
 
 
 def test_a_stream_left_early_frees_the_provider(chatty: OpenAI, upstream: FaultServer) -> None:
@@ -119,12 +119,12 @@ def test_a_stream_left_early_frees_the_provider(chatty: OpenAI, upstream: FaultS
     with chatty.chat.completions.create(model="smart", messages=MESSAGES, stream=True) as stream:
         next(stream)
         assert upstream.in_flight == 1
-    assert becomes(lambda: upstream.in_flight == 0, within=1)
+    assert becomes(lambda: upstream.in_flight == 0)
     dropped = chatty.chat.completions.create(model="smart", messages=MESSAGES, stream=True)
     next(dropped)
     del dropped
     gc.collect()  # the SDK's stream refers to itself
-    assert becomes(lambda: upstream.in_flight == 0, within=1)
+    assert becomes(lambda: upstream.in_flight == 0)
 
 
 def test_a_cut_stream_raises(chatty: OpenAI, upstream: FaultServer) -> None:
@@ -159,7 +159,7 @@ def test_the_sdks_of_yesterday_find_their_httpx(upstream: FaultServer) -> None:
         assert client.post(url, json=body).json()["choices"][0]["message"]["content"] == ECHO
         with client.stream("POST", url, json={**body, "stream": True}) as answer:
             assert list(answer.iter_lines())[-2] == "data: [DONE]"
-        upstream.set([Fault.delay(first=20)])
+        upstream.set([Fault.hang()])
         with pytest.raises(httpx.ReadTimeout):
             client.post(url, json=body, timeout=0.3)
 

@@ -60,6 +60,24 @@ def test_check_warns_of_a_tier_that_fails_together(smr: Smr, server: FaultServer
     assert "0 problems, 1 warnings" in done.stderr
 
 
+def test_a_key_that_is_gone_is_told_and_stops_nothing(smr: Smr) -> None:
+    """The configuration is in force; key, line and what took its place are told once, and its value is not shown."""
+    (smr.folder / "smart-router.yaml").write_text(
+        "version: 1\nproviders: {s: {kind: scripted}}\nmodels: {m: {tiers: [{targets: [s/x]}]}}\n"
+        f"resilience:\n  breaker: {{failure_ratio: {KEY}}}\n  adaptive: off\n",
+        encoding="utf-8",
+    )
+    done = smr("config", "check")
+    told = done.stdout + done.stderr
+    assert done.returncode == 0
+    assert told.count("resilience.breaker.failure_ratio") == 1
+    assert "`failing_share`" in told
+    assert "smart-router.yaml:5" in told
+    assert KEY not in told
+    assert "0 problems" in done.stderr
+    assert json.loads(smr("config", "show", "--json").stdout)["config"]["resilience"]["adaptive"] == {"enabled": False}
+
+
 def test_show_masks_secrets_and_names_origins(smr: Smr, server: FaultServer) -> None:
     """Values come from a line, a variable or are defaults; no key is on the screen."""
     smr.configure(server)

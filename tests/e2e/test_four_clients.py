@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from smart_model_router.clients import report_of
 from smart_model_router_providers.fault import Fault, FaultServer
-from tests.e2e.eventually import becomes
+from tests.e2e.eventually import PATIENCE, becomes
 from tests.e2e.four_clients import CLIENTS, Caller, Town
 from tests.e2e.gateways import ECHO, fleet
 
@@ -34,7 +34,7 @@ def upstream() -> Iterator[FaultServer]:
 @pytest_asyncio.fixture(params=CLIENTS)
 async def client(request: pytest.FixtureRequest, upstream: FaultServer) -> AsyncIterator[Caller]:
     """Each of the four, without retries of its own."""
-    caller = CLIENTS[request.param](fleet(upstream))
+    caller = CLIENTS[request.param](fleet(upstream, routing={"max_wait": "2s"}))
     yield caller
     await caller.aclose()
 
@@ -49,7 +49,7 @@ async def test_a_whole_answer(client: Caller) -> None:
 
 async def test_a_stream_arrives_piece_by_piece(client: Caller, upstream: FaultServer) -> None:
     """The first piece is there while the provider is still speaking."""
-    upstream.set([Fault.stall(after=2, seconds=0.6)])
+    upstream.set([Fault.stall(after=2, seconds=1.5)])
     arrivals = [(time.monotonic(), piece) async for piece in client.pieces()]
     assert "".join(piece for _, piece in arrivals) == ECHO
     assert arrivals[-1][0] - arrivals[0][0] > 0.2
@@ -108,13 +108,13 @@ async def test_nobody_left_is_the_sdk_s_word_for_it(client: Caller, upstream: Fa
 
 async def test_the_clients_timeout_is_kept(client: Caller, upstream: FaultServer) -> None:
     """`timeout=` ends a call as APITimeoutError; nothing stays in flight."""
-    upstream.set([Fault.delay(first=20)])
+    upstream.set([Fault.hang()])
     started = time.monotonic()
     with pytest.raises(client.sdk.APITimeoutError) as late:
         await client.text(timeout=1.0)
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 20
     assert [attempt.target for attempt in report_of(late.value).attempts] == [TARGETS[client.asked["model"]]]
-    assert await becomes(lambda: upstream.in_flight == 0, within=1)
+    assert await becomes(lambda: upstream.in_flight == 0)
 
 
 async def test_a_stream_left_in_the_middle_frees_the_provider(client: Caller, upstream: FaultServer) -> None:
@@ -124,7 +124,7 @@ async def test_a_stream_left_in_the_middle_frees_the_provider(client: Caller, up
     assert await anext(pieces)
     assert upstream.in_flight == 1
     await pieces.aclose()  # type: ignore[attr-defined]  # a generator, said to be an iterator
-    assert await becomes(lambda: upstream.in_flight == 0, within=1)
+    assert await becomes(lambda: upstream.in_flight == 0)
 
 
 @pytest.mark.parametrize("client", ASYNCHRONOUS, indirect=True)
@@ -138,10 +138,10 @@ async def test_a_cancelled_stream_reaches_the_provider(client: Caller, upstream:
             arrived.set()
 
     reading = asyncio.ensure_future(read())
-    await asyncio.wait_for(arrived.wait(), 5)
+    await asyncio.wait_for(arrived.wait(), PATIENCE)
     assert upstream.in_flight == 1
     reading.cancel()
-    assert await becomes(lambda: upstream.in_flight == 0, within=1)
+    assert await becomes(lambda: upstream.in_flight == 0)
     assert isinstance((await asyncio.gather(reading, return_exceptions=True))[0], asyncio.CancelledError)
 
 

@@ -6,7 +6,6 @@ import json
 import socket
 import struct
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
@@ -156,19 +155,19 @@ def test_clients_that_mean_no_good_harm_nobody(
     """Each gets what it deserves; who asks beside them is answered; nothing stays in flight, here or at a provider."""
     for move, path, slams in moves:
         play(gateway, move, path, slams=slams)
-    answer = httpx2.post(gateway.base_url + "/v1/chat/completions", content=CHAT, timeout=10)
+    answer = httpx2.post(gateway.base_url + "/v1/chat/completions", content=CHAT, timeout=30)
     assert answer.json()["choices"][0]["message"]["content"] == ECHO
-    assert becomes(lambda: gateway.in_flight() == 0 and upstream.in_flight == 0, within=2)
+    assert becomes(lambda: gateway.in_flight() == 0 and upstream.in_flight == 0)
 
 
 def test_who_sends_two_requests_at_once_and_leaves_frees_the_provider(gateway: Served, upstream: FaultServer) -> None:
     """A client that hangs up while its second request waits behind the first is noticed like any other."""
     before = upstream.calls()
-    with socket.create_connection(gateway.address, timeout=5) as wire:
+    with socket.create_connection(gateway.address, timeout=30) as wire:
         wire.sendall((head("/v1/chat/completions", len(STREAM)) + STREAM) * 2)
-        assert becomes(lambda: upstream.in_flight == 1, within=5)
+        assert becomes(lambda: upstream.in_flight == 1)
         slam(wire)
-    assert becomes(lambda: upstream.in_flight == 0 and gateway.in_flight() == 0, within=1)
+    assert becomes(lambda: upstream.in_flight == 0 and gateway.in_flight() == 0)
     assert upstream.calls() == before + 1
 
 
@@ -182,15 +181,14 @@ def test_clients_that_mean_no_good_leave_no_socket_and_no_memory(gateway: Served
             for move in (move for move in MOVES if move not in waiting):
                 play(gateway, move, PATHS[number % len(PATHS)], slams=bool(number % 2))
         with suppress(ConnectionError):
-            idle = [socket.create_connection(gateway.address, timeout=2) for _ in range(rounds)]
-            time.sleep(0.4)  # noqa: TID251 - longer than a head may take: the server hangs up by itself
+            idle = [socket.create_connection(gateway.address, timeout=30) for _ in range(rounds)]
             assert all(wire.recv(99).startswith(b"HTTP/1.1 408") for wire in idle)
             for wire in idle:
                 wire.close()
-        assert becomes(lambda: gateway.in_flight() == 0, within=5)
+        assert becomes(lambda: gateway.in_flight() == 0)
 
     all_of_them(5)  # what is made once is made now
     files, memory = footprint(gateway.process.pid)
     all_of_them(20)
-    assert becomes(lambda: footprint(gateway.process.pid)[0] <= files, within=5)
+    assert becomes(lambda: footprint(gateway.process.pid)[0] <= files)
     assert footprint(gateway.process.pid)[1] - memory < 10_000

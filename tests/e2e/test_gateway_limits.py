@@ -194,11 +194,11 @@ def test_sighup_takes_a_good_configuration_and_refuses_a_bad_one(start: Start, u
     changed["models"]["new"] = changed["models"]["smart"]
     running.file.write_text(json.dumps(changed), encoding="utf-8")
     running.process.send_signal(signal.SIGHUP)
-    assert becomes(lambda: models() == ["smart", "claude", "new"], within=30)
+    assert becomes(lambda: models() == ["smart", "claude", "new"])
     running.file.write_text('{"version": 1, "modles": {}}', encoding="utf-8")
     running.process.send_signal(signal.SIGHUP)
     log = running.file.parent / "gateway.log"
-    assert becomes(lambda: "the old one stays" in log.read_text(encoding="utf-8"), within=30)
+    assert becomes(lambda: "the old one stays" in log.read_text(encoding="utf-8"))
     assert models() == ["smart", "claude", "new"]
     assert ask(running).status_code == 200
 
@@ -285,4 +285,4 @@ def test_no_bytes_make_it_fail(gateway: Served, path: str, body: bytes) -> None:
 
 def test_nothing_is_left_after_all_that(gateway: Served) -> None:
     """Nothing is in flight."""
-    assert becomes(lambda: gateway.in_flight() == 0, within=2)
+    assert becomes(lambda: gateway.in_flight() == 0)

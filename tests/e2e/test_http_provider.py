@@ -26,7 +26,7 @@ from smart_model_router.wires import text_of
 from smart_model_router_providers.fault import Fault, FaultServer
 from smart_model_router_providers.http import HttpProvider
 from tests.e2e.descriptors import sockets
-from tests.e2e.eventually import becomes
+from tests.e2e.eventually import PATIENCE, becomes
 
 pytestmark = pytest.mark.asyncio
 
@@ -253,6 +253,65 @@ async def test_one_connection_serves_calls_in_turn() -> None:
     assert len(peers) == 1
 
 
+@pytest.mark.parametrize(
+    ("answers_anew", "outcome", "received"),
+    [(True, FailureClass.INVALID_REQUEST, 3), (False, FailureClass.TRANSPORT, 3)],
+    ids=["the new one answers", "the new one dies, too"],
+)
+async def test_a_kept_connection_that_died_costs_no_verdict(
+    answers_anew: bool, outcome: FailureClass, received: int
+) -> None:
+    """A call on a reused connection that ends before the first byte is sent once more, on a new connection, no more."""
+    requests, connections = 0, 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal requests, connections
+        connections += 1
+        number, answers = connections, 1 if connections == 1 or answers_anew else 0
+        while head := await _head(reader):
+            length = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
+            await reader.readexactly(length)
+            requests += 1
+            if (number == 1 and requests > 1) or not answers:
+                break
+            writer.write(b"HTTP/1.1 400 No\r\ncontent-length: 2\r\n\r\n{}")
+        writer.close()
+
+    async with serving(serve) as url:
+        provider = HttpProvider(base_url=url)
+        await provider.call(a_call())
+        second = await provider.call(a_call())
+        await provider.aclose()
+    assert isinstance(second, Failure)
+    assert (second.failure_class, requests, connections) == (outcome, received, 2)
+
+
+async def test_a_new_connection_that_dies_is_a_verdict() -> None:
+    """Only a reused connection earns a second call: what fails on a new one has failed."""
+    requests = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal requests
+        head = await _head(reader)
+        await reader.readexactly(int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0]))
+        requests += 1
+        writer.close()
+
+    async with serving(serve) as url:
+        provider = HttpProvider(base_url=url)
+        outcome = await provider.call(a_call())
+        await provider.aclose()
+    assert isinstance(outcome, Failure)
+    assert (outcome.failure_class, requests) == (FailureClass.TRANSPORT, 1)
+
+
+async def _head(reader: asyncio.StreamReader) -> bytes:
+    """The head of the next request; b"" when there is none."""
+    with suppress(asyncio.IncompleteReadError, ConnectionError):
+        return await reader.readuntil(b"\r\n\r\n")
+    return b""
+
+
 async def test_a_hundred_and_fifty_calls_at_once() -> None:
     """The pool is no bottleneck: more calls than any default limit are in flight together."""
     async with running([Fault.delay(first=0.5)]) as (provider, server):
@@ -298,7 +357,7 @@ async def test_cancelling_a_waiting_stream_closes_its_connection() -> None:
                 pass
 
         task = asyncio.create_task(consume())
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.05)  # real time: the other task waits by now; it is told the same if it does not yet
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -326,9 +385,9 @@ async def test_who_reads_a_stream_that_another_task_closes_is_told() -> None:
     async with running([Fault.stall(after=1)]) as (provider, _):
         events, stream = await reading(provider)
         reader = asyncio.create_task(rest(events))
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.05)  # real time: the other task waits by now; it is told the same if it does not yet
         await stream.aclose()
-        assert last_failure(await asyncio.wait_for(reader, 5)) is FailureClass.TRUNCATED
+        assert last_failure(await asyncio.wait_for(reader, PATIENCE)) is FailureClass.TRUNCATED
 
 
 @pytest.mark.parametrize("fault", [Fault.hang(), Fault.headers_only(), Fault.stall(after=1)], ids=str)
@@ -337,9 +396,9 @@ async def test_closing_a_provider_ends_its_calls(fault: Fault) -> None:
     async with running([fault]) as (provider, server):
         call = asyncio.create_task(provider.call(a_call()))
         await arrival(server)
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.05)  # real time: the other task waits by now; it is told the same if it does not yet
         await provider.aclose()
-        outcome = await asyncio.wait_for(call, 5)
+        outcome = await asyncio.wait_for(call, PATIENCE)
     assert isinstance(outcome, Failure)
     assert outcome.failure_class in {FailureClass.TRANSPORT, FailureClass.TRUNCATED}
 
@@ -349,10 +408,10 @@ async def test_closing_a_provider_ends_its_streams() -> None:
     async with running([Fault.stall(after=1)]) as (provider, server):
         (waited_for, one), (asked_later, other) = await reading(provider), await reading(provider)
         waiting = asyncio.create_task(rest(waited_for))
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.05)  # real time: the other task waits by now; it is told the same if it does not yet
         await provider.aclose()
-        endings = [await asyncio.wait_for(waiting, 5), await asyncio.wait_for(rest(asked_later), 5)]
-        assert await becomes(lambda: all(call.ending == "abandoned" for call in server.requests), within=1)
+        endings = [await asyncio.wait_for(waiting, PATIENCE), await asyncio.wait_for(rest(asked_later), PATIENCE)]
+        assert await becomes(lambda: all(call.ending == "abandoned" for call in server.requests))
         await one.aclose()
         await other.aclose()
     assert [last_failure(events) for events in endings] == [FailureClass.TRUNCATED] * 2
@@ -369,9 +428,9 @@ async def test_closing_a_provider_ends_its_streams_on_other_loops() -> None:
             return await rest(events)
 
         reader = asyncio.create_task(asyncio.to_thread(asyncio.run, read()))
-        assert await becomes(opened.is_set, within=10)
+        assert await becomes(opened.is_set)
         await provider.aclose()
-        assert last_failure(await asyncio.wait_for(reader, 5)) is FailureClass.TRUNCATED
+        assert last_failure(await asyncio.wait_for(reader, PATIENCE)) is FailureClass.TRUNCATED
 
 
 def routed_to(*servers: FaultServer) -> SmartModelRouter:
@@ -387,10 +446,10 @@ async def test_closing_a_router_ends_its_calls_and_blames_nobody() -> None:
     async with FaultServer([Fault.stall()]) as server, FaultServer() as other:
         router = routed_to(server, other)
         asked = asyncio.ensure_future(router.chat({"model": "smart", "messages": [{"role": "user", "content": "Hi"}]}))
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.1)  # real time: the other side is at work by now; the same holds if it is not yet
         await router.aclose()
         with pytest.raises(RouterUnavailable, match="the router was closed") as caught:
-            await asyncio.wait_for(asked, 5)
+            await asyncio.wait_for(asked, PATIENCE)
         assert not other.requests
     assert [(a.target, a.failure_class) for a in caught.value.attempts] == [("p0/m", FailureClass.CANCELLED)]
 
@@ -403,10 +462,10 @@ async def test_closing_a_router_ends_its_streams() -> None:
         while not stream.text:
             await anext(stream)
         reader = asyncio.ensure_future(anext(stream))
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.05)  # real time: the other task waits by now; it is told the same if it does not yet
         await router.aclose()
         with pytest.raises(StreamInterrupted, match="the router was closed") as caught:
-            await asyncio.wait_for(reader, 5)
+            await asyncio.wait_for(reader, PATIENCE)
     assert "Paris is here.".startswith(caught.value.text)
 
 
@@ -432,18 +491,18 @@ async def test_what_comes_unasked_is_nobodys_answer() -> None:
             answer = await provider.call(a_call())
             assert isinstance(answer, Success)
             assert f'"asked {number}"'.encode() in answer.raw
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.1)  # real time: the other side is at work by now; the same holds if it is not yet
         await provider.aclose()
 
 
 async def arrival(server: FaultServer) -> None:
     """Until the server has a call."""
-    await becomes(lambda: bool(server.requests), within=30)
+    await becomes(lambda: bool(server.requests))
 
 
 async def abandoned(server: FaultServer) -> bool:
     """Whether the server sees its client leave within a second."""
-    return await becomes(lambda: server.requests[-1].ending == "abandoned", within=1)
+    return await becomes(lambda: server.requests[-1].ending == "abandoned")
 
 
 @asynccontextmanager
@@ -613,14 +672,14 @@ async def test_a_rejected_upload_is_answered_at_once() -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 413 No\r\ncontent-length: 0\r\n\r\n")
         await writer.drain()
-        await asyncio.sleep(30)
+        await asyncio.sleep(1_000)  # real time: for ever
 
     async with serving(handler) as url:
         provider = HttpProvider(base_url=url)
         started = time.monotonic()
         outcome = await provider.call(a_call(padding="x" * 20_000_000))
         await provider.aclose()
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20
     assert isinstance(outcome, Failure)
     assert outcome.failure_class is FailureClass.TOO_LARGE
 
@@ -637,15 +696,15 @@ async def test_what_a_server_does_not_read_is_not_kept_for_it(what: str, end: st
         if what == "stream":
             writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: {}\n\n")
         cast("asyncio.Transport", writer.transport).pause_reading()
-        await asyncio.sleep(30)
+        await asyncio.sleep(1_000)  # real time: for ever
 
     async with serving(handler) as url:
         provider = HttpProvider(base_url=url)
         before = sockets()
         body = a_call(stream=what == "stream", padding="x" * 12_000_000)
         task = asyncio.create_task(provider.open_stream(body) if what == "stream" else provider.call(body))
-        assert await becomes(lambda: sockets() == before + 2, within=10)
-        await asyncio.sleep(0.1)
+        assert await becomes(lambda: sockets() == before + 2)
+        await asyncio.sleep(0.1)  # real time: the other side is at work by now; the same holds if it is not yet
         if end == "cancelled":
             task.cancel()
         elif end == "provider closed":
@@ -656,7 +715,7 @@ async def test_what_a_server_does_not_read_is_not_kept_for_it(what: str, end: st
         del task
         gc.collect()
         try:
-            assert await becomes(lambda: sockets() == before + 1, within=5)  # the server's end is still open
+            assert await becomes(lambda: sockets() == before + 1)  # the server's end is still open
         finally:
             await provider.aclose()
 
@@ -685,7 +744,7 @@ async def test_an_unreachable_host_is_given_up_after_the_connect_timeout() -> No
             filler.close()
     assert isinstance(outcome, Failure)
     assert outcome.failure_class is FailureClass.TRANSPORT
-    assert 0.15 < time.monotonic() - started < 2
+    assert 0.15 < time.monotonic() - started < PATIENCE
 
 
 async def test_closing_leaves_nothing_behind() -> None:
@@ -780,5 +839,5 @@ async def test_what_nobody_closed_is_silent(case: str) -> None:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
-        out, err = await asyncio.wait_for(process.communicate(), 20)
+        out, err = await asyncio.wait_for(process.communicate(), PATIENCE)
     assert (process.returncode, out.decode(), err.decode()) == (0, "", "")

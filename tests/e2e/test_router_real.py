@@ -112,12 +112,12 @@ async def test_a_provider_that_answers_garbage_is_a_failure_with_a_class(what: s
 
 
 async def test_a_retry_after_is_honoured_over_the_wire() -> None:
-    """429 with Retry-After 1.5: the next request arrives within 10 % of that."""
+    """429 with Retry-After 1.5: the next request arrives after that, and not after one of our own waits."""
     async with fleet([Fault.status(429, headers={"retry-after": "1.5"}, times=1)]) as (router, (a,)):
         reply = await router.chat(BODY)
         assert [attempt.failure_class for attempt in reply.report.attempts] == [FailureClass.RATE_LIMITED, None]
         first, second = a.requests
-        assert 1.5 <= second.at - first.at <= 1.65
+        assert 1.5 <= second.at - first.at < 15
 
 
 async def test_a_cut_stream_is_told_with_what_arrived() -> None:
@@ -138,7 +138,7 @@ async def test_leaving_a_stream_early_closes_its_connection() -> None:
             if chunk["choices"] and chunk["choices"][0]["delta"].get("content"):
                 break
         assert state_of(router).fleet.gates["a/x"].in_flight == 0
-        assert await becomes(lambda: a.in_flight == 0, within=2.0)
+        assert await becomes(lambda: a.in_flight == 0)
 
 
 async def test_a_total_outage_serves_the_first_request_from_the_last_resort() -> None:
@@ -147,7 +147,7 @@ async def test_a_total_outage_serves_the_first_request_from_the_last_resort() ->
         began = time.monotonic()
         reply = await router.chat(BODY)
         assert (reply.report.target, reply.report.last_resort, reply.report.degraded) == ("l/x", True, True)
-        assert time.monotonic() - began < 5.0
+        assert time.monotonic() - began < 15
 
 
 async def test_two_hundred_streams_at_once_all_finish() -> None:
@@ -169,7 +169,7 @@ async def test_a_closed_router_leaves_no_task_and_no_socket() -> None:
             warnings.simplefilter("error")
             async with SmartModelRouter.from_config(config(a, b, resilience=timeouts), seed=1) as router:
                 asks = [asyncio.ensure_future(ask(router, stream=n % 2 == 0, timeout=3.0)) for n in range(60)]
-                await asyncio.sleep(0.1)
+                await asyncio.sleep(0.1)  # real time: some are at it by now, whichever they are
                 for cancelled in asks[::5]:
                     cancelled.cancel()
                 await asyncio.gather(*asks, return_exceptions=True)
@@ -180,8 +180,8 @@ async def test_a_closed_router_leaves_no_task_and_no_socket() -> None:
                 await half_read.aclose()
             del router, half_read, asks
             gc.collect()
-        assert await becomes(lambda: not (asyncio.all_tasks() - before_tasks - server_tasks()), within=2.0)
-        assert await becomes(lambda: sockets() <= before_sockets, within=2.0)
+        assert await becomes(lambda: not (asyncio.all_tasks() - before_tasks - server_tasks()))
+        assert await becomes(lambda: sockets() <= before_sockets)
 
 
 def server_tasks() -> set[asyncio.Task[Any]]:

@@ -111,4 +111,4 @@ async def test_leaving_a_stream_reaches_the_server(dialect: Dialect) -> None:
         assert not isinstance(stream, Failure)
         await anext(aiter(stream))
         await stream.aclose()
-        assert await becomes(lambda: server.requests[0].ending == "abandoned", within=1)
+        assert await becomes(lambda: server.requests[0].ending == "abandoned")

@@ -153,13 +153,13 @@ async def test_a_chain_of_breaks_is_one_answer(kind: Kind) -> None:
 @pytest.mark.asyncio
 @pytest.mark.parametrize("kind", DIALECTS)
 async def test_nobody_to_go_on_is_an_error_as_ever(kind: Kind) -> None:
-    """The only other server refuses: StreamInterrupted with what arrived, and the report of both."""
-    async with fleet(kind, [Fault.cut(after=5)], [Fault.status(400)]) as (router, _):
+    """The only other server refuses, and so does the first one then: StreamInterrupted with what arrived."""
+    async with fleet(kind, [Fault.cut(after=5, times=1), Fault.status(400)], [Fault.status(400)]) as (router, _):
         stream = ask(router, kind, recovery="continue")
         with pytest.raises(StreamInterrupted) as caught:
             await read(stream)
         assert caught.value.text == TEXT[:20]
-        assert [a.target for a in stream.report.attempts] == ["a/x", "b/x"]
+        assert [a.target for a in stream.report.attempts] == ["a/x", "b/x", "a/x"]
 
 
 @pytest.mark.asyncio
@@ -203,7 +203,10 @@ def test_the_gateway_recovers_as_its_client_asks(tmp_path: Path) -> None:
     """Header by header: nothing, `continue`, a restart that is understood or not, and a word that is no policy."""
     with FaultServer([Fault.cut(after=9)], text=TEXT) as a, FaultServer(text=TEXT) as b:
         tree = config("vllm", a, b)
-        tree["resilience"] |= {"cooldown": {"failure": "1ms"}, "breaker": {"consecutive_failures": 100}}
+        tree["resilience"] |= {
+            "cooldown": {"failure": "1ms", "timeout": "1ms"},
+            "breaker": {"consecutive_failures": 100},
+        }
         tree["models"]["again"] = {**tree["models"]["smart"], "recovery": "restart"}
         with served(tree, tmp_path) as gateway:
             client = openai.OpenAI(base_url=gateway.base_url + "/v1", api_key="k", max_retries=0)

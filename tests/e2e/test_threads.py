@@ -56,7 +56,7 @@ def test_32_threads_and_8_loops_race_an_expired_breaker() -> None:
             for name in ("dead", "well")
         },
         "models": {"smart": {**tiers(["dead/big", "well/big"]), "strategy": "ordered"}},
-        "resilience": {"breaker": {"consecutive_failures": 1}},
+        "resilience": {"breaker": {"consecutive_failures": 1, "odds": 2, "odds_per_call": 1}},
     }
     router = SmartModelRouter.from_config(
         config, clock=clock, providers={"dead": dead, "well": well}, sinks=[sink], seed=1

@@ -9,13 +9,18 @@ from hypothesis import Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from tests.breaks import (
+    always_eager,
     any_hint_replaces,
     any_success_ends,
+    cost_ignored,
     endless_slots,
+    evidence_ignored,
+    judgement_refuses,
     no_fence,
     slot_kept,
     two_probes,
     two_trials,
+    unpaced,
 )
 from tests.property.test_core_breaker import BreakerHistory
 from tests.property.test_core_gate import GateHistory
@@ -30,7 +35,12 @@ BROKEN: list[tuple[type[RuleBasedStateMachine], Break]] = [
     (GateHistory, two_probes),
     (GateHistory, endless_slots),
     (GateHistory, slot_kept),
+    (GateHistory, judgement_refuses),
+    (GateHistory, unpaced),
     (BreakerHistory, no_fence),
+    (BreakerHistory, always_eager),
+    (BreakerHistory, evidence_ignored),
+    (BreakerHistory, cost_ignored),
 ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import math
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import yaml
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from smart_model_router.config import RouterConfig
+from smart_model_router.config import ConfigurationWarning, RouterConfig
 from smart_model_router.config.values import number
 from smart_model_router.errors import ConfigurationError, InvalidRequest
 
@@ -41,7 +42,7 @@ GOOD: dict[str, Any] = {
     },
     "aliases": {"gpt-*": "smart", "fast": "smart"},
     "routing": {"strategy": "health", "max_wait": "1m"},
-    "resilience": {"breaker": {"open": "30s", "failure_ratio": "50%"}, "timeouts": {"total": 600}},
+    "resilience": {"breaker": {"open": "30s", "failing_share": "99%"}, "adaptive": True, "timeouts": {"total": 600}},
     "local": {"threads": 2},
 }
 
@@ -78,7 +79,10 @@ LEAVES = st.one_of(
 )
 KEYS = st.one_of(
     st.sampled_from(
-        ["version", "providers", "models", "tiers", "targets", "target", "name", "a", "open", "aliases", "kind"]
+        [
+            *("version", "providers", "models", "tiers", "targets", "target", "name", "a", "open", "aliases", "kind"),
+            *("window", "failure_ratio", "tolerance", "enabled"),
+        ]
     ),
     ODD_TEXT,
     st.text(max_size=8),
@@ -126,13 +130,15 @@ def changed(path: tuple[Any, ...], value: Any) -> Any:
 
 def outcome(read: Callable[[], RouterConfig]) -> str:
     """What a configuration shows of itself, or of its error. Anything else escapes and fails the test."""
-    try:
-        config = read()
-    except ConfigurationError as error:
-        return f"{error} {vars(error)!r}"
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        try:
+            config = read()
+        except ConfigurationError as error:
+            return f"{error} {vars(error)!r}"
     with contextlib.suppress(InvalidRequest):
         config.resolve("gpt-5")
-    return repr(config)
+    return f"{config!r} {[one.message for one in told if issubclass(one.category, ConfigurationWarning)]}"
 
 
 def read_mapping(given: object) -> str:

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from smart_model_router.core.breaker import BreakerState
 from smart_model_router.core.cooldown import Cooldown
-from smart_model_router.core.gate import Gate, ProviderState
+from smart_model_router.core.gate import Gate, GateSnapshot, Pacing, ProviderState
 from smart_model_router.core.lease import Lease, Settlement
 from smart_model_router.core.offline import Connectivity
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker
@@ -32,6 +32,7 @@ HINTS = st.sampled_from([None, None, 0.0, 0.05, 1.5, 3.0, 300.0])
 SCOPES: st.SearchStrategy[Scope] = st.sampled_from(["minute", "minute", "concurrency", "overload", "day"])
 USAGES = st.sampled_from([None, Usage(10, 10), Usage(1000, 1000)])
 ROLLS = st.sampled_from([0.0, 0.5, 0.999, 0.999])
+PACINGS: st.SearchStrategy[Pacing] = st.sampled_from(["off", "on", "eager"])
 
 
 @dataclass
@@ -87,49 +88,62 @@ class GateHistory(RuleBasedStateMachine):
         which=st.integers(0, 1),
         times=st.sampled_from([1, 2, 20]),
         stream=st.booleans(),
-        ignore_advice=st.booleans(),
+        pacing=PACINGS,
         roll=ROLLS,
     )
-    def ask(self, which: int, times: int, stream: bool, ignore_advice: bool, roll: float) -> None:
+    def ask(self, which: int, times: int, stream: bool, pacing: Pacing, roll: float) -> None:
         """Several callers ask at one instant."""
-        self.ask_for(self.gates[which], times, stream, ignore_advice, roll)
+        self.ask_for(self.gates[which], times, stream, pacing, roll)
 
-    @rule(ignore_advice=st.booleans())
-    def rush(self, ignore_advice: bool) -> None:
+    @rule(pacing=PACINGS)
+    def rush(self, pacing: Pacing) -> None:
         """Everybody asks everyone at one instant."""
         for gate in self.gates:
             for stream in (False, True):
-                self.ask_for(gate, 2, stream, ignore_advice, 0.999)
+                self.ask_for(gate, 2, stream, pacing, 0.999)
 
-    def ask_for(self, gate: Gate, times: int, stream: bool, ignore_advice: bool, roll: float) -> None:
+    def ask_for(self, gate: Gate, times: int, stream: bool, pacing: Pacing, roll: float) -> None:
         """Ask so often, and look at what a refusal left and what an admission passed over."""
         for _ in range(times):
-            before, chance = self.taken(), self.provider.throttle.probability(self.now)
-            probing = not (
-                gate.breakers["stream" if stream else "whole"].is_closed and self.provider.transport.is_closed
-            )
-            got = gate.try_admit(Cost(10, 10), self.now, roll, stream=stream, ignore_advice=ignore_advice)
+            before, counted, share = self.taken(), self.counted(), gate.evidence.success_share(self.now)
+            probing = not gate.steady_breakers(stream=stream)
+            got = gate.try_admit(Cost(10, 10), self.now, roll, stream=stream, pacing=pacing)
             if isinstance(got, Lease):
-                self.admitted(gate, got, stream, ignore_advice, probing)
+                self.admitted(gate, got, stream, pacing, probing, share)
             else:
                 assert self.taken() == before  # all or none
-                if got.reason != "throttle":  # I12, the throttle's own counter excepted
-                    assert self.provider.throttle.probability(self.now) == chance
+                assert got.reason == "throttle" or self.counted() == counted  # I12
                 assert got.retry_at is None or got.retry_at > self.now
+                assert pacing == "off" or self.binds(gate, got)
 
-    def admitted(self, gate: Gate, lease: Lease, stream: bool, ignore_advice: bool, probing: bool) -> None:
-        """Nothing that binds was passed over."""
+    def admitted(
+        self, gate: Gate, lease: Lease, stream: bool, pacing: Pacing, probing: bool, success_share: float
+    ) -> None:
+        """Law was not passed over under any pacing, judgement under none but its own (D3, D4)."""
         assert gate.cooldown.law(self.now) is None
         assert gate.credential.law(self.now) is None
-        assert ignore_advice or probing or gate.cooldown.advice(self.now) is None
-        states = {
-            gate.breakers["stream" if stream else "whole"].state(self.now),
-            self.provider.transport.state(self.now),
-        }
-        assert states <= {BreakerState.CLOSED, BreakerState.HALF_OPEN}
+        assert pacing != "off" or probing or gate.cooldown.advice(self.now) is None
+        for breaker in (gate.breakers["stream" if stream else "whole"], self.provider.transport):
+            assert not breaker.isolated
+            assert breaker.state(self.now) is not BreakerState.OPEN or (
+                pacing == "eager" and self.now >= breaker.eager_at
+            )
         assert not gate.cooldown.on_probation(self.now) or lease.probe
         assert not probing or lease.probe
+        trials = lease.snapshot().trials
+        assert pacing != "off" or not any(
+            trial in held.lease.snapshot().trials for held in self.held for trial in trials
+        )
+        assert not lease.paced or gate.in_flight <= max(1.0, SLOTS * success_share / 0.2 + 1e-6)
         self.held.append(Held(gate, lease, probing))
+
+    def binds(self, gate: Gate, refusal: Refusal) -> bool:
+        """Whether a refusal where no other target is free is law, a probe's, or pacing of what is in flight (D3)."""
+        if refusal.reason in {"paced", "throttle"}:
+            return gate.in_flight > 0
+        if refusal.reason == "probation":
+            return gate.in_flight > 0 and (gate.cooldown.warming or gate.credential.warming)
+        return refusal.reason not in {"cooldown", "slow_start"}
 
     @precondition(lambda self: self.held)
     @rule(data=st.data(), failure_class=CLASSES, hint=HINTS, scope=SCOPES, wide=st.booleans(), usage=USAGES, roll=ROLLS)
@@ -217,17 +231,29 @@ class GateHistory(RuleBasedStateMachine):
         gate.close(self.now)
         assert len(leases) <= 1
 
-    @rule(failure_class=st.sampled_from([FailureClass.OVERLOADED, FailureClass.TIMEOUT]))
+    @rule(which=st.integers(0, 1))
+    def crowd_on_an_ill_target(self, which: int) -> None:
+        """Four failures of each kind and one success: nothing else is free, and the calls are paced (D4)."""
+        gate = self.let_in(which)
+        for stream in (False, True):
+            for _ in range(4):
+                lease = self.must_admit(gate, stream, "on")
+                self.now += 1.0  # calls in flight that are younger than this have outlived nothing
+                lease.settle(Failure(FailureClass.TIMEOUT), self.now)
+        self.ask_for(gate, SLOTS, False, "on", 0.999)
+        assert 1 <= gate.in_flight < SLOTS
+
+    @rule(failure_class=st.sampled_from([FailureClass.SERVER_ERROR, FailureClass.TIMEOUT]))
     def outage(self, failure_class: FailureClass) -> None:
-        """The operator lets both targets in; both fail for both kinds; everybody comes back when all are due."""
-        for gate in self.gates:
-            gate.close(self.now)
+        """Both targets are as new; both fail for both kinds; everybody comes back when all are due."""
+        self.let_in(0)
         for which in (0, 1):
             for stream in (False, True):
                 self.storm_over(self.gates[which], stream, failure_class)
         for which in (0, 1):
             for stream in (False, True):
                 self.sit_out(which, stream)
+        self.rush("off")
 
     @precondition(lambda self: self.held)
     @rule(data=st.data(), usage=USAGES, slow=st.sampled_from([False, False, False, True]))
@@ -280,11 +306,12 @@ class GateHistory(RuleBasedStateMachine):
 
     @invariant()
     def one_probe_and_one_trial_at_most(self) -> None:
-        """I1: one probe in flight per provider, one call on probation per target and per credential."""
+        """I1: one probe in flight per provider; every call on probation is one that somebody holds."""
         probes = sum(held.breaker_probe for held in self.held)
         assert probes <= 1
         assert self.provider.probe_in_flight == bool(probes)
-        assert all(rests.on_trial in (0, 1) for rests in self.all_rests())
+        for rests in self.all_rests():
+            assert rests.on_trial == sum(rests in held.lease.snapshot().trials for held in self.held)
 
     @invariant()
     def buckets_are_within_their_bounds(self) -> None:
@@ -292,6 +319,7 @@ class GateHistory(RuleBasedStateMachine):
         limits = self.gates[0].limits
         for bucket in (limits.requests, limits.tokens):
             assert bucket is None or bucket.level(self.now) <= bucket.capacity
+            assert bucket is None or bucket.snapshot().level == bucket.level(self.now)
 
     def teardown(self) -> None:
         """When everybody has left nothing is taken any more (I2)."""
@@ -326,11 +354,12 @@ class GateHistory(RuleBasedStateMachine):
         for each in self.gates:
             each.close(self.now)
         self.must_admit(gate).settle(None, self.now)  # slots that "too many at once" had taken are back
+        self.now += 1.0  # an answer to a call of the same instant would speak against failures
         return gate
 
-    def must_admit(self, gate: Gate) -> Lease:
+    def must_admit(self, gate: Gate, stream: bool = False, pacing: Pacing = "off") -> Lease:
         """A lease of a gate to which nothing stands in the way."""
-        got = gate.try_admit(Cost(10, 10), self.now, 0.999)
+        got = gate.try_admit(Cost(10, 10), self.now, 0.999, stream=stream, pacing=pacing)
         assert isinstance(got, Lease)
         return got
 
@@ -385,9 +414,18 @@ class GateHistory(RuleBasedStateMachine):
             [gate.in_flight for gate in self.gates],
             [rests.on_trial for rests in self.all_rests()],
             [bucket and bucket.level(self.now) for bucket in (limits.requests, limits.tokens)],
-            [(b.generation, b.state(self.now), b.open_until) for gate in self.gates for b in gate.breakers.values()],
-            (self.provider.transport.generation, self.provider.transport.open_until),
+            [(shot.own, shot.transport, shot.rests) for shot in self.shots()],
         )
+
+    def counted(self) -> object:
+        """What the throttles of both targets and of their provider count at this instant."""
+        for throttle in (self.provider.throttle, *(gate.throttle for gate in self.gates)):
+            throttle.probability(self.now)
+        return [shot.throttles for shot in self.shots()]
+
+    def shots(self) -> list[GateSnapshot]:
+        """Both gates, for both kinds of calls."""
+        return [gate.snapshot(stream=stream) for gate in self.gates for stream in (False, True)]
 
 
 def opened(settlement: Settlement) -> bool:

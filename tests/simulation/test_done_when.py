@@ -103,19 +103,26 @@ async def test_a_stale_success_from_before_the_trip_changes_nothing() -> None:
 
 
 @virtual
-async def test_a_cancelled_probe_gives_its_slot_back() -> None:
-    """A probe whose caller leaves early proves nothing: the next request probes at once."""
+async def test_a_probe_runs_on_for_its_verdict_when_its_caller_leaves() -> None:
+    """The caller of a probe leaves: the probe goes on without it, nobody sends a second one, and it closes the breaker.
+
+    Then everything it held is given back.
+    """
     w = world(["a/big"], ["b/small"])
     await trip(w, "a", "a/big")
     await asyncio.sleep(40.0)
     w.providers["a"].set(FakeReply(seconds=3.0))
+    before = w.calls("a")
     probe = asyncio.ensure_future(served_by(w))
     await asyncio.sleep(1.0)
     await swallow(probe)
-    w.assert_idle()
     assert w.gate("a/big").breakers["whole"].state(now()) is BreakerState.HALF_OPEN
-    assert await served_by(w) == "a/big"
+    assert await served_by(w) == "b/small"
+    await w.verdicts()
+    assert w.calls("a") - before == 1
     assert w.gate("a/big").breakers["whole"].state(now()) is BreakerState.CLOSED
+    w.assert_idle()
+    assert await served_by(w) == "a/big"
 
 
 @virtual
@@ -386,7 +393,10 @@ async def test_when_everything_remote_is_unreachable_at_once_it_is_us() -> None:
 
 @virtual
 async def test_total_failure_names_every_attempt_and_refusal() -> None:
-    """Nobody could: the error says who was asked, what came of it, who was not asked and why."""
+    """Nobody could: the error says who was asked, what came of it, who was not asked and why.
+
+    It says to the instant when the first of them may be asked again.
+    """
     w = world(["a/big", "b/big"])
     w.providers["a"].set(DOWN)
     w.providers["b"].set(limited(300.0))
@@ -394,8 +404,11 @@ async def test_total_failure_names_every_attempt_and_refusal() -> None:
         await w.router.chat(BODY)
     assert {attempt.target for attempt in caught.value.attempts} == {"a/big", "b/big"}
     assert {(refusal.target, refusal.reason) for refusal in caught.value.refusals} >= {("b/big", "wait")}
-    assert caught.value.retry_after == pytest.approx(30.0)
     w.assert_idle()
+    gate, retry_after = w.gate("a/big"), caught.value.retry_after
+    assert retry_after is not None
+    assert gate.refusal(_no_cost(), now() + 0.9 * retry_after, pacing="eager") is not None
+    assert gate.refusal(_no_cost(), now() + retry_after, pacing="eager") is None
 
 
 def _no_cost() -> Any:

@@ -105,7 +105,7 @@ def test_counts_are_read_with_and_without_unit(written: object, count: int) -> N
 @pytest.mark.parametrize(("written", "ratio"), [("50%", 0.5), ("12.5%", 0.125), ("0.5", 0.5), (0.25, 0.25), (1, 1.0)])
 def test_ratios_are_read_as_share_and_as_percent(written: object, ratio: float) -> None:
     """A ratio may be written in percent."""
-    assert read(resilience={"breaker": {"failure_ratio": written}}).resilience.breaker.failure_ratio == ratio
+    assert read(resilience={"breaker": {"failing_share": written}}).resilience.breaker.failing_share == ratio
 
 
 @pytest.mark.parametrize(
@@ -149,15 +149,15 @@ def test_a_number_beyond_writing_is_named_without_being_written() -> None:
 @pytest.mark.parametrize("written", ["15s", "50%", "1.5", 1.5, 1.0, True, 0, "0", "1e-3", "2B"], ids=short)
 def test_a_wrong_count_is_named_with_what_would_be_right(written: object) -> None:
     """A count is whole and in its range, in no other unit."""
-    error = fault(resilience={"breaker": {"minimum_calls": written}})
-    assert error.key == "resilience.breaker.minimum_calls"
+    error = fault(resilience={"breaker": {"odds": written}})
+    assert error.key == "resilience.breaker.odds"
     assert "a whole number at least 1" in error.expected
 
 
 @pytest.mark.parametrize("written", ["30s", "150%", 1.5, 0, True, "half"], ids=short)
 def test_a_wrong_ratio_is_named_with_what_would_be_right(written: object) -> None:
     """A ratio is above 0 and at most 1, in no other unit."""
-    error = fault(resilience={"breaker": {"failure_ratio": written}})
+    error = fault(resilience={"hedging": {"ratio": written}})
     assert error.expected == "a ratio above 0, at most 1 (such as 0.5 or 50%) is needed"
 
 

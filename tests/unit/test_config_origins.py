@@ -46,7 +46,7 @@ def test_a_value_comes_from_its_line_a_variable_or_is_a_default() -> None:
     assert found["providers.b.rpm"] == (60, "c.yaml:9")
     assert found["models.smart.tiers[0].targets[0].target"] == ("a/big", "c.yaml:13")
     assert found["models.smart.tiers[0].name"] == ("frontier", "default")
-    assert found["routing.max_wait"] == (60.0, "default")
+    assert found["routing.degrade_after"] == (2.0, "default")
 
 
 def test_a_fact_comes_from_where_it_is_said() -> None:

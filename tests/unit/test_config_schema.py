@@ -9,8 +9,10 @@ import pytest
 import yaml
 from jsonschema_rs import Draft202012Validator
 
+from smart_model_router.config.retired import RETIRED
 from smart_model_router.config.schema import json_schema
 from smart_model_router.config.tree import RouterConfig
+from smart_model_router.core.breaker import BreakerConfig
 from smart_model_router.errors import ConfigurationError
 from tests.meta.repository import documents
 from tools.config_docs import DOCUMENT, described
@@ -22,7 +24,12 @@ GOOD: dict[str, Any] = {
     "version": 1,
     "providers": {"a": {"kind": "openai", "api_key": ["k", 7], "headers": {"x": "${Y:-1}"}, "rpm": "400k"}, "l": None},
     "models": {"m": {"tiers": [{"targets": ["a/x", {"target": "a/y", "timeout": "1m30s", "only": "tools"}]}]}},
-    "resilience": {"breaker": {"failure_ratio": "50%", "open": 3, "serialized_probes": "off"}, "cooldown": None},
+    "resilience": {
+        "breaker": {"failing_share": "99%", "open": 3, "serialized_probes": "off"},
+        "cooldown": None,
+        "adaptive": False,
+        "hedging": "on",
+    },
 }
 
 
@@ -36,8 +43,9 @@ def keys(schema: dict[str, Any]) -> dict[str, list[str]]:
         for member in part.get("anyOf", []):
             walk(member, path)
         if "properties" in part:
-            found[path or "configuration"] = list(part["properties"])
-            for key, inner in part["properties"].items():
+            used = {key: inner for key, inner in part["properties"].items() if "deprecated" not in inner}
+            found[path or "configuration"] = list(used)
+            for key, inner in used.items():
                 if key != "last_resort":  # the same targets as a tier's
                     walk(inner, f"{path}.{key}" if path else key)
         if isinstance(part.get("additionalProperties"), dict):
@@ -67,6 +75,16 @@ def test_every_spelling_is_valid() -> None:
     assert [str(error) for error in VALIDATOR.iter_errors(GOOD)] == []
 
 
+def test_a_key_that_is_no_longer_used_is_valid_and_deprecated() -> None:
+    """An editor strikes it through, says what took its place, and marks no mistake."""
+    old = {**GOOD, "resilience": {"breaker": {"failure_ratio": "much"}, "adaptive": {"tolerance": None}}}
+    assert VALIDATOR.is_valid(old)
+    assert SCHEMA["$defs"]["BreakerConfig"]["properties"]["failure_ratio"] == {
+        "deprecated": True,
+        "description": RETIRED[BreakerConfig]["failure_ratio"],
+    }
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -77,7 +95,8 @@ def test_every_spelling_is_valid() -> None:
         {"models": {"m": {}}},
         {"routing": {"max_wait": "3 parsecs"}},
         {"routing": {"allow_escalation": "perhaps"}},
-        {"resilience": {"breaker": {"failure_ratio": 1.5}}},
+        {"resilience": {"breaker": {"failing_share": 1.5}}},
+        {"resilience": {"adaptive": "perhaps"}},
         {"gateway": {"keys": {"k": {"criticality": "high"}}}},
         {"gatway": {}},
     ],

@@ -16,9 +16,9 @@ from smart_model_router.outcome import (
 
 # routing.md section 9, row by row: class, category, breaker, accept, cooldown, same again, next.
 TABLE = """
-RATE_LIMITED         | rate_limit | no             | no  | law           | no   | yes
+RATE_LIMITED         | rate_limit | no             | -   | law           | no   | yes
 OVERLOADED           | rate_limit | yes            | no  | hint_or_brief | no   | other_providers_first
-WARMING              | transient  | no             | no  | hint_or_brief | no   | yes
+WARMING              | transient  | no             | -   | warming       | no   | yes
 SERVER_ERROR         | transient  | yes            | yes | failure       | once | yes
 TRANSPORT            | transient  | provider       | no  | failure       | once | other_providers_first
 TIMEOUT              | timeout    | yes            | no  | timeout       | no   | yes
@@ -69,7 +69,7 @@ def test_the_table_cannot_be_changed() -> None:
 def test_the_refusal_reasons_are_the_closed_set() -> None:
     """Section 11's words, and those among them that end by an event."""
     by_instant = {"open", "offline", "cooldown", "wait", "throttle", "requests", "tokens"}
-    by_event = {"half_open", "bulkhead", "slow_start", "probation"}
+    by_event = {"half_open", "bulkhead", "slow_start", "probation", "paced"}
     not_waited_for = {"isolated", "wall", "off", "too_large", "shed"}
     assert set(REFUSAL_REASONS) == by_instant | by_event | not_waited_for
     assert set(EVENT_REASONS) == by_event

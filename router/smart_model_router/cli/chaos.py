@@ -27,7 +27,7 @@ def run(
 ) -> int:
     """Play the drill; 1 unless every scenario passes. Raises ConfigurationError."""
     if list_only:
-        print_listed({row.name: row.about for row in SCENARIOS.values()}, as_json=as_json)
+        print_listed([{"name": row.name, "about": row.about} for row in SCENARIOS.values()], as_json=as_json)
         return ExitCode.OK
     if scenario is not None and scenario not in SCENARIOS:
         raise ConfigurationError("scenario", scenario, did_you_mean(scenario, SCENARIOS))

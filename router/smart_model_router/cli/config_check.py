@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from smart_model_router.cli.ending import ExitCode
 from smart_model_router.cli.finding import Finding
 from smart_model_router.cli.printing import print_json, print_line, print_table
 from smart_model_router.cli.trying import ladders_of
-from smart_model_router.config import RouterConfig
+from smart_model_router.config import ConfigurationWarning, RouterConfig
 from smart_model_router.config.files import default_file, document_of, placed
 from smart_model_router.config.paths import spelled
 from smart_model_router.config.secret import masked
@@ -28,27 +29,32 @@ from smart_model_router_providers.catalog import KINDS
 def run(*, config: Path | None, as_json: bool) -> int:
     """Print every fault and every warning; 3 when there is a fault."""
     faults: list[ConfigurationError] = []
-    warnings: list[Finding] = []
+    findings: list[Finding] = []
     source = str(config or default_file(os.environ) or "the environment")
     file = config or default_file(os.environ)
     try:
-        found = configured(config)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always", ConfigurationWarning)
+            found = configured(config)
+        findings = [
+            Finding("warning", w.key, w.text) for one in told if isinstance(w := one.message, ConfigurationWarning)
+        ]
         source, faults = found.source, list(_unmakeable(found.config))
         if not faults:
             ladders = ladders_of(found.config).values()
-            warnings = [warning for ladder in ladders for warning in shared_domains(ladder)]
+            findings += [warning for ladder in ladders for warning in shared_domains(ladder)]
     except ConfigurationError as error:
         faults = [error, *error.others]
     if faults and file is not None and file.is_file():
         faults = _in_order(faults, file)
     if as_json:
-        print_json(_as_dict(source, faults, warnings))
+        print_json(_as_dict(source, faults, findings))
     else:
         rows = [("problem", fault.key, f"{fault.value!r} - {fault.expected}") for fault in faults]
-        rows += [(warning.level, warning.topic, warning.text) for warning in warnings]
+        rows += [(warning.level, warning.topic, warning.text) for warning in findings]
         if rows:
             print_table(("", "key", "found"), rows, sys.stdout)
-        print_line(f"{source}: {len(faults)} problems, {len(warnings)} warnings")
+        print_line(f"{source}: {len(faults)} problems, {len(findings)} warnings")
     return ExitCode.CONFIGURATION if faults else ExitCode.OK
 
 

@@ -40,13 +40,14 @@ def print_answer(text: str) -> None:
     sys.stdout.flush()
 
 
-def print_listed(scenarios: Mapping[str, str], *, as_json: bool) -> None:
-    """Which scenarios there are, each with what it is about."""
+def print_listed(scenarios: Sequence[Mapping[str, str]], *, as_json: bool) -> None:
+    """Print the scenarios, a line each. All rows have the same keys; their values are the columns."""
     if as_json:
-        print_json({"scenarios": [{"name": name, "about": about} for name, about in scenarios.items()]})
-    else:
-        width = max(map(len, scenarios))
-        print_answer("".join(f"{name:{width}}  {about}\n" for name, about in scenarios.items()))
+        print_json({"scenarios": [dict(row) for row in scenarios]})
+        return
+    widths = {key: max(len(row[key]) for row in scenarios) for key in scenarios[0]}
+    for row in scenarios:
+        print_answer("  ".join(f"{value:{widths[key]}}" for key, value in row.items()).rstrip() + "\n")
 
 
 def console(file: TextIO) -> Console:

@@ -32,14 +32,21 @@ def simulate(
     off: Annotated[
         list[str] | None, typer.Option("--off", metavar="MEASURE", help="Switch a measure off; may be repeated.")
     ] = None,
+    cells: Annotated[str | None, typer.Option(metavar="NAME", help="grid: only cells that match this.")] = None,
+    requests: Annotated[int | None, typer.Option(min=1, help="grid: requests for each seed of a cell.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="grid: how many seeds, from --seed on.")] = 3,
+    jobs: Annotated[int | None, typer.Option(min=1, help="grid: how many processes; default: one a core.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="grid: every cell, not only the named ones.")] = False,
     as_json: Json = False,
 ) -> None:
     """Live through an outage in virtual time; 1 when a promise is broken."""
 
     def command() -> int:
         from smart_model_router.cli.simulate import run  # noqa: PLC0415 - as above
+        from smart_model_router.cli.simulate_grid import GridOptions  # noqa: PLC0415 - as above
 
-        return run(scenario, seed=seed, off=off or (), as_json=as_json)
+        grid = GridOptions(cells=cells, requests=requests, seeds=seeds, jobs=jobs, everything=everything)
+        return run(scenario, seed=seed, off=off or (), grid=grid, as_json=as_json)
 
     finish(command, as_json=as_json)
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from smart_model_router.cli.ending import ExitCode
 from smart_model_router.cli.printing import print_answer, print_json, print_listed
+from smart_model_router.cli.simulate_grid import GridOptions
+from smart_model_router.cli.simulate_grid import run as run_grid
 from smart_model_router.core.gate import Measures
 from smart_model_router.errors import ConfigurationError
 from smart_model_router.simulation import SCENARIOS, History, simulate
@@ -16,22 +18,32 @@ from smart_model_router.suggest import did_you_mean
 
 _MEASURES = "measures"
 _FLEET = "fleet"
+_GRID = "grid"
 _MORE = {
     _MEASURES: "skirmish under all 32 combinations of the measures: nothing crashes, hangs or leaks.",
     _FLEET: "200 routers and 50 targets for an hour; takes minutes.",
+    _GRID: "60 ill fleets beside a plain loop without the router; --all: the whole grid, for hours.",
 }
 
 
-def run(scenario: str | None, *, seed: int, off: Sequence[str], as_json: bool) -> int:
+def run(
+    scenario: str | None, *, seed: int, off: Sequence[str], grid: GridOptions = GridOptions(), as_json: bool
+) -> int:
     """Simulate; 1 when a promise was broken. Without a scenario: list them. Raises ConfigurationError."""
     for name in off:
         if name not in NAMES:
             raise ConfigurationError("off", name, did_you_mean(name, NAMES))
     if scenario is None:
-        print_listed({**{one.name: one.about for one in SCENARIOS.values()}, **_MORE}, as_json=as_json)
+        listed = [{"name": one.name, "fallback": one.fallback, "about": one.about} for one in SCENARIOS.values()]
+        more = [{"name": name, "fallback": "-", "about": about} for name, about in _MORE.items()]
+        print_listed([*listed, *more], as_json=as_json)
         return ExitCode.OK
     if off and scenario in _MORE:
         raise ConfigurationError("off", off[0], f"a scenario other than {scenario} is needed: it switches by itself")
+    if scenario == _GRID:
+        return run_grid(grid, seed=seed, as_json=as_json)
+    if grid != GridOptions():
+        raise ConfigurationError("scenario", scenario, "only grid takes --cells, --requests, --seeds, --jobs and --all")
     if scenario == _FLEET:
         return _fleet(simulate_fleet(seed), as_json)
     if scenario == _MEASURES:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from smart_model_router.config.evaluation import DeepResearchConfig, EvaluationConfig
 from smart_model_router.config.gateway import GatewayConfig, GatewayKeyConfig
+from smart_model_router.config.retired import ConfigurationWarning
 from smart_model_router.config.rules import DEFAULT_LADDER
 from smart_model_router.config.search import SearchConfig
 from smart_model_router.config.secret import Secret
@@ -20,6 +21,7 @@ from smart_model_router.config.tree import (
 
 __all__ = [
     "DEFAULT_LADDER",
+    "ConfigurationWarning",
     "DeepResearchConfig",
     "EvaluationConfig",
     "GatewayConfig",

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from smart_model_router.config import retired
 from smart_model_router.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -43,10 +44,12 @@ def read_file(path: str | Path | None, environ: Mapping[str, str]) -> RouterConf
         raise ConfigurationError("configuration", type(found).__name__, "the path of a file is needed")
     document = document_of(found)
     try:
-        return read_mapping(document.data, environ)
+        config, gone = read_mapping(document.data, environ)
     except ConfigurationError as error:
         first, *others = (placed(fault, document, str(found)) for fault in (error, *error.others))
         raise first.with_others(others) from None
+    retired.warn(gone, document, str(found), stacklevel=4)
+    return config
 
 
 def document_of(path: str | Path) -> Document:

@@ -12,6 +12,9 @@ from smart_model_router.config.tree import FROM_KEY
 from smart_model_router.config.values import UnitName
 from smart_model_router.core.options import Interval, Unit, spell
 
+SWITCH = "enabled"
+"""A section with this key may be written as the switch alone: `adaptive: false`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Hint:

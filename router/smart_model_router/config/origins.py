@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, cast
 
 from smart_model_router.config.document import Document
+from smart_model_router.config.hints import SWITCH
 from smart_model_router.config.paths import Path
 from smart_model_router.config.rules import FACTS, mentions_of
 from smart_model_router.config.secret import MASK, Secret, masked
@@ -78,7 +79,7 @@ def _leaves(part: Any, path: Path) -> Iterator[tuple[Path, object]]:
 def _origin(path: Path, document: Document, name: str) -> str:
     raw = document.data
     for step in path:
-        if isinstance(raw, str) and step in (0, "target"):  # a text for a list of one, `provider/model` for a target
+        if isinstance(raw, str) and step in (0, "target", SWITCH):  # a list of one, a target, a section: short forms
             break
         inside = step in raw if isinstance(raw, dict) else isinstance(raw, list) and step in range(len(raw))
         if not inside:

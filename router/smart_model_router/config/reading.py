@@ -15,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from smart_model_router.config import hints, values
 from smart_model_router.config.hints import Hint
 from smart_model_router.config.paths import Path, spelled
+from smart_model_router.config.retired import RETIRED
 from smart_model_router.config.secret import MASK, Secret, masked
 from smart_model_router.config.tree import RouterConfig, TargetConfig
 from smart_model_router.errors import ConfigurationError
@@ -30,8 +31,11 @@ _Found = tuple[Path, ConfigurationError]
 """A fault and the path that can be left out to look beyond it."""
 
 
-def read_mapping(mapping: object, environ: Mapping[str, str]) -> RouterConfig:
-    """The configuration that `mapping` describes. Raises ConfigurationError, with every further one in `others`."""
+def read_mapping(mapping: object, environ: Mapping[str, str]) -> tuple[RouterConfig, Mapping[Path, str]]:
+    """The configuration that `mapping` describes, and its retired keys with what took their place.
+
+    Raises ConfigurationError, with every further one in `others`.
+    """
     reader = _Reader(environ)
     plain = reader.value(mapping, Hint(RouterConfig), ())
     found = list(reader.faults.items())
@@ -44,7 +48,7 @@ def read_mapping(mapping: object, environ: Mapping[str, str]) -> RouterConfig:
         found += [((), fault) for fault in (error, *error.others)]
     else:
         if not found:
-            return config
+            return config, reader.retired
     first, *others = [fault for _, fault in found]
     raise first.with_others(others)
 
@@ -86,6 +90,8 @@ class _Reader:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
         self.faults: dict[Path, ConfigurationError] = {}
+        self.retired: dict[Path, str] = {}
+        """The keys that are there and no longer used, with what took their place."""
 
     def value(self, given: object, hint: Hint, path: Path) -> Any:
         """`given` as JSON data of the hinted type, as far as it can be."""
@@ -110,9 +116,14 @@ class _Reader:
     def _section(self, given: object, hint: Hint, path: Path) -> Any:
         if isinstance(given, str) and hint.base is TargetConfig:
             given = {"target": given}  # the short form of a target
-        known = hints.fields_of(hint.base)
+        known, gone = hints.fields_of(hint.base), RETIRED.get(hint.base, {})
+        if isinstance(given, (bool, str)) and hints.SWITCH in known:
+            given = {hints.SWITCH: given}  # the short form of a section that can be switched on and off
         read: dict[str, Any] = {}
         for key, member in ({} if given is None else self._mapping(given, "a mapping", path)).items():
+            if key in gone:
+                self.retired[(*path, key)] = gone[key]
+                continue
             # What stands under an unknown key may be anything, a secret too: only the key is told.
             takes = known.get(key)
             read[key] = self.value(member, takes, (*path, key)) if takes else None

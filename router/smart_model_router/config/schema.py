@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import MISSING, Field, fields
 from typing import Any
 
-from smart_model_router.config.hints import Hint, fields_of, key_field
+from smart_model_router.config.hints import SWITCH, Hint, fields_of, key_field
+from smart_model_router.config.retired import RETIRED
 from smart_model_router.config.tree import RouterConfig, TargetConfig
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -40,9 +41,11 @@ def _section(section: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     given = {field.name: field for field in fields(section)}
     taken = {key: hint for key, hint in fields_of(section).items() if key != own}
     required = [key for key in taken if given[key].default is MISSING and given[key].default_factory is MISSING]
+    retired = {key: {"deprecated": True, "description": text} for key, text in RETIRED.get(section, {}).items()}
+    known = {key: {**_taken(hint, definitions), **_default(given[key])} for key, hint in taken.items()}
     return {
         "type": "object",
-        "properties": {key: {**_taken(hint, definitions), **_default(given[key])} for key, hint in taken.items()},
+        "properties": known | retired,
         "additionalProperties": False,
         **({"required": required} if required else {}),
     }
@@ -67,6 +70,8 @@ def _sections(section: Any, definitions: dict[str, Any]) -> list[dict[str, Any]]
         definitions[name] = {}  # before its keys are looked at: it may hold itself
         definitions[name] = _section(section, definitions)
     short = [{"type": "string", "description": "provider/model"}] if section is TargetConfig else []
+    if SWITCH in fields_of(section):
+        short = _leaves(fields_of(section)[SWITCH])
     return [{"$ref": f"#/$defs/{name}"}, *short]
 
 

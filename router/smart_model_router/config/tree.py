@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from smart_model_router.config import aliases as patterns
-from smart_model_router.config import rules
+from smart_model_router.config import retired, rules
 from smart_model_router.config.evaluation import EvaluationConfig
 from smart_model_router.config.gateway import GatewayConfig
 from smart_model_router.config.search import SearchConfig
@@ -212,17 +212,20 @@ class RouterConfig:
     def from_mapping(cls, mapping: object, *, environ: Mapping[str, str] | None = None) -> RouterConfig:
         """Read plain data (what YAML or JSON hold). `environ` answers `${VAR}`; None is the process's own.
 
-        Raises ConfigurationError, and nothing else.
+        Raises ConfigurationError, and nothing else. A key that is no longer used is a ConfigurationWarning.
         """
         from smart_model_router.config.reading import read_mapping  # noqa: PLC0415 - brings pydantic
 
-        return read_mapping(mapping, os.environ if environ is None else environ)
+        config, gone = read_mapping(mapping, os.environ if environ is None else environ)
+        retired.warn(gone)
+        return config
 
     @classmethod
     def load(cls, path: str | Path | None = None, *, environ: Mapping[str, str] | None = None) -> RouterConfig:
         """Read a YAML file; None looks in the default places (`default_file`). Errors name file and line.
 
-        Raises ConfigurationError, and nothing else; so, too, when there is no file in the default places.
+        Raises ConfigurationError, and nothing else; so, too, when there is no file in the default places. A key that
+        is no longer used is a ConfigurationWarning.
         """
         from smart_model_router.config.files import read_file  # noqa: PLC0415 - brings yaml and pydantic
 

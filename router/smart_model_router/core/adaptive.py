@@ -1,93 +1,94 @@
-"""An adaptive concurrency limit: less when the provider slows down or turns calls away, more while it bears them."""
+"""The learned in-flight limit: lower when refusals depend on the number in flight, higher while calls are borne.
+
+Refusals at random (529s of a provider in trouble) are no reason for fewer calls at once: a limit that falls with each
+of them collapses to one call. Only a likelihood ratio that says "more in flight, more refusals" moves it
+(routing.md section 0a, D5b). Pure: instants are monotonic seconds. Not thread-safe.
+"""
 
 from __future__ import annotations
 
 import math
+from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
 
-from smart_model_router.core.options import Count, Interval, Options, Unit
+from smart_model_router.core.options import Options
 
-_SHORT, _LONG = 0.2, 0.01
-"""Weights of a new sample in the pace of now, and in the usual one: some ten calls, and some hundred."""
-_LEAST_GRADIENT = 0.5
-_SMOOTHING = 0.2
-_FADING = 0.95
+_NEWEST = 60
+_SERVICE_TIMES = 50
+_LEFT = 0.1
+"""Above the limit so much of the usual success share is left."""
+_ODDS = math.log(200.0)
+_DOUBT = math.log(5.0)
+"""From here on a refusal at the limit delays its growth."""
+_MOST_SHARE = 0.95
+_LONGEST_HOLD = 16.0
+_HOLD_FADES = 0.95
+_UNKNOWN_SERVICE_TIME = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdaptiveConfig(Options):
-    """Whether and how the limits of bulkheads follow their providers, between `minimum` and the configured slots.
+    """Whether targets learn how many calls in flight their provider bears, up to the configured slots."""
 
-    `tolerance` is how many times the usual seconds per output token are borne before the limit falls; `decrease` is
-    what is left of it after a 429 or 529.
+    enabled: bool = True
+
+
+class LearnedLimit:
+    """A limit in [1, most], beginning at `most`.
+
+    Outcomes carry the number in flight that they were sent with, themselves included.
     """
 
-    enabled: bool = False
-    minimum: Count = 1
-    tolerance: Annotated[float, Interval(ge=1, le=100)] = 1.5
-    decrease: Annotated[float, Unit("ratio"), Interval(ge=0.1, le=0.99)] = 0.9
+    __slots__ = ("_grows_at", "_hold", "_most", "_outcomes", "_service_times", "limit")
 
-
-class AdaptiveLimit:
-    """A limit in [minimum, most], beginning at `most`. Pure: instants are arguments. Not thread-safe.
-
-    The gradient is that of Netflix's concurrency-limits (Gradient2): the usual pace over the present one, here in
-    seconds per output token, as answers differ in length. Growth and the answer to a refusal are AIMD: one more for
-    each round of calls that were borne, a share less for each round in which one was turned away.
-    """
-
-    __slots__ = ("_config", "_cut_at", "_limit", "_long", "_most", "_short")
-
-    def __init__(self, most: int, config: AdaptiveConfig) -> None:
-        self._config = config
+    def __init__(self, most: int) -> None:
         self._most = most
-        self._limit = float(most)
-        self._short: float | None = None
-        self._long = 0.0
-        self._cut_at = -math.inf
+        self.limit = most
+        """How many calls may be in flight."""
+        self._outcomes: deque[tuple[int, bool]] = deque(maxlen=_NEWEST)
+        self._service_times: deque[float] = deque(maxlen=_SERVICE_TIMES)
+        self._grows_at = -math.inf
+        self._hold = 1.0
 
     @property
-    def limit(self) -> int:
-        """How many calls may be in flight."""
-        return int(self._limit)
+    def service_time(self) -> float:
+        """Seconds that an answer usually takes: the median of the newest; 1 while none is known."""
+        if not self._service_times:
+            return _UNKNOWN_SERVICE_TIME
+        return sorted(self._service_times)[len(self._service_times) // 2]
 
     def resize(self, most: int) -> None:
-        """The owner allows another number. Who was at the old one goes to the new one."""
-        at_most = self._limit >= self._most
+        """The owner allows another number. A limit that was at the old one goes to the new one."""
+        self.limit = most if self.limit >= self._most else min(self.limit, most)
         self._most = most
-        self._limit = float(most) if at_most else self._bounded(self._limit)
 
-    def succeeded(self, pace: float | None, in_flight: int) -> None:
-        """A call was answered at so many seconds per output token (None: unknown), itself still among `in_flight`.
+    def reset(self) -> None:
+        """Forget what was learned: an outage said nothing about the number in flight."""
+        self.limit = self._most
+        self._outcomes.clear()
+        self._grows_at, self._hold = -math.inf, 1.0
 
-        With fewer than half of the limit in flight nothing is learned about it: callers want no more.
-        """
-        gradient = 1.0 if pace is None else self._gradient(pace)
-        if 2 * in_flight < self.limit:
+    def accepted(self, at: int, seconds: float, now: float) -> None:
+        """A call sent as the `at`-th in flight was answered after `seconds`."""
+        self._outcomes.append((at, True))
+        self._service_times.append(seconds)
+        if self.limit < self._most and at >= self.limit - 1 and now >= self._grows_at:
+            self.limit += 1
+            self._grows_at = now + self.service_time
+            self._hold = max(1.0, self._hold * _HOLD_FADES)
+
+    def refused(self, at: int, now: float, outlived: Sequence[int]) -> None:
+        """A call sent as the `at`-th in flight was turned away, while those sent as `outlived` are still served."""
+        self._outcomes.append((at, False))
+        seen = [*self._outcomes, *((number, True) for number in outlived)]
+        below = [accepted for number, accepted in seen if number < at]
+        usual = min(_MOST_SHARE, (sum(below) + 1) / (len(below) + 2))
+        refusal, success = math.log((1 - _LEFT * usual) / (1 - usual)), math.log(_LEFT)
+        odds = sum(success if accepted else refusal for number, accepted in seen if number >= at)
+        if any(below) and odds >= _ODDS and at - 1 < self.limit:
+            self.limit = max(1, at - 1)
+            self._hold = min(_LONGEST_HOLD, self._hold * 2)
+        elif at < self.limit or odds <= _DOUBT:
             return
-        if gradient < 1.0:
-            self._limit = self._bounded(self._limit * (1.0 - _SMOOTHING * (1.0 - gradient)))
-        else:
-            self._limit = self._bounded(self._limit + 1.0 / self._limit)
-
-    def refused(self, admitted_at: float, now: float) -> None:
-        """The provider had no room for a call. Those admitted before the last cut say nothing new."""
-        if admitted_at >= self._cut_at:
-            self._cut_at = now
-            self._limit = self._bounded(self._limit * self._config.decrease)
-
-    def _gradient(self, pace: float) -> float:
-        """The usual pace over that of now, tolerance included, at least 0.5; from 1 on it is no slower than usual."""
-        if self._short is None:
-            self._short = self._long = pace
-        self._short += _SHORT * (pace - self._short)
-        self._long += _LONG * (pace - self._long)
-        if self._long > 2 * self._short:  # recovered from a long bad time: what was usual then is no measure now
-            self._long *= _FADING
-        if self._short <= 0.0:
-            return 1.0
-        return max(_LEAST_GRADIENT, self._config.tolerance * self._long / self._short)
-
-    def _bounded(self, limit: float) -> float:
-        return float(min(self._most, max(min(self._config.minimum, self._most), limit)))
+        self._grows_at = max(self._grows_at, now + self._hold * self.service_time)

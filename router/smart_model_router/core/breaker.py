@@ -5,15 +5,19 @@ Pure: `now` is an argument (monotonic seconds), chance is an argument, nothing w
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from smart_model_router.core.options import Count, Interval, Options, Ratio, Seconds, Unit
+from smart_model_router.core.cost import base_seconds, cap_seconds, grown
+from smart_model_router.core.options import Count, FailingShare, Interval, Options, Seconds
 from smart_model_router.outcome import Refusal
 
 Verdict = Literal["success", "failure", "ignored"]
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 5.0
+"""Seconds between the probes of an OPEN target while no other one is free: 1, 2, 4, then 5."""
+_PAUSE_SPREAD = 0.2
 
 
 class BreakerState(StrEnum):
@@ -29,17 +33,20 @@ class BreakerState(StrEnum):
 class BreakerConfig(Options):
     """When a breaker opens and for how long (routing.md section 3).
 
-    It opens on `consecutive_failures` in a row, or on a share of failures >= `failure_ratio` among at least
-    `minimum_calls` within `window`. The i-th reopening lasts `open` x `open_multiplier`^i, plus up to a tenth by
-    dice, at most `open_cap` seconds. `slow_call` (seconds, None is off): strictly slower counts as a failure.
+    It opens on `consecutive_failures` in a row that a sequential test calls down: `failing_share` of all calls failing
+    against the target's own share, with odds of `odds` or `odds_per_call` x the calls of the last minute, whichever is
+    more. The first open time is ten times the seconds that the failure lost a request, from `open_minimum` to `open`;
+    the i-th reopening lasts `open_multiplier`^i times as long, plus up to a tenth by dice, at most `open_cap` seconds
+    and at most 20 times the largest loss of the outage (15 s at least). `slow_call` (seconds, None is off): strictly
+    slower counts as a failure.
     """
 
-    window: Seconds = 30.0
-    window_buckets: Annotated[int, Unit("count"), Interval(ge=1, le=1000)] = 10
     consecutive_failures: Count = 5
-    failure_ratio: Ratio = 0.5
-    minimum_calls: Count = 10
+    failing_share: FailingShare = 0.99
+    odds: Count = 1000
+    odds_per_call: Count = 20
     open: Seconds = 30.0
+    open_minimum: Seconds = 5.0
     open_multiplier: Annotated[float, Interval(ge=1.1, le=10)] = 1.5
     open_cap: Seconds = 600.0
     half_open_successes: Count = 1
@@ -71,17 +78,32 @@ class Transition:
     open_until: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class BreakerSnapshot:
+    """A breaker at one instant. `open_until` is None while CLOSED or isolated."""
+
+    generation: int
+    closed: bool
+    open_until: float | None
+    failures_in_a_row: int
+    probe_in_flight: bool
+
+
 class CircuitBreaker:
     """One breaker. `try_acquire` asks, `record` tells; neither waits."""
 
     __slots__ = (
         "_backoff_index",
-        "_buckets",
+        "_base",
         "_closed_at",
         "_config",
+        "_eager_at",
         "_elsewhere_until",
+        "_failed_probes",
         "_failures_in_a_row",
         "_generation",
+        "_largest_loss",
+        "_last_open_seconds",
         "_open_until",
         "_probe",
         "_probe_successes",
@@ -97,10 +119,14 @@ class CircuitBreaker:
         """Whether calls pass unprobed."""
         self._generation = 0
         self._open_until = 0.0
+        self._eager_at = 0.0
+        self._failed_probes = 0
         self._closed_at = 0.0
         self._backoff_index = 0
+        self._base = self._config.open
+        self._largest_loss: float | None = 0.0
+        self._last_open_seconds = 0.0
         self._failures_in_a_row = 0
-        self._buckets: deque[_Bucket] = deque()
         self._probe: Permit | None = None
         self._probe_successes = 0
         self._elsewhere_until = 0.0
@@ -130,8 +156,12 @@ class CircuitBreaker:
     @property
     def open_seconds(self) -> float:
         """How long it stays open at this back-off, without what chance adds: base x 1.5^i, at most the cap."""
-        config = self._config
-        return min(config.open_cap, config.open * config.open_multiplier**self._backoff_index)
+        return grown(self._base, self._config.open_multiplier, self._backoff_index, self._cap)
+
+    @property
+    def eager_at(self) -> float:
+        """When a probe of an OPEN breaker is due where no other target is free: by back-off, not after `open`."""
+        return min(self._open_until, self._eager_at)
 
     @property
     def isolated(self) -> bool:
@@ -154,23 +184,33 @@ class CircuitBreaker:
             return BreakerState.HALF_OPEN if now >= self._open_until else BreakerState.OPEN
         return BreakerState(self._state)
 
-    def refusal(self, now: float) -> Refusal | None:
-        """Why a call would be refused at `now`, None when `try_acquire` would grant it. Changes nothing."""
+    def snapshot(self) -> BreakerSnapshot:
+        """The state that verdicts move, for checkers."""
+        return BreakerSnapshot(
+            self._generation, self.is_closed, self.open_until, self._failures_in_a_row, self.probe_in_flight
+        )
+
+    def refusal(self, now: float, *, eager: bool = False) -> Refusal | None:
+        """Why a call would be refused at `now`, None when `try_acquire` would grant it. Changes nothing.
+
+        `eager`: no other target is free, so the next probe is due by back-off.
+        """
         if self.is_closed:
             return None
         if self._state == "isolated":
             return Refusal("isolated")
-        if now < self._open_until:
-            return Refusal("open", self._open_until)
+        due = self.eager_at if eager else self._open_until
+        if now < due:
+            return Refusal("open", due)
         probed = self._probe is not None or now < self._elsewhere_until
         return Refusal("half_open") if probed and self._config.serialized_probes else None
 
-    def try_acquire(self, now: float) -> Permit | Refusal:
+    def try_acquire(self, now: float, *, eager: bool = False) -> Permit | Refusal:
         """A permit, or the reason for none. In HALF_OPEN exactly one permit, the probe, is out at a time."""
         if self.is_closed:
             self.used = True
             return Permit(self._generation)
-        refusal = self.refusal(now)
+        refusal = self.refusal(now, eager=eager)
         if refusal is not None:
             return refusal
         if self._config.serialized_probes:  # else several probe, and the first verdict of them counts
@@ -178,13 +218,26 @@ class CircuitBreaker:
         self._probe = Permit(self._generation, probe=True)
         return self._probe
 
+    def is_current(self, permit: Permit) -> bool:
+        """Whether a verdict of this permit would still move the breaker."""
+        return not permit.settled and permit.generation == self._generation
+
     def record(
-        self, permit: Permit, verdict: Verdict, now: float, *, roll: float = 0.0, hold: bool = False
+        self,
+        permit: Permit,
+        verdict: Verdict,
+        now: float,
+        *,
+        roll: float = 0.0,
+        hold: bool = False,
+        down: bool = True,
+        lost: float | None = None,
     ) -> Transition | None:
         """Settle a permit; a second `record` of it, or one of an older generation, changes nothing.
 
         `ignored` gives the permit back without a verdict. `roll` in [0, 1) spreads the open time. With `hold` a
-        due trip is withheld: the returned transition then stays CLOSED and says so.
+        due trip is withheld: the returned transition then stays CLOSED and says so. `down` is what the evidence says
+        of a failure (core/evidence.py), `lost` the seconds that it lost a request; None: unknown.
         """
         if permit.settled:
             return None
@@ -194,8 +247,8 @@ class CircuitBreaker:
         if permit.generation != self._generation or verdict == "ignored":
             return None
         if permit.probe:
-            return self._record_probe(verdict, now, roll)
-        return self._record_call(verdict, now, roll, hold)
+            return self._record_probe(verdict, now, roll, lost)
+        return self._record_call(verdict, now, roll, hold, down, lost)
 
     def isolate(self, now: float) -> Transition | None:
         """The operator's no: refuse everything until `close`."""
@@ -206,7 +259,8 @@ class CircuitBreaker:
         if reason == "operator":
             self._backoff_index = 0
         was_closed = self.is_closed
-        transition = self._move("closed", reason, now)
+        probed = BreakerState.HALF_OPEN if reason == "probe_succeeded" else None
+        transition = self._move("closed", reason, now, probed)
         return None if was_closed else transition
 
     def probed_elsewhere(self, until: float) -> None:
@@ -223,12 +277,15 @@ class CircuitBreaker:
             return None
         self.used = True
         self._backoff_index = backoff_index
-        if self._state == "open":
+        if self._state == "open":  # a probe of another process has failed
             self._open_until = max(self._open_until, open_until)
+            self._failed_probes += 1
+            self._put_off(now)
             self._generation += 1
             self._probe = None
             return None
         self._open_until = open_until
+        self._put_off(now)
         return self._move("open", reason, now)
 
     def make_due(self, now: float) -> None:
@@ -236,60 +293,55 @@ class CircuitBreaker:
         if self._state == "open":
             self._open_until = min(self._open_until, now)
 
-    def _record_probe(self, verdict: Verdict, now: float, roll: float) -> Transition | None:
+    @property
+    def _cap(self) -> float:
+        return cap_seconds(self._largest_loss, self._least, self._config.open_cap)
+
+    @property
+    def _least(self) -> float:
+        return min(self._config.open_minimum, self._config.open)
+
+    def _record_probe(self, verdict: Verdict, now: float, roll: float, lost: float | None) -> Transition | None:
         if verdict == "failure":
-            self._backoff_index = self._next_index()
-            return self._trip("probe_failed", now, roll)
+            self._failed_probes += 1
+            return self._trip("probe_failed", now, roll, lost)
         self._probe_successes += 1
         if self._probe_successes < self._config.half_open_successes:
             return None
         return self.close(now, "probe_succeeded")
 
-    def _record_call(self, verdict: Verdict, now: float, roll: float, hold: bool) -> Transition | None:
-        failed = verdict == "failure"
-        self._count(failed, now)
-        if not failed:
+    def _record_call(
+        self, verdict: Verdict, now: float, roll: float, hold: bool, down: bool, lost: float | None
+    ) -> Transition | None:
+        if verdict != "failure":
             self._failures_in_a_row = 0
             return None
         self._failures_in_a_row += 1
-        reason = self._trip_reason()
-        if reason is None:
+        if self._failures_in_a_row < self._config.consecutive_failures or not down:
             return None
         if hold:
             closed = BreakerState.CLOSED
             return Transition(closed, closed, "withheld", now, self._generation)
-        healthy = int((now - self._closed_at) / self._config.open)
+        healthy = int((now - self._closed_at) / self._base)
         self._backoff_index = max(0, self._backoff_index - healthy)
-        return self._trip(reason, now, roll)
+        return self._trip("consecutive_failures", now, roll, lost)
 
-    def _count(self, failed: bool, now: float) -> None:
-        config, buckets = self._config, self._buckets
-        while buckets and now - buckets[0].start >= config.window:
-            buckets.popleft()
-        if not buckets or now - buckets[-1].start >= config.window / config.window_buckets:
-            buckets.append(_Bucket(now))
-        newest = buckets[-1]
-        newest.calls += 1
-        newest.failures += failed
-
-    def _trip_reason(self) -> str | None:
-        config = self._config
-        if self._failures_in_a_row >= config.consecutive_failures:
-            return "consecutive_failures"
-        calls = sum(bucket.calls for bucket in self._buckets)
-        failures = sum(bucket.failures for bucket in self._buckets)
-        if calls >= config.minimum_calls and failures / calls >= config.failure_ratio:
-            return "failure_ratio"
-        return None
-
-    def _next_index(self) -> int:
-        """One more reopening, unless the cap is reached: an index beyond it would only delay the decay."""
-        return self._backoff_index + (self.open_seconds < self._config.open_cap)
-
-    def _trip(self, reason: str, now: float, roll: float) -> Transition:
+    def _trip(self, reason: str, now: float, roll: float, lost: float | None) -> Transition:
         from_state = BreakerState.CLOSED if self.is_closed else BreakerState.HALF_OPEN
-        self._open_until = now + min(self._config.open_cap, self.open_seconds * (1 + roll / 10))
+        self._base = base_seconds(lost, self._least, self._config.open)
+        self._largest_loss = _larger(self._largest_loss, lost)
+        if not self.is_closed:  # an index beyond the cap would only delay the decay
+            self._backoff_index += self.open_seconds < self._cap
+        seconds = max(self._last_open_seconds, min(self._cap, self.open_seconds * (1 + roll / 10)))
+        self._last_open_seconds = seconds
+        self._open_until = now + seconds
+        self._put_off(now, roll)
         return self._move("open", reason, now, from_state)
+
+    def _put_off(self, now: float, roll: float = 0.0) -> None:
+        """The next probe where no other target is free: after 1, 2, 4, then 5 s, less up to a fifth by dice."""
+        pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(self._failed_probes, _LONGEST_PAUSE))
+        self._eager_at = now + pause * (1 - _PAUSE_SPREAD * roll)
 
     def _move(
         self,
@@ -306,15 +358,13 @@ class CircuitBreaker:
         self._probe_successes = 0
         self._elsewhere_until = 0.0
         self._failures_in_a_row = 0
-        self._buckets.clear()
         if self.is_closed:
             self._closed_at = now
+            self._largest_loss, self._last_open_seconds, self._failed_probes = 0.0, 0.0, 0
         open_until = self._open_until if to == "open" else None
         return Transition(before, BreakerState(to), reason, now, self._generation, open_until)
 
 
-@dataclass(slots=True)
-class _Bucket:
-    start: float
-    calls: int = 0
-    failures: int = 0
+def _larger(one: float | None, other: float | None) -> float | None:
+    """The larger loss; an unknown one may be any."""
+    return None if one is None or other is None else max(one, other)

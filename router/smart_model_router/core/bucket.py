@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 _EPSILON = 1e-6
 """A millionth of a token: instants are floats, and a wait computed from a level must find that level."""
+
+
+@dataclass(frozen=True, slots=True)
+class BucketSnapshot:
+    """A bucket as it was last asked or changed. `window` is None for one that refills all the time."""
+
+    level: float
+    capacity: float
+    rate: float
+    window: float | None
 
 
 class TokenBucket:
@@ -25,6 +36,10 @@ class TokenBucket:
         self._at: float | None = None
         self._held_until = -math.inf
         self._resets_at = 0.0
+
+    def snapshot(self) -> BucketSnapshot:
+        """The level and the terms, for checkers; unlike `level` it refills nothing."""
+        return BucketSnapshot(self._level, self.capacity, self.rate, self.window)
 
     @property
     def resets_at(self) -> float | None:

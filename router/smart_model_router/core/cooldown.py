@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from smart_model_router.core.clearing import Clearing
-from smart_model_router.core.options import DAY, Count, Interval, Options, Seconds
+from smart_model_router.core.cost import base_seconds, cap_seconds, grown
+from smart_model_router.core.options import DAY, Count, FailingShare, Interval, Options, Seconds
 from smart_model_router.outcome import Category, CooldownRule, Failure, FailureClass, Refusal, RestReason, Wait
 
 LawReason = Literal["wait", "wall", "off"]
-_Return = Literal["on_probation", "on_probation_unless_alive", "paced"]
+_Return = Literal["on_probation", "on_probation_unless_alive", "paced", "warming"]
 
 _WALL_SCOPES = frozenset({"day", "credit"})
 _HINT_FLOOR = 0.05
@@ -26,19 +27,25 @@ _HINT_FLOOR = 0.05
 class CooldownConfig(Options):
     """Durations in seconds (routing.md section 4).
 
-    Advice: `failure` and `timeout` are the first cooldown of their kind, the k-th lasts base x `multiplier`^(k-1),
-    at most `cap`; `success_count_to_clear` successes in a row reset k; `brief` is the pause after an un-hinted
-    overload or warm-up. Law: `rate_limit` is what an un-hinted 429 costs once the ladder 1, 2, 30, 60 is used up;
-    hints are capped at `hint_cap` (walls at a day).
+    Advice begins when a sequential test says that the target is ill: `failing_share` of all calls failing against its
+    own share, with odds of `odds` or `odds_per_call` x the calls of the last minute, whichever is more. The first
+    cooldown lasts ten times the seconds that the failure lost a request, from `failure` to `timeout`; the k-th lasts
+    base x `multiplier`^(k-1), at most `cap` and 20 times the largest loss (15 s at least); `success_count_to_clear`
+    successes in a row reset k. `brief` is the pause after an un-hinted overload (advice) or warm-up (law). Law:
+    `rate_limit` is what an un-hinted 429 of a known bucket costs once the ladder 1, 2, 30, 60 is used up; hints are
+    capped at `hint_cap` (walls at a day).
     """
 
-    failure: Seconds = 30.0
-    timeout: Seconds = 60.0
+    failing_share: FailingShare = 0.9
+    odds: Count = 50
+    odds_per_call: Count = 10
+    failure: Seconds = 10.0
+    timeout: Seconds = 30.0
     rate_limit: Seconds = 120.0
     brief: Seconds = 1.0
     multiplier: Annotated[float, Interval(ge=1, le=10)] = 1.5
     cap: Seconds = 600.0
-    hint_cap: Seconds = 3600.0
+    hint_cap: Seconds = 86_400.0
     success_count_to_clear: Count = 3
     auth: Seconds = 900.0
     auth_after_success: Seconds = 10.0
@@ -53,8 +60,6 @@ _LADDER_SPREAD = 0.2
 _RECENT_SUCCESS = 10.0
 """Seconds. Who answered that shortly before a wait ended needs no probation."""
 _AUTH_MEMORY = 300.0
-_MOST_TIMES = 300
-"""Growth ends here: ten (the largest multiplier) to this power is a float still."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +82,27 @@ class RestRecord:
     step: int
 
 
+@dataclass(frozen=True, slots=True)
+class LawSnapshot:
+    """A law at one instant: until when it binds, since when, and the call whose answer said so."""
+
+    until: float
+    began: float
+    sent_seq: int
+    hinted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CooldownSnapshot:
+    """The rests of a target or a credential at one instant. `advice_until` is 0 where no cooldown is remembered."""
+
+    advice_until: float
+    advice_began: float
+    laws: Mapping[LawReason, LawSnapshot]
+    on_trial: int
+    warming: bool
+
+
 @dataclass(slots=True)
 class _Law:
     until: float
@@ -97,16 +123,17 @@ class Cooldown:
         "_config",
         "_cooldowns",
         "_guesses",
+        "_largest_loss",
         "_last_success",
         "_laws",
         "_must_prove",
         "_must_prove_unless_alive",
         "_overloads",
         "_rests_until",
-        "_streak",
         "_successes",
         "on_trial",
         "returning",
+        "warming",
     )
 
     def __init__(self, config: CooldownConfig | None = None) -> None:
@@ -116,8 +143,8 @@ class Cooldown:
         self._advice_until = 0.0
         self._advice_began = 0.0
         self._rests_until = 0.0
-        self._streak = 0
         self._cooldowns = 0
+        self._largest_loss = 0.0
         self._successes = 0
         self._guesses = 0
         self._overloads = 0
@@ -128,7 +155,16 @@ class Cooldown:
         self.returning = False
         """Whether a rest began and no later call has succeeded since: the first success is a recovery."""
         self.on_trial = 0
-        """Calls in flight that were let through on probation: at most one (the gate counts)."""
+        """Calls in flight that were let through on probation: at most one, unless they were paced (the gate counts)."""
+        self.warming = False
+        """Whether the model was loading at the last answer: one call in flight until one succeeds."""
+
+    def snapshot(self) -> CooldownSnapshot:
+        """The rests that outcomes move, for checkers."""
+        laws: Mapping[LawReason, LawSnapshot] = {
+            reason: LawSnapshot(law.until, law.began, law.sent_seq, law.hinted) for reason, law in self._laws.items()
+        }
+        return CooldownSnapshot(self._advice_until, self._advice_began, laws, self.on_trial, self.warming)
 
     def law(self, now: float) -> Refusal | None:
         """The law in force at `now`: off before wall before wait."""
@@ -169,6 +205,7 @@ class Cooldown:
         roll: float,
         paced: bool,
         advise: bool,
+        ill: bool = True,
         expected: float | None = None,
         honour_hints: bool = True,
     ) -> Rest | None:
@@ -176,20 +213,22 @@ class Cooldown:
 
         `sent_seq` orders calls by the time they were sent. `paced` says that a known bucket paces the return from
         a wait, `expected` after how many seconds the exhausted window ends, when that is known. `advise` is False while
-        a breaker that is not CLOSED decides among advice.
+        a breaker that is not CLOSED decides among advice, `ill` what the evidence says (core/evidence.py).
         """
         policy = failure.failure_class.policy
         if policy.category is Category.CALLER:
             return None
         self._successes = 0
         hint = failure.wait if honour_hints else None
-        advice = self._note_failure(failure, hint is not None, admitted_at, now, advise)
+        advice = self._note_failure(failure, hint is not None, admitted_at, now, advise and ill, advise)
         law: Rest | None = None
         if policy.cooldown is CooldownRule.OFF or policy.cooldown is CooldownRule.WALL:
             law = self._switch_off(failure, admitted_at, sent_seq, now)
         elif hint is not None:
             law = self._take_hint(hint, sent_seq, now, paced)
-        elif policy.cooldown is CooldownRule.LAW:
+        elif policy.cooldown is CooldownRule.WARMING:
+            law = self._bind("wait", now + self._config.brief, sent_seq, now, False, "warming")
+        elif policy.cooldown is CooldownRule.LAW and (paced or not honour_hints):
             law = self._guess(admitted_at, sent_seq, now, roll, paced, expected, honour_hints)
         if law is not None:
             self._causes[law.reason] = failure.failure_class
@@ -199,10 +238,10 @@ class Cooldown:
         """A call succeeded; True when it ended the spell a rest began (statistics start afresh)."""
         self._last_success = now
         self._clearing.admitted(admitted_at)
-        self._streak = self._guesses = self._overloads = self._auth_failures = 0
+        self._guesses = self._overloads = self._auth_failures = 0
         self._successes += 1
         if self._successes >= self._config.success_count_to_clear:
-            self._cooldowns = 0
+            self._cooldowns, self._largest_loss = 0, 0.0
         if not self.returning:  # nothing rests: every rest begins a return
             return False
         if self._advice_until and admitted_at >= self._advice_began:
@@ -219,7 +258,7 @@ class Cooldown:
     def breaker_tripped(self) -> None:
         """The breaker decides among advice from here on; law stays."""
         self._advice_until = 0.0
-        self._cooldowns = self._streak = 0
+        self._cooldowns, self._largest_loss = 0, 0.0
         self._settle_rests()
         if not self._laws:
             self._forget_return()
@@ -228,7 +267,8 @@ class Cooldown:
         """The operator's word: no rest, no probation."""
         self._laws.clear()
         self._advice_until = self._rests_until = 0.0
-        self._streak = self._cooldowns = self._guesses = self._overloads = self._auth_failures = 0
+        self._cooldowns = self._guesses = self._overloads = self._auth_failures = 0
+        self._largest_loss = 0.0
         self._forget_return()
 
     def records(self) -> tuple[RestRecord, ...]:
@@ -279,7 +319,7 @@ class Cooldown:
         return was
 
     def _note_failure(
-        self, failure: Failure, hinted: bool, admitted_at: float, now: float, advise: bool
+        self, failure: Failure, hinted: bool, admitted_at: float, now: float, ill: bool, advise: bool
     ) -> Rest | None:
         rule = failure.failure_class.policy.cooldown
         config = self._config
@@ -290,12 +330,14 @@ class Cooldown:
         if rule is not CooldownRule.FAILURE and rule is not CooldownRule.TIMEOUT:
             return None
         same_wave = bool(self._cooldowns) and admitted_at <= self._advice_began
-        self._streak += 1
-        if self._streak < 2 or same_wave or not advise:
+        if same_wave or now < self._advice_until or not ill:
             return None
         self._cooldowns += 1
-        base = config.failure if rule is CooldownRule.FAILURE else config.timeout
-        return self._advise(_grown(base, config.multiplier, self._cooldowns - 1, config.cap), now)
+        lost = now - admitted_at
+        self._largest_loss = max(self._largest_loss, lost)
+        base = base_seconds(lost, config.failure, config.timeout)
+        cap = cap_seconds(self._largest_loss, config.failure, config.cap)
+        return self._advise(grown(base, config.multiplier, self._cooldowns - 1, cap), now)
 
     def _advise(self, seconds: float, now: float) -> Rest:
         self._advice_began = now
@@ -356,7 +398,7 @@ class Cooldown:
             seconds = LADDER[rung] * (1 + _LADDER_SPREAD * roll)
         else:
             config = self._config
-            seconds = _grown(config.rate_limit, config.multiplier, rung - len(LADDER), config.cap)
+            seconds = grown(config.rate_limit, config.multiplier, rung - len(LADDER), config.cap)
         self._clearing.waits(now + seconds)
         returns: _Return = "paced" if paced else "on_probation_unless_alive"
         return self._bind("wait", now + seconds, sent_seq, now, False, returns)
@@ -386,16 +428,12 @@ class Cooldown:
         self.returning = True
         self._must_prove |= returns == "on_probation"
         self._must_prove_unless_alive |= returns == "on_probation_unless_alive"
+        self.warming |= returns == "warming"
         self._settle_rests()
 
     def _forget_return(self) -> None:
-        self.returning = self._must_prove = self._must_prove_unless_alive = False
+        self.returning = self.warming = self._must_prove = self._must_prove_unless_alive = False
 
     def _settle_rests(self) -> None:
         self._rests_until = max((law.until for law in self._laws.values()), default=0.0)
         self._rests_until = max(self._rests_until, self._advice_until)
-
-
-def _grown(base: float, multiplier: float, times: int, cap: float) -> float:
-    """base x multiplier^times, at most cap."""
-    return min(cap, base * multiplier ** min(times, _MOST_TIMES))

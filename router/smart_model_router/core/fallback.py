@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from smart_model_router.core.limits import RoutingConfig
@@ -10,15 +12,26 @@ from smart_model_router.outcome import EVENT_REASONS, Failure, FailureClass, Nex
 
 _UNCOUNTED = frozenset({FailureClass.RATE_LIMITED, FailureClass.OVERLOADED, FailureClass.WARMING})
 """Answers that say 'later', not 'no': they count only toward the total."""
-_PAUSE = 1.0
-"""Seconds before a target that said 'later', and named no time, is asked again by the same request."""
+_AGAIN = _UNCOUNTED | {
+    FailureClass.SERVER_ERROR,
+    FailureClass.TRANSPORT,
+    FailureClass.TIMEOUT,
+    FailureClass.TRUNCATED,
+    FailureClass.MALFORMED,
+    FailureClass.EMPTY,
+    FailureClass.CANCELLED,
+}
+"""Failures after which the same target may answer the same request later."""
+_SOON = 1.0
+_LEAST_RETRY_AFTER = 0.1
+"""Seconds. A client that is told 0 comes back at once, and meets the same refusal."""
 _UNWAITABLE = frozenset({"wall", "off", "isolated", "too_large", "shed"})
 
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
     failure: Failure
-    at: float
+    again_at: float
 
 
 class Progress:
@@ -86,10 +99,8 @@ class Progress:
 
     def refusal(self, facts: TargetFacts, now: float) -> Refusal | None:
         """Why this request does not ask a target again; None when it may. `retry_at` None: not in its lifetime."""
-        if facts.id in self._ruled_out:
-            return Refusal(f"filtered:{self._ruled_out[facts.id][0]}")
-        if self._larger_than is not None and (facts.context_tokens or 0) <= self._larger_than:
-            return Refusal("filtered:context")
+        if (filtered := self._filtered(facts)) is not None:
+            return filtered
         last = self._failed.get(facts.id)
         if last is None:
             return None
@@ -97,21 +108,44 @@ class Progress:
             return Refusal("filtered:failed")
         if self._by_target.get(facts.id, 0) >= self._config.attempts_per_target:
             return Refusal("filtered:failed")
-        again = last.at + (0.0 if _gate_waits(last.failure) else _PAUSE)
-        return Refusal("cooldown", again) if now < again else None
+        return Refusal("cooldown", last.again_at) if now < last.again_at else None
+
+    def pause(self, facts: TargetFacts, now: float) -> Refusal | None:
+        """As `refusal`, where no other target is free: one that failed may be asked again after its back-off."""
+        last = self._failed.get(facts.id)
+        if last is None or last.failure.not_again or self._filtered(facts) is not None:
+            return self.refusal(facts, now)
+        if last.failure.failure_class not in _AGAIN:
+            return Refusal("filtered:failed")
+        return Refusal("cooldown", last.again_at) if now < last.again_at else None
+
+    def tries(self, target: str) -> int:
+        """How many calls to the target have failed."""
+        return sum(facts.id == target for facts, _ in self.failures)
 
     def native_rejection(self, facts: TargetFacts, failure: Failure) -> bool:
         """Whether a 400 is the caller's own: from the plan's first target, before anything else was tried."""
         return failure.failure_class is FailureClass.INVALID_REQUEST and facts.id == self._first and not self.failures
 
-    def note(self, facts: TargetFacts, tier: str, failure: Failure, now: float, *, last_resort: bool = False) -> None:
-        """A call failed."""
+    def note(
+        self,
+        facts: TargetFacts,
+        tier: str,
+        failure: Failure,
+        again_at: float,
+        *,
+        last_resort: bool = False,
+        probe: bool = False,
+    ) -> None:
+        """A call failed. The target is not asked again before `again_at`; a `probe` of an OPEN one counts nowhere."""
         self.failures.append((facts, failure))
         if last_resort:
             self.last_resort_tried.add(facts.id)
             return
+        self._failed[facts.id] = _Failed(failure, again_at)
+        if probe:
+            return
         self.used += 1
-        self._failed[facts.id] = _Failed(failure, now)
         if failure.failure_class in _UNCOUNTED:
             self._paid_back += 1
         else:
@@ -153,12 +187,19 @@ class Progress:
         """After a fallback's 400 the last resort would only say the same, worse."""
         return self.rejected == 0
 
+    def _filtered(self, facts: TargetFacts) -> Refusal | None:
+        """Why the target cannot serve this request at all, however long it waits."""
+        if facts.id in self._ruled_out:
+            return Refusal(f"filtered:{self._ruled_out[facts.id][0]}")
+        if self._larger_than is not None and (facts.context_tokens or 0) <= self._larger_than:
+            return Refusal("filtered:context")
+        return None
 
-def _gate_waits(failure: Failure) -> bool:
-    """Whether the target's own gate refuses long enough: a rate limit is law, but 'fewer at once' names no time."""
+
+def gate_waits(failure: Failure) -> bool:
+    """Whether the target's own gate refuses long enough: a hint is law; 'fewer at once' and 'later' name no time."""
     wait = failure.wait
-    fewer_at_once = wait is not None and wait.scope == "concurrency" and wait.seconds <= 0
-    return failure.failure_class is FailureClass.RATE_LIMITED and not fewer_at_once
+    return failure.failure_class is FailureClass.WARMING or (wait is not None and wait.seconds > 0)
 
 
 def comes_due(refusal: Refusal, now: float, within: float) -> bool:
@@ -170,7 +211,17 @@ def comes_due(refusal: Refusal, now: float, within: float) -> bool:
     return refusal.retry_at <= now + within
 
 
-def least_retry_after(refusals: list[Refusal], now: float) -> float | None:
-    """Seconds until the first of them is worth asking again; None when no instant is known."""
-    instants = [r.retry_at for r in refusals if r.retry_at is not None]
-    return max(0.0, min(instants) - now) if instants else None
+def least_retry_after(refusals: Iterable[Refusal | None], now: float) -> float | None:
+    """Seconds, above 0, until the first of them is worth asking again; None when none of them ever is.
+
+    A gate that refuses nothing (None), or until an event of unknown time, is worth asking after a second.
+    """
+    instants = [_worth_asking_at(refusal, now) for refusal in refusals]
+    least = min(instants, default=math.inf)
+    return None if least == math.inf else max(_LEAST_RETRY_AFTER, least - now)
+
+
+def _worth_asking_at(refusal: Refusal | None, now: float) -> float:
+    if refusal is None or (refusal.retry_at is None and refusal.reason in EVENT_REASONS):
+        return now + _SOON
+    return math.inf if refusal.retry_at is None else refusal.retry_at

@@ -37,6 +37,8 @@ class Fleet:
         for gate_id, gate in self.gates.items():
             if gate_id in before.gates and before.gates[gate_id].isolated:
                 gate.isolate(now)
+        for gate in self.gates.values():
+            gate.resize()
         return frozenset(unchanged)
 
     def make_transports_due(self, now: float) -> None:
@@ -111,6 +113,8 @@ class Fleet:
             gate.provider.connectivity = self.connectivity
         self.providers = {**ours, **stay}
         self.gates = {**self.gates, **unchanged}
+        for gate in self.gates.values():
+            gate.provider.gates[gate.id] = gate
         self._counted = self._count()
 
     def _provider_open(self, provider: ProviderState, active: list[Gate], now: float) -> bool:

@@ -11,21 +11,42 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, assert_never, cast
 
-from smart_model_router.core.adaptive import AdaptiveConfig
-from smart_model_router.core.breaker import BreakerConfig, BreakerState, CircuitBreaker, Permit, Transition, Verdict
+from smart_model_router.core.adaptive import AdaptiveConfig, LearnedLimit
+from smart_model_router.core.breaker import (
+    BreakerConfig,
+    BreakerSnapshot,
+    BreakerState,
+    CircuitBreaker,
+    Permit,
+    Transition,
+    Verdict,
+)
 from smart_model_router.core.bulkhead import Bulkhead
-from smart_model_router.core.cooldown import Cooldown, CooldownConfig
+from smart_model_router.core.cooldown import Cooldown, CooldownConfig, CooldownSnapshot
+from smart_model_router.core.evidence import Evidence, SequentialTest
 from smart_model_router.core.lease import Lease, Moved
 from smart_model_router.core.offline import Connectivity
 from smart_model_router.core.options import Options, Seconds
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker
-from smart_model_router.core.throttle import AdaptiveThrottle, ThrottleConfig
+from smart_model_router.core.throttle import AdaptiveThrottle, ThrottleConfig, ThrottleSnapshot
 from smart_model_router.outcome import (
     BreakerCount,
     Failure,
     Refusal,
 )
 
+Pacing = Literal["off", "on", "eager"]
+"""What our own judgement (breaker, advice, probation, slow start, throttle) does to a call (routing.md 0a, D3, D4).
+
+`off`: it excludes the target, as another one is free. `on`: no other target is free, so it only paces. `eager`: and
+nothing else can answer either, so the probe of an OPEN breaker comes due by back-off.
+"""
+
+_PACED_FROM = 0.2
+"""The success share from which a target takes its full load while no other one is free."""
+_MOST_DOWN = 0.9
+_MOST_ILL = 0.85
+"""A target's own share of failures is taken to be at most this, or nothing could be told from it."""
 _EMPTIES = 3
 _EPSILON = 1e-6
 """A millionth of a call: the instant computed from a number of calls must admit that number."""
@@ -62,6 +83,9 @@ class ProviderState:
         "config",
         "connectivity",
         "credentials",
+        "evidence",
+        "failing",
+        "gates",
         "keys",
         "name",
         "origin",
@@ -93,9 +117,14 @@ class ProviderState:
         """The key of each credential."""
         self.remote = remote
         self.config = config or GateConfig()
-        self.bulkhead = Bulkhead(slots, adaptive=self.config.adaptive)
+        self.bulkhead = Bulkhead(slots)
         self.throttle = AdaptiveThrottle(self.config.throttle)
+        self.failing: dict[str, float] = {}
+        """When each of its targets last had a call turned away, by target."""
         self.transport = CircuitBreaker(self.config.breaker)
+        self.evidence = _evidence(self.config)
+        """What is known of its transport: all calls of all its targets."""
+        self.gates: dict[str, Gate] = {}
         self.connectivity = connectivity
         self.credentials: dict[int, Cooldown] = {}
         self.probe_in_flight = False
@@ -110,6 +139,23 @@ class ProviderState:
         """The rests of one credential, shared by its targets."""
         return self.credentials.setdefault(number, Cooldown(self.config.cooldown))
 
+    def weigh(self, permit: Permit, verdict: Verdict, sent_at: float, now: float, patience: float) -> bool:
+        """Enter the outcome of a call as evidence about the transport; whether that is down."""
+        if not self.transport.is_current(permit) or verdict == "ignored":
+            return False
+        if verdict == "success":
+            self.evidence.succeeded(sent_at, now, stream=False)
+            return False
+        _, down = self.evidence.failed(sent_at, now, stream=False, patience=patience)
+        return down
+
+    def throttled_together(self, now: float) -> bool:
+        """Whether two of its targets had calls turned away lately: then all of them are counted as one."""
+        if len(self.failing) < 2:
+            return False
+        since = now - self.config.throttle.cells
+        return sum(at > since for at in self.failing.values()) > 1
+
     def has_key_of(self, other: ProviderState, number: int) -> bool:
         """Whether the credential `number` is the same as there."""
         return self.keys[number : number + 1] == other.keys[number : number + 1]
@@ -121,9 +167,8 @@ class ProviderState:
         """
         if self.config.measures != before.config.measures:
             return  # without the monotonic clock, instants mean something else
-        if self.config.adaptive == before.config.adaptive:
-            before.bulkhead.resize(self.bulkhead.slots)
-            self.bulkhead = before.bulkhead
+        before.bulkhead.resize(self.bulkhead.slots)
+        self.bulkhead = before.bulkhead
         if self.config.throttle == before.config.throttle:
             self.throttle = before.throttle
 
@@ -135,21 +180,38 @@ class ProviderState:
         self.keys = after.keys
 
 
+@dataclass(frozen=True, slots=True)
+class GateSnapshot:
+    """Everything that calls of one kind could move at a gate, at one instant.
+
+    `rests` are the target's and its credential's, `throttles` the target's and its provider's.
+    """
+
+    own: BreakerSnapshot
+    transport: BreakerSnapshot
+    rests: tuple[CooldownSnapshot, CooldownSnapshot]
+    throttles: tuple[ThrottleSnapshot, ThrottleSnapshot]
+
+
 class Gate:
     """Admission to one target. Not thread-safe: one event loop, no awaits inside."""
 
     __slots__ = (
         "_empties",
+        "_in_paced_spell",
         "_returned_at",
         "breakers",
         "config",
         "cooldown",
         "credential",
+        "evidence",
         "id",
         "in_flight",
+        "learned",
         "limits",
         "number",
         "provider",
+        "throttle",
     )
 
     def __init__(
@@ -173,8 +235,16 @@ class Gate:
         """Which of the provider's credentials it uses."""
         self.credential = provider.credential(credential)
         self.in_flight = 0
+        self.evidence = _evidence(self.config)
+        """What its outcomes and its calls in flight say about its health."""
+        self.learned = LearnedLimit(provider.bulkhead.slots) if self.config.adaptive.enabled else None
+        """How many calls at once it was seen to bear; None: that is not learned."""
+        self.throttle = AdaptiveThrottle(self.config.throttle)
+        """Counts this target alone; that of the provider counts when several of its targets turn calls away."""
         self._empties = 0
+        self._in_paced_spell = False
         self._returned_at = -math.inf
+        provider.gates[target_id] = self
 
     def try_admit(
         self,
@@ -183,48 +253,116 @@ class Gate:
         roll: float,
         *,
         stream: bool = False,
-        ignore_advice: bool = False,
+        pacing: Pacing = "off",
         last_resort: bool = False,
     ) -> Lease | Refusal:
         """Everything the call needs, or the first refusal. `roll` in [0, 1) is the throttle's toss.
 
-        `ignore_advice` asks a cooling target on probation, one call at a time. A probe passes untossed, and so does
-        a call on probation: there is one of them at a time anyway. As a `last_resort` a target is refused for want
-        of a slot alone.
+        Law refuses under any `pacing`; what judgement does depends on it. A probe passes untossed, and so does a call
+        on probation: there is one of them at a time anyway. As a `last_resort` a target is refused only for want of a
+        slot, and by the operator.
         """
         provider, breaker = self.provider, self.breakers["stream" if stream else "whole"]
         if last_resort:
+            if self.isolated:
+                return Refusal("isolated")
             if provider.bulkhead.free == 0:
                 return Refusal("bulkhead")
             return self._lease(breaker, None, None, cost, now, stream, last_resort=True)
         probing, trials = False, _NO_TRIALS
-        if not self._is_calm(breaker, now):
-            if (told := self._restraint(breaker, now, ignore_advice)) is not None:
+        calm = self._is_calm(breaker, now)
+        if not calm:
+            if (told := self._restraint(breaker, now, pacing)) is not None:
                 return told
             probing = not (breaker.is_closed and provider.transport.is_closed)
-            trials = self._trials(now, ignore_advice)
+            trials = self._trials(now, pacing)
         if (short := self._shortage(cost, now)) is not None:
             return short
-        tossed = self.config.measures.cascade_prevention and not (probing or trials)
-        if tossed and not provider.throttle.try_pass(now, roll):
+        tossed = self.config.measures.cascade_prevention and not (probing or (trials and pacing == "off"))
+        if tossed and not self._passes(now, roll, pacing):
             return Refusal("throttle", now + 1.0)
-        permit = cast("Permit", breaker.try_acquire(now))  # never a Refusal: `refusal` asked them just now
-        transport = cast("Permit", provider.transport.try_acquire(now))
+        eager = pacing == "eager"
+        permit = cast("Permit", breaker.try_acquire(now, eager=eager))  # never a Refusal: they were asked just now
+        transport = cast("Permit", provider.transport.try_acquire(now, eager=eager))
         provider.probe_in_flight = provider.probe_in_flight or probing
         if provider.remote:
             provider.connectivity.take_pass(now)
-        return self._lease(breaker, permit, transport, cost, now, stream, probing=probing, trials=trials)
+        paced = pacing != "off" and not (calm or probing)
+        self._in_paced_spell = self._in_paced_spell or paced
+        return self._lease(breaker, permit, transport, cost, now, stream, probing=probing, trials=trials, paced=paced)
 
-    def refusal(self, cost: Cost, now: float, *, stream: bool = False) -> Refusal | None:
+    def refusal(self, cost: Cost, now: float, *, stream: bool = False, pacing: Pacing = "off") -> Refusal | None:
         """What would refuse a call at `now`, but for the throttle's toss. Changes nothing."""
         breaker = self.breakers["stream" if stream else "whole"]
-        if not self._is_calm(breaker, now) and (told := self._restraint(breaker, now)) is not None:
+        if not self._is_calm(breaker, now) and (told := self._restraint(breaker, now, pacing)) is not None:
             return told
         return self._shortage(cost, now)
 
+    def snapshot(self, *, stream: bool) -> GateSnapshot:
+        """The state that calls of one kind move, for checkers."""
+        provider = self.provider
+        return GateSnapshot(
+            self.breakers["stream" if stream else "whole"].snapshot(),
+            provider.transport.snapshot(),
+            (self.cooldown.snapshot(), self.credential.snapshot()),
+            (self.throttle.snapshot(), provider.throttle.snapshot()),
+        )
+
+    @property
+    def free_slots(self) -> int:
+        """Calls it would take now, as far as slots are concerned."""
+        free = self.provider.bulkhead.free
+        return free if self.learned is None else min(free, max(0, self.learned.limit - self.in_flight))
+
+    @property
+    def expected_wait(self) -> float:
+        """Seconds until a slot is free, were one more to wait for it: service time / limit."""
+        if self.learned is None:
+            return math.inf
+        limit = min(self.provider.bulkhead.limit, self.learned.limit)
+        return self.learned.service_time / max(1, limit)
+
+    def outlived(self, sent_at: float, now: float, patience: float) -> tuple[int, ...]:
+        """The numbers in flight of the calls that have outlived one sent at `sent_at` that was turned away."""
+        return self.evidence.outlived_numbers(sent_at, now, patience)
+
+    def count(self, accepted: bool, now: float) -> None:
+        """Tell the throttles what came of a call."""
+        self.throttle.record(accepted, now)
+        self.provider.throttle.record(accepted, now)
+        if not accepted:
+            self.provider.failing[self.id] = now
+
+    def reset_throttle(self) -> None:
+        """The target is back: what its throttles counted is of the time before."""
+        self.throttle.reset()
+        self.provider.throttle.reset()
+        self.provider.failing.pop(self.id, None)
+
+    def spell_ended(self) -> None:
+        """A call that was not paced has succeeded: a paced spell before it is over."""
+        if self._in_paced_spell:
+            self._in_paced_spell = False
+            self.reset_throttle()
+
+    def _passes(self, now: float, roll: float, pacing: Pacing) -> bool:
+        """The throttle's toss. Where no other target is free it holds only below a success share of a fifth."""
+        if self.throttle.empty:
+            return True
+        throttle = self.provider.throttle if self.provider.throttled_together(now) else self.throttle
+        paced = pacing != "off"
+        if paced and (self.in_flight == 0 or self.evidence.success_share(now) >= _PACED_FROM):
+            return True
+        return throttle.try_pass(now, roll)
+
+    def _paced_limit(self, now: float) -> float:
+        """How many calls may be in flight while judgement only paces: slots x min(1, s / 0.2), at least one."""
+        share = min(1.0, self.evidence.success_share(now) / _PACED_FROM)
+        return max(1.0, self.provider.bulkhead.slots * share + _EPSILON)
+
     def _shortage(self, cost: Cost, now: float) -> Refusal | None:
         """What refuses a call for want of a slot or of tokens."""
-        if self.config.measures.cascade_prevention and self.provider.bulkhead.free == 0:
+        if self.config.measures.cascade_prevention and self.free_slots == 0:
             return Refusal("bulkhead")
         return self.limits.refusal(cost, now) if self.limits.known else None
 
@@ -240,26 +378,30 @@ class Gate:
             and not provider.connectivity.offline
         )
 
-    def _restraint(self, breaker: CircuitBreaker, now: float, ignore_advice: bool = False) -> Refusal | None:
-        """What refuses a call for what happened before: breakers, rests, being offline, slow start."""
-        provider = self.provider
-        own = breaker.refusal(now)
+    def _restraint(self, breaker: CircuitBreaker, now: float, pacing: Pacing = "off") -> Refusal | None:
+        """The one place that decides "refuse, pace, admit": law refuses, judgement excludes or paces (D3, D4)."""
+        provider, eager = self.provider, pacing == "eager"
+        own = breaker.refusal(now, eager=eager)
         if own is not None and own.reason == "isolated":
             return own
         law = self._law(now)
-        told = _later(provider.transport.refusal(now), own)
+        told = _later(provider.transport.refusal(now, eager=eager), own)
         if law is not None:
             return _later(law, told) if law.reason == "wait" else law
         if provider.remote and (pass_at := provider.connectivity.pass_at(now)) > now:
             return Refusal("offline", pass_at)
         if told is not None:
             return told
-        if not (breaker.is_closed and provider.transport.is_closed):
-            if provider.probe_in_flight and self.config.measures.serialized_probes:
-                return Refusal("half_open")
-        elif not ignore_advice and (advice := self.cooldown.advice(now)) is not None:
+        if self.in_flight and (self.cooldown.warming or self.credential.warming):
+            return Refusal("probation")
+        closed = breaker.is_closed and provider.transport.is_closed
+        if not closed and provider.probe_in_flight and self.config.measures.serialized_probes:
+            return Refusal("half_open")
+        if pacing != "off":
+            return Refusal("paced") if closed and self.in_flight + 1 > self._paced_limit(now) else None
+        if closed and (advice := self.cooldown.advice(now)) is not None:
             return advice
-        if any(trial.on_trial for trial in self._trials(now, ignore_advice)):
+        if any(trial.on_trial for trial in self._trials(now)):
             return Refusal("probation")
         if any(in_flight + 1 > self._allowed(returned_at, now) for returned_at, in_flight in self._slow_starts()):
             return Refusal("slow_start")
@@ -287,8 +429,11 @@ class Gate:
 
     def steady(self, now: float, *, stream: bool) -> bool:
         """Whether a call admitted now would decide over no return: it would be neither a probe nor on probation."""
-        breaker = self.breakers["stream" if stream else "whole"]
-        return breaker.is_closed and self.provider.transport.is_closed and not self._trials(now, ignore_advice=False)
+        return self.steady_breakers(stream=stream) and not self._trials(now)
+
+    def steady_breakers(self, *, stream: bool) -> bool:
+        """Whether no breaker that such a call would meet is open."""
+        return self.breakers["stream" if stream else "whole"].is_closed and self.provider.transport.is_closed
 
     @property
     def tried(self) -> bool:
@@ -326,23 +471,53 @@ class Gate:
         return self._operate(CircuitBreaker.isolate, now)
 
     def close(self, now: float) -> tuple[Moved, ...]:
-        """The operator's yes: breakers closed, the provider's too, every rest forgotten."""
+        """The operator's yes: breakers closed, the provider's too, every rest forgotten, no slow start."""
         self.cooldown.clear()
         self.credential.clear()
         self.limits.release(now)
-        self._returned_at = self.provider.returned_at = -math.inf
-        self.provider.throttle.reset()
+        self.evidence.clear()
+        self.provider.evidence.clear()
         moved = self._operate(CircuitBreaker.close, now)
-        reconnected = self.provider.transport.close(now)
-        if reconnected is None:
-            return moved
-        self.provider.connectivity.moved(self.provider.name, False, now)
-        return (*moved, Moved("transport", reconnected))
+        if (reconnected := self.provider.transport.close(now)) is not None:
+            moved = (*moved, Moved("transport", reconnected))
+        for m in moved:
+            self.apply(m, now)
+        self.reset_throttle()
+        if self.learned is not None:
+            self.learned.reset()
+        self._returned_at = self.provider.returned_at = -math.inf
+        return moved
+
+    def apply(self, moved: Moved, now: float) -> None:
+        """The consequences of a breaker's transition, whoever tells of it: a call, the operator, another process.
+
+        A transport breaker concerns every target of the provider. An OPEN breaker alone decides among advice; a
+        CLOSED one begins slow start, and the throttle forgets.
+        """
+        provider, to = self.provider, moved.transition.to_state
+        concerned = tuple(provider.gates.values()) if moved.kind == "transport" else (self,)
+        if moved.kind == "transport":
+            provider.connectivity.moved(provider.name, to is BreakerState.OPEN, now)
+            provider.returned_at = now if to is BreakerState.CLOSED else -math.inf
+            if to is BreakerState.OPEN:
+                provider.evidence.tripped()
+        for gate in concerned:
+            if to is BreakerState.OPEN:
+                gate.cooldown.breaker_tripped()
+                gate.evidence.tripped()
+            elif to is BreakerState.CLOSED:
+                gate.begin_slow_start(now)
+                gate.reset_throttle()
+
+    def resize(self) -> None:
+        """The provider's slots have changed."""
+        if self.learned is not None:
+            self.learned.resize(self.provider.bulkhead.slots)
 
     def free_share(self, now: float) -> float:
         """Free capacity in [0, 1]: the least of free slots, requests and tokens, as shares."""
         bulkhead = self.provider.bulkhead
-        return min(bulkhead.free / bulkhead.slots, self.limits.free_share(now))
+        return min(self.free_slots / bulkhead.slots, self.limits.free_share(now))
 
     def _law(self, now: float) -> Refusal | None:
         """The law in force for the target or its credential: what nobody waits for first, else the longer wait."""
@@ -358,12 +533,12 @@ class Gate:
             if (transition := verb(breaker, now)) is not None
         )
 
-    def _trials(self, now: float, ignore_advice: bool) -> tuple[Cooldown, ...]:
+    def _trials(self, now: float, pacing: Pacing = "off") -> tuple[Cooldown, ...]:
         """Whose probation a call admitted at `now` would serve."""
         if not (self.cooldown.returning or self.credential.returning):
             return ()
         trials = [rest for rest in (self.cooldown, self.credential) if rest.on_probation(now)]
-        if ignore_advice and self.cooldown.advice(now) is not None:
+        if pacing != "off" and self.cooldown.advice(now) is not None:
             trials.append(self.cooldown)
         return tuple(trials)
 
@@ -378,6 +553,7 @@ class Gate:
         *,
         probing: bool = False,
         trials: tuple[Cooldown, ...] = (),
+        paced: bool = False,
         last_resort: bool = False,
     ) -> Lease:
         self.provider.bulkhead.enter()
@@ -385,6 +561,9 @@ class Gate:
         self.provider.sequence += 1
         for trial in trials:
             trial.on_trial += 1
+        if not last_resort:
+            self.evidence.sent(self.provider.sequence, now, stream=stream, number=self.in_flight)
+            self.provider.evidence.sent(self.provider.sequence, now, stream=False, number=0)
         return Lease(
             self,
             breaker,
@@ -396,6 +575,7 @@ class Gate:
             stream,
             probing,
             trials,
+            paced,
             last_resort,
         )
 
@@ -436,6 +616,21 @@ class Gate:
     def begin_slow_start(self, now: float) -> None:
         """The target has proven itself after an absence: it takes its full load step by step."""
         self._returned_at = now
+
+
+def _evidence(config: GateConfig) -> Evidence:
+    """The tests of a target, with the numbers of its configuration."""
+    breaker, cooldown = config.breaker, config.cooldown
+
+    def down() -> SequentialTest:
+        return SequentialTest(
+            failing=breaker.failing_share, most=_MOST_DOWN, odds=breaker.odds, odds_per_call=breaker.odds_per_call
+        )
+
+    ill = SequentialTest(
+        failing=cooldown.failing_share, most=_MOST_ILL, odds=cooldown.odds, odds_per_call=cooldown.odds_per_call
+    )
+    return Evidence(rest=ill, whole=down(), stream=down())
 
 
 _NO_COST = Cost(0, 0)

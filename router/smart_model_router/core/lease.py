@@ -5,12 +5,12 @@ Pure: `now` and chance are arguments. A `Settlement` says what changed; somebody
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from smart_model_router.core.breaker import BreakerState, CircuitBreaker, Permit, Transition, Verdict
 from smart_model_router.core.cooldown import Cooldown, Rest
+from smart_model_router.core.evidence import PATIENCE
 from smart_model_router.core.ratelimit import Reservation
 from smart_model_router.outcome import NO_READING, Failure, FailureClass, LimitReading, Usage
 from smart_model_router.quick import quick
@@ -43,6 +43,18 @@ class Settlement:
 _NOTHING = Settlement()
 
 
+@dataclass(frozen=True, slots=True)
+class LeaseSnapshot:
+    """What a lease holds at one instant.
+
+    `trials` are the rests whose probation it serves; `out` counts its permits and reservations that are not settled.
+    """
+
+    trials: tuple[Cooldown, ...]
+    tokens: int
+    out: int
+
+
 class Lease:
     """What one admitted call holds: permits, a slot, tokens. Settled once; `release` is a no-op after that."""
 
@@ -58,6 +70,8 @@ class Lease:
         "_transport",
         "_trials",
         "admitted_at",
+        "number_in_flight",
+        "paced",
         "probe",
         "sequence",
         "stream",
@@ -76,6 +90,7 @@ class Lease:
         stream: bool,
         probing: bool,
         trials: tuple[Cooldown, ...],
+        paced: bool,
         last_resort: bool,
     ) -> None:
         self._gate = gate
@@ -91,8 +106,12 @@ class Lease:
         self.admitted_at = now
         self.sequence = sequence
         self.stream = stream
+        self.paced = paced
+        """Whether it was admitted because no other target is free, against our own judgement."""
         self.probe = probing or bool(trials)
         """Whether this call decides over a return: a breaker's probe, or on probation."""
+        self.number_in_flight = gate.in_flight
+        """How many calls were in flight at the target when it was sent, itself included."""
         self.unread = 0.0
         """Seconds that a stream waited for its reader: they say nothing of the provider's pace."""
 
@@ -102,9 +121,21 @@ class Lease:
         return self._probing
 
     @property
+    def decides(self) -> bool:
+        """Whether its verdict would still move its breakers: nobody else has moved them since it was admitted."""
+        permits = ((self._breaker, self._permit), (self._gate.provider.transport, self._transport))
+        return all(permit is None or breaker.is_current(permit) for breaker, permit in permits)
+
+    @property
     def open_seconds(self) -> float:
         """How long the call's breaker is open after a failure, in seconds."""
         return self._breaker.open_seconds
+
+    def snapshot(self) -> LeaseSnapshot:
+        """What it holds, for checkers."""
+        held = (self._permit, self._transport, self._reservation)
+        out = sum(one is not None and not one.settled for one in held)
+        return LeaseSnapshot(self._trials, self._reservation.tokens, out)
 
     @property
     def settled(self) -> bool:
@@ -115,12 +146,17 @@ class Lease:
         """The head of the answer is there: what it says of the limits counts at once, however long the rest takes."""
         self._gate.limits.update(reading, self.sequence, now, sent_at=self.admitted_at)
 
+    def begun(self) -> None:
+        """A stream has brought its first content: it is not silent, however long it goes on."""
+        self._gate.evidence.begun(self.sequence)
+
     def prove(self, now: float) -> Settlement:
         """A streaming call has delivered enough to count as a success; a later cut is the closed breaker's."""
         if self._settled or self._proven or not self.probe:
             return _NOTHING
+        self._weigh("success", None, now, PATIENCE)
         self._proven = True
-        moved = self._record("success", "success", now, 0.0) if self._probing else ()
+        moved = self._record("success", "success", now, 0.0, PATIENCE) if self._probing else ()
         reconnected = self._reached(now)
         recovered = self._succeeded(now)
         settlement = self._follow(moved, None, recovered, now, False if reconnected else None)
@@ -139,37 +175,46 @@ class Lease:
         reading: LimitReading = NO_READING,
         roll: float = 0.0,
         slow: bool = False,
+        patience: float = PATIENCE,
     ) -> Settlement:
         """Give everything back with a verdict: `failure` is None for a success. A second call changes nothing.
 
         `reading` is what a whole answer's headers said of the limits; a failure brings its own. `slow` marks a success
-        that took longer than `slow_call` allows. `roll` in [0, 1) spreads waits.
+        that took longer than `slow_call` allows. `roll` in [0, 1) spreads waits. `patience` is after how many silent
+        seconds a call in flight counts as lost.
         """
         if self._settled:
             return _NOTHING
         self._settled = True
         gate, provider = self._gate, self._gate.provider
+        gate.evidence.ended(self.sequence)
+        provider.evidence.ended(self.sequence)
         gate.limits.settle(
             self._reservation, _real_usage(failure, usage), now, sent=failure is None or not failure.unsent
         )
         told = reading if failure is None else failure.reading
         if told.buckets:
             self.heard(told, now)
-        self._count(failure, usage, now)
+        load = failure is not None and self._is_load(failure, now, patience)
+        self._count(failure, now, patience)
         provider.bulkhead.leave()
         gate.in_flight -= 1
         if self._last_resort:
             return _NOTHING
         transport = _transport_verdict(failure)
         is_probe = self._permit is not None and self._permit.probe
-        moved = self._record(gate.verdict(failure, is_probe, slow), transport, now, roll)
+        verdict: Verdict = "ignored" if load else gate.verdict(failure, is_probe, slow)
+        ill, down = self._weigh(verdict, failure, now, patience)
+        moved = self._record(verdict, transport, now, roll, patience, down=down)
         offline: bool | None = False if transport == "success" and self._reached(now) else None
         if moved and any(m.transition.reason == "withheld" for m in moved):
             moved = tuple(m for m in moved if m.transition.reason != "withheld")
             offline = True if provider.connectivity.went_offline(now) else None
         recovered = failure is None and not self._proven and self._succeeded(now)
-        rest = None if failure is None else self._rest(failure, now, roll)
+        rest = None if failure is None else self._rest(failure, now, roll, ill=ill, load=load)
         settlement = self._follow(moved, rest, recovered, now, offline)
+        if failure is None and not self.paced:
+            gate.spell_ended()
         if self.probe:
             self._leave_trials()
         return settlement
@@ -182,48 +227,71 @@ class Lease:
         """Give everything back before anything was sent: another process has the probe."""
         return self.settle(_NOT_SENT, now)
 
-    def _record(self, verdict: Verdict, transport: Verdict, now: float, roll: float) -> tuple[Moved, ...]:
-        gate, provider = self._gate, self._gate.provider
+    def _is_load(self, failure: Failure, now: float, patience: float) -> bool:
+        """Whether a refusal for want of capacity came while other calls are being served: no sign of ill health."""
+        if failure.failure_class is not FailureClass.OVERLOADED:
+            return False
+        return self._gate.evidence.serves_others(self.admitted_at, now, patience)
+
+    def _weigh(self, verdict: Verdict, failure: Failure | None, now: float, patience: float) -> tuple[bool, bool]:
+        """Enter the outcome as evidence. Returns (the target is ill, it is down), False where nothing was learned."""
+        permit, evidence = self._permit, self._gate.evidence
+        if permit is None or not self._breaker.is_current(permit):
+            return False, False
+        if verdict == "success":
+            if not self._proven:
+                evidence.succeeded(self.admitted_at, now, stream=self.stream)
+        elif verdict == "failure" or (failure is not None and failure.failure_class is FailureClass.TRANSPORT):
+            return evidence.failed(self.admitted_at, now, stream=self.stream, patience=patience)
+        return False, False
+
+    def _record(
+        self, verdict: Verdict, transport: Verdict, now: float, roll: float, patience: float, *, down: bool = False
+    ) -> tuple[Moved, ...]:
+        provider, lost = self._gate.provider, now - self.admitted_at
         moved: list[Moved] = []
-        if self._permit is not None and (t := self._breaker.record(self._permit, verdict, now, roll=roll)):
+        if self._permit is not None and (
+            t := self._breaker.record(self._permit, verdict, now, roll=roll, down=down, lost=lost)
+        ):
             moved.append(Moved("stream" if self.stream else "whole", t))
         if self._transport is not None:
             hold = transport == "failure" and provider.remote
             hold = hold and provider.connectivity.withholds(provider.name, now)
-            if t := provider.transport.record(self._transport, transport, now, roll=roll, hold=hold):
+            down = provider.weigh(self._transport, transport, self.admitted_at, now, patience)
+            if t := provider.transport.record(
+                self._transport, transport, now, roll=roll, hold=hold, down=down, lost=lost
+            ):
                 moved.append(Moved("transport", t))
-        if not moved:
-            return ()
-        if any(m.transition.to_state is BreakerState.OPEN for m in moved):
-            gate.cooldown.breaker_tripped()
         return tuple(moved)
 
-    def _count(self, failure: Failure | None, usage: Usage | None, now: float) -> None:
-        provider = self._gate.provider
+    def _count(self, failure: Failure | None, now: float, patience: float) -> None:
+        gate, provider = self._gate, self._gate.provider
         accepted = True if failure is None else failure.failure_class.policy.accepted
         if accepted is not None and not self._last_resort:
-            provider.throttle.record(accepted, now)
+            gate.count(accepted, now)
         if failure is None:
-            provider.bulkhead.succeeded(now, _pace(now - self.admitted_at - self.unread, usage))
+            provider.bulkhead.succeeded(now)
+            if gate.learned is not None:
+                gate.learned.accepted(self.number_in_flight, now - self.admitted_at - self.unread, now)
             return
         if failure.wait is not None and failure.wait.scope == "concurrency":
             provider.bulkhead.shrink(now)
-        if failure.failure_class in _NO_ROOM:
-            provider.bulkhead.refused(self.admitted_at, now)
+        if gate.learned is not None and _says_too_many(failure):
+            gate.learned.refused(self.number_in_flight, now, gate.outlived(self.admitted_at, now, patience))
 
     def _succeeded(self, now: float) -> bool:
         own = self._gate.cooldown.succeeded(self.admitted_at, now)
         return self._gate.credential.succeeded(self.admitted_at, now) or own
 
-    def _rest(self, failure: Failure, now: float, roll: float) -> Rest | None:
-        if failure.failure_class is FailureClass.CANCELLED:
+    def _rest(self, failure: Failure, now: float, roll: float, *, ill: bool, load: bool) -> Rest | None:
+        if failure.failure_class is FailureClass.CANCELLED or (load and failure.wait is None):
             return None
         gate = self._gate
         offline = gate.provider.remote and gate.provider.connectivity.offline  # it is us, not them
         owner = gate.credential if failure.credential_wide else gate.cooldown
         # Fewer at once, or a provider without capacity: no bucket is about that, and none paces the return from it.
         rate = failure.failure_class is FailureClass.RATE_LIMITED
-        paced = rate and gate.limits.known and not (failure.wait and failure.wait.scope == "concurrency")
+        paced = rate and gate.limits.seen and not (failure.wait and failure.wait.scope == "concurrency")
         rest = owner.failed(
             failure,
             admitted_at=self.admitted_at,
@@ -231,12 +299,15 @@ class Lease:
             now=now,
             roll=roll,
             paced=paced,
+            ill=ill,
             expected=gate.limits.next_window(now),
             advise=self._breaker.is_closed and gate.provider.transport.is_closed and not offline,
             honour_hints=gate.config.measures.rate_limit_awareness,
         )
         if paced and rest is not None and rest.reason == "wait":
             gate.limits.hold_until(rest.until, now, self._reservation.cost, failure.reading)
+        if rest is not None and rest.reason == "cooldown":
+            gate.evidence.rest_began()
         return rest
 
     def _reached(self, now: float) -> bool:
@@ -246,18 +317,15 @@ class Lease:
     def _follow(
         self, moved: tuple[Moved, ...], rest: Rest | None, recovered: bool, now: float, offline: bool | None
     ) -> Settlement:
-        gate, provider = self._gate, self._gate.provider
-        slow_start = recovered and bool(self._trials)
+        gate = self._gate
         for m in moved:
-            if m.kind == "transport":
-                provider.connectivity.moved(provider.name, m.transition.to_state is BreakerState.OPEN, now)
-                provider.returned_at = now if m.transition.to_state is BreakerState.CLOSED else -math.inf
-            if m.transition.to_state is BreakerState.CLOSED:
-                provider.throttle.reset()
-                recovered = slow_start = True
-        if slow_start:
+            gate.apply(m, now)
+        closed = any(m.transition.to_state is BreakerState.CLOSED for m in moved)
+        if recovered and self._trials and not closed:
             gate.begin_slow_start(now)
-        return Settlement(moved, rest, recovered, offline)
+        if recovered:
+            gate.reset_throttle()
+        return Settlement(moved, rest, recovered or closed, offline)
 
     def _leave_trials(self) -> None:
         if self._probing:
@@ -269,9 +337,8 @@ class Lease:
 
 
 _NO_USAGE = Usage(0, 0)
-_NO_ROOM = frozenset({FailureClass.RATE_LIMITED, FailureClass.OVERLOADED})
-_TELLING_TOKENS = 16
-"""An answer of fewer tokens took mostly its time to the first one."""
+_SHORT_HINT = 2.0
+"""Seconds. A provider that says so little means fewer at once rather than later."""
 _GIVEN_UP = Failure(FailureClass.CANCELLED)
 _NOT_SENT = Failure(FailureClass.CANCELLED, unsent=True)
 
@@ -288,10 +355,15 @@ def _real_usage(failure: Failure | None, usage: Usage | None) -> Usage | None:
     return _NO_USAGE if refused else usage
 
 
-def _pace(seconds: float, usage: Usage | None) -> float | None:
-    """Seconds per output token; None when the answer was too short to tell, or its tokens were not counted."""
-    tokens = 0 if usage is None else usage.completion_tokens
-    return seconds / tokens if tokens >= _TELLING_TOKENS else None
+def _says_too_many(failure: Failure) -> bool:
+    """Whether the provider turned the call away, or left it unanswered, as it would when too many are in flight."""
+    match failure.failure_class:
+        case FailureClass.OVERLOADED | FailureClass.RATE_LIMITED:
+            return failure.wait is None or failure.wait.seconds <= _SHORT_HINT
+        case FailureClass.TIMEOUT:
+            return True
+        case _:
+            return False
 
 
 def _transport_verdict(failure: Failure | None) -> Verdict:

@@ -11,8 +11,9 @@ from smart_model_router.core.options import Count, CountOrZero, Options, Ratio, 
 class RoutingConfig(Options):
     """How far one request goes (routing.md section 8). Durations are seconds.
 
-    `degrade_after` bounds the wait in the asked tier before a lower one is taken, `last_resort_after` the wait
-    before the last resort, `max_wait` the sum of a request's waits; `max_waiting` is the size of the waiting room.
+    `degrade_after` bounds the wait in the asked tier before a lower one is taken. The last resort is taken at the age
+    of `last_resort_after`, at 0.6 of the deadline at the latest. `max_wait` bounds the sum of a request's waits (None:
+    its deadline does), `sheddable_wait` that of a sheddable one; `max_waiting` is the size of the waiting room.
     `default_model` answers for names nobody knows; None refuses them.
     """
 
@@ -21,7 +22,8 @@ class RoutingConfig(Options):
     allow_escalation: bool = False
     degrade_after: SecondsOrZero = 2.0
     last_resort_after: SecondsOrZero = 20.0
-    max_wait: SecondsOrZero = 60.0
+    max_wait: SecondsOrZero | None = None
+    sheddable_wait: SecondsOrZero = 10.0
     max_waiting: CountOrZero = 1000
     attempts_per_target: Count = 2
     attempts_per_tier: Count = 3
@@ -48,7 +50,7 @@ class TimeoutConfig(Options):
     idle: Seconds = 60.0
     stream_max: Seconds = 3600.0
     connect: Seconds = 5.0
-    finish_grace: Seconds = 8.0
+    finish_grace: Seconds = 5.0
     margin: Ratio = 0.2
 
 

@@ -43,6 +43,8 @@ Seconds = Annotated[float, Unit("seconds"), Interval(gt=0, le=DAY)]
 """A duration above 0, at most a day."""
 SecondsOrZero = Annotated[float, Unit("seconds"), Interval(ge=0, le=DAY)]
 Ratio = Annotated[float, Unit("ratio"), Interval(gt=0, le=1)]
+FailingShare = Annotated[float, Unit("ratio"), Interval(gt=0.05, le=1)]
+"""A share of failing calls that a sequential test looks for: above the least share a target is taken to have."""
 Count = Annotated[int, Unit("count"), Interval(ge=1, le=1_000_000_000)]
 CountOrZero = Annotated[int, Unit("count"), Interval(ge=0, le=1_000_000_000)]
 

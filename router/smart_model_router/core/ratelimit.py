@@ -91,7 +91,18 @@ class RateLimitTracker:
     figures. `share` is the part of every limit that this process may use.
     """
 
-    __slots__ = ("_learns", "_meters", "_open", "_refill", "_share", "_stocked", "_suspended", "factor", "terms")
+    __slots__ = (
+        "_learns",
+        "_meters",
+        "_open",
+        "_refill",
+        "_share",
+        "_stocked",
+        "_suspended",
+        "factor",
+        "seen",
+        "terms",
+    )
 
     def __init__(
         self,
@@ -114,6 +125,8 @@ class RateLimitTracker:
         self._open: dict[Reservation, None] = {}
         self._refill: Refill = refill
         self._learns = learns
+        self.seen = False
+        """Whether an answer ever said what is left: defaults of the catalog are no knowledge."""
         self.factor = factor or TokenFactor()
 
     @property
@@ -184,6 +197,7 @@ class RateLimitTracker:
         """
         if not self._learns:
             return
+        self.seen = self.seen or bool(reading.buckets)
         for bucket in reading.buckets:
             long = bucket.window_seconds is not None and bucket.window_seconds != MINUTE
             key = f"{bucket.name}/{bucket.window_seconds:g}" if long else bucket.name

@@ -17,13 +17,21 @@ def rejection_probability(requests: float, accepts: float, k: float = 2.0) -> fl
 class ThrottleConfig(Options):
     """`k` requests are sent for each one accepted before any is refused; `cells` one-second cells are remembered.
 
-    Below `minimum_requests` nothing is refused; the probability never exceeds `max_probability`.
+    Below `minimum_requests` known outcomes nothing is refused; the probability never exceeds `max_probability`.
     """
 
     k: Annotated[float, Interval(ge=1, le=100)] = 2.0
     cells: Annotated[int, Unit("count"), Interval(ge=1, le=3600)] = 120
-    minimum_requests: CountOrZero = 5
+    minimum_requests: CountOrZero = 20
     max_probability: Ratio = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class ThrottleSnapshot:
+    """What a throttle has counted, as of the last time it was asked."""
+
+    requests: int
+    accepts: int
 
 
 class AdaptiveThrottle:
@@ -59,6 +67,15 @@ class AdaptiveThrottle:
             return True
         self._add(now, accepted=False)
         return False
+
+    def snapshot(self) -> ThrottleSnapshot:
+        """The counters, for checkers."""
+        return ThrottleSnapshot(self._requests, self._accepts)
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is known (since the last reset)."""
+        return self._requests == 0
 
     def record(self, accepted: bool, now: float) -> None:
         """The outcome of a call that was sent."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from smart_model_router.core.gate import Pacing
 from smart_model_router.core.lease import Kind, Lease
 from smart_model_router.core.ratelimit import Cost
 from smart_model_router.core.selection import STRATEGIES, Candidate, View
@@ -21,6 +22,7 @@ from smart_model_router.runtime.translations import PREFILL
 from smart_model_router.runtime.watchdog import Watchdog
 
 _FREE = Cost(0, 0)
+_TOSS_SECONDS = 1.0
 
 
 class Admitter:
@@ -38,8 +40,8 @@ class Admitter:
         self._selector = STRATEGIES[ladder.strategy]
         self.refused: dict[str, Refusal] = {}
         """What the targets said no with since the last `begin`, by target."""
-        self._tossed: dict[str, Refusal] = {}
-        """What a throttle said last, by target: it holds until it is over, however often the request is woken."""
+        self._tossed: dict[tuple[str, Pacing], Refusal] = {}
+        """The last toss that was lost, by target: it holds until it is over, however often the request is woken."""
         self._probe_taken = False
         self._look: Look | None = None
         """The second look that this request is to take, when its target admits it."""
@@ -61,16 +63,25 @@ class Admitter:
                 order[1:] = self._redistributed(order[1:], now)
         return None
 
-    def cooling(self, now: float) -> Admission | None:
-        """Better a target that may have recovered than none: each cooling one is asked once, alone."""
+    def anyway(self, now: float, pacing: Pacing) -> Admission | None:
+        """No target is free: ask those that only our own judgement refuses, paced, the least tried and not OPEN first.
+
+        A target that failed this request before is asked again after its back-off.
+        """
         self._look = None
+        able: list[tuple[bool, int, int, TargetFacts, str]] = []
         for tier in self._plan.tiers:
             for facts in tier.targets:
-                refusal = self.refused.get(facts.id)
-                if refusal is None or refusal.reason != "cooldown" or self._progress.tried(facts.id):
-                    continue
-                if (admission := self.ask(facts, tier.name, now, ignore_advice=True)) is not None:
-                    return admission
+                refusal = self._progress.pause(facts, now)
+                if refusal is None:
+                    gate = self._state.fleet.gates[facts.id]
+                    down = not gate.steady_breakers(stream=self._request.stream)
+                    able.append((down, self._progress.tries(facts.id), len(able), facts, tier.name))
+                elif not refusal.reason.startswith("filtered:"):
+                    self.refused[facts.id] = refusal
+        for *_, facts, name in sorted(able, key=lambda one: one[:3]):
+            if (admission := self.ask(facts, name, now, pacing=pacing)) is not None:
+                return admission
         return None
 
     def last_resort(self, now: float) -> Admission | tuple[str, ...]:
@@ -82,7 +93,7 @@ class Admitter:
             if self._ruled_out(facts, now):
                 continue
             gate = self._state.fleet.gates[facts.id]
-            behind = self._state.room.is_behind(self._pauses.ticket, facts.id)
+            behind = self._state.room.is_behind(self._pauses.ticket, facts.id, self._pauses.rank)
             got = Refusal("bulkhead") if behind else gate.try_admit(_FREE, now, 0.0, last_resort=True)
             if isinstance(got, Lease):
                 self._state.held[got] = gate
@@ -92,47 +103,54 @@ class Admitter:
                 full.append(facts.id)
         return tuple(full)
 
-    def beside(self, late: Admission) -> Admission | None:
-        """A hedge: a target of the same tier and another provider that takes the call at once, and is no probe."""
-        state, now = self._state, self._state.clock.now()
-        tier = next((tier for tier in self._plan.tiers if tier.name == late.tier), None)
-        for facts in self._order(tier, now, looking=False) if tier is not None else ():
+    def beside(self, late: Admission, *, anywhere: bool = False) -> Admission | None:
+        """A target of another provider that takes the call at once, and is no probe: of the same tier, or `anywhere`.
+
+        From another tier only targets that this request has not asked yet.
+        """
+        tiers = self._plan.tiers if anywhere else [tier for tier in self._plan.tiers if tier.name == late.tier]
+        return next((found for tier in tiers if (found := self._beside_in(tier, late)) is not None), None)
+
+    def _beside_in(self, tier: Tier, late: Admission) -> Admission | None:
+        state, now, stream = self._state, self._state.clock.now(), self._request.stream
+        for facts in self._order(tier, now, looking=False):
             gate = state.fleet.gates[facts.id]
             elsewhere = facts.target.provider != late.facts.target.provider
-            if not elsewhere or state.room.queued(facts.id) or not gate.steady(now, stream=True):
+            if not elsewhere or state.room.queued(facts.id) or not gate.steady(now, stream=stream):
                 continue
             if self._caller.translations.refusal(facts) is not None:
                 continue
-            got = gate.try_admit(self._caller.cost(facts, now), now, state.dice.roll(), stream=True)
+            got = gate.try_admit(self._caller.cost(facts, now), now, state.dice.roll(), stream=stream)
             if state.sharing is not None:
                 state.sharing.asked(gate)
             if isinstance(got, Lease):
                 state.held[got] = gate
-                return Admission(facts, late.tier, gate, got, beside=late.facts.id, watchdog=Watchdog(state.clock))
+                return Admission(facts, tier.name, gate, got, beside=late.facts.id, watchdog=Watchdog(state.clock))
         return None
 
-    def ask(self, facts: TargetFacts, tier: str, now: float, *, ignore_advice: bool = False) -> Admission | None:
+    def ask(self, facts: TargetFacts, tier: str, now: float, *, pacing: Pacing = "off") -> Admission | None:
         """Ask one target; a refusal is told once and kept in `refused`."""
         if self._ruled_out(facts, now):
             return None
         state, gate = self._state, self._state.fleet.gates[facts.id]
         cost, ticket, stream = self._caller.cost(facts, now), self._pauses.ticket, self._request.stream
-        if (tossed := self._tossed.get(facts.id)) is not None and now < (tossed.retry_at or now):
+        tossed = self._tossed.get((facts.id, pacing))
+        if tossed is not None and now < (tossed.retry_at or now):
             self.refused[facts.id] = tossed  # whoever is woken asks everybody again: each time a toss would be none
             return None
-        if state.room.waiting and state.room.is_behind(ticket, facts.id):
+        if state.room.waiting and state.room.is_behind(ticket, facts.id, self._pauses.rank):
             got: Lease | Refusal = (
-                gate.refusal(cost, now, stream=stream)
+                gate.refusal(cost, now, stream=stream, pacing=pacing)
                 or gate.limits.refusal(cost, now, state.room.ahead(ticket, facts.id))
                 or Refusal("bulkhead")
             )
         else:
-            got = gate.try_admit(cost, now, state.dice.roll(), stream=stream, ignore_advice=ignore_advice)
+            got = gate.try_admit(cost, now, state.dice.roll(), stream=stream, pacing=pacing)
         if state.sharing is not None:
             state.sharing.asked(gate)
         if isinstance(got, Refusal):
             if got.reason == "throttle":
-                self._tossed[facts.id] = got
+                got = self._tossed[facts.id, pacing] = self._tossed_for(now)
             self.refused[facts.id] = got
             self._account.tell(facts.id, got, now)
             return None
@@ -142,6 +160,10 @@ class Admitter:
             state.looks.began(look, now)
             self._look, self._probe_taken = None, True
         return Admission(facts, tier, gate, got, look=look)
+
+    def _tossed_for(self, now: float) -> Refusal:
+        """A toss that was lost holds for about a second."""
+        return Refusal("throttle", now + _TOSS_SECONDS * (0.5 + self._state.dice.roll()))
 
     async def may_probe(self, step: Admission) -> bool:
         """Whether this admission, which is a probe, stands: it does when no other process has it."""
@@ -198,15 +220,14 @@ class Admitter:
         return [able[c.id] for c in order]
 
     def _due_for_probe(self, able: Iterable[TargetFacts], now: float) -> str | None:
-        """The target due the longest; at most one probe a request, none without time (or a place) to fall back."""
+        """The target due the longest; at most one probe a request, none of a pinned one."""
         if self._probe_taken or self._request.state_ids:
             return None
-        gates, stream, left = self._state.fleet.gates, self._request.stream, self._caller.deadline - now
+        gates, stream = self._state.fleet.gates, self._request.stream
         dues = [
             (since, facts.candidate.position, facts.id)
             for facts in able
             if (since := gates[facts.id].due_since(now, stream=stream)) is not None
-            and left >= 2 * self._caller.patience(facts, now)
         ]
         return min(dues)[2] if dues else None
 

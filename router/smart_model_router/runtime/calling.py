@@ -6,8 +6,10 @@ import asyncio
 import math
 from dataclasses import dataclass, field, replace
 
+from smart_model_router.core.backoff import full_jitter
 from smart_model_router.core.ending import final_rejection
-from smart_model_router.core.fallback import Progress
+from smart_model_router.core.evidence import PATIENCE
+from smart_model_router.core.fallback import Progress, gate_waits
 from smart_model_router.core.gate import Gate
 from smart_model_router.core.lease import Lease
 from smart_model_router.core.ratelimit import Cost, estimate
@@ -23,10 +25,15 @@ from smart_model_router.report import Attempt, RouteReport
 from smart_model_router.request import RouteRequest
 from smart_model_router.runtime.state import RouterState
 from smart_model_router.runtime.translations import Sent, Translations
+from smart_model_router.runtime.verdicts import Verdicts
 from smart_model_router.runtime.watchdog import Expired, Watchdog
 from smart_model_router.wires.translate import Losses, Translation, Untranslatable
 from smart_model_router.wires.translate.words import dumps
 
+KNOWN_ANSWERS = 20
+"""Of fewer answers nothing tells slow from dead."""
+_SPREAD = 1.1
+"""Answers that all take the same time lie at their own percentiles, give or take the histogram's error."""
 _FREE = Cost(0, 0)
 
 
@@ -70,22 +77,29 @@ class Caller:
     _begun: str = field(init=False, default="")
     """What the answer begins with already."""
     translations: Translations = field(init=False)
+    verdicts: Verdicts = field(init=False)
 
     def __post_init__(self) -> None:
         self.watchdog = Watchdog(self.state.clock)
+        self.verdicts = Verdicts(self)
         self.translations = Translations(self.request, self.state.wall)
 
     async def whole(self, step: Admission) -> Success | Failure:
-        """One whole-answer call: everything the lease holds is given back here, whatever happens."""
-        lease = step.lease
+        """One whole-answer call: everything the lease holds is given back, whatever happens."""
         limit, own = self.limit(step)
+        if self.verdicts.wanted(step):
+            return await self.verdicts.performed(step, limit, self._whole)
+        return await self._whole(step, limit, own)
+
+    async def _whole(self, step: Admission, limit: float, own: bool) -> Success | Failure:
+        lease = step.lease
         outcome: Success | Failure
         sent = self.sent(step)
         try:
             answering = self.provider(step).call(self.provider_call(step, sent.request))
-            outcome = await self.watchdog.within(answering, limit)
+            outcome = await self.watchdog_of(step).within(answering, limit)
             if sent.translation is not None and isinstance(outcome, Success):
-                outcome = self._translated(sent.translation, outcome)
+                outcome = self._translated(step, sent.translation, outcome)
         except Expired:
             outcome = self.timed_out(step, own, lease.admitted_at)
         except asyncio.CancelledError:
@@ -99,13 +113,14 @@ class Caller:
         self.state.remember_maker(step.facts.id, outcome.body)
         return outcome
 
-    def _translated(self, translation: Translation, success: Success) -> Success | Failure:
+    def _translated(self, step: Admission, translation: Translation, success: Success) -> Success | Failure:
         """The answer in the caller's dialect."""
         losses = Losses()
         body = translation.answer(success.body, losses)
         if isinstance(body, Untranslatable):
             return Failure(FailureClass.MALFORMED, str(body), reading=success.reading)
-        self.report.losses += losses.entries
+        if not self.verdicts.left(step.lease):
+            self.report.losses += losses.entries
         return replace(success, body=body, raw=dumps(body).encode(errors="backslashreplace"))
 
     def sent(self, step: Admission) -> Sent:
@@ -114,31 +129,85 @@ class Caller:
 
     def limit(self, step: Admission) -> tuple[float, bool]:
         """Until when the call may last (streams: to first content), and whether that is the target's own limit."""
-        timeouts, facts, now = self.state.timeouts, step.facts, step.lease.admitted_at
+        facts, now = step.facts, step.lease.admitted_at
         remaining = self.deadline - now
-        another = self._another_left(facts, step.beside)
-        own = self._own_timeout(facts)
-        if not self.request.stream:
-            p99 = self.state.book.snapshot(facts.id, now).latency_p99
-            own = max(own, 2 * p99) if p99 is not None else own
-            own = own if another else max(own, remaining)
-        if step.lease.probe:
-            own = min(own, self._probe_limit(step, now))
-        allowed = remaining * (1 - timeouts.margin) if another else remaining
+        another = self.another_left(facts, step.beside)
+        own = self._own_limit(step, now)
+        if not another and self.progress.left <= 1:  # its last attempt may take what is left
+            own = max(own, remaining)
+        allowed, known = remaining, self.is_known(facts, now)
+        # A silent call of an unknown target is not cut off for another real target: that one is asked beside it.
+        if another and (known or (self.last_resort_left and not self.another_is_free(facts, now))):
+            allowed = remaining * (1 - self.state.timeouts.margin)
+            if known and not (self.progress.failures or self.report.waited_seconds):
+                # Nor is the first call before it can be called silent.
+                allowed = min(remaining, max(allowed, self.patience(facts, now)))
+        if step.lease.probe or step.lease.paced:
+            own, allowed = self._verdict_limit(step, now, own, allowed)
         return now + min(own, allowed), own <= allowed
 
-    def _probe_limit(self, step: Admission, now: float) -> float:
-        """How many seconds a probe may be silent: for patience where somebody else is free.
+    def _own_limit(self, step: Admission, now: float) -> float:
+        """The target's own limit in seconds: for whole answers what they take, once that is known."""
+        own = self._own_timeout(step.facts)
+        if self.request.stream:
+            return own
+        snapshot = self.state.book.snapshot(step.facts.id, now)
+        if snapshot.latency_p99 is None:
+            return own
+        usual = 2 * snapshot.latency_p99
+        if snapshot.latencies >= KNOWN_ANSWERS:
+            own = min(own, max(self.patience(step.facts, now), usual))
+        return max(own, usual)
 
-        Where nobody is and others wait for what it brings, also as long as its breaker is open when it fails: a probe
-        that was sent before the target recovered holds up nobody for longer than two open intervals.
+    def _verdict_limit(self, step: Admission, now: float, own: float, allowed: float) -> tuple[float, float]:
+        """How many seconds a probe or paced call may be silent; it runs on for its verdict when its caller leaves.
+
+        A probe that others wait for, or that another target could answer for, is left after patience. Where somebody
+        else can answer, a request with less than twice that left goes on there at half of its time.
         """
         facts = step.facts
-        if self._someone_free(facts, now):
-            return self.patience(facts, now)
-        if self.state.room.queued(facts.id):
-            return max(self.patience(facts, now), step.lease.open_seconds)
-        return math.inf
+        patience = self.patience(facts, now)
+        free = self.another_is_free(facts, now)
+        if step.lease.probe and (free or self.state.room.queued(facts.id)):
+            own = min(own, patience)
+        if (free or self.last_resort_left) and self.deadline - now < 2 * patience:
+            allowed = min(allowed, (self.deadline - now) / 2)
+        return own, allowed
+
+    def is_known(self, facts: TargetFacts, now: float) -> bool:
+        """Whether enough answers of this kind are known to tell a slow target from a dead one."""
+        snapshot = self.state.book.snapshot(facts.id, now)
+        return (snapshot.ttfts if self.request.stream else snapshot.latencies) >= KNOWN_ANSWERS
+
+    def usual_seconds(self, now: float) -> float:
+        """What an answer usually takes at the quickest of the plan's targets; 0 while it is known for none of them."""
+        medians = (
+            self.state.book.median(facts.id, now, stream=self.request.stream)
+            for tier in self.plan.tiers
+            for facts in tier.targets
+        )
+        return _SPREAD * min((median for median in medians if median is not None), default=0.0)
+
+    @property
+    def last_resort_left(self) -> bool:
+        """Whether a target of the last resort has not been asked yet."""
+        tried = self.progress.last_resort_tried
+        return self.progress.last_resort_allowed() and any(f.id not in tried for f in self.plan.last_resort)
+
+    def note(self, step: Admission, failure: Failure) -> None:
+        """The call failed: what the request may still try, and when it may try this target again."""
+        now = self.state.clock.now()
+        again_at = now
+        if not gate_waits(failure):
+            again_at += full_jitter(self.state.backoff, self.progress.tries(step.facts.id), self.state.dice.roll())
+        self.progress.note(
+            step.facts,
+            step.tier,
+            failure,
+            again_at,
+            last_resort=step.last_resort,
+            probe=step.lease.probes_breaker,
+        )
 
     def patience(self, facts: TargetFacts, at: float) -> float:
         """After how many silent seconds giving up on a call admitted `at` is the target's fault."""
@@ -147,6 +216,8 @@ class Caller:
         usual = snapshot.ttft_p99 if self.request.stream else snapshot.latency_p99
         if usual is None:
             usual = config.stream if self.request.stream else config.whole
+        else:
+            usual *= _SPREAD
         return min(max(config.minimum, usual), self._own_timeout(facts))
 
     def timed_out(self, step: Admission, own: bool, silent_since: float) -> Failure:
@@ -252,7 +323,15 @@ class Caller:
         slow = slow_after is not None and (seconds if ttft is None else ttft) > slow_after
         told = usage if failure is None else None  # of a call that broke off the bucket keeps its own estimate
         lease.unread = away
-        settlement = lease.settle(failure, now, usage=told, reading=reading, roll=state.dice.roll(), slow=slow)
+        settlement = lease.settle(
+            failure,
+            now,
+            usage=told,
+            reading=reading,
+            roll=state.dice.roll(),
+            slow=slow,
+            patience=PATIENCE if failure is None else self.patience(facts, now),
+        )
         state.held.pop(lease, None)
         if failure is not None:
             reading = failure.reading
@@ -261,21 +340,23 @@ class Caller:
         cost = None if usage is None else state.price(facts, usage)
         failure_class = None if failure is None else failure.failure_class
         status = None if failure is None else failure.status
-        self.report.attempts.append(
-            Attempt(
-                target=facts.id,
-                seconds=seconds,
-                failure_class=failure_class,
-                message="" if failure is None else failure.message,
-                status=status,
-                ttft_seconds=ttft,
-                usage=usage,
-                cost_usd=cost,
-                probe=lease.probe,
-                hedge=step.hedge,
-                estimated=failure is not None and usage is not None,
+        upkeep = self.verdicts.left(lease)
+        if not upkeep:
+            self.report.attempts.append(
+                Attempt(
+                    target=facts.id,
+                    seconds=seconds,
+                    failure_class=failure_class,
+                    message="" if failure is None else failure.message,
+                    status=status,
+                    ttft_seconds=ttft,
+                    usage=usage,
+                    cost_usd=cost,
+                    probe=lease.probe,
+                    hedge=step.hedge,
+                    estimated=failure is not None and usage is not None,
+                )
             )
-        )
         if step.look is not None and failure is None:
             latency = ttft if step.look.stream else _pace(seconds, usage)
             if state.looks.ended(step.look, latency, now):
@@ -298,9 +379,12 @@ class Caller:
                 status=status,
                 probe=lease.probe,
                 hedge=step.hedge,
+                upkeep=upkeep,
                 request_id=self.report.request_id,
             )
         )
+        if upkeep:
+            return
         if self.report.recoveries:
             self.report.add_up()
         elif failure is None:
@@ -316,7 +400,7 @@ class Caller:
     def held_until(self, step: Admission) -> float:
         """Until when a stream of which nothing is delivered yet may go on: time is left for another candidate."""
         now = self.state.clock.now()
-        margin = self.state.timeouts.margin if self._another_left(step.facts) else 0.0
+        margin = self.state.timeouts.margin if self.another_left(step.facts) else 0.0
         return now + (self.deadline - now) * (1 - margin)
 
     def go_on_from(self, text: str, deadline: float, ends_at: float) -> None:
@@ -343,6 +427,10 @@ class Caller:
     def _prompt_bytes(self) -> int:
         return self.request.prompt_bytes + len(self._begun.encode(errors="surrogatepass"))
 
+    def another_is_free(self, facts: TargetFacts, now: float) -> bool:
+        """Whether another target of the plan would take this request now."""
+        return any(self.is_free(f, now) for tier in self.plan.tiers for f in tier.targets if f.id != facts.id)
+
     def is_free(self, facts: TargetFacts, now: float) -> bool:
         """Whether this request could be admitted there now."""
         if self.progress.refusal(facts, now) is not None or self.translations.refusal(facts) is not None:
@@ -358,7 +446,7 @@ class Caller:
             return timeouts.first_content_reasoning if facts.reasoning else timeouts.first_content
         return timeouts.attempt_reasoning if facts.reasoning else timeouts.attempt
 
-    def _another_left(self, facts: TargetFacts, beside: str | None = None) -> bool:
+    def another_left(self, facts: TargetFacts, beside: str | None = None) -> bool:
         """Whether somebody else could be asked after this call; not who is asked already."""
         asked = (facts.id, beside)
         for tier in self.plan.tiers:
@@ -366,9 +454,6 @@ class Caller:
                 if other.id not in asked and not self.progress.tried(other.id):
                     return True
         return any(f.id != facts.id and f.id not in self.progress.last_resort_tried for f in self.plan.last_resort)
-
-    def _someone_free(self, facts: TargetFacts, now: float) -> bool:
-        return any(self.is_free(f, now) for tier in self.plan.tiers for f in tier.targets if f.id != facts.id)
 
 
 def _pace(seconds: float, usage: Usage | None) -> float | None:

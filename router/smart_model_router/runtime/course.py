@@ -13,6 +13,7 @@ from typing import TypeVar
 from smart_model_router.core.backoff import full_jitter
 from smart_model_router.core.ending import final_error
 from smart_model_router.core.fallback import Progress, least_retry_after
+from smart_model_router.core.gate import Pacing
 from smart_model_router.core.ratelimit import Cost
 from smart_model_router.core.recovery import effective
 from smart_model_router.core.tiers import plan
@@ -67,9 +68,7 @@ class Course:
         )
         self._pauses = Pauses(self.caller)
         self._admitter = Admitter(self.caller, self.account, self._pauses, ladder)
-        self._hedging: Hedging | None = None
-        if state.hedges is not None:
-            self._hedging = Hedging(self.caller, self._admitter, self.recovery, (state.budget, state.hedges))
+        self._hedging = Hedging(self.caller, self._admitter, self.recovery, state.budget, state.hedges)
         for target, refusal in self._plan.left_out:
             self.account.tell(target, refusal, started)
 
@@ -91,7 +90,6 @@ class Course:
         if self.state.hedges is not None:
             self.state.hedges.deposit()
         try:
-            self._shed()
             return await self._walk(perform)
         except SmartRouterError as error:
             error.report = self.report
@@ -104,12 +102,12 @@ class Course:
     async def resume(self, broken: Admission, failure: Failure, perform: Perform[T]) -> T:
         """Walk on after the stream of `broken`, once delivered, came to `failure`; its account stays open.
 
-        Another target is asked, or, where nobody else is left who could, the same one once more, as ever out of the
-        retry budget. Raises SmartRouterError when nobody can.
+        Another target is asked, or, where none is left, the same one: at once out of the retry budget, then after its
+        back-off. Raises SmartRouterError when none can.
         """
         now = self.state.clock.now()
         self._pauses.begin_anew()
-        self._progress.note(broken.facts, broken.tier, failure, now, last_resort=broken.last_resort)
+        self.caller.note(broken, failure)
         again = None
         if not broken.last_resort and not self._admitter.somebody_else(broken.facts, now):
             again = await self._quick_retry(broken, failure, now)
@@ -141,6 +139,7 @@ class Course:
         """Routing.md section 8, "Order": each line is one of its steps."""
         now, admitter, pauses = self.state.clock.now(), self._admitter, self._pauses
         admitter.begin()
+        self._shed()
         if self.state.closed:
             raise RouterUnavailable("the router was closed")
         if now >= self.caller.deadline:
@@ -151,15 +150,22 @@ class Course:
                     return admission
                 if number == 0 and (pause := pauses.in_asked_tier(admitter.refused, now)) is not None:
                     return pause
-            if (admission := admitter.cooling(now)) is not None:
+            if (admission := admitter.anyway(now, self._pacing)) is not None:
                 return admission
             if (pause := pauses.before_last_resort(admitter.refused, now)) is not None:
                 return pause
         if (step := self._last_resort(now)) is not None:
             return step
-        if not self._progress.exhausted and (pause := pauses.to_the_end(admitter.refused, now)) is not None:
+        if self._progress.exhausted:
+            raise self._final_error(now)
+        if (pause := pauses.to_the_end(admitter.refused, now, self._pacing)) is not None:
             return pause
         raise self._final_error(now)
+
+    @property
+    def _pacing(self) -> Pacing:
+        """How targets are asked when none is free: OPEN ones by back-off only where no last resort can answer."""
+        return "on" if self.caller.last_resort_left and not self._shed_without_last_resort() else "eager"
 
     def _last_resort(self, now: float) -> Admission | Pause | None:
         if not self._progress.last_resort_allowed() or self._shed_without_last_resort():
@@ -170,15 +176,16 @@ class Course:
     async def _tried(self, step: Admission, perform: Perform[T]) -> T | Failure:
         """Call one target, and once more quickly where that is worth it: what it served, or the last failure."""
         while True:
-            if self._hedging is None:
+            late_at = self._hedging.late_at(step)
+            if late_at is None:
                 served = await perform(step)
             else:
-                step, served = await self._hedging.call(step, perform)
+                step, served = await self._hedging.call(step, late_at, perform)
             if not isinstance(served, Failure):
                 self.account.served_by(step, self.caller.sent(step))
                 return served
             now = self.state.clock.now()
-            self._progress.note(step.facts, step.tier, served, now, last_resort=step.last_resort)
+            self.caller.note(step, served)
             if (final := self.caller.final_rejection(step, served)) is not None:
                 raise final
             again = None if step.last_resort else await self._quick_retry(step, served, now)
@@ -191,7 +198,9 @@ class Course:
         if not self._progress.may_retry_same(step.facts, failure) or gate.refusal(_FREE, now, stream=step.lease.stream):
             return None
         pause = full_jitter(state.backoff, 0, state.dice.roll())
-        if now + pause >= self.caller.deadline or not state.budget.try_spend():
+        if now + pause >= self.caller.deadline:
+            return None
+        if self.caller.another_is_free(step.facts, now) and not state.budget.try_spend():
             return None
         self._progress.retrying(step.facts)
         await state.clock.sleep(pause)
@@ -204,13 +213,13 @@ class Course:
 
     def _shed(self) -> None:
         state, request = self.state, self.request
-        if self._pauses.allowed or not state.shedding.active:
+        if self._pauses.waits or not state.shedding.active:
             return
         now = state.clock.now()
         state.update_shedding(now)
         if not self._sheds() or state.routing.shed_to_last_resort:
             return
-        retry_after = state.fleet.least_remaining(now)
+        retry_after = (state.fleet.least_remaining(now) or 0.0) + state.shedding.calm
         state.emit(
             RequestShed(
                 at=now,
@@ -241,9 +250,9 @@ class Course:
         return final_error(self._plan, self._progress, self.report, expired=expired, retry_after=self._retry_after(now))
 
     def _retry_after(self, now: float) -> float | None:
-        """Seconds until the first target of the plan is worth asking again; 0 when one would take a call now."""
-        gates, stream = self.state.fleet.gates, self.request.stream
+        """Seconds, above 0, until the first target of the plan is worth asking again; None when none ever is."""
+        gates, stream, pacing = self.state.fleet.gates, self.request.stream, self._pacing
         able = self.caller.translations.refusal
         everyone = [facts for tier in self._plan.tiers for facts in tier.targets if able(facts) is None]
-        refusals = [gates[f.id].refusal(self.caller.cost(f, now), now, stream=stream) for f in everyone]
-        return least_retry_after([r or Refusal("", now) for r in refusals], now)
+        costs = ((gates[facts.id], self.caller.cost(facts, now)) for facts in everyone)
+        return least_retry_after((gate.refusal(cost, now, stream=stream, pacing=pacing) for gate, cost in costs), now)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
 
-from smart_model_router.core.fallback import comes_due
+from smart_model_router.core.fallback import comes_due, least_retry_after
 from smart_model_router.core.gate import Gate, GateConfig, ProviderState
 from smart_model_router.core.lease import Lease
 from smart_model_router.core.options import Count, Interval, Options, Unit
@@ -94,35 +94,36 @@ def _gate(state: RouterState, name: str, limits: GuardLimits | None, config: Gat
         raise ConfigurationError("guard", name, "a name that is not that of a target is needed")
     elif limits is not None:
         gate.provider.bulkhead.resize(limits.slots)
+        gate.resize()
     return gate
 
 
 async def _admitted(state: RouterState, gate: Gate) -> Lease:
     began = state.clock.now()
-    until = began + state.routing.max_wait
+    most = state.timeouts.total if state.routing.max_wait is None else state.routing.max_wait
+    until = began + most
     ticket = None
-    tossed_out = False
     try:
         while True:
             now = state.clock.now()
             behind = state.room.is_behind(ticket, gate.id)
-            got: Lease | Refusal = Refusal("bulkhead") if behind else gate.try_admit(_ONE, now, state.dice.roll())
+            got: Lease | Refusal = (
+                Refusal("bulkhead") if behind else gate.try_admit(_ONE, now, state.dice.roll(), pacing="eager")
+            )
             if isinstance(got, Lease):
                 state.held[got] = gate
                 return got
-            lost_again = got.reason == "throttle" and tossed_out
             late = now >= until or not comes_due(got, now, until - now)
-            if lost_again or late or (ticket is None and state.room.full):
-                retry_after = None if got.retry_at is None else max(0.0, got.retry_at - now)
+            if late or (ticket is None and state.room.full):
+                retry_after = least_retry_after([got], now)
                 raise AllTargetsFailed(f"{gate.id}: refused, {got.reason}", retry_after=retry_after)
-            if got.reason == "throttle":  # the gate itself would say yes: waited for by time alone, and once
-                tossed_out = True
+            if got.reason == "throttle":  # the gate itself would say yes: waited for by time alone
                 if ticket is not None:
                     state.room.done(ticket)
                 await state.clock.sleep((got.retry_at or now) - now)
                 continue
             ticket = ticket or state.room.ticket(stream=False)
-            await state.room.wait(ticket, {gate.id: _ONE}, gate.id, until)
+            await state.room.wait(ticket, {gate.id: _ONE}, gate.id, until, pacing="eager")
     finally:
         if ticket is not None:
             state.room.done(ticket)

@@ -144,6 +144,13 @@ class LiveStream:
                 self._failed(self._caller.given_up(self._step, self._heard_at))
         self._watchdog.close()
 
+    async def close_proved(self) -> None:
+        """Its content was all that was wanted of it: it counts as answered, and its connection is closed."""
+        self._resume()
+        if not self._step.lease.settled:
+            self._succeeded()
+        await self.close()
+
     async def close(self) -> None:
         """Give everything back and wait until the connection is closed."""
         self.abandon()
@@ -209,8 +216,12 @@ class LiveStream:
     def _begin(self, now: float) -> None:
         """The first content."""
         self._first_content_at = now
+        self._step.lease.begun()
         if self._step.lease.probe:
-            self._proof_at = now + PROOF_SECONDS
+            if self._caller.another_is_free(self._step.facts, now):
+                self._proof_at = now + PROOF_SECONDS
+            else:
+                self._prove(now)
 
     def _prove(self, now: float) -> None:
         """A probe that has brought content for so long has succeeded."""

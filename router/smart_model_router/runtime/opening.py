@@ -26,13 +26,22 @@ class StreamOpener:
 
     async def __call__(self, step: Admission) -> tuple[LiveStream, Sequence[StreamEvent]] | Failure:
         """An open stream and its first events, or the failure of a head nobody saw."""
-        caller, limit_own = self._caller, self._caller.limit(step)
+        caller = self._caller
+        limit, own = caller.limit(step)
+        if caller.verdicts.wanted(step) and self._salvage is None:
+            return await caller.verdicts.performed(step, limit, self._opened, _content_is_enough)
+        return await self._opened(step, limit, own)
+
+    async def _opened(
+        self, step: Admission, limit: float, own: bool
+    ) -> tuple[LiveStream, Sequence[StreamEvent]] | Failure:
+        caller = self._caller
         try:
             source = await caller.watchdog_of(step).within(
-                caller.provider(step).open_stream(caller.provider_call(step, caller.sent(step).request)), limit_own[0]
+                caller.provider(step).open_stream(caller.provider_call(step, caller.sent(step).request)), limit
             )
         except Expired:
-            return caller.settle(step, caller.timed_out(step, limit_own[1], step.lease.admitted_at))
+            return caller.settle(step, caller.timed_out(step, own, step.lease.admitted_at))
         except asyncio.CancelledError:
             caller.settle(step, caller.given_up(step, silent_since=step.lease.admitted_at))
             raise
@@ -44,7 +53,7 @@ class StreamOpener:
         # Of a buffered answer not even a piece may be missing: nobody has any of it yet.
         skips = 0 if self._salvage is not None and self._salvage.buffered else MALFORMED_LIMIT
         live = LiveStream(caller, step, source, skips=skips)
-        head = await live.hold(*limit_own)
+        head = await live.hold(limit, own)
         if isinstance(head, Failure):
             return head
         if self._salvage is None:
@@ -77,3 +86,9 @@ class StreamOpener:
             return ready + salvage.flush()
         salvage.fell_back(live.step.facts.id, failure)
         return failure
+
+
+async def _content_is_enough(served: tuple[LiveStream, Sequence[StreamEvent]], step: Admission) -> None:  # noqa: ARG001
+    """A stream that its caller left has proved its target by its first content."""
+    live, _ = served
+    await live.close_proved()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from smart_model_router.core.fallback import comes_due
-from smart_model_router.core.gate import Gate
+from smart_model_router.core.gate import Gate, Pacing
 from smart_model_router.core.tiers import TargetFacts
 from smart_model_router.events import WaitFinished
 from smart_model_router.outcome import Refusal
@@ -14,16 +15,20 @@ from smart_model_router.request import CRITICALITIES, WAITING_CRITICALITIES
 from smart_model_router.runtime.calling import Caller
 from smart_model_router.runtime.waiting import Ticket
 
-_WAIT_IN_TIER = 2.0
-"""Seconds at most before a lower tier is taken, however long `degrade_after` is."""
+_BY_LAW = frozenset({"wait", "requests", "tokens"})
+"""Refusals that end at an exact instant of the provider's own word."""
+_DOWN = frozenset({"open", "half_open", "offline"})
+"""Refusals of a target that is down, or out of reach: not ill, but gone."""
+_LAST_RESORT_SHARE = 0.6
+"""The share of a request's time after which the last resort is taken, at the latest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
     """Nobody can be asked now: wait for one of `gates` (none: only for time), at most until `until`.
 
-    `place` is the gate whose bucket the request will most likely take from. `resorts` are those of the gates that are
-    waited for as a last resort.
+    `place` is the gate whose bucket the request will most likely take from, `pacing` how the gates are asked on its
+    behalf. `resorts` are those of the gates that are waited for as a last resort.
     """
 
     gates: tuple[str, ...]
@@ -31,6 +36,7 @@ class Pause:
     until: float
     in_asked_tier: bool = False
     resorts: frozenset[str] = frozenset()
+    pacing: Pacing = "off"
 
 
 class Pauses:
@@ -43,49 +49,52 @@ class Pauses:
         self._caller = caller
         self._state = caller.state
         self._report = caller.report
-        self.allowed = caller.request.criticality in WAITING_CRITICALITIES
-        """Whether requests like this one wait at all."""
+        self.waits = caller.request.criticality in WAITING_CRITICALITIES
+        """Whether requests like this one wait for as long as they have time."""
+        self._rank = CRITICALITIES.index(caller.request.criticality)
+        self._started = caller.state.clock.now()
         self.ticket: Ticket | None = None
         """Its place in the waiting room, from its first pause on."""
-        self._sat_out: set[str] = set()
-        """Targets whose throttle said no and was waited for: again and again would be no throttle."""
         self._waited_in_asked = 0.0
-        self._last_resort_at: float | None = None
 
     def begin_anew(self) -> None:
         """The request goes on after an answer that broke off: its patience before the last resort is new."""
-        self._last_resort_at = None
+        self._started = self._state.clock.now()
+
+    @property
+    def rank(self) -> int:
+        """Where requests like this one stand in a queue, 0 first."""
+        return self._rank
 
     def in_asked_tier(self, refused: Mapping[str, Refusal], now: float) -> Pause | None:
-        """Before a lower tier is taken."""
-        within = min(self._state.routing.degrade_after, _WAIT_IN_TIER) - self._waited_in_asked
+        """Before a lower tier is taken: for what ends by law, or for a slot that is free soon."""
+        within = self._state.routing.degrade_after - self._waited_in_asked
+        if within <= 0 or not refused:
+            return None
         asked = {facts.id for facts in self._caller.plan.tiers[0].targets}
-        worth = {target: refusal for target, refusal in _worth_a_wait(refused).items() if target in asked}
+        worth = {t: refusal for t, refusal in refused.items() if t in asked and self._ends_soon(t, refusal)}
         return self._pause(worth, now, within, in_asked_tier=True)
 
     def before_last_resort(self, refused: Mapping[str, Refusal], now: float) -> Pause | None:
-        """Before the last resort is taken."""
-        caller = self._caller
-        if not any(facts.id not in caller.progress.last_resort_tried for facts in caller.plan.last_resort):
+        """Before the last resort is taken: while a real target is ill, but not gone."""
+        if not self.waits or not self._caller.last_resort_left:
             return None
-        if self._last_resort_at is None:
-            reserve = (caller.deadline - now) * self._state.timeouts.margin
-            self._last_resort_at = min(now + self._state.routing.last_resort_after, caller.deadline - reserve)
-        return self._pause(_worth_a_wait(refused), now, self._last_resort_at - now)
+        deadline = self._caller.deadline
+        share = self._started + _LAST_RESORT_SHARE * (deadline - self._started)
+        due = min(self._started + self._state.routing.last_resort_after, share)
+        worth = {target: refusal for target, refusal in refused.items() if refusal.reason not in _DOWN}
+        return self._pause(worth, now, due - now, pacing="on")
 
-    def to_the_end(self, refused: Mapping[str, Refusal], now: float) -> Pause | None:
+    def to_the_end(self, refused: Mapping[str, Refusal], now: float, pacing: Pacing) -> Pause | None:
         """When nobody else is left."""
-        return self._pause(refused, now, self._state.routing.max_wait)
+        return self._pause(refused, now, math.inf, pacing=pacing)
 
     def in_queue(self, resorts: tuple[str, ...], refused: Mapping[str, Refusal], now: float) -> Pause | None:
         """A wait for a slot of the last resort, and for whoever comes due before it is free."""
-        if not resorts or not self.allowed:
+        until = min(now + self._time_left(now), self._caller.deadline)
+        if not resorts or until <= now:
             return None
-        left = self._state.routing.max_wait - self._report.waited_seconds
-        until = min(now + left, self._caller.deadline)
-        if until <= now:
-            return None
-        better = self._pause(refused, now, until - now) or Pause((), None, until)
+        better = self._pause(refused, now, until - now, pacing="on") or Pause((), None, until)
         return replace(better, gates=(*better.gates, *resorts), resorts=frozenset(resorts))
 
     def may_queue(self, target: str, gate: Gate) -> bool:
@@ -101,10 +110,9 @@ class Pauses:
         woken: str | None = None
         if pause.gates:
             if self.ticket is None:
-                rank = CRITICALITIES.index(self._caller.request.criticality)
-                self.ticket = state.room.ticket(stream=self._caller.request.stream, rank=rank)
+                self.ticket = state.room.ticket(stream=self._caller.request.stream, rank=self._rank)
             costs = {target: self._caller.cost(self._facts(target), began) for target in pause.gates}
-            woken = await state.room.wait(self.ticket, costs, pause.place, pause.until, pause.resorts)
+            woken = await state.room.wait(self.ticket, costs, pause.place, pause.until, pause.resorts, pause.pacing)
         else:
             self.leave_room()  # it waits for no gate: who does is not to stand behind it
             await state.clock.sleep(pause.until - began)
@@ -120,43 +128,54 @@ class Pauses:
             self._state.room.done(self.ticket)
 
     def _pause(
-        self, refused: Mapping[str, Refusal], now: float, within: float, *, in_asked_tier: bool = False
+        self,
+        refused: Mapping[str, Refusal],
+        now: float,
+        within: float,
+        *,
+        in_asked_tier: bool = False,
+        pacing: Pacing = "off",
     ) -> Pause | None:
         """A wait for those of `refused` that may come due within so many seconds.
 
-        The sum of a request's waits and its deadline bound it in any case.
+        The sum of a request's waits and its deadline bound it in any case. It ends while an answer still fits into
+        what is left of the deadline: a request that cannot be served any more gives its place away.
         """
         state, caller = self._state, self._caller
-        within = min(within, state.routing.max_wait - self._report.waited_seconds, caller.deadline - now)
+        within = min(within, self._time_left(now), caller.deadline - now - caller.usual_seconds(now))
         until = now + within  # what is left of a sum of waits may be too little for any instant after `now`
-        if until <= now or not self.allowed or (state.room.full and self.ticket is None):
+        if until <= now or (state.room.full and self.ticket is None):
             return None
-        due = {t: r for t, r in refused.items() if comes_due(r, now, within) and not self._was_sat_out(t, r)}
+        due = {target: refusal for target, refusal in refused.items() if comes_due(refusal, now, within)}
         if not due:
             return None
         instants = [(refusal.retry_at, target) for target, refusal in due.items() if refusal.retry_at is not None]
         gates = []
         for target, refusal in due.items():
-            if refusal.reason == "throttle":
-                self._sat_out.add(target)
-                until = min(until, refusal.retry_at or until)
-            elif caller.progress.tried(target) and caller.progress.refusal(self._facts(target), now) is not None:
+            if refusal.reason == "throttle" or caller.progress.pause(self._facts(target), now) is not None:
                 until = min(until, refusal.retry_at or until)  # our own pause: the gate itself would say yes
             else:
                 gates.append(target)
         place = min(instants)[1] if instants else None
-        return Pause(tuple(gates), place if place in gates else None, until, in_asked_tier=in_asked_tier)
+        place = place if place in gates else None
+        return Pause(tuple(gates), place, until, in_asked_tier=in_asked_tier, pacing=pacing)
 
-    def _was_sat_out(self, target: str, refusal: Refusal) -> bool:
-        """Whether the throttle said no before; what else the target says now is waited for."""
-        return refusal.reason == "throttle" and target in self._sat_out
+    def _time_left(self, now: float) -> float:
+        """Seconds that the request may still wait, but for its deadline."""
+        routing = self._state.routing
+        most = math.inf if routing.max_wait is None else routing.max_wait
+        if not self.waits:
+            most = min(most, routing.sheddable_wait)
+        return min(most - self._report.waited_seconds, self._caller.deadline - now)
+
+    def _ends_soon(self, target: str, refusal: Refusal) -> bool:
+        """Whether a refusal of the asked tier is worth a wait before a lower tier is taken."""
+        if refusal.reason != "bulkhead":
+            return refusal.reason in _BY_LAW
+        gate, waiting = self._state.fleet.gates[target], self._state.room.queued(target)
+        return (waiting + 1) * gate.expected_wait <= self._state.routing.degrade_after
 
     def _facts(self, target: str) -> TargetFacts:
         plan = self._caller.plan
         everywhere = [facts for tier in plan.tiers for facts in tier.targets] + list(plan.last_resort)
         return next(facts for facts in everywhere if facts.id == target)
-
-
-def _worth_a_wait(refused: Mapping[str, Refusal]) -> dict[str, Refusal]:
-    """Refusals to wait for while somebody else could answer: being offline ends when it ends, not each second."""
-    return {target: refusal for target, refusal in refused.items() if refusal.reason != "offline"}

@@ -32,7 +32,7 @@ from smart_model_router.events import (
 )
 from smart_model_router.outcome import Failure, FailureClass, LimitReading, Snapshot, Usage
 from smart_model_router.ports import Clock, Dice, EventSink, Provider, StatsStore
-from smart_model_router.request import RouteRequest, state_made
+from smart_model_router.request import WAITING_CRITICALITIES, RouteRequest, state_made
 from smart_model_router.runtime.content import Content
 from smart_model_router.runtime.portal import Portal
 from smart_model_router.runtime.sharing import Sharing
@@ -51,6 +51,10 @@ class Book(Protocol):
 
     def snapshot(self, target_id: str, now: float) -> Snapshot:
         """What decisions see of a target."""
+        ...
+
+    def median(self, target_id: str, now: float, *, stream: bool) -> float | None:
+        """The median seconds of whole answers, or of streams to first content; None when none is known."""
         ...
 
     def restore(self, event: AttemptFinished) -> None:
@@ -106,8 +110,10 @@ class RouterState:
     recent: deque[Event] = field(default_factory=lambda: deque(maxlen=RECENT_EVENTS))
     held: dict[Lease, Gate] = field(default_factory=dict)
     """Every lease that is not settled yet: should the loop stop under their calls, the next one gives them back."""
-    loose: set[asyncio.Task[None]] = field(default_factory=set)
+    loose: set[asyncio.Task[Any]] = field(default_factory=set)
     """Tasks that close the connections of hedges' losers: a loop alone does not hold on to its tasks."""
+    detached: dict[asyncio.Task[Any], str] = field(default_factory=dict)
+    """Calls that run on for their verdict after their caller has left, and the target of each."""
     room: WaitingRoom = field(init=False)
     portal: Portal = field(init=False)
     sharing: Sharing | None = field(init=False, default=None)
@@ -150,6 +156,8 @@ class RouterState:
         """Nothing more is begun for this router; what is under way ends, and that is nobody's fault."""
         self.closed = True
         self.room.close()
+        for task in tuple(self.detached):
+            task.cancel()
         self.together[:] = [state for state in self.together if state is not self]
 
     def next_request_id(self) -> str:
@@ -163,10 +171,15 @@ class RouterState:
             known = ", ".join((*self.providers, *self.fleet.gates))
             raise InvalidRequest(f"avoid: {min(unknown)!r} is no provider and no target; there are {known}")
 
-    def keep(self, task: asyncio.Task[None]) -> None:
+    def keep(self, task: asyncio.Task[Any]) -> None:
         """Hold on to a task until it has ended."""
         self.loose.add(task)
         task.add_done_callback(self.loose.discard)
+
+    def detach(self, task: asyncio.Task[Any], target: str) -> None:
+        """Let a call run on until it has its verdict, or the router closes."""
+        self.detached[task] = target
+        task.add_done_callback(lambda done: self.detached.pop(done, None))
 
     def remember_maker(self, target: str, data: Mapping[str, Any]) -> None:
         """An answer (or an event of one) may have made things that later requests refer to."""
@@ -282,11 +295,14 @@ class RouterState:
         self._health_at = now
         self.shedding.update(ratio, now)
         if self.shedding.active != before:
+            if self.shedding.active:
+                self.room.wake(len(WAITING_CRITICALITIES))
             self.emit(SheddingChanged(at=now, shedding=self.shedding.active, open_ratio=ratio))
 
     def _moved(self) -> None:
         """The loop before this one is gone: nobody waits there any more, and what its calls hold is given back."""
         self.room.forget()
+        self.detached.clear()
         now = self.clock.now()
         while self.held:
             lease, gate = self.held.popitem()
@@ -314,5 +330,5 @@ class RouterState:
         gate = self.fleet.gates[gate_id]
         if gate_id in ticket.resorts:
             return now if gate.provider.bulkhead.free else None
-        refusal = gate.refusal(ticket.gates[gate_id], now, stream=ticket.stream)
+        refusal = gate.refusal(ticket.gates[gate_id], now, stream=ticket.stream, pacing=ticket.pacing)
         return now if refusal is None else gate.ready_at(refusal)

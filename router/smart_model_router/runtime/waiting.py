@@ -7,8 +7,11 @@ from bisect import insort
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from smart_model_router.core.gate import Pacing
 from smart_model_router.core.ratelimit import Cost
 from smart_model_router.ports import Clock, TimerHandle
+
+_RANK_SECONDS = 5.0
 
 
 @dataclass(eq=False, slots=True)
@@ -16,20 +19,24 @@ class Ticket:
     """A request's place in the queues. It keeps its number however often it has to wait.
 
     `gates` are those it waits for now, with what it would cost at each; `place` is the one whose bucket it will most
-    likely take from. At `resorts` it waits as for a last resort: there `rank` goes before arrival.
+    likely take from; `pacing` is how they are asked on its behalf. A lower `rank` goes first, but a ticket that is
+    older by 5 s counts as one of the next higher rank; at `resorts`, where it waits as for a last resort, rank alone
+    goes before arrival.
     """
 
     number: int
     stream: bool
     rank: int = 0
+    since: float = 0.0
+    pacing: Pacing = "off"
     gates: Mapping[str, Cost] = field(default_factory=dict)
     resorts: frozenset[str] = frozenset()
     place: str | None = None
     woken: asyncio.Future[str] | None = field(default=None, repr=False)
 
-    def order(self, gate: str) -> tuple[int, int]:
+    def order(self, gate: str) -> tuple[float, int]:
         """Its place in the queue of a gate, the least first."""
-        return (self.rank if gate in self.resorts else 0, self.number)
+        return (self.rank if gate in self.resorts else _seniority(self.since, self.rank), self.number)
 
 
 @dataclass(slots=True)
@@ -43,6 +50,14 @@ class _Shared:
     rooms: int = 0
     """Those that are not closed."""
     opened: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RoomSnapshot:
+    """The queues of a waiting room at one instant, by gate, each in its order; empty ones are left out."""
+
+    waiting: int
+    queues: Mapping[str, tuple[Ticket, ...]]
 
 
 Look = Callable[[str, Ticket, float], float | None]
@@ -79,25 +94,33 @@ class WaitingRoom:
         return self._shared.waiting
 
     def ticket(self, *, stream: bool, rank: int = 0) -> Ticket:
-        """A new place at the end."""
+        """A new place at the end of its rank."""
         self._shared.tickets += 1
-        return Ticket(self._shared.tickets, stream, rank)
+        return Ticket(self._shared.tickets, stream, rank, self._clock.now())
 
     @property
     def full(self) -> bool:
         """Whether nobody more may wait."""
         return self.waiting >= self._capacity
 
+    def snapshot(self) -> RoomSnapshot:
+        """Everything that waits, for checkers."""
+        return RoomSnapshot(self.waiting, {gate: tuple(queue) for gate, queue in self._queues.items()})
+
     def queued(self, gate: str) -> int:
         """How many wait for a gate."""
         return len(self._queue(gate))
 
-    def is_behind(self, ticket: Ticket | None, gate: str) -> bool:
-        """Whether somebody older waits for the gate: a newcomer (no ticket yet) does not overtake."""
+    def is_behind(self, ticket: Ticket | None, gate: str, rank: int = 0) -> bool:
+        """Whether a ticket of an earlier place waits for the gate; None is a newcomer of this `rank`."""
         queue = self._queue(gate)
         if not queue:
             return False
-        return ticket is None or queue[0].order(gate) < ticket.order(gate)
+        if ticket is not None:
+            return queue[0].order(gate) < ticket.order(gate)
+        head = queue[0]
+        mine = rank if gate in head.resorts else _seniority(self._clock.now(), rank)
+        return head.order(gate)[0] <= mine
 
     def ahead(self, ticket: Ticket | None, gate: str) -> tuple[int, int]:
         """The requests and tokens that older waiters will take from the gate's buckets first."""
@@ -112,13 +135,16 @@ class WaitingRoom:
         place: str | None,
         until: float,
         resorts: frozenset[str] = frozenset(),
+        pacing: Pacing = "off",
     ) -> str | None:
         """Wait for a turn at one of `gates`, at most until the instant; the gate's id, or None when time ran out.
 
-        `gates` says what a call would cost at each; `resorts` are those of them it waits for as a last resort. The
-        ticket stays at the head of its queues until `done`: nobody overtakes while it takes its turn.
+        `gates` says what a call would cost at each; `resorts` are those of them it waits for as a last resort, and
+        `pacing` is how the others are asked. The ticket stays at the head of its queues until `done`: nobody overtakes
+        while it takes its turn.
         """
         ticket.woken = asyncio.get_running_loop().create_future()
+        ticket.pacing = pacing
         self._enter(ticket, gates, place, resorts)
         timer = self._clock.call_at(until, lambda: _wake(ticket, None))
         try:
@@ -156,6 +182,13 @@ class WaitingRoom:
             _wake(queue[0], gate)
         else:
             self._timers[name] = self._clock.call_at(due, lambda: self.pump(gate))
+
+    def wake(self, least_rank: int) -> None:
+        """Wake every ticket of this rank or a lower one, oldest first: what it waits for will not be given to it."""
+        tickets = {ticket for queue in self._queues.values() for ticket in queue}
+        for ticket in sorted(tickets, key=lambda one: one.number):
+            if ticket.rank >= least_rank:
+                _wake(ticket, None)
 
     def close(self) -> None:
         """Nobody waits here any more: stop every alarm, unless it is for those in a room that goes on."""
@@ -209,6 +242,11 @@ class WaitingRoom:
             if not queue:
                 del self._queues[name]
         return left
+
+
+def _seniority(since: float, rank: int) -> float:
+    """Arrival, later by 5 s for each rank: so a waiting ticket rises in time, and no order ever changes."""
+    return since + _RANK_SECONDS * rank
 
 
 def _wake(ticket: Ticket, gate: str | None) -> None:

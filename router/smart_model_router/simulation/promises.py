@@ -70,23 +70,6 @@ def at_least_share(target: str, share: float, start: float, end: float) -> Expec
     return look
 
 
-def admits_again(targets: tuple[str, ...], recovered: float, *, within: float, at_least: float = 0.95) -> Expectation:
-    """I8: after a total outage this share is served a second after the first open interval is over.
-
-    That has to be so many seconds after the recovery: no probe may be under way for longer before it begins.
-    """
-
-    def look(history: History) -> Iterator[str]:
-        start = min(due(history, target, recovered) for target in targets) + 1.0
-        if start > recovered + within:
-            yield f"all are back since {recovered:.0f} s, and nobody is asked before {start:.0f} s"
-        share = history.served_share(start, start + 60.0, last_resort=False)
-        if share < at_least:
-            yield f"all are back since {recovered:.0f} s, served {share:.1%} from {start:.0f} s, not {at_least:.1%}"
-
-    return look
-
-
 def trips_besides(provider: str, *, at_most: int) -> Expectation:
     """A provider's failure opens the breakers of at most so many others."""
 
@@ -123,8 +106,8 @@ def calls(provider: str, *, at_most: int, start: float = 0.0, end: float = float
     return look
 
 
-def first_second(target: str, recovered: float, *, at_most: int) -> Expectation:
-    """In the first second after the first call that is answered again, at most so many reach the target's provider."""
+def first_calls(target: str, recovered: float, *, within: float, at_most: int) -> Expectation:
+    """`within` so many seconds of the first call that is answered again at most so many reach its provider."""
 
     def look(history: History) -> Iterator[str]:
         provider, start = target.partition("/")[0], history.began + recovered
@@ -134,14 +117,17 @@ def first_second(target: str, recovered: float, *, at_most: int) -> Expectation:
             yield f"{target} never answered after {recovered:.0f} s"
             return
         back = min(good) - history.began
-        if (reached := history.calls(provider, back, back + 1.0)) > at_most:
-            yield f"{reached} calls reached {provider} in the second after {back:.1f} s, not {at_most}"
+        if (reached := history.calls(provider, back, back + within)) > at_most:
+            yield f"{reached} calls reached {provider} in the {within:.1f} s after {back:.1f} s, not {at_most}"
 
     return look
 
 
 def second_choice(start: float, end: float, *, of: frozenset[str], instead: str) -> Expectation:
-    """From `start` to `end`, after a failure at one of the providers `of` comes `instead`, not another of them."""
+    """From `start` to `end`, after a failure at one of the providers `of` comes `instead`, not another of them.
+
+    A probe that is due goes first, wherever it goes.
+    """
 
     def look(history: History) -> Iterator[str]:
         last: dict[str, AttemptFinished] = {}
@@ -150,7 +136,7 @@ def second_choice(start: float, end: float, *, of: frozenset[str], instead: str)
             last[attempt.request_id] = attempt
             if before is None or before.failure_class is None or before.provider not in of:
                 continue
-            if attempt.provider not in (instead, before.provider):
+            if not attempt.probe and attempt.provider not in (instead, before.provider):
                 yield f"{attempt.request_id}: after {before.target} came {attempt.target}, of the same failure domain"
 
     return look
@@ -221,6 +207,18 @@ def sent_per_accepted(provider: str, *, at_most: float, slack: int = 10) -> Expe
         accepted = sum(e.failure_class is None or bool(e.failure_class.policy.accepted) for e in ended)
         if len(ended) > at_most * accepted + slack:
             yield f"{len(ended)} calls were sent to {provider} for {accepted} it accepted"
+
+    return look
+
+
+def sent_per_served(at_most: float, *, slack: int = 10) -> Expectation:
+    """D2: for each request that is served at most so many calls are sent, to whomever."""
+
+    def look(history: History) -> Iterator[str]:
+        sent = sum(len(provider.arrivals) for provider in history.providers.values())
+        served = sum(one.served_by is not None for one in history.asked)
+        if sent > at_most * served + slack:
+            yield f"{sent} calls were sent for {served} requests that were served"
 
     return look
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from smart_model_router.core.cooldown import CooldownConfig
+from smart_model_router.core.cooldown import CooldownConfig, LawReason
 from smart_model_router.outcome import Category, CooldownRule, Failure, FailureClass, Wait
 
 _SHORTEST = 0.05
@@ -18,6 +18,8 @@ _ALIVE = 10.0
 _FRESH = 300.0
 _LADDER = (1.0, 2.0, 30.0, 60.0)
 _SPREAD = 1.2
+_TIMES_BASE, _TIMES_CAP, _LEAST_CAP = 10.0, 20.0, 15.0
+"""D7: a cooldown lasts ten times what the failure lost a request, at most twenty times the largest loss."""
 EPSILON = 1e-6
 
 
@@ -37,11 +39,12 @@ class Account:
     """The rests of one target or one credential. Instants are the router's clock, in seconds."""
 
     config: CooldownConfig
-    laws: dict[str, Law] = field(default_factory=dict)
+    laws: dict[LawReason, Law] = field(default_factory=dict)
     advice_until: float = 0.0
     advice_began: float = 0.0
-    _in_a_row: int = 0
+    warming: bool = False
     _cooldowns: int = 0
+    _largest_loss: float = 0.0
     _successes: int = 0
     _guesses: int = 0
     _overloads: int = 0
@@ -66,7 +69,7 @@ class Account:
 
     def tripped(self) -> None:
         """A breaker opened: it decides from now on, and only law stays."""
-        self.advice_until, self._cooldowns, self._in_a_row = 0.0, 0, 0
+        self.advice_until, self._cooldowns, self._largest_loss = 0.0, 0, 0.0
         if not self.laws:
             self._back()
 
@@ -74,16 +77,17 @@ class Account:
         """The operator let it in."""
         self.laws.clear()
         self.advice_until = 0.0
-        self._in_a_row = self._cooldowns = self._guesses = self._overloads = self._auths = 0
+        self._cooldowns = self._guesses = self._overloads = self._auths = 0
+        self._largest_loss = 0.0
         self._back()
 
     def succeeded(self, admitted_at: float, now: float) -> bool:
         """A call was answered; whether that ended an absence."""
         self._last_success = now
-        self._in_a_row = self._guesses = self._overloads = self._auths = 0
+        self._guesses = self._overloads = self._auths = 0
         self._successes += 1
         if self._successes >= self.config.success_count_to_clear:
-            self._cooldowns = 0
+            self._cooldowns, self._largest_loss = 0, 0.0
         if self.advice_until and admitted_at >= self.advice_began:
             self.advice_until = 0.0
         self.laws = {reason: law for reason, law in self.laws.items() if admitted_at <= law.began}
@@ -93,42 +97,45 @@ class Account:
         return ended
 
     def failed(
-        self, failure: Failure, admitted_at: float, sequence: int, now: float, *, advised: bool, paced: bool
+        self, failure: Failure, admitted_at: float, sequence: int, now: float, *, advised: bool, ill: bool, paced: bool
     ) -> float | None:
         """A call failed; until when at most it binds, None when nothing follows.
 
-        `advised` is False while a breaker decides in place of cooldowns, `paced` when a known bucket paces the return.
+        `advised` is False while a breaker decides in place of cooldowns, `ill` says whether the evidence calls for one,
+        `paced` that a known bucket paces the return.
         """
         failure_class, wait = failure.failure_class, failure.wait
         if failure_class.policy.category is Category.CALLER:
             return None
         self._successes = 0
-        advice = self._advice(failure_class, admitted_at, hinted=wait is not None, advised=advised)
+        advice = self._advice(failure_class, admitted_at, now, hinted=wait is not None, advised=advised, ill=ill)
         if advice is not None:
             self.advice_began, self.advice_until = now, max(self.advice_until, now + advice)
             self._must_prove = self._absent = True
         law = self._law(failure_class, wait, admitted_at, sequence, now, paced)
         return law or (None if advice is None else self.advice_until)
 
-    def _advice(self, failure_class: FailureClass, admitted_at: float, *, hinted: bool, advised: bool) -> float | None:
+    def may_advise(self, failure_class: FailureClass, admitted_at: float, now: float) -> bool:
+        """Whether a failure begins a cooldown where the evidence calls for one: it is later than the last cooldown."""
+        if failure_class.policy.cooldown not in (CooldownRule.FAILURE, CooldownRule.TIMEOUT):
+            return False
+        return now >= self.advice_until and (self._cooldowns == 0 or admitted_at > self.advice_began)
+
+    def _advice(
+        self, failure_class: FailureClass, admitted_at: float, now: float, *, hinted: bool, advised: bool, ill: bool
+    ) -> float | None:
         config = self.config
-        match failure_class.policy.cooldown:
-            case CooldownRule.HINT_OR_BRIEF:
-                self._overloads += 1
-                first = failure_class is FailureClass.OVERLOADED and self._overloads == 1
-                return None if hinted or first or not advised else config.brief
-            case CooldownRule.FAILURE:
-                base = config.failure
-            case CooldownRule.TIMEOUT:
-                base = config.timeout
-            case _:
-                return None
-        self._in_a_row += 1
-        of_the_last = self._cooldowns > 0 and admitted_at <= self.advice_began
-        if self._in_a_row == 1 or of_the_last or not advised:
+        if failure_class.policy.cooldown is CooldownRule.HINT_OR_BRIEF:
+            self._overloads += 1
+            return None if hinted or self._overloads == 1 or not advised else config.brief
+        if not (ill and advised and self.may_advise(failure_class, admitted_at, now)):
             return None
         self._cooldowns += 1
-        return float(min(config.cap, base * config.multiplier ** (self._cooldowns - 1)))
+        lost = now - admitted_at
+        self._largest_loss = max(self._largest_loss, lost)
+        base = min(max(config.failure, _TIMES_BASE * lost), max(config.failure, config.timeout))
+        cap = min(config.cap, max(_LEAST_CAP, _TIMES_CAP * self._largest_loss))
+        return float(min(cap, base * config.multiplier ** (self._cooldowns - 1)))
 
     def _law(
         self, failure_class: FailureClass, wait: Wait | None, admitted_at: float, sequence: int, now: float, paced: bool
@@ -155,7 +162,11 @@ class Account:
             if wait.scope in ("day", "credit"):
                 return self._bind("wall", min(max(wait.seconds, _SHORTEST), _DAY), sequence, now, True)
             return self._bind("wait", min(max(wait.seconds, _SHORTEST), config.hint_cap), sequence, now, True, paced)
-        if failure_class.policy.cooldown is CooldownRule.LAW:
+        if failure_class.policy.cooldown is CooldownRule.WARMING:
+            bound = self._bind("wait", config.brief, sequence, now, False, paced=True)
+            self.warming = self.warming or bound is not None
+            return bound
+        if failure_class.policy.cooldown is CooldownRule.LAW and paced:  # else the provider's limits are unknown
             return self._guess(admitted_at, sequence, now, paced)
         return None
 
@@ -176,7 +187,7 @@ class Account:
 
     def _bind(
         self,
-        reason: str,
+        reason: LawReason,
         seconds: float,
         sequence: int,
         now: float,
@@ -200,4 +211,4 @@ class Account:
         return law.most
 
     def _back(self) -> None:
-        self._must_prove = self._unless_alive = self._absent = False
+        self._must_prove = self._unless_alive = self._absent = self.warming = False

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 from unittest import mock
 
+from smart_model_router.assembly import assemble, load
 from smart_model_router.core.gate import Measures
 from smart_model_router.events import Event
 from smart_model_router.router import SmartModelRouter
@@ -25,6 +26,8 @@ _PATIENCE = 7200.0
 """Seconds that a run may last beyond its last arrival: longer than the longest stream, then it hangs."""
 _AFTERMATH = 1.0
 """Seconds for what the last request left behind: connections being closed."""
+_VERDICTS = 600.0
+"""Seconds within which the calls that outlive their callers have to come to a verdict."""
 ALL_ON = Measures()
 
 
@@ -69,24 +72,26 @@ async def _live(history: History, setting: Setting, seed: int, measures: Measure
     loop.set_exception_handler(lambda _, context: history.violate("crash", loop.time(), _told(context)))
     history.providers = providers_of(setting, seed, history.began)
     sink = _Sink(history)
-    router = SmartModelRouter.from_config(
-        setting.config(measures),
+    parts = assemble(
+        load(setting.config(measures), given=frozenset(history.providers)),
         clock=LoopClock() if measures.monotonic_clock else StepClock(wall),
         seed=seed,
         providers=dict(history.providers),
         sinks=[sink],
     )
-    state = router._state
+    router, state = SmartModelRouter(**parts), parts["state"]
     checkers = [checker(state, history) for checker in CHECKERS if checker.applies(measures)]
     sink.watch(checkers)
-    witness = Witness(sink.checkers)
+    witness = Witness(state, sink.checkers)
     for checker in checkers:
         checker.witness = witness
-    witness.watch(state)
+    witness.watch()
     for at, order in setting.orders:
-        loop.call_at(history.began + at, order, router)
-    await _send(router, history, lambda asked: _ended(asked, checkers, witness))
+        loop.call_at(history.began + at, order, router, state)
+    await _send(router, history, witness)
     await asyncio.sleep(_AFTERMATH)
+    if state.detached:  # calls that run on for their verdict
+        await asyncio.wait(tuple(state.detached), timeout=_VERDICTS)
     history.lasted = loop.time() - history.began
     for checker in checkers:
         checker.finish()
@@ -110,16 +115,17 @@ def providers_of(setting: Setting, seed: int, began: float) -> dict[str, Simulat
     }
 
 
-async def _send(router: SmartModelRouter, history: History, ended: Callable[[Asked], None]) -> None:
+async def _send(router: SmartModelRouter, history: History, witness: Witness) -> None:
     loop, tasks = asyncio.get_running_loop(), []
 
     async def one(asked: Asked) -> None:
         history.begun += 1
+        witness.begins(asked)
         try:
             await asked.ask(router)
         except Exception as bug:  # noqa: BLE001 - whatever it is, it is what we look for
             history.violate("crash", loop.time(), f"the request of {asked.at:.3f}: {type(bug).__name__}: {bug}")
-        ended(asked)
+        witness.ended(asked)
 
     for asked in history.asked:
         pause = history.began + asked.at - loop.time()
@@ -127,14 +133,6 @@ async def _send(router: SmartModelRouter, history: History, ended: Callable[[Ask
             await asyncio.sleep(pause)
         tasks.append(loop.create_task(one(asked)))
     await asyncio.gather(*tasks)
-
-
-def _ended(asked: Asked, checkers: Sequence[Checker], witness: Witness) -> None:
-    task = asyncio.current_task()
-    if task is not None:
-        witness.tickets.pop(task, None)
-    for checker in checkers:
-        checker.ended(asked)
 
 
 def _told(context: dict[str, Any]) -> str:

@@ -5,18 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from random import Random
-from typing import Any
+from typing import Any, Literal
 
 from smart_model_router.core.gate import Measures
 from smart_model_router.router import SmartModelRouter
+from smart_model_router.runtime.state import RouterState
 from smart_model_router.simulation.history import History
 from smart_model_router.simulation.traffic import Traffic
 from smart_model_router.simulation.weather import Condition, Healthy, Spell
 
 Expectation = Callable[[History], Iterable[str]]
 """A look at the whole run: a sentence for each thing that is not as promised."""
-Order = Callable[[SmartModelRouter], object]
-"""What an operator does to the router."""
+Order = Callable[[SmartModelRouter, RouterState], object]
+"""What an operator does to the router, or to a part of it."""
+Fallback = Literal["healthy", "partly ill", "none"]
+"""The best provider left at the worst moment, apart from the most ill one and the last resort.
+
+It is well (`healthy`), loses or refuses a part of its calls (`partly ill`), or is down or does not exist (`none`).
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,8 +82,9 @@ class Setting:
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """A named situation. `make` turns the seed's dice into a setting."""
+    """A named situation. `make` turns the seed's dice into a setting; `fallback` is the worst that it draws."""
 
     name: str
     about: str
+    fallback: Fallback
     make: Callable[[Random], Setting]

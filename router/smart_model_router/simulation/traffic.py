@@ -60,7 +60,7 @@ class Traffic:
         )
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(eq=False, slots=True, kw_only=True)
 class Asked:
     """One request and its end. `at` is seconds from the beginning; the instants below are the loop's.
 

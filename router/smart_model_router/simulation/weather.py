@@ -151,12 +151,13 @@ class Limited:
     per_second: int
     hint: float | None = None
     seconds: float = 0.5
+    failure_class: FailureClass = FailureClass.RATE_LIMITED
 
     def reply(self, moment: Moment) -> FakeReply:
-        """A 429 above the rate."""
+        """A refusal above the rate."""
         if moment.taken < self.per_second:
             return Healthy(self.seconds).reply(moment)
-        return Failing(FailureClass.RATE_LIMITED, seconds=0.02, hint=self.hint).reply(moment)
+        return Failing(self.failure_class, seconds=0.02, hint=self.hint).reply(moment)
 
 
 @dataclass(slots=True)

@@ -1,68 +1,37 @@
 """The witness: sees every admission, refusal and settlement at every gate, with what each of them changed.
 
 It steps between the flow and the gates by giving the gates, their leases and the waiting room a class of its own that
-behaves as before and tells the checkers. Nothing of what they see comes from the router's own account of itself.
+behaves as before and tells the checkers. It reads the core through `snapshot()` alone, and nothing of what the checkers
+see comes from the router's own account of itself.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from smart_model_router.core.breaker import CircuitBreaker
-from smart_model_router.core.cooldown import Cooldown
-from smart_model_router.core.gate import Gate
+from smart_model_router.core.evidence import PATIENCE
+from smart_model_router.core.gate import Gate, GateSnapshot, Pacing
 from smart_model_router.core.lease import Lease, Moved, Settlement
 from smart_model_router.core.ratelimit import Cost
 from smart_model_router.outcome import NO_READING, Failure, LimitReading, Refusal, Usage
 from smart_model_router.runtime.state import RouterState
 from smart_model_router.runtime.waiting import Ticket, WaitingRoom
 from smart_model_router.simulation.checkers.base import Checker
-
-
-class BreakerShot(NamedTuple):
-    """A breaker at one instant."""
-
-    generation: int
-    open_until: float | None
-    closed: bool
-    streak: int
-    counted: tuple[int, int]
-
-
-class LawShot(NamedTuple):
-    """A law at one instant."""
-
-    until: float
-    began: float
-    sent_seq: int
-    hinted: bool
-
-
-class RestShot(NamedTuple):
-    """The rests of a target or a credential at one instant."""
-
-    advice_until: float
-    advice_began: float
-    laws: dict[str, LawShot]
-
-
-class Shot(NamedTuple):
-    """Everything a verdict could move at one gate."""
-
-    own: BreakerShot
-    transport: BreakerShot
-    rests: tuple[RestShot, RestShot]
-    tossed: tuple[int, int]
+from smart_model_router.simulation.traffic import Asked
 
 
 @dataclass(eq=False, slots=True)
 class Held:
     """A lease from its admission to its settlement, by the witness's own account.
 
-    `own` and `transport` are the generations that admitted it; None for a last resort, which holds no permit.
+    `own` and `transport` are the generations that admitted it; None for a last resort, which holds no permit. `asked`
+    is the request it was admitted for, `before` the state of the gate at its admission. `alternative` is another target
+    of the plan that was free then and that the request had not called, looked for where judgement only paced the
+    admission, or the request had called this target before.
     """
 
     lease: Lease
@@ -74,37 +43,60 @@ class Held:
     transport: int | None
     probing: bool
     last_resort: bool
-    ignores_advice: bool
+    pacing: Pacing
+    before: GateSnapshot
+    asked: Asked | None
+    alternative: str | None
     proven: bool = False
+    begun: bool = False
+    """Whether it is a stream that has brought content."""
     settlements: int = 0
 
 
 @dataclass(frozen=True, slots=True)
+class Refused:
+    """A refusal, as `Gate.try_admit` was asked: what was there before and after it."""
+
+    gate: Gate
+    refusal: Refusal
+    stream: bool
+    pacing: Pacing
+    before: GateSnapshot
+    after: GateSnapshot
+    now: float
+
+
+@dataclass(frozen=True, slots=True)
 class Settled:
-    """A settlement: what was there before, what came, what is there now."""
+    """A settlement: what was there before, what came, what is there now. `patience` is in seconds."""
 
     held: Held
     failure: Failure | None
     usage: Usage | None
-    before: Shot
-    after: Shot
+    before: GateSnapshot
+    after: GateSnapshot
     now: float
+    patience: float
 
 
 @dataclass
 class Witness:
-    """What is held now, by lease, and which waiting ticket belongs to which task."""
+    """What is held now, by lease, and which request and which waiting ticket belong to which task."""
 
+    state: RouterState
     checkers: Sequence[Checker]
     held: dict[Lease, Held] = field(default_factory=dict)
     tickets: dict[asyncio.Task[Any], Ticket] = field(default_factory=dict)
+    asking: dict[asyncio.Task[Any], Asked] = field(default_factory=dict)
+    called: dict[Asked, list[Held]] = field(default_factory=dict)
+    """Every call that was made for a request, in the order of admission."""
 
-    def watch(self, state: RouterState) -> None:
-        """See everything that happens at the gates of a router from now on."""
+    def watch(self) -> None:
+        """See everything that happens at the gates of the router from now on."""
         watched = _watched_gate(self)
-        for gate in state.fleet.gates.values():
+        for gate in self.state.fleet.gates.values():
             gate.__class__ = watched
-        state.room.__class__ = _watched_room(self)
+        self.state.room.__class__ = _watched_room(self)
 
     def in_flight(self, gate: Gate) -> int:
         """Leases of a gate that nobody has settled."""
@@ -114,16 +106,47 @@ class Witness:
         """Leases of a provider that nobody has settled."""
         return sum(held.gate.provider.name == name for held in self.held.values())
 
+    def begins(self, asked: Asked) -> None:
+        """The current task asks for this."""
+        if (task := asyncio.current_task()) is not None:
+            self.asking[task] = asked
+            self.called[asked] = []
+
+    def asker(self) -> Asked | None:
+        """The request of the current task."""
+        task = asyncio.current_task()
+        return None if task is None else self.asking.get(task)
+
+    def alternative(self, gate: Gate, now: float, *, stream: bool) -> str | None:
+        """Another target of the plan that is free now and that the current request has not called yet.
+
+        None where that cannot be told from here: buckets whose tokens the call may exceed, a toss that may have been
+        lost, a request whose answer has begun elsewhere.
+        """
+        asked = self.asker()
+        if asked is None or asked.recovery is not None:
+            return None
+        called = {held.gate for held in self.called[asked]}
+        waited_for = self.state.room.snapshot().queues
+        for other in self._plan():
+            if other is gate or other in called or other.id in waited_for or other.limits.known:
+                continue
+            if other.refusal(_NO_COST, now, stream=stream) is None and not _may_be_tossed(other, stream=stream):
+                return other.id
+        return None
+
     def admitted(self, held: Held, now: float) -> None:
         """A gate said yes."""
         self.held[held.lease] = held
+        if held.asked is not None:
+            self.called[held.asked].append(held)
         for checker in self.checkers:
             checker.admitted(held, now)
 
-    def refused(self, gate: Gate, refusal: Refusal, before: Shot, after: Shot, now: float) -> None:
+    def refused(self, refused: Refused) -> None:
         """A gate said no."""
         for checker in self.checkers:
-            checker.refused(gate, refusal, before, after, now)
+            checker.refused(refused)
 
     def proved(self, settled: Settled) -> None:
         """A stream has delivered enough to count as a success; it goes on."""
@@ -143,29 +166,32 @@ class Witness:
         for checker in self.checkers:
             checker.settled(settled)
 
+    def ended(self, asked: Asked) -> None:
+        """The current task has its answer, or its error."""
+        if (task := asyncio.current_task()) is not None:
+            self.tickets.pop(task, None)
+            self.asking.pop(task, None)
+        for checker in self.checkers:
+            checker.ended(asked)
+        self.called.pop(asked, None)
 
-def shot(gate: Gate, *, stream: bool) -> Shot:
-    """The state of a gate, as far as calls of one kind could move it."""
-    throttle = gate.provider.throttle
-    return Shot(
-        _breaker(gate.breakers["stream" if stream else "whole"]),
-        _breaker(gate.provider.transport),
-        (_rests(gate.cooldown), _rests(gate.credential)),
-        (throttle._requests, throttle._accepts),
-    )
+    def _plan(self) -> Iterator[Gate]:
+        """The gates of the targets that a request may be sent to, best first, but for the last resort."""
+        tiers = self.state.ladder("smart").tiers
+        for tier in tiers if self.state.degrade else tiers[:1]:
+            for facts in tier.targets:
+                yield self.state.fleet.gates[facts.id]
 
 
-def _breaker(breaker: CircuitBreaker) -> BreakerShot:
-    buckets = breaker._buckets
-    counted = (sum(bucket.calls for bucket in buckets), sum(bucket.failures for bucket in buckets))
-    return BreakerShot(breaker.generation, breaker.open_until, breaker.is_closed, breaker._failures_in_a_row, counted)
+_NO_COST = Cost(0, 0)
 
 
-def _rests(cooldown: Cooldown) -> RestShot:
-    laws: dict[str, LawShot] = {
-        reason: LawShot(law.until, law.began, law.sent_seq, law.hinted) for reason, law in cooldown._laws.items()
-    }
-    return RestShot(cooldown._advice_until, cooldown._advice_began, laws)
+def _may_be_tossed(gate: Gate, *, stream: bool) -> bool:
+    """Whether the throttle may have refused this request there lately."""
+    if not gate.config.measures.cascade_prevention:
+        return False
+    shots = gate.snapshot(stream=stream).throttles
+    return any(shot.requests > gate.config.throttle.k * shot.accepts for shot in shots)
 
 
 def _watched_gate(witness: Witness) -> type[Gate]:
@@ -174,14 +200,21 @@ def _watched_gate(witness: Witness) -> type[Gate]:
     class WatchedLease(Lease):
         __slots__ = ()
 
+        def begun(self) -> None:
+            super().begun()
+            known[self].begun = True
+
         def prove(self, now: float) -> Settlement:
             held = witness.held.get(self)
-            before = None if held is None or held.proven or not self.probe else shot(held.gate, stream=self.stream)
+            before = None if held is None or held.proven or not self.probe else held.gate.snapshot(stream=self.stream)
             settlement = super().prove(now)
             if held is not None and before is not None:
-                held.proven, held.probing = True, self._probing
-                held.own, held.transport = held.breaker.generation, held.gate.provider.transport.generation
-                witness.proved(Settled(held, None, None, before, shot(held.gate, stream=self.stream), now))
+                held.proven = True
+                witness.proved(Settled(held, None, None, before, held.gate.snapshot(stream=self.stream), now, PATIENCE))
+                transport = held.gate.provider.transport
+                held.probing = self.probes_breaker
+                held.own = held.breaker.generation if held.breaker.is_closed else None
+                held.transport = transport.generation if transport.is_closed else None
             return settlement
 
         def settle(
@@ -193,12 +226,15 @@ def _watched_gate(witness: Witness) -> type[Gate]:
             reading: LimitReading = NO_READING,
             roll: float = 0.0,
             slow: bool = False,
+            patience: float = PATIENCE,
         ) -> Settlement:
             held = known[self]
-            before = shot(held.gate, stream=self.stream)
-            settlement = super().settle(failure, now, usage=usage, reading=reading, roll=roll, slow=slow)
-            after = shot(held.gate, stream=self.stream)
-            witness.settled(Settled(held, failure, usage, before, after, now))
+            before = held.gate.snapshot(stream=self.stream)
+            settlement = super().settle(
+                failure, now, usage=usage, reading=reading, roll=roll, slow=slow, patience=patience
+            )
+            after = held.gate.snapshot(stream=self.stream)
+            witness.settled(Settled(held, failure, usage, before, after, now, patience))
             return settlement
 
     known: dict[Lease, Held] = {}
@@ -213,15 +249,17 @@ def _watched_gate(witness: Witness) -> type[Gate]:
             roll: float,
             *,
             stream: bool = False,
-            ignore_advice: bool = False,
+            pacing: Pacing = "off",
             last_resort: bool = False,
         ) -> Lease | Refusal:
-            before = shot(self, stream=stream)
-            got = super().try_admit(
-                cost, now, roll, stream=stream, ignore_advice=ignore_advice, last_resort=last_resort
-            )
+            before = self.snapshot(stream=stream)
+            asked = witness.asker()
+            again = asked is not None and any(held.gate is self for held in witness.called[asked])
+            looks = not last_resort and (pacing != "off" or again)
+            alternative = witness.alternative(self, now, stream=stream) if looks else None
+            got = super().try_admit(cost, now, roll, stream=stream, pacing=pacing, last_resort=last_resort)
             if isinstance(got, Refusal):
-                witness.refused(self, got, before, shot(self, stream=stream), now)
+                witness.refused(Refused(self, got, stream, pacing, before, self.snapshot(stream=stream), now))
                 return got
             got.__class__ = WatchedLease
             breaker = self.breakers["stream" if stream else "whole"]
@@ -236,7 +274,10 @@ def _watched_gate(witness: Witness) -> type[Gate]:
                 None if last_resort else transport.generation,
                 probing=not last_resort and not (breaker.is_closed and transport.is_closed),
                 last_resort=last_resort,
-                ignores_advice=ignore_advice,
+                pacing=pacing,
+                before=before,
+                asked=asked,
+                alternative=alternative,
             )
             known[got] = held
             witness.admitted(held, now)

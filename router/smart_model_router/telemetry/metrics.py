@@ -68,7 +68,11 @@ class Metrics(Gathering):
             registry.count("smr_usage_missing_total", target)
         if event.cost_usd:
             registry.count("smr_cost_usd_total", target, by=event.cost_usd)
-        self._calls.note(event.request_id, (event.at - event.seconds, event.at))
+        if event.upkeep:
+            registry.count("smr_upkeep_calls_total", target)
+            registry.count("smr_upkeep_cost_usd_total", target, by=event.cost_usd or 0.0)
+        else:
+            self._calls.note(event.request_id, (event.at - event.seconds, event.at))
 
     def _request(self, event: RequestFinished) -> None:
         model, outcome, registry = event.configured_model, event.outcome, self._registry
@@ -78,11 +82,12 @@ class Metrics(Gathering):
             known = self._outcomes[model, outcome] = (registry.cell("smr_requests_total", model, outcome), duration)
         known[0][0] += 1.0
         known[1].observe(event.seconds)
-        calls = _seconds_in(self._calls.take(event.request_id))
-        overhead = self._overhead
-        if overhead is None:
-            overhead = self._overhead = registry.histogram("smr_overhead_seconds")
-        overhead.observe(max(0.0, event.seconds - calls - event.waited_seconds))
+        calls = self._calls.take(event.request_id)
+        if len(calls) >= event.attempts:  # of a call that runs on nothing is known yet
+            overhead = self._overhead
+            if overhead is None:
+                overhead = self._overhead = registry.histogram("smr_overhead_seconds")
+            overhead.observe(max(0.0, event.seconds - _seconds_in(calls) - event.waited_seconds))
         if event.degraded:
             registry.count("smr_degraded_total", model, event.requested_tier, event.actual_tier or "")
         if event.last_resort:

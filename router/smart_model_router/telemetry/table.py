@@ -61,6 +61,8 @@ TABLE: tuple[Metric, ...] = (
         "smr_tokens_total", "counter", ("target", "kind"), "Tokens used: prompt, cached_prompt (of it), completion."
     ),
     Metric("smr_cost_usd_total", "counter", ("target",), "US dollars, where the price is known."),
+    Metric("smr_upkeep_calls_total", "counter", ("target",), "Calls that ran on for their verdict without a caller."),
+    Metric("smr_upkeep_cost_usd_total", "counter", ("target",), "US dollars of those calls, part of the cost."),
     Metric("smr_usage_missing_total", "counter", ("target",), "Answers that did not say what they used."),
     Metric("smr_stats_dropped_total", "counter", (), "Observations the store had to give up."),
     Metric("smr_header_rejected_total", "counter", (), "Rate-limit fields that made no sense."),

@@ -56,16 +56,16 @@ def test_a_drill_keeps_targets_limits_and_weights_and_shortens_time() -> None:
     (target,) = tested.models["smart"].tiers[0].targets
     assert (target.target, target.weight, target.timeout) == ("azure/big", 3, 4.0)
     assert tested.providers["azure"].rpm == 60
-    assert (tested.routing.max_wait, tested.routing.attempts) == (6.0, 6)
+    assert (tested.routing.last_resort_after, tested.routing.max_wait, tested.routing.attempts) == (2.0, None, 6)
 
 
 def test_every_duration_is_shortened_but_not_below_what_a_machine_can_tell() -> None:
     """Thirty seconds become three; a quarter of a second stays; shares and counts are no durations."""
     rules = shortened(ResilienceConfig(), 10.0)
-    assert (rules.breaker.open, rules.cooldown.failure, rules.timeouts.attempt) == (3.0, 3.0, 18.0)
+    assert (rules.breaker.open, rules.cooldown.failure, rules.timeouts.attempt) == (3.0, 1.0, 18.0)
     assert rules.timeouts.connect == 0.5
     assert rules.backoff.base == SHORTEST == ResilienceConfig().backoff.base
-    assert rules.breaker.failure_ratio == 0.5
+    assert (rules.breaker.failing_share, rules.breaker.odds) == (0.99, 1000)
     assert rules.cooldown.success_count_to_clear == 3
     assert shortened(ResilienceConfig(), 1.0) == ResilienceConfig()
 

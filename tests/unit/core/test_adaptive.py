@@ -1,273 +1,445 @@
-"""The adaptive limit: down with pace and refusals, up while calls are borne, still while nobody wants more."""
+"""The learned limit: lower only where refusals depend on the number in flight, higher while calls are borne."""
 
 from __future__ import annotations
 
+import math
+from copy import deepcopy
+
 import pytest
 
-from smart_model_router.core.adaptive import AdaptiveConfig, AdaptiveLimit
-from smart_model_router.core.bulkhead import Bulkhead
+from smart_model_router.core.adaptive import AdaptiveConfig, LearnedLimit
 from smart_model_router.core.gate import Gate, GateConfig, ProviderState
 from smart_model_router.core.lease import Lease
 from smart_model_router.core.offline import Connectivity
 from smart_model_router.core.ratelimit import Cost
-from smart_model_router.errors import ConfigurationError
-from smart_model_router.outcome import Failure, FailureClass, Usage, Wait
+from smart_model_router.outcome import Failure, FailureClass, Refusal, Wait
 
-ON = AdaptiveConfig(enabled=True)
+OVERLOADED, RATE_LIMITED, TIMEOUT = FailureClass.OVERLOADED, FailureClass.RATE_LIMITED, FailureClass.TIMEOUT
 
 
-def limit(most: int = 100, config: AdaptiveConfig = ON) -> AdaptiveLimit:
-    """Make a limit that knows its provider's usual pace: 20 ms a token."""
-    made = AdaptiveLimit(most, config)
-    for _ in range(100):
-        made.succeeded(0.02, 1)
+def served(most: int = 10, calls: int = 30, at: int = 1, seconds: float = 1.0) -> LearnedLimit:
+    """Make a limit that saw so many calls answered, each sent as the `at`-th in flight."""
+    made = LearnedLimit(most)
+    for _ in range(calls):
+        made.accepted(at, seconds, 0.0)
     return made
 
 
-def test_it_begins_at_what_the_owner_allows() -> None:
-    """Switching it on changes nothing until something is learned."""
-    assert AdaptiveLimit(50, ON).limit == 50
+def refuse(limit: LearnedLimit, at: int, times: int = 2, now: float = 0.0) -> int:
+    """So many calls sent as the `at`-th in flight are turned away; the limit after them."""
+    for _ in range(times):
+        limit.refused(at, now, ())
+    return limit.limit
 
 
-def test_a_slower_pace_under_load_lowers_it() -> None:
-    """Answers take twice as long per token with the limit in use: it falls, at most by a tenth for each answer."""
-    it = limit()
-    it.succeeded(0.04, 100)
-    assert it.limit == 100  # one slow answer is no trend
-    for _ in range(20):
-        before = it.limit
-        it.succeeded(0.04, it.limit)
-        assert 0.9 * before - 1 <= it.limit <= before
-    assert it.limit < 70
+def fallen(to: int = 5, now: float = 0.0) -> LearnedLimit:
+    """Make a limit of ten that has just fallen; a call takes a second."""
+    made = served()
+    assert refuse(made, to + 1, now=now) == to
+    return made
 
 
-def test_a_pace_within_tolerance_leaves_it() -> None:
-    """One and a half times the usual is borne."""
-    it = limit()
-    for _ in range(50):
-        it.succeeded(0.0295, 100)
-    assert it.limit == 100
+# ------------------------------------------------------------------------------------------------ falling
 
 
-def test_what_stays_slow_becomes_the_usual() -> None:
-    """A provider that is slower for good is not held down for ever."""
-    it = limit()
-    for _ in range(30):
-        it.succeeded(0.04, it.limit)
-    fallen = it.limit
-    for _ in range(300):
-        it.succeeded(0.04, it.limit)
-    assert it.limit > fallen
+def test_it_begins_at_the_slots() -> None:
+    """Nothing is learned yet."""
+    assert LearnedLimit(50).limit == 50
 
 
-def test_a_fast_pace_after_a_long_slow_time_is_soon_the_usual() -> None:
-    """A provider recovered from a long bad time; when it slows down again, that is noticed."""
-    slow = AdaptiveLimit(100, ON)
-    for _ in range(500):
-        slow.succeeded(0.2, 1)
+@pytest.mark.parametrize(("refusals", "limit"), [(1, 10), (2, 5)])
+def test_refusals_above_a_number_lower_it_below_that_number(refusals: int, limit: int) -> None:
+    """30 of 30 answered with one in flight: two refusals of a sixth call are odds of 200, one is not."""
+    assert refuse(served(), 6, refusals) == limit
+
+
+@pytest.mark.parametrize(("below", "refusals"), [(1, 6), (4, 4), (18, 2), (40, 2)])
+def test_the_fewer_calls_were_answered_the_more_refusals_it_takes(below: int, refusals: int) -> None:
+    """The usual share is (answered + 1) / (known + 2), at most 95 %: with one answer six refusals are needed."""
+    limit = served(calls=below)
+    assert refuse(limit, 6, refusals - 1) == 10
+    assert refuse(limit, 6, 1) == 5
+
+
+def test_the_usual_share_may_be_low() -> None:
+    """Of seven calls alone one was answered, a share of 2 in 9: twenty-four refusals of a sixth are needed."""
+    limit = LearnedLimit(10)
+    refuse(limit, 1, 6)
+    limit.accepted(1, 1.0, 0.0)
+    assert refuse(limit, 6, 23) == 10
+    assert refuse(limit, 6, 1) == 5
+
+
+def test_without_an_answer_below_it_a_refusal_lowers_nothing() -> None:
+    """All are turned away, one at a time or more: that says nothing about the number in flight."""
+    limit = LearnedLimit(10)
+    refuse(limit, 1, 1)
+    assert refuse(limit, 6, 58) == 10
+
+
+def test_without_an_outcome_below_it_a_refusal_lowers_nothing() -> None:
+    """Every call is turned away: that says nothing about the number in flight."""
+    assert refuse(LearnedLimit(10), 6, 60) == 10
+    assert refuse(served(), 1, 60) == 10
+
+
+def test_an_answer_with_as_many_in_flight_speaks_against_a_fall() -> None:
+    """One answered at the sixth outweighs a refusal: three refusals are needed, not two."""
+    limit = served()
+    limit.accepted(6, 1.0, 0.0)
+    assert refuse(limit, 6, 2) == 10
+    assert refuse(limit, 6, 1) == 5
+
+
+def test_calls_that_outlived_the_refusal_count_as_answered() -> None:
+    """Two refusals at the sixth while the seventh and eighth are being served lower nothing."""
+    limit = served()
+    for _ in range(2):
+        limit.refused(6, 0.0, (1, 7, 8))
+    assert limit.limit == 10
+
+
+def test_calls_in_flight_below_it_count_as_the_usual_share() -> None:
+    """No call has ended yet: twenty that are being served are the share that two refusals are compared with."""
+    limit = LearnedLimit(30)
+    for _ in range(2):
+        limit.refused(21, 0.0, tuple(range(1, 21)))
+    assert limit.limit == 20
+
+
+def test_the_sixty_newest_outcomes_count() -> None:
+    """A refusal that sixty answers followed is forgotten; one that fifty-nine followed is not."""
+    for answers, limit in ((59, 10), (58, 5)):
+        learned = served()
+        learned.refused(6, 0.0, ())
+        for _ in range(answers):
+            learned.accepted(1, 1.0, 0.0)
+        assert refuse(learned, 6, 1) == limit
+
+
+@pytest.mark.parametrize("refused_of_seven", [1, 2, 3, 4])
+def test_refusals_that_do_not_depend_on_the_number_move_nothing(refused_of_seven: int) -> None:
+    """Two thousand calls at one to ten in flight, up to 57 % of each refused in turn: the limit stays."""
+    limit = LearnedLimit(10)
+    for n in range(2000):
+        if n % 7 < refused_of_seven:
+            limit.refused(n % 10 + 1, float(n), ())
+        else:
+            limit.accepted(n % 10 + 1, 1.0, float(n))
+        assert limit.limit == 10
+
+
+def test_it_never_falls_below_one() -> None:
+    """A second call at once is always refused: one is left, however long that goes on."""
+    limit = served()
+    assert refuse(limit, 2, 60) == 1
+
+
+def test_a_refusal_of_a_number_above_it_does_not_lift_it() -> None:
+    """It fell to five while a ninth call was in flight: that one's refusal changes nothing."""
+    assert refuse(fallen(), 9, 2) == 5
+
+
+# ------------------------------------------------------------------------------------------------ growing
+
+
+def test_it_grows_by_one_for_each_service_time() -> None:
+    """Answers take a second: after the hold one more each second, however many answers there are."""
+    limit, seen = fallen(), []
+    for n in range(20, 40):
+        limit.accepted(limit.limit, 1.0, n / 4)
+        seen.append(limit.limit)
+    assert seen == [6] * 4 + [7] * 4 + [8] * 4 + [9] * 4 + [10] * 4
+
+
+def test_the_first_fall_is_held_for_two_service_times() -> None:
+    """Fallen at 100 s, answers take a second: nothing grows before 102 s."""
+    limit = fallen(now=100.0)
+    limit.accepted(5, 1.0, 101.999)
+    assert limit.limit == 5
+    limit.accepted(5, 1.0, 102.0)
+    assert limit.limit == 6
+
+
+def test_a_hold_is_so_many_service_times() -> None:
+    """Answers take three seconds: the first hold lasts six."""
+    limit = served(seconds=3.0)
+    refuse(limit, 6, now=100.0)
+    assert not grows(limit, 105.999)
+    assert grows(limit, 106.0)
+
+
+def test_a_refusal_just_above_a_fallen_limit_prolongs_its_hold_and_not_the_next() -> None:
+    """It is no fall: from the refusal on two service times, not four."""
+    limit = fallen()
+    limit.refused(6, 50.0, ())
+    assert not grows(limit, 51.999)
+    assert grows(limit, 52.0)
+
+
+@pytest.mark.parametrize(("growths", "hold"), [(0, 4.0), (1, 3.8), (2, 3.61), (13, 2.0534), (14, 2.0), (20, 2.0)])
+def test_growth_shortens_the_next_hold(growths: int, hold: float) -> None:
+    """By a twentieth each time; the next fall is held for two service times at least."""
+    limit = served(most=30)
+    refuse(limit, 6)
+    for n in range(growths):
+        limit.accepted(limit.limit, 1.0, 10.0 + n)
     for _ in range(60):
-        slow.succeeded(0.02, 1)
-    for _ in range(30):
-        slow.succeeded(0.08, slow.limit)
-    assert slow.limit < 60
+        limit.accepted(1, 1.0, 50.0)
+    assert refuse(limit, 4, now=100.0) == 3
+    assert not grows(limit, 100.0 + hold - 0.001)
+    assert grows(limit, 100.0 + hold + 0.001)
 
 
-@pytest.mark.parametrize("failures", [1, 5, 50])
-def test_a_round_of_refusals_cuts_it_once(failures: int) -> None:
-    """Fifty calls admitted together and turned away are one piece of news."""
-    it = limit()
-    for _ in range(failures):
-        it.refused(10.0, 12.0)
-    assert it.limit == 90
+def test_each_further_fall_is_held_twice_as_long_up_to_sixteen() -> None:
+    """2, 4, 8, 16 and 16 service times."""
+    limit, holds = served(most=20), []
+    for at in (15, 13, 11, 9, 7):
+        fell_at = 1000.0 * (20 - at)
+        assert refuse(limit, at, now=fell_at) == at - 1
+        holds.append([hold for hold in (1, 2, 4, 8, 16, 32) if not grows(limit, fell_at + hold - 0.001)][-1])
+        for _ in range(60):
+            limit.accepted(1, 1.0, fell_at)
+    assert holds == [2, 4, 8, 16, 16]
 
 
-def test_each_round_of_refusals_cuts_it_again() -> None:
-    """A call that was admitted at the new limit and turned away cuts it again."""
-    it = limit()
-    it.refused(10.0, 12.0)
-    it.refused(12.0, 13.0)
-    assert it.limit == 81
+def grows(limit: LearnedLimit, now: float) -> bool:
+    """Whether an answer at the limit, at `now`, would raise it; the limit is left as it was."""
+    probe = deepcopy(limit)
+    probe.accepted(limit.limit, 1.0, now)
+    return probe.limit > limit.limit
 
 
-def test_it_grows_by_one_for_each_round() -> None:
-    """A limit of ten grows by one with ten answers."""
-    it = AdaptiveLimit(100, ON)
-    for at in range(22):
-        it.refused(float(at), float(at))
-    began = it.limit
-    for _ in range(began + 1):
-        it.succeeded(0.02, it.limit)
-    assert it.limit == began + 1
+@pytest.mark.parametrize(("at", "limit"), [(3, 5), (4, 6), (5, 6)])
+def test_it_does_not_grow_while_callers_want_less(at: int, limit: int) -> None:
+    """Of five the fourth has to be in use: what nobody asks for is not learned."""
+    learned = fallen()
+    learned.accepted(at, 1.0, 100.0)
+    assert learned.limit == limit
 
 
-def test_answers_without_a_token_count_let_it_grow() -> None:
-    """Embeddings have no pace, and a provider that answers them bears them."""
-    it = limit()
-    it.refused(0.0, 0.0)
-    for _ in range(100):
-        it.succeeded(None, 90)
-    assert it.limit == 91
+def test_it_never_grows_above_the_slots() -> None:
+    """Ten are all."""
+    limit = fallen()
+    for n in range(100):
+        limit.accepted(limit.limit, 1.0, 100.0 + n)
+    assert limit.limit == 10
 
 
-def test_it_does_not_move_while_callers_want_less() -> None:
-    """With fewer than half of it in flight answers, fast or slow, say nothing about the limit."""
-    it = limit()
-    it.refused(0.0, 0.0)
-    for pace in (0.02, 0.2):
-        for _ in range(200):
-            it.succeeded(pace, 44)
-    assert it.limit == 90
+def test_a_doubtful_refusal_at_the_limit_delays_its_growth() -> None:
+    """One refusal at the limit is odds of 18: no fall, but no growth for the length of a hold either."""
+    limit = fallen()
+    for _ in range(60):
+        limit.accepted(1, 1.0, 0.0)
+    limit.refused(5, 50.0, ())
+    assert limit.limit == 5
+    limit.accepted(4, 1.0, 51.999)
+    assert limit.limit == 5
+    limit.accepted(4, 1.0, 52.0)
+    assert limit.limit == 6
 
 
-@pytest.mark.parametrize(("in_flight", "grown"), [(44, 90), (45, 91)])
-def test_from_half_of_it_in_flight_on_answers_count(in_flight: int, grown: int) -> None:
-    """Of ninety that is forty-five."""
-    it = limit()
-    it.refused(0.0, 0.0)
-    for _ in range(91):
-        it.succeeded(None, in_flight)
-        if it.limit == grown:
-            break
-    assert it.limit == grown
+@pytest.mark.parametrize("at", [4, 5])
+def test_a_refusal_that_says_nothing_of_the_number_delays_nothing(at: int) -> None:
+    """Below the limit, or where calls with as many in flight are answered."""
+    limit = fallen()
+    for _ in range(60):
+        limit.accepted(5 if at == 5 else 1, 1.0, 0.0)
+    limit.refused(at, 50.0, ())
+    limit.accepted(5, 1.0, 50.0)
+    assert limit.limit == 6
 
 
-def test_instant_answers_are_no_slowdown() -> None:
-    """A pace of nothing is a pace."""
-    it = AdaptiveLimit(10, ON)
-    for _ in range(10):
-        it.succeeded(0.0, 10)
-    assert it.limit == 10
+# ------------------------------------------------------------------------------------------------ the service time
 
 
-def test_it_stays_within_its_bounds() -> None:
-    """Never under the minimum, never over what the owner allows, nor over that when it is less than the minimum."""
-    it = limit(100, AdaptiveConfig(enabled=True, minimum=8))
-    for at in range(100):
-        it.refused(float(at), float(at))
-    assert it.limit == 8
-    it.resize(4)
-    assert it.limit == 4
-    it.resize(20)
-    assert it.limit == 20
-    for _ in range(100):
-        it.succeeded(0.02, 20)
-    assert it.limit == 20
+def test_the_service_time_is_the_median_of_fifty_answers() -> None:
+    """A second while nothing is known; then the newest fifty decide."""
+    limit = LearnedLimit(10)
+    assert limit.service_time == 1.0
+    for seconds in (2.0, 9.0, 4.0):
+        limit.accepted(1, seconds, 0.0)
+    assert limit.service_time == 4.0
+    for seconds, answers in ((2.0, 50), (20.0, 25)):
+        for _ in range(answers):
+            limit.accepted(1, seconds, 0.0)
+    assert limit.service_time == 20.0
 
 
-def test_a_new_allowance_does_not_lift_what_was_learned() -> None:
-    """Learned down to 90 of 100; allowed 200, it is still 90; allowed 50, it is 50."""
-    it = limit()
-    it.refused(0.0, 0.0)
-    it.resize(200)
-    assert it.limit == 90
-    it.resize(50)
-    assert it.limit == 50
+def test_a_refusal_has_no_service_time() -> None:
+    """It took milliseconds, and says nothing of how long an answer takes."""
+    limit = served(seconds=8.0)
+    refuse(limit, 6, 60)
+    assert limit.service_time == 8.0
 
 
-@pytest.mark.parametrize("nonsense", [{"minimum": 0}, {"tolerance": 0.9}, {"decrease": 1.0}, {"decrease": 0.0}])
-def test_nonsense_is_refused(nonsense: dict[str, float]) -> None:
-    """A limit of none, a tolerance below the usual, a decrease that is none or all."""
-    with pytest.raises(ConfigurationError):
-        AdaptiveConfig(**nonsense)  # type: ignore[arg-type]  # that is the point
+# ------------------------------------------------------------------------------------------------ the owner
 
 
-# At the gate -------------------------------------------------------------------------------------------
+def test_a_limit_at_the_slots_follows_them() -> None:
+    """Nothing was learned: twice the slots are twice the limit, half of them half."""
+    limit = LearnedLimit(10)
+    limit.resize(20)
+    assert limit.limit == 20
+    limit.resize(5)
+    assert limit.limit == 5
 
 
-def gate(config: AdaptiveConfig, slots: int = 10) -> Gate:
-    """Make a target with so many slots."""
-    return Gate(
-        "p/m",
-        ProviderState("p", slots=slots, remote=True, connectivity=Connectivity(1), config=GateConfig(adaptive=config)),
-    )
+def test_more_slots_do_not_lift_a_limit_that_was_learned() -> None:
+    """Fallen to five of ten: five of twenty, three of three, and from there on at the slots."""
+    limit = fallen()
+    limit.resize(20)
+    assert limit.limit == 5
+    limit.resize(3)
+    assert limit.limit == 3
+    limit.resize(8)
+    assert limit.limit == 8
 
 
-def make_sibling(target: Gate) -> Gate:
-    """Another target of its provider."""
-    return Gate("p/n", target.provider, credential=1)
+def test_reset_forgets_what_was_learned() -> None:
+    """The limit, its hold and every outcome; how long an answer takes is no matter of the number."""
+    limit = served(seconds=3.0)
+    refuse(limit, 6)
+    limit.reset()
+    assert limit.limit == 10
+    assert limit.service_time == 3.0
+    assert refuse(limit, 6, 60) == 10
+    for _ in range(60):
+        limit.accepted(1, 1.0, 0.0)
+    assert refuse(limit, 6) == 5
+    limit.accepted(5, 1.0, 2.0)
+    assert limit.limit == 6
 
 
-def admit(target: Gate, now: float) -> Lease:
-    """Have a call admitted."""
-    got = target.try_admit(Cost(0, 0), now, 0.999)
+# ------------------------------------------------------------------------------------------------ at the gate
+
+
+def make_gate(slots: int = 10, *, adaptive: bool = True) -> Gate:
+    """Make a target of a provider with so many slots."""
+    config = GateConfig(adaptive=AdaptiveConfig(enabled=adaptive))
+    return Gate("p/m", ProviderState("p", slots=slots, remote=True, connectivity=Connectivity(1), config=config))
+
+
+def admit(gate: Gate, now: float) -> Lease:
+    """Have a call admitted although the target is ill."""
+    got = gate.try_admit(Cost(0, 0), now, 0.999, pacing="on")
     assert isinstance(got, Lease)
     return got
 
 
-@pytest.mark.parametrize("failure_class", [FailureClass.RATE_LIMITED, FailureClass.OVERLOADED])
-def test_429_and_529_lower_the_bulkhead(failure_class: FailureClass) -> None:
-    """When it is on; what is in flight stays in flight, and nobody new comes in until there is room (I10)."""
-    target = gate(ON)
-    leases = [admit(target, 0.0) for _ in range(10)]
-    leases.pop().settle(Failure(failure_class), 1.0)
-    bulkhead = target.provider.bulkhead
-    assert (bulkhead.limit, bulkhead.in_flight, bulkhead.free) == (9, 9, 0)
-    leases.pop().settle(None, 1.0)
-    assert bulkhead.free == 1
+def learned(gate: Gate) -> int:
+    """The learned limit of a gate that has one."""
+    assert gate.learned is not None
+    return gate.learned.limit
 
 
-def test_the_bulkhead_is_lowered_once_for_each_round() -> None:
-    """Refused at 1 s: who was admitted before says nothing new, who was admitted since lowers it again."""
-    target = gate(ON, slots=100)
-    first, second = admit(target, 0.0), admit(target, 0.5)
-    first.settle(Failure(FailureClass.RATE_LIMITED), 1.0)
-    second.settle(Failure(FailureClass.RATE_LIMITED, wait=Wait(0.05, "minute")), 2.0)
-    assert target.provider.bulkhead.limit == 90
-    admit(make_sibling(target), 3.0).settle(Failure(FailureClass.OVERLOADED), 4.0)
-    assert target.provider.bulkhead.limit == 81
+def overload(gate: Gate, failure: Failure) -> int:
+    """Send eight calls at 100 s, the last three of which fail in 50 ms while five are answered; the limit at 102 s."""
+    for n in range(20):
+        admit(gate, float(n)).settle(None, n + 0.5)
+    leases = [admit(gate, 100.0) for _ in range(8)]
+    for lease in reversed(leases[5:]):
+        lease.settle(failure, 100.05)
+    for lease in leases[:5]:
+        lease.settle(None, 102.0)
+    return learned(gate)
 
 
-def test_other_failures_leave_it() -> None:
-    """A 500 says nothing of room."""
-    target = gate(ON)
-    admit(target, 0.0).settle(Failure(FailureClass.SERVER_ERROR), 1.0)
-    assert target.provider.bulkhead.limit == 10
+@pytest.mark.parametrize(
+    "failure",
+    [
+        Failure(OVERLOADED),
+        Failure(RATE_LIMITED),
+        Failure(TIMEOUT),
+        Failure(OVERLOADED, wait=Wait(2.0, "overload")),
+    ],
+    ids=["529", "429", "timeout", "529 with two seconds"],
+)
+def test_overload_lowers_the_limit_to_what_is_borne(failure: Failure) -> None:
+    """Of eight at once five are borne: five remain, and no breaker opens."""
+    gate = make_gate()
+    assert overload(gate, failure) == 5
+    assert gate.breakers["whole"].is_closed
 
 
-def test_off_nothing_moves() -> None:
-    """The default: slots are slots."""
-    target = gate(AdaptiveConfig())
-    for at in range(2):
-        admit(target, float(at)).settle(Failure(FailureClass.OVERLOADED), float(at))
-    assert target.provider.bulkhead.limit == 10
+@pytest.mark.parametrize(
+    "failure",
+    [
+        Failure(FailureClass.SERVER_ERROR),
+        Failure(FailureClass.AUTH),
+        Failure(FailureClass.TRANSPORT),
+        Failure(FailureClass.CANCELLED),
+        Failure(FailureClass.WARMING),
+    ],
+    ids=lambda failure: failure.failure_class,
+)
+def test_other_failures_say_nothing_of_the_number(failure: Failure) -> None:
+    """They are no sign that too many are in flight."""
+    assert overload(make_gate(), failure) == 10
 
 
-def paced(target: Gate, seconds: float, tokens: int, unread: float = 0.0) -> int:
-    """Serve rounds of as many calls as are let in, each of so many seconds and tokens; the limit after them."""
-    usual = [admit(target, 0.0) for _ in range(4)]
-    for lease in usual:
-        lease.settle(None, 2.0, usage=Usage(10, 100))
-    now = 10.0
-    for _ in range(10):
-        leases = [admit(target, now) for _ in range(target.provider.bulkhead.free)]
-        now += seconds + unread
-        for lease in leases:
-            lease.unread = unread
-            lease.settle(None, now, usage=Usage(10, tokens))
-    return target.provider.bulkhead.limit
+def test_a_hint_of_more_than_two_seconds_means_later_and_not_fewer() -> None:
+    """2.1 s say when, two seconds say that there are too many."""
+    assert overload(make_gate(), Failure(RATE_LIMITED, wait=Wait(2.0))) == 5
+    assert overload(make_gate(), Failure(RATE_LIMITED, wait=Wait(2.1))) == 10
 
 
-def test_seconds_per_token_lower_the_bulkhead() -> None:
-    """Five times the usual seconds per output token: fewer calls at once. Longer answers alone: no."""
-    assert paced(gate(ON), seconds=10.0, tokens=100) < 7
-    assert paced(gate(ON), seconds=10.0, tokens=500) == 10
+def test_the_learned_limit_is_the_targets_own_and_refuses_as_a_full_bulkhead() -> None:
+    """Five are in flight: the sixth waits for a slot; another target of the provider takes its calls."""
+    gate = make_gate()
+    overload(gate, Failure(OVERLOADED))
+    leases = [admit(gate, 102.0) for _ in range(5)]
+    assert gate.free_slots == 0
+    assert gate.try_admit(Cost(0, 0), 102.0, 0.999, pacing="on") == Refusal("bulkhead")
+    assert gate.free_share(102.0) == 0.0
+    sibling = Gate("p/n", gate.provider)
+    assert sibling.free_slots == 5
+    leases[0].release(102.0)
+    assert gate.free_slots == 1
 
 
-def test_short_answers_and_slow_readers_are_no_slowdown() -> None:
-    """A few tokens took mostly the time to the first; a stream that waited for its reader was not slow."""
-    assert paced(gate(ON), seconds=10.0, tokens=15) == 10
-    assert paced(gate(ON), seconds=10.0, tokens=16) < 10
-    assert paced(gate(ON), seconds=2.0, tokens=100, unread=60.0) == 10
+def test_adaptive_off_learns_nothing() -> None:
+    """Slots are slots, and how long a wait for one takes is not known."""
+    gate = make_gate(adaptive=False)
+    admit(gate, 0.0).settle(None, 0.0)
+    for lease in [admit(gate, 0.0) for _ in range(10)]:
+        lease.settle(Failure(OVERLOADED), 0.0)
+    assert gate.learned is None
+    gate.resize()
+    gate.close(1.0)
+    assert gate.free_slots == 10
+    assert gate.expected_wait == math.inf
 
 
-def test_the_least_of_both_limits_binds() -> None:
-    """A limit learned from 'too many at once' and the adaptive one: the smaller."""
-    bulkhead = Bulkhead(10, adaptive=ON)
-    for _ in range(5):
-        bulkhead.enter()
-    bulkhead.shrink(0.0)
-    assert bulkhead.limit == 4
-    bulkhead.refused(0.0, 0.0)
-    assert bulkhead.limit == 4
-    bulkhead.resize(3)
-    assert bulkhead.limit == 3
+def test_the_expected_wait_for_a_slot_is_the_service_time_by_the_limit() -> None:
+    """Answers take half a second, ten at once: 50 ms; with five slots twice that."""
+    gate = make_gate()
+    admit(gate, 0.0).settle(None, 0.5)
+    assert gate.expected_wait == 0.05
+    gate.provider.bulkhead.resize(5)
+    gate.resize()
+    assert gate.expected_wait == 0.1
+    assert learned(gate) == 5
+
+
+def test_the_time_that_a_stream_waited_for_its_reader_is_no_service_time() -> None:
+    """Ten seconds of which the reader took eight: two."""
+    gate = make_gate()
+    lease = admit(gate, 0.0)
+    lease.unread = 8.0
+    lease.settle(None, 10.0)
+    assert gate.learned is not None
+    assert gate.learned.service_time == 2.0
+
+
+def test_the_operators_yes_forgets_the_learned_limit() -> None:
+    """Full load at once."""
+    gate = make_gate()
+    overload(gate, Failure(OVERLOADED))
+    gate.close(103.0)
+    assert learned(gate) == 10
+
+
+def test_it_is_on_unless_switched_off() -> None:
+    """The default."""
+    assert AdaptiveConfig() == AdaptiveConfig(enabled=True)

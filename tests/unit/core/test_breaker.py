@@ -6,6 +6,7 @@ import pytest
 
 from smart_model_router.core.breaker import (
     BreakerConfig,
+    BreakerSnapshot,
     BreakerState,
     CircuitBreaker,
     Permit,
@@ -29,9 +30,20 @@ def granted(breaker: CircuitBreaker, now: float) -> Permit:
     return got
 
 
-def call(breaker: CircuitBreaker, verdict: Verdict, now: float, roll: float = 0.0) -> Transition | None:
-    """One call that begins and ends at `now`."""
-    return breaker.record(granted(breaker, now), verdict, now, roll=roll)
+def call(
+    breaker: CircuitBreaker,
+    verdict: Verdict,
+    now: float,
+    roll: float = 0.0,
+    *,
+    down: bool = True,
+    lost: float | None = None,
+    eager: bool = False,
+) -> Transition | None:
+    """One call that ends at `now`; a failure loses an unknown time, but for what is given."""
+    permit = breaker.try_acquire(now, eager=eager)
+    assert isinstance(permit, Permit)
+    return breaker.record(permit, verdict, now, roll=roll, down=down, lost=lost)
 
 
 VERDICTS: dict[str, Verdict] = {"s": "success", "f": "failure", "i": "ignored"}
@@ -42,25 +54,31 @@ def calls(breaker: CircuitBreaker, verdicts: str, now: float) -> list[Transition
     return [call(breaker, VERDICTS[letter], now) for letter in verdicts]
 
 
-def tripped(now: float = 0.0, config: BreakerConfig | None = None) -> CircuitBreaker:
+def tripped(
+    now: float = 0.0, config: BreakerConfig | None = None, *, lost: float | None = None, roll: float = 0.0
+) -> CircuitBreaker:
     """Make a breaker that five failures in a row opened at `now`."""
     breaker = CircuitBreaker(config)
     for _ in range(breaker.config.consecutive_failures):
-        call(breaker, "failure", now)
+        call(breaker, "failure", now, roll, lost=lost)
     assert breaker.state(now) is OPEN
     return breaker
 
 
-def reopened(times: int, roll: float = 0.0) -> tuple[CircuitBreaker, list[float]]:
+def due(breaker: CircuitBreaker) -> float:
+    """When the probe of an OPEN breaker is due."""
+    assert breaker.open_until is not None
+    return breaker.open_until
+
+
+def reopened(times: int, roll: float = 0.0, *, lost: float | None = None) -> tuple[CircuitBreaker, list[float]]:
     """Make a breaker whose first `times` probes failed as soon as due; also the lengths of its open times."""
-    breaker, lengths = tripped(), [30.0]
+    breaker = tripped(lost=lost)
+    lengths = [due(breaker)]
     for _ in range(times):
-        now = breaker.open_until
-        assert now is not None
-        moved = call(breaker, "failure", now, roll)
-        assert moved is not None
-        assert moved.open_until is not None
-        lengths.append(moved.open_until - now)
+        now = due(breaker)
+        call(breaker, "failure", now, roll, lost=lost)
+        lengths.append(due(breaker) - now)
     return breaker, lengths
 
 
@@ -69,7 +87,6 @@ def reopened(times: int, roll: float = 0.0) -> tuple[CircuitBreaker, list[float]
 
 def test_what_it_is_open_for_is_told_without_chance() -> None:
     """Base, half as long again for each failed probe, at most the cap."""
-    assert CircuitBreaker().open_seconds == 30.0
     assert [reopened(times, roll=0.9)[0].open_seconds for times in (0, 1, 2, 20)] == [30.0, 45.0, 67.5, 600.0]
 
 
@@ -86,14 +103,14 @@ def test_a_new_breaker_is_closed_and_unused() -> None:
 
 
 def test_the_defaults_are_those_of_the_specification() -> None:
-    """Section 3's figures: 30 s window of 10, five in a row, half of ten, 30 s x 1.5 up to 600 s."""
+    """Five in a row that are down (99 % failing, odds of 1000 or 20 a call), 5 to 30 s x 1.5 up to 600 s."""
     assert BreakerConfig() == BreakerConfig(
-        window=30.0,
-        window_buckets=10,
         consecutive_failures=5,
-        failure_ratio=0.5,
-        minimum_calls=10,
+        failing_share=0.99,
+        odds=1000,
+        odds_per_call=20,
         open=30.0,
+        open_minimum=5.0,
         open_multiplier=1.5,
         open_cap=600.0,
         half_open_successes=1,
@@ -112,7 +129,7 @@ def test_five_failures_in_a_row_open() -> None:
     assert not breaker.is_closed
 
 
-def test_a_streak_is_not_bound_to_the_window() -> None:
+def test_a_streak_is_not_bound_in_time() -> None:
     """Five in a row are five in a row, however long they took."""
     breaker = CircuitBreaker()
     moved = [call(breaker, "failure", 1000.0 * n) for n in range(5)]
@@ -137,74 +154,27 @@ def test_ignored_neither_breaks_nor_extends_a_streak() -> None:
     assert call(breaker, "failure", 0.0) is not None
 
 
-def test_ignored_results_are_no_calls_of_the_window() -> None:
-    """Nine ignored results do not make four failures and a success 'ten calls'."""
-    breaker = CircuitBreaker(BreakerConfig(consecutive_failures=100))
-    for _ in range(9):
-        call(breaker, "ignored", 0.0)
-    moved = calls(breaker, "fffffffff", 0.0)
-    assert moved == [None] * 9
-    assert call(breaker, "failure", 0.0) is not None
-
-
-def test_exactly_half_of_exactly_ten_opens() -> None:
-    """Five failures among ten calls are enough, and the reason is the ratio."""
+@pytest.mark.parametrize("failures", [5, 50])
+def test_a_streak_that_is_not_called_down_leaves_it_closed(failures: int) -> None:
+    """A target that fails often fails five times in a row by chance: the evidence has to say that it is down."""
     breaker = CircuitBreaker()
-    assert calls(breaker, "fsfsfsfss", 0.0) == [None] * 9
-    assert call(breaker, "failure", 1.0) == Transition(CLOSED, OPEN, "failure_ratio", 1.0, 1, 31.0)
-
-
-def test_nine_calls_are_too_few_for_a_ratio() -> None:
-    """Five of nine are more than half, and say nothing yet."""
-    breaker = CircuitBreaker()
-    assert calls(breaker, "fsfsfsfsf", 0.0) == [None] * 9
-    assert breaker.is_closed
-
-
-def test_less_than_half_does_not_open() -> None:
-    """Five of eleven stay closed."""
-    breaker = CircuitBreaker()
-    assert calls(breaker, "ssfsfsfsfsf", 0.0) == [None] * 11
-    assert breaker.is_closed
-
-
-def test_a_ratio_is_compared_as_it_is_written() -> None:
-    """Eleven of twenty are 55 %, although 0.55 x 20 is a little more than 11 as a float."""
-    breaker = CircuitBreaker(BreakerConfig(failure_ratio=0.55, minimum_calls=20, consecutive_failures=100))
-    for _ in range(9):
-        call(breaker, "success", 0.0)
-    for _ in range(10):
-        assert call(breaker, "failure", 0.0) is None
+    assert [call(breaker, "failure", 0.0, down=False) for _ in range(failures)] == [None] * failures
     moved = call(breaker, "failure", 0.0)
     assert moved is not None
-    assert moved.reason == "failure_ratio"
+    assert moved.reason == "consecutive_failures"
 
 
-def test_only_a_failure_opens() -> None:
-    """The tenth call opens nothing when it succeeds, although half of ten failed; the next failure does."""
+def test_four_failures_that_are_called_down_are_too_few() -> None:
+    """Whatever the evidence says, five in a row are needed."""
     breaker = CircuitBreaker()
-    assert calls(breaker, "ffffssssfs", 0.0) == [None] * 10
+    assert calls(breaker, "ffffsffff", 0.0) == [None] * 9
+
+
+def test_half_of_all_calls_failing_does_not_open() -> None:
+    """No ratio opens it: fifty failures in a hundred calls, never five in a row."""
+    breaker = CircuitBreaker()
+    assert calls(breaker, "ffffsfssss" * 10, 0.0) == [None] * 100
     assert breaker.is_closed
-    assert call(breaker, "failure", 0.0) is not None
-
-
-@pytest.mark.parametrize(("later", "opens"), [(29.999, True), (30.0, False), (30.001, False)])
-def test_an_entry_leaves_the_window_at_its_age(later: float, opens: bool) -> None:
-    """What is 29.999 s old counts, what is 30 s old does not."""
-    breaker = CircuitBreaker()
-    calls(breaker, "sssssffff", 100.0)
-    calls(breaker, "sff", 100.0 + later)  # the success breaks the streak: the ratio alone decides
-    assert (breaker.state(100.0 + later) is OPEN) is opens
-
-
-@pytest.mark.parametrize(("later", "opens"), [(2.999, False), (3.0, True)])
-def test_the_window_is_counted_in_tenths(later: float, opens: bool) -> None:
-    """Calls within three seconds share a cell and leave together; from three seconds on they have their own."""
-    breaker = CircuitBreaker(BreakerConfig(consecutive_failures=100))
-    call(breaker, "success", 100.0)
-    calls(breaker, "ffffffff", 100.0 + later)
-    calls(breaker, "sf", 130.0)
-    assert (breaker.state(130.0) is OPEN) is opens
 
 
 # ------------------------------------------------------------------------------------------------ open, half-open
@@ -246,13 +216,13 @@ def test_fifty_acquires_of_an_expired_breaker_admit_one() -> None:
     assert breaker.probe_in_flight
 
 
-def test_a_successful_probe_closes_with_an_empty_window() -> None:
-    """A second after the trip: neither the old streak nor the old failures count among the next nine calls."""
+def test_a_successful_probe_closes_and_forgets_the_streak() -> None:
+    """A second after the trip: the old failures do not count among the next four."""
     breaker = tripped()
     breaker.make_due(1.0)
     assert call(breaker, "success", 1.0) == Transition(HALF_OPEN, CLOSED, "probe_succeeded", 1.0, 3)
     assert not breaker.probe_in_flight
-    assert calls(breaker, "ffffsffff", 1.0) == [None] * 9
+    assert calls(breaker, "ffff", 1.0) == [None] * 4
 
 
 def test_a_failed_probe_reopens_for_longer() -> None:
@@ -333,22 +303,20 @@ def test_open_time_grows_with_jitter_and_falls_with_health() -> None:
     assert reopened(3)[1] == pytest.approx([30.0, 45.0, 67.5, 101.25])
     breaker, lengths = reopened(2, roll=0.5)
     assert lengths == pytest.approx([30.0, 45.0 * 1.05, 67.5 * 1.05])
-    due = breaker.open_until
-    assert due is not None
-    call(breaker, "success", due)  # closed, i = 2
-    moved = calls(breaker, "fffff", due + 30.0)[-1]
+    closed_at = due(breaker)
+    call(breaker, "success", closed_at)  # closed, i = 2
+    moved = calls(breaker, "fffff", closed_at + 30.0)[-1]
     assert moved is not None
-    assert moved.open_until == pytest.approx(due + 30.0 + 45.0)  # i = 1
+    assert moved.open_until == pytest.approx(closed_at + 30.0 + 45.0)  # i = 1
 
 
 @pytest.mark.parametrize(("healthy", "seconds"), [(0.0, 67.5), (29.999, 67.5), (30.0, 45.0), (60.0, 30.0), (9e5, 30.0)])
 def test_the_index_falls_by_one_for_each_base_of_health(healthy: float, seconds: float) -> None:
     """From the second reopening: 67.5 s again before 30 s of health, never below the base."""
     breaker, _ = reopened(2)
-    due = breaker.open_until
-    assert due is not None
-    call(breaker, "success", due)
-    moved = calls(breaker, "fffff", due + healthy)[-1]
+    closed_at = due(breaker)
+    call(breaker, "success", closed_at)
+    moved = calls(breaker, "fffff", closed_at + healthy)[-1]
     assert moved is not None
     assert moved.open_until is not None
     assert moved.open_until - moved.at == pytest.approx(seconds)
@@ -373,13 +341,146 @@ def test_open_time_is_capped() -> None:
 def test_the_index_does_not_grow_beyond_the_cap() -> None:
     """A hundred failed probes decay as fast as eight: the outage's length is no debt."""
     breaker, _ = reopened(100)
-    due = breaker.open_until
-    assert due is not None
-    call(breaker, "success", due)  # i = 8: 30 x 1.5^8 is the first above 600
-    moved = calls(breaker, "fffff", due + 30.0)[-1]
+    closed_at = due(breaker)
+    call(breaker, "success", closed_at)  # i = 8: 30 x 1.5^8 is the first above 600
+    moved = calls(breaker, "fffff", closed_at + 30.0)[-1]
     assert moved is not None
     assert moved.open_until is not None
     assert moved.open_until - moved.at == pytest.approx(30.0 * 1.5**7)
+
+
+# ------------------------------------------------------------------------------------------------ what a failure costs
+
+
+@pytest.mark.parametrize(
+    ("lost", "lengths"),
+    [
+        (0.05, [5.0, 7.5, 11.25, 15.0, 15.0, 15.0]),
+        (0.75, [7.5, 11.25, 15.0, 15.0]),
+        (2.0, [20.0, 30.0, 40.0, 40.0]),
+        (30.0, [30.0, 45.0, 67.5, 101.25, 151.875, 227.8125, 341.71875, 512.578125, 600.0, 600.0]),
+        (None, [30.0, 45.0, 67.5]),
+    ],
+    ids=["50 ms", "750 ms", "2 s", "30 s", "unknown"],
+)
+def test_what_a_failure_costs_sets_how_long_it_is_open(lost: float | None, lengths: list[float]) -> None:
+    """Ten times the loss, from 5 to 30 s, x 1.5 each, at most 20 times the loss, at least 15 s, at most 600 (D7)."""
+    assert reopened(len(lengths) - 1, lost=lost)[1] == pytest.approx(lengths)
+
+
+def test_a_cheap_probe_after_a_dear_failure_does_not_shorten_the_open_time() -> None:
+    """A trip at 30 s a call, then a probe that fails in milliseconds: 30 s again, not 7.5 (I5)."""
+    breaker = tripped(lost=30.0)
+    call(breaker, "failure", 30.0, lost=0.05)
+    assert due(breaker) == 60.0
+
+
+def test_the_largest_loss_of_an_outage_caps_its_open_times() -> None:
+    """One probe hung for 30 s: later ones that fail in milliseconds grow from their own base beyond 15 s."""
+    breaker = tripped(lost=0.05)
+    lengths = []
+    for lost in (30.0, *[0.05] * 5):
+        now = due(breaker)
+        call(breaker, "failure", now, lost=lost)
+        lengths.append(due(breaker) - now)
+    assert lengths == pytest.approx([45.0, 45.0, 45.0, 45.0, 45.0, 56.953125])
+
+
+def test_the_next_outage_costs_what_it_costs() -> None:
+    """After a close the loss and the length of the last outage are forgotten: 5 s again, and 15 s at most."""
+    breaker, _ = reopened(1, lost=30.0)
+    closed_at = due(breaker)
+    call(breaker, "success", closed_at)
+    for _ in range(5):
+        call(breaker, "failure", closed_at + 60.0, lost=0.05)
+    assert due(breaker) == closed_at + 65.0
+
+
+def test_dice_do_not_lift_the_open_time_above_its_cap() -> None:
+    """Fifteen seconds are fifteen, whatever the roll."""
+    assert reopened(5, roll=0.999, lost=0.05)[1][3:] == pytest.approx([15.0, 15.0, 15.0])
+
+
+def test_an_owner_who_opens_for_less_than_the_minimum_gets_that() -> None:
+    """`open` below `open_minimum` is the base, whatever a failure costs."""
+    assert due(tripped(config=BreakerConfig(open=2.0), lost=0.05)) == 2.0
+    assert due(tripped(config=BreakerConfig(open=2.0), lost=30.0)) == 2.0
+
+
+def test_an_owner_can_set_the_minimum() -> None:
+    """A second for what fails in milliseconds."""
+    assert due(tripped(config=BreakerConfig(open_minimum=1.0), lost=0.05)) == 1.0
+
+
+def test_an_outage_that_is_over_costs_the_next_one_nothing() -> None:
+    """Neither its open times nor its largest loss: half a second again, and at most 15 s."""
+    breaker = tripped(config=BreakerConfig(open=0.5), lost=30.0)
+    breaker.close(1.0)
+    lengths = []
+    for n in range(20):
+        now = 1.0 if n < 5 else due(breaker)
+        call(breaker, "failure", now, lost=0.01)
+        lengths.append(due(breaker) - now if n >= 4 else 0.5)
+    assert lengths[4] == 0.5
+    assert lengths[-1] == 15.0
+
+
+def test_the_index_does_not_grow_beyond_the_cap_of_what_a_failure_costs() -> None:
+    """A hundred probes that failed in milliseconds decay as fast as three: 5 x 1.5^3 is the first above 15."""
+    breaker, _ = reopened(100, lost=0.05)
+    assert breaker.backoff_index == 3
+
+
+def test_an_outage_of_a_day_is_survived() -> None:
+    """A probe every 15 s for a day."""
+    assert reopened(5760, lost=0.05)[1][-1] == 15.0
+
+
+# ------------------------------------------------------------------------------------------------ nobody else is free
+
+
+def test_where_no_other_target_is_free_probes_come_due_by_back_off() -> None:
+    """After 1, 2, 4, 5 and 5 s instead of the open time; whoever has another target waits for that (D4)."""
+    breaker = tripped(lost=30.0)
+    now, pauses = 0.0, []
+    for _ in range(5):
+        assert breaker.refusal(now, eager=True) == Refusal("open", breaker.eager_at)
+        pauses.append(breaker.eager_at - now)
+        now = breaker.eager_at
+        assert breaker.state(now) is OPEN
+        assert breaker.try_acquire(now) == Refusal("open", breaker.open_until)
+        call(breaker, "failure", now, lost=30.0, eager=True)
+    assert pauses == [1.0, 2.0, 4.0, 5.0, 5.0]
+
+
+def test_the_back_off_between_eager_probes_is_spread_by_dice() -> None:
+    """By up to a fifth, earlier."""
+    assert tripped(roll=0.5).eager_at == pytest.approx(0.9)
+
+
+def test_an_eager_probe_is_never_due_later_than_the_open_time() -> None:
+    """A breaker that may be probed anyway is not put off."""
+    assert tripped(config=BreakerConfig(open=0.25)).eager_at == 0.25
+
+
+def test_eager_probes_are_serialised_too() -> None:
+    """One at a time, whoever asks (I1)."""
+    breaker = tripped()
+    probe = breaker.try_acquire(1.0, eager=True)
+    assert isinstance(probe, Permit)
+    assert probe.probe
+    assert breaker.try_acquire(1.0, eager=True) == Refusal("half_open")
+    assert breaker.try_acquire(30.0) == Refusal("half_open")
+
+
+def test_an_eager_probe_that_succeeds_closes() -> None:
+    """And the next outage's first eager probe is due after a second again."""
+    breaker = tripped()
+    call(breaker, "failure", 1.0, eager=True)
+    moved = call(breaker, "success", 3.0, eager=True)
+    assert moved == Transition(HALF_OPEN, CLOSED, "probe_succeeded", 3.0, 5)
+    calls(breaker, "fffff", 10.0)
+    assert breaker.eager_at == 11.0
 
 
 # ------------------------------------------------------------------------------------------------ generations
@@ -414,7 +515,7 @@ def test_a_call_from_before_the_trip_decides_nothing_during_the_probe() -> None:
     assert breaker.refusal(31.0) == Refusal("half_open")
 
 
-def test_a_call_from_before_an_outage_is_no_call_of_the_window_after_it() -> None:
+def test_a_call_from_before_an_outage_does_not_count_after_it() -> None:
     """Failures of calls admitted before trip and recovery count nothing afterwards."""
     breaker = CircuitBreaker()
     late = [granted(breaker, 0.0) for _ in range(5)]
@@ -505,7 +606,7 @@ def test_close_wins_over_an_outage() -> None:
     assert again.open_until == 70.0
 
 
-def test_close_of_a_closed_breaker_empties_its_window() -> None:
+def test_close_of_a_closed_breaker_forgets_its_streak() -> None:
     """Nothing moves, but old failures and calls in flight count no more."""
     breaker = CircuitBreaker()
     old = granted(breaker, 0.0)
@@ -533,3 +634,14 @@ def test_hold_withholds_nothing_that_was_not_due() -> None:
     """A failure that would not open is no withheld trip."""
     breaker = CircuitBreaker()
     assert breaker.record(granted(breaker, 0.0), "failure", 0.0, hold=True) is None
+
+
+def test_a_snapshot_is_what_verdicts_move() -> None:
+    """The generation, whether it is CLOSED, when a probe is due, the failures in a row, a probe in flight."""
+    failed = CircuitBreaker()
+    call(failed, "failure", 0.0)
+    assert failed.snapshot() == BreakerSnapshot(0, True, None, 1, False)
+    breaker = tripped()
+    assert breaker.snapshot() == BreakerSnapshot(1, False, 30.0, 0, False)
+    breaker.try_acquire(30.0)
+    assert breaker.snapshot() == BreakerSnapshot(2, False, 30.0, 0, True)

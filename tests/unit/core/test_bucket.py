@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smart_model_router.core.bucket import TokenBucket
+from smart_model_router.core.bucket import BucketSnapshot, TokenBucket
 
 
 def emptied(now: float = 0.0) -> TokenBucket:
@@ -311,3 +311,12 @@ def test_a_smaller_size_cuts_what_is_there() -> None:
     bucket.resize(90.0, 1.5, 0.0)
     assert bucket.level(0.0) == 30.0
     assert bucket.level(2.0) == 33.0
+
+
+def test_a_snapshot_refills_nothing() -> None:
+    """The level as of the last call, and the terms."""
+    bucket = TokenBucket(10.0, 2.0)
+    bucket.take(4.0, 0.0)
+    assert bucket.snapshot() == BucketSnapshot(6.0, 10.0, 2.0, None)
+    bucket.refills_at(60.0, 30.0, 0.0)
+    assert bucket.snapshot() == BucketSnapshot(6.0, 10.0, 2.0, 30.0)

@@ -116,3 +116,19 @@ def test_a_learned_limit_never_exceeds_the_configured_one() -> None:
     assert bulkhead.limit == 3
     bulkhead.resize(20)
     assert bulkhead.limit == 9
+
+
+@pytest.mark.parametrize(("shrunk_at", "grows_at"), [(0.0, 100.0), (95.0, 105.0)])
+def test_a_limit_that_is_not_used_is_tried_again_once(shrunk_at: float, grows_at: float) -> None:
+    """Answers with fewer in flight say nothing of one call more: with all in flight it grows by one, as it was due."""
+    bulkhead = filled(20, 5)
+    bulkhead.shrink(shrunk_at)
+    bulkhead.leave()
+    bulkhead.leave()
+    bulkhead.succeeded(100.0)
+    assert bulkhead.limit == 4
+    bulkhead.enter()
+    bulkhead.succeeded(grows_at - 0.001)
+    assert bulkhead.limit == 4
+    bulkhead.succeeded(grows_at)
+    assert bulkhead.limit == 5

@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 
-from smart_model_router.core.cooldown import LADDER, Cooldown, CooldownConfig, Rest, RestRecord
+from smart_model_router.core.cooldown import (
+    LADDER,
+    Cooldown,
+    CooldownConfig,
+    CooldownSnapshot,
+    LawReason,
+    LawSnapshot,
+    Rest,
+    RestRecord,
+)
 from smart_model_router.outcome import Failure, FailureClass, Refusal, Scope, Wait
 
 RATE_LIMITED, SERVER_ERROR, TIMEOUT, AUTH, QUOTA = (
@@ -25,10 +34,12 @@ def fail(
     now: float,
     hint: float | None = None,
     scope: Scope = "minute",
+    lost: float = 0.0,
     **given: Any,
 ) -> Rest | None:
-    """A call that began and failed at `now`, but for what is `given`."""
-    facts: dict[str, Any] = {"admitted_at": now, "sent_seq": 0, "roll": 0.0, "paced": False, "advise": True, **given}
+    """A call that failed at `now` after `lost` seconds, of a target that is ill; the rest is `given`."""
+    usual = {"admitted_at": now - lost, "sent_seq": 0, "roll": 0.0, "paced": False, "advise": True, "ill": True}
+    facts: dict[str, Any] = {**usual, **given}
     wait = None if hint is None else Wait(hint, scope)
     return rests.failed(Failure(failure_class, wait=wait), now=now, **facts)
 
@@ -39,10 +50,14 @@ def seconds(rest: Rest | None, now: float) -> float:
     return rest.until - now
 
 
+def limited(rests: Cooldown, now: float, hint: float | None = None, **given: Any) -> Rest | None:
+    """A 429 at `now` from a provider whose buckets are known."""
+    return fail(rests, RATE_LIMITED, now, hint, paced=True, **given)
+
+
 def cooling(now: float = 0.0) -> Cooldown:
-    """Make one that cools for 30 s from `now`."""
+    """Make one that cools for 10 s from `now`."""
     rests = Cooldown()
-    fail(rests, SERVER_ERROR, now)
     fail(rests, SERVER_ERROR, now)
     return rests
 
@@ -60,16 +75,22 @@ def test_nothing_rests_at_first() -> None:
     assert rests.due_since(0.0) is None
 
 
-@pytest.mark.parametrize(("failure_class", "base"), [(SERVER_ERROR, 30.0), (TIMEOUT, 60.0)])
-def test_the_second_failure_in_a_row_starts_a_cooldown(failure_class: FailureClass, base: float) -> None:
-    """The first is forgiven; the second rests the target for the base of its kind, to the instant."""
+@pytest.mark.parametrize("failure_class", [SERVER_ERROR, TIMEOUT])
+def test_a_failure_of_an_ill_target_starts_a_cooldown(failure_class: FailureClass) -> None:
+    """The evidence decides that it is ill; the cooldown is over at its instant."""
     rests = Cooldown()
-    assert fail(rests, failure_class, 0.0) is None
+    assert fail(rests, failure_class, 0.0, ill=False) is None
     assert rests.advice(0.0) is None
-    assert fail(rests, failure_class, 5.0) == Rest("cooldown", 5.0 + base, hinted=False)
-    assert rests.advice(5.0 + base - 0.001) == Refusal("cooldown", 5.0 + base)
-    assert rests.advice(5.0 + base) is None
+    assert fail(rests, failure_class, 5.0) == Rest("cooldown", 15.0, hinted=False)
+    assert rests.advice(14.999) == Refusal("cooldown", 15.0)
+    assert rests.advice(15.0) is None
     assert rests.law(5.0) is None
+
+
+def test_failures_of_a_target_that_is_not_ill_never_start_a_cooldown() -> None:
+    """Not even a hundred in a row: the streak says nothing."""
+    rests = Cooldown()
+    assert [fail(rests, SERVER_ERROR, float(n), ill=False) for n in range(100)] == [None] * 100
 
 
 @pytest.mark.parametrize(
@@ -77,67 +98,72 @@ def test_the_second_failure_in_a_row_starts_a_cooldown(failure_class: FailureCla
     [(failure_class, failure_class.policy.cooldown in ("failure", "timeout")) for failure_class in FailureClass],
 )
 def test_only_failures_that_say_so_start_a_cooldown(failure_class: FailureClass, starts: bool) -> None:
-    """The table's cooldown column decides who counts towards the second in a row."""
+    """The table's cooldown column decides."""
     rests = Cooldown()
-    for _ in range(2):
-        fail(rests, failure_class, 0.0)
-    advice = rests.advice(0.0)
-    assert (advice is not None and (advice.retry_at or 0) >= 30.0) is starts
+    fail(rests, failure_class, 0.0)
+    assert (rests.advice(9.999) is not None) is starts
 
 
-def test_a_success_between_two_failures_forgives_the_first() -> None:
-    """Failure, success, failure: no cooldown."""
-    rests = Cooldown()
-    fail(rests, SERVER_ERROR, 0.0)
-    rests.succeeded(0.0, 1.0)
-    assert fail(rests, SERVER_ERROR, 2.0) is None
+@pytest.mark.parametrize(
+    ("lost", "lengths"),
+    [
+        (0.05, [10.0, 15.0, 15.0, 15.0]),
+        (1.25, [12.5, 18.75, 25.0, 25.0]),
+        (2.0, [20.0, 30.0, 40.0, 40.0]),
+        (30.0, [30.0, 45.0, 67.5, 101.25, 151.875, 227.8125, 341.71875, 512.578125, 600.0, 600.0]),
+    ],
+    ids=["50 ms", "1.25 s", "2 s", "30 s"],
+)
+def test_what_a_failure_costs_sets_how_long_it_rests(lost: float, lengths: list[float]) -> None:
+    """Ten times the loss, from 10 to 30 s, x 1.5 each, at most 20 times the loss, at least 15 s, at most 600 (D7)."""
+    rests, now, seen = Cooldown(), 100.0, []
+    for _ in lengths:
+        seen.append(seconds(fail(rests, SERVER_ERROR, now, lost=lost), now))
+        now += seen[-1] + lost + 1.0
+    assert seen == pytest.approx(lengths)
 
 
-def test_a_rate_limit_between_two_failures_neither_breaks_nor_extends_the_row() -> None:
-    """Failure, 429, failure: still two in a row."""
-    rests = Cooldown()
-    fail(rests, SERVER_ERROR, 0.0)
-    fail(rests, RATE_LIMITED, 1.0)
-    assert fail(rests, SERVER_ERROR, 3.0) == Rest("cooldown", 33.0, hinted=False)
+def test_growth_never_ends_in_an_error() -> None:
+    """The three-hundredth cooldown in a row is the cap."""
+    rests, now, length = Cooldown(), 0.0, 0.0
+    for _ in range(400):
+        length = seconds(fail(rests, SERVER_ERROR, now, lost=30.0), now)
+        now += length + 31.0
+    assert length == 600.0
 
 
-def test_cooldowns_grow_by_half_up_to_the_cap() -> None:
-    """30, 45, 67.5, ... and 600 for ever."""
-    rests, now, lengths = Cooldown(), 0.0, []
-    fail(rests, SERVER_ERROR, now)
-    for _ in range(300):
-        lengths.append(seconds(fail(rests, SERVER_ERROR, now), now))
-        now += lengths[-1]
-    assert lengths[:4] == pytest.approx([30.0, 45.0, 67.5, 101.25])
-    assert lengths[7:9] == pytest.approx([30.0 * 1.5**7, 600.0])
-    assert lengths[-1] == 600.0
-
-
-def test_a_multiplier_of_one_never_grows() -> None:
-    """The thousandth cooldown is as long as the first; so is one that grows by next to nothing."""
-    for multiplier, length in ((1.0, 30.0), (1.001, 30.0 * 1.001**299)):
-        rests, now = Cooldown(CooldownConfig(multiplier=multiplier)), 0.0
-        fail(rests, SERVER_ERROR, now)
-        for _ in range(299):
-            now += seconds(fail(rests, SERVER_ERROR, now), now)
-        assert seconds(fail(rests, SERVER_ERROR, now), now) == pytest.approx(length)
+@pytest.mark.parametrize(("multiplier", "length"), [(1.0, 10.0), (1.001, 10.0 * 1.001**299)])
+def test_an_owner_can_have_cooldowns_grow_hardly_or_not_at_all(multiplier: float, length: float) -> None:
+    """The three-hundredth is as long as the first, or by 299 thousandths longer."""
+    rests, now = Cooldown(CooldownConfig(multiplier=multiplier)), 0.0
+    for _ in range(299):
+        now += seconds(fail(rests, SERVER_ERROR, now), now) + 1.0
+    assert seconds(fail(rests, SERVER_ERROR, now), now) == pytest.approx(length)
 
 
 def test_the_base_is_that_of_the_failure_which_starts_it() -> None:
-    """A server error, then a timeout: 60 s; then a server error: 30 x 1.5."""
+    """A hang of 30 s, then an error in no time: 30 s, then 10 x 1.5; the cap is that of the hang."""
     rests = Cooldown()
-    fail(rests, SERVER_ERROR, 0.0)
-    assert seconds(fail(rests, TIMEOUT, 0.0), 0.0) == 60.0
-    assert seconds(fail(rests, SERVER_ERROR, 60.0), 60.0) == 45.0
+    assert seconds(fail(rests, TIMEOUT, 0.0, lost=30.0), 0.0) == 30.0
+    assert [seconds(fail(rests, SERVER_ERROR, now), now) for now in (100.0, 200.0, 300.0)] == [15.0, 22.5, 33.75]
 
 
-@pytest.mark.parametrize(("successes", "length"), [(2, 45.0), (3, 30.0)])
+def test_three_successes_forget_the_largest_loss_too() -> None:
+    """A hang, three answers, then errors in no time: 10, 15 and 15 s."""
+    rests = Cooldown()
+    fail(rests, TIMEOUT, 0.0, lost=30.0)
+    for _ in range(3):
+        rests.succeeded(40.0, 41.0)
+    lengths = [seconds(fail(rests, SERVER_ERROR, now), now) for now in (100.0, 200.0, 300.0)]
+    assert lengths == [10.0, 15.0, 15.0]
+
+
+@pytest.mark.parametrize(("successes", "length"), [(2, 15.0), (3, 10.0)])
 def test_three_successes_reset_the_growth(successes: int, length: float) -> None:
     """After two successes the next cooldown is the second, after three it is the first again."""
     rests = cooling()
     for _ in range(successes):
         rests.succeeded(30.0, 31.0)
-    fail(rests, SERVER_ERROR, 40.0)
     assert seconds(fail(rests, SERVER_ERROR, 40.0), 40.0) == length
 
 
@@ -146,11 +172,10 @@ def test_successes_are_counted_in_a_row() -> None:
     rests = cooling()
     for _ in range(2):
         rests.succeeded(30.0, 31.0)
-    fail(rests, SERVER_ERROR, 32.0)
+    fail(rests, SERVER_ERROR, 32.0, ill=False)
     for _ in range(2):
         rests.succeeded(33.0, 34.0)
-    fail(rests, SERVER_ERROR, 40.0)
-    assert seconds(fail(rests, SERVER_ERROR, 40.0), 40.0) == 45.0
+    assert seconds(fail(rests, SERVER_ERROR, 40.0), 40.0) == 15.0
 
 
 def test_the_callers_fault_changes_nothing() -> None:
@@ -160,25 +185,25 @@ def test_the_callers_fault_changes_nothing() -> None:
         rests.succeeded(30.0, 31.0)
     assert fail(rests, FailureClass.INVALID_REQUEST, 32.0, hint=60.0) is None
     rests.succeeded(33.0, 34.0)
-    fail(rests, SERVER_ERROR, 40.0)
-    assert seconds(fail(rests, SERVER_ERROR, 40.0), 40.0) == 30.0
+    assert seconds(fail(rests, SERVER_ERROR, 40.0), 40.0) == 10.0
 
 
 def test_failures_of_calls_from_before_a_cooldown_do_not_make_it_longer() -> None:
-    """Ten calls in flight when it began, all of which fail: one wave is one cooldown."""
+    """Ten calls in flight when it began, some of which fail after it: one wave is one cooldown."""
     rests = cooling()
     for n in range(10):
-        assert fail(rests, SERVER_ERROR, 1.0 + n, admitted_at=0.0) is None
-    assert rests.advice(0.0) == Refusal("cooldown", 30.0)
-    assert seconds(fail(rests, SERVER_ERROR, 30.0), 30.0) == 45.0
+        assert fail(rests, SERVER_ERROR, 5.0 + n, admitted_at=0.0) is None
+    assert rests.advice(0.0) == Refusal("cooldown", 10.0)
+    assert seconds(fail(rests, SERVER_ERROR, 15.0), 15.0) == 15.0
 
 
-def test_a_failure_never_shortens_a_cooldown() -> None:
-    """A server error's 45 s during a timeout's 60: the later end stands (I6)."""
+def test_a_failure_never_changes_a_cooldown() -> None:
+    """A call that was sent during a hang's 30 s and fails at once: the instant stands (I6), and nothing is counted."""
     rests = Cooldown()
-    fail(rests, TIMEOUT, 0.0)
-    fail(rests, TIMEOUT, 0.0)
-    assert fail(rests, SERVER_ERROR, 1.0) == Rest("cooldown", 60.0, hinted=False)
+    fail(rests, TIMEOUT, 0.0, lost=30.0)
+    assert fail(rests, SERVER_ERROR, 1.0) is None
+    assert rests.advice(1.0) == Refusal("cooldown", 30.0)
+    assert seconds(fail(rests, TIMEOUT, 61.0, lost=30.0), 61.0) == 45.0
 
 
 def test_a_success_of_a_later_call_ends_a_cooldown() -> None:
@@ -199,7 +224,7 @@ def test_a_success_of_an_older_call_ends_nothing() -> None:
     """A call admitted before the cooldown began proves nothing about now."""
     rests = cooling(now=10.0)
     assert not rests.succeeded(9.999, 12.0)
-    assert rests.advice(12.0) == Refusal("cooldown", 40.0)
+    assert rests.advice(12.0) == Refusal("cooldown", 20.0)
     assert rests.returning
 
 
@@ -216,20 +241,20 @@ def test_while_a_breaker_decides_failures_advise_nothing() -> None:
     rests = Cooldown()
     for _ in range(5):
         assert fail(rests, SERVER_ERROR, 0.0, advise=False) is None
-        assert fail(rests, FailureClass.WARMING, 0.0, advise=False) is None
+        assert fail(rests, FailureClass.OVERLOADED, 0.0, advise=False) is None
     assert rests.advice(0.0) is None
-    assert seconds(fail(rests, SERVER_ERROR, 0.0), 0.0) == 30.0
+    assert seconds(fail(rests, SERVER_ERROR, 0.0), 0.0) == 10.0
 
 
 def test_a_trip_ends_advice_and_resets_the_growth() -> None:
-    """From here on the breaker decides; afterwards it takes two failures and the base again."""
-    rests = cooling()
+    """From here on the breaker decides; afterwards it is the base of a cheap failure again, and its cap."""
+    rests = Cooldown()
+    fail(rests, TIMEOUT, 0.0, lost=30.0)
     rests.breaker_tripped()
     assert rests.advice(0.0) is None
     assert not rests.returning
     assert not rests.on_probation(30.0)
-    assert fail(rests, SERVER_ERROR, 60.0) is None
-    assert seconds(fail(rests, SERVER_ERROR, 60.0), 60.0) == 30.0
+    assert [seconds(fail(rests, SERVER_ERROR, now), now) for now in (60.0, 90.0, 120.0)] == [10.0, 15.0, 15.0]
 
 
 def test_a_trip_leaves_law() -> None:
@@ -243,14 +268,52 @@ def test_a_trip_leaves_law() -> None:
     assert rests.on_probation(301.0)
 
 
-@pytest.mark.parametrize(("failure_class", "count"), [(FailureClass.OVERLOADED, 2), (FailureClass.WARMING, 1)])
-def test_overload_and_warming_up_rest_for_a_second(failure_class: FailureClass, count: int) -> None:
-    """Without a hint: a second of advice, for overload from the second in a row on."""
+@pytest.mark.parametrize("ill", [False, True])
+def test_overload_rests_for_a_second_from_the_second_in_a_row_on(ill: bool) -> None:
+    """Without a hint: a second of advice, whatever the evidence says."""
     rests = Cooldown()
-    for _ in range(count - 1):
-        assert fail(rests, failure_class, 0.0) is None
-    assert fail(rests, failure_class, 0.0) == Rest("cooldown", 1.0, hinted=False)
-    assert fail(rests, failure_class, 2.0) == Rest("cooldown", 3.0, hinted=False)
+    assert fail(rests, FailureClass.OVERLOADED, 0.0, ill=ill) is None
+    assert fail(rests, FailureClass.OVERLOADED, 0.0, ill=ill) == Rest("cooldown", 1.0, hinted=False)
+    assert fail(rests, FailureClass.OVERLOADED, 2.0, ill=ill) == Rest("cooldown", 3.0, hinted=False)
+
+
+def test_warming_up_is_law_for_a_second() -> None:
+    """Without a hint, from the first on, and again for each one that is told after it."""
+    rests = Cooldown()
+    assert fail(rests, FailureClass.WARMING, 0.0) == Rest("wait", 1.0, hinted=False)
+    assert rests.law(0.999) == Refusal("wait", 1.0)
+    assert rests.law(1.0) is None
+    assert rests.advice(0.0) is None
+    assert fail(rests, FailureClass.WARMING, 2.0) == Rest("wait", 3.0, hinted=False)
+    assert rests.cause(2.0) is FailureClass.WARMING
+
+
+def test_a_model_that_warms_up_is_asked_by_one_call_at_a_time_until_one_succeeds() -> None:
+    """The gate reads `warming`; it returns by that, and not by probation."""
+    rests = Cooldown()
+    assert not rests.snapshot().warming
+    fail(rests, FailureClass.WARMING, 0.0)
+    assert rests.snapshot().warming
+    assert not rests.on_probation(1.0)
+    assert not rests.succeeded(0.0, 1.0)
+    assert rests.snapshot().warming
+    assert rests.succeeded(1.0, 2.0)
+    assert not rests.snapshot().warming
+
+
+def test_a_breaker_that_is_not_closed_does_not_bind_the_law_of_warming_up() -> None:
+    """Law binds a probe, too."""
+    rests = Cooldown()
+    assert fail(rests, FailureClass.WARMING, 0.0, advise=False) == Rest("wait", 1.0, hinted=False)
+
+
+def test_warming_up_does_not_replace_a_hint() -> None:
+    """The provider said 7 s; a later answer without a word changes nothing."""
+    rests = Cooldown()
+    fail(rests, FailureClass.WARMING, 0.0, hint=7.0)
+    assert fail(rests, FailureClass.WARMING, 1.0) is None
+    assert rests.law(1.0) == Refusal("wait", 7.0)
+    assert not rests.warming
 
 
 def test_a_success_makes_the_next_overload_the_first() -> None:
@@ -276,14 +339,13 @@ def test_a_hint_on_any_failure_is_law() -> None:
     assert fail(Cooldown(), SERVER_ERROR, 0.0, hint=4.0) == Rest("wait", 4.0, hinted=True)
 
 
-def test_where_hints_are_not_honoured_advice_and_guesses_are_left() -> None:
-    """The founding measure switched off: a hinted overload is a plain one, a hinted 429 rests its flat 120 s."""
+def test_where_hints_are_not_honoured_guesses_are_left() -> None:
+    """The founding measure switched off: a loading model waits its second, a hinted 429 rests its flat 120 s."""
     rests = Cooldown()
-    fail(rests, FailureClass.WARMING, 0.0, hint=50.0, honour_hints=False)
-    assert rests.advice(0.0) == Refusal("cooldown", 1.0)
-    assert rests.law(0.0) is None
-    assert seconds(fail(rests, RATE_LIMITED, 0.0, hint=3.0, honour_hints=False), 0.0) == 120.0
-    assert seconds(fail(rests, RATE_LIMITED, 120.0, hint=3.0, honour_hints=False), 120.0) == 180.0
+    assert fail(rests, FailureClass.WARMING, 0.0, hint=50.0, honour_hints=False) == Rest("wait", 1.0, hinted=False)
+    rests.succeeded(1.0, 2.0)
+    assert seconds(fail(rests, RATE_LIMITED, 2.0, hint=3.0, honour_hints=False), 2.0) == 120.0
+    assert seconds(fail(rests, RATE_LIMITED, 122.0, hint=3.0, honour_hints=False), 122.0) == 180.0
 
 
 # ------------------------------------------------------------------------------------------------ hints
@@ -305,16 +367,16 @@ def test_a_hint_is_exact(hint: float, length: float) -> None:
 @pytest.mark.parametrize(
     ("scope", "reason", "length"),
     [
-        ("concurrency", "wait", 3600.0),
-        ("minute", "wait", 3600.0),
-        ("hour", "wait", 3600.0),
-        ("overload", "wait", 3600.0),
+        ("concurrency", "wait", 86_400.0),
+        ("minute", "wait", 86_400.0),
+        ("hour", "wait", 86_400.0),
+        ("overload", "wait", 86_400.0),
         ("day", "wall", 86_400.0),
         ("credit", "wall", 86_400.0),
     ],
 )
-def test_a_hint_is_capped_by_its_scope(scope: Scope, reason: str, length: float) -> None:
-    """An hour for what may be waited for, a day for walls."""
+def test_a_hint_is_capped_at_a_day(scope: Scope, reason: str, length: float) -> None:
+    """A day, whether it may be waited for or is a wall: a wait of six hours that reports one is not exact."""
     rest = fail(Cooldown(), RATE_LIMITED, 0.0, hint=1e6, scope=scope)
     assert rest is not None
     assert (rest.reason, rest.until) == (reason, length)
@@ -368,23 +430,23 @@ def test_a_guess_never_replaces_a_hint() -> None:
 
 
 def test_a_hint_replaces_a_guess_in_both_directions() -> None:
-    """The provider knows; it does not matter who was sent first or which is longer."""
+    """The provider knows; it does not matter which was sent first or is longer."""
     shorter, longer = Cooldown(), Cooldown()
     for rests in (shorter, longer):
         for now in (0.0, 1.0, 3.0):
-            fail(rests, RATE_LIMITED, now, sent_seq=9)
+            limited(rests, now, sent_seq=9)
         assert rests.law(3.0) == Refusal("wait", 33.0)
-    assert fail(shorter, RATE_LIMITED, 4.0, hint=2.0, sent_seq=1) == Rest("wait", 6.0, hinted=True)
-    assert fail(longer, RATE_LIMITED, 4.0, hint=200.0, sent_seq=1) == Rest("wait", 204.0, hinted=True)
+    assert limited(shorter, 4.0, hint=2.0, sent_seq=1) == Rest("wait", 6.0, hinted=True)
+    assert limited(longer, 4.0, hint=200.0, sent_seq=1) == Rest("wait", 204.0, hinted=True)
 
 
 def test_an_expired_hint_binds_no_later_word() -> None:
-    """At its instant a wait is over: whatever comes next counts, a shorter one of an older call and a guess too."""
+    """At its instant a wait is over: what comes next counts, a shorter one of an older call and a guess too."""
     hinted, guessed = Cooldown(), Cooldown()
     for rests in (hinted, guessed):
-        fail(rests, RATE_LIMITED, 0.0, hint=10.0, sent_seq=5)
-    assert fail(hinted, RATE_LIMITED, 10.0, hint=2.0, sent_seq=1) == Rest("wait", 12.0, hinted=True)
-    assert fail(guessed, RATE_LIMITED, 10.0, sent_seq=1) == Rest("wait", 11.0, hinted=False)
+        limited(rests, 0.0, hint=10.0, sent_seq=5)
+    assert limited(hinted, 10.0, hint=2.0, sent_seq=1) == Rest("wait", 12.0, hinted=True)
+    assert limited(guessed, 10.0, sent_seq=1) == Rest("wait", 11.0, hinted=False)
 
 
 @pytest.mark.parametrize(("failure_class", "scope"), [(RATE_LIMITED, "day"), (QUOTA, "credit")])
@@ -413,11 +475,20 @@ def test_law_is_ended_by_a_success_of_a_later_call_only() -> None:
 # ------------------------------------------------------------------------------------------------ the ladder
 
 
-def test_an_unhinted_429_climbs_the_ladder() -> None:
+def test_an_unhinted_429_of_unknown_buckets_is_no_rest() -> None:
+    """It lowers the learned limit and its caller backs off; others are asked on."""
+    rests = Cooldown()
+    assert [fail(rests, RATE_LIMITED, float(n)) for n in range(10)] == [None] * 10
+    assert rests.law(9.0) is None
+    assert not rests.returning
+    assert seconds(limited(rests, 10.0), 10.0) == 1.0
+
+
+def test_an_unhinted_429_of_a_known_bucket_climbs_the_ladder() -> None:
     """1, 2, 30, 60 s, then 120 x 1.5^(n-1) up to the cap, each rung when the last is over."""
     rests, now, lengths = Cooldown(), 0.0, []
     for _ in range(220):
-        lengths.append(seconds(fail(rests, RATE_LIMITED, now), now))
+        lengths.append(seconds(limited(rests, now), now))
         now += lengths[-1]
     assert lengths[:9] == pytest.approx([1.0, 2.0, 30.0, 60.0, 120.0, 180.0, 270.0, 405.0, 600.0])
     assert lengths[-1] == 600.0
@@ -429,37 +500,37 @@ def test_the_dice_spread_the_rungs_by_a_fifth(rung: int, length: float) -> None:
     """Half a roll is a tenth more; the long rest is exact."""
     rests, now = Cooldown(), 0.0
     for _ in range(rung):
-        fail(rests, RATE_LIMITED, now)
+        limited(rests, now)
         now += 1000.0
-    assert seconds(fail(rests, RATE_LIMITED, now, roll=0.5), now) == pytest.approx(length)
+    assert seconds(limited(rests, now, roll=0.5), now) == pytest.approx(length)
 
 
 def test_a_guess_is_law_but_no_hint() -> None:
     """It is refused as a wait, and says that it is ours."""
     rests = Cooldown()
-    assert fail(rests, RATE_LIMITED, 5.0) == Rest("wait", 6.0, hinted=False)
+    assert limited(rests, 5.0) == Rest("wait", 6.0, hinted=False)
     assert rests.law(5.0) == Refusal("wait", 6.0)
 
 
 def test_one_wave_is_one_rung() -> None:
     """Twenty calls in flight that all come back with 429: the first rung, not the twentieth."""
     rests = Cooldown()
-    fail(rests, RATE_LIMITED, 5.0, admitted_at=0.0)
+    limited(rests, 5.0, admitted_at=0.0)
     for n in range(19):
-        assert fail(rests, RATE_LIMITED, 5.0 + n, admitted_at=5.0) is None
-    assert seconds(fail(rests, RATE_LIMITED, 30.0), 30.0) == 2.0
+        assert limited(rests, 5.0 + n, admitted_at=5.0) is None
+    assert seconds(limited(rests, 30.0), 30.0) == 2.0
 
 
 def test_a_known_end_of_a_window_is_waited_for() -> None:
     """Without a hint the window's end is the best guess; when it was wrong the ladder goes on from its second rung."""
     rests = Cooldown()
-    assert seconds(limited_in_window(rests, 0.0, 42.0), 0.0) == 42.0
-    assert seconds(limited_in_window(rests, 42.0, 60.0), 42.0) == 2.0
+    assert seconds(limited(rests, 0.0, expected=42.0), 0.0) == 42.0
+    assert seconds(limited(rests, 42.0, expected=60.0), 42.0) == 2.0
 
 
 def test_the_dice_put_off_the_return_at_a_windows_end() -> None:
     """By up to a fifth: not all processes come back at once."""
-    rest = fail(Cooldown(), RATE_LIMITED, 0.0, expected=40.0, roll=0.5)
+    rest = limited(Cooldown(), 0.0, expected=40.0, roll=0.5)
     assert seconds(rest, 0.0) == pytest.approx(44.0)
 
 
@@ -467,32 +538,18 @@ def test_what_it_took_before_is_waited_for() -> None:
     """Cleared within three seconds once: the next un-hinted refusal waits a little less than that."""
     rests = Cooldown()
     for now in (0.0, 1.0):
-        fail(rests, RATE_LIMITED, now)
+        limited(rests, now)
     rests.succeeded(3.0, 3.5)
-    assert seconds(fail(rests, RATE_LIMITED, 100.0), 100.0) == 2.5
-
-
-def limited_in_window(rests: Cooldown, now: float, expected: float) -> Rest | None:
-    """An un-hinted refusal by a key whose window ends in `expected` seconds."""
-    return rests.failed(
-        Failure(RATE_LIMITED),
-        admitted_at=now,
-        sent_seq=int(now) + 1,
-        now=now,
-        roll=0.0,
-        paced=False,
-        advise=True,
-        expected=expected,
-    )
+    assert seconds(limited(rests, 100.0), 100.0) == 2.5
 
 
 def test_a_success_resets_the_ladder() -> None:
     """Three rungs, a success, and it begins at one second."""
     rests = Cooldown()
     for now in (0.0, 10.0, 20.0):
-        fail(rests, RATE_LIMITED, now)
+        limited(rests, now)
     rests.succeeded(60.0, 61.0)
-    assert seconds(fail(rests, RATE_LIMITED, 62.0), 62.0) == 1.0
+    assert seconds(limited(rests, 62.0), 62.0) == 1.0
 
 
 # ------------------------------------------------------------------------------------------------ walls and off
@@ -571,14 +628,14 @@ def test_nothing_shorter_of_its_own_kind_shortens_off() -> None:
 
 
 BEGINNINGS: list[Callable[[Cooldown], object]] = [
-    lambda rests: [fail(rests, SERVER_ERROR, 0.0) for _ in range(2)],
+    lambda rests: fail(rests, SERVER_ERROR, 0.0),
     lambda rests: fail(rests, AUTH, 0.0),
     lambda rests: fail(rests, QUOTA, 0.0),
     lambda rests: fail(rests, FailureClass.MODEL_GONE, 0.0),
     lambda rests: fail(rests, FailureClass.MISCONFIGURED, 0.0),
     lambda rests: fail(rests, RATE_LIMITED, 0.0, hint=300.0),
     lambda rests: fail(rests, RATE_LIMITED, 0.0, hint=300.0, scope="day", paced=True),
-    lambda rests: fail(rests, RATE_LIMITED, 0.0),
+    lambda rests: fail(rests, RATE_LIMITED, 0.0, honour_hints=False),
 ]
 
 
@@ -625,7 +682,7 @@ def test_an_answer_shortly_before_a_short_wait_counts() -> None:
     """A second's wait of a busy target is no reason to ask it one at a time."""
     rests = Cooldown()
     rests.succeeded(0.0, 5.0)
-    fail(rests, RATE_LIMITED, 6.0)
+    fail(rests, RATE_LIMITED, 6.0, hint=1.0)
     assert not rests.on_probation(7.0)
 
 
@@ -639,7 +696,7 @@ def test_being_alive_excuses_from_waits_only() -> None:
 
 
 def test_probation_begins_when_the_last_rest_ends() -> None:
-    """A cooldown of 30 s and a wait of 100: on probation from 100 on."""
+    """A cooldown of 10 s and a wait of 100: on probation from 100 on."""
     rests = cooling()
     fail(rests, RATE_LIMITED, 0.0, hint=100.0, paced=True)
     assert not rests.on_probation(99.999)
@@ -655,10 +712,12 @@ def test_a_return_that_has_to_be_proven_stays_one() -> None:
 
 
 def test_a_pause_of_less_than_a_second_ends_at_its_instant() -> None:
-    """Whoever sets it to a quarter of one is on probation after a quarter of one."""
+    """Set to a quarter of a second, an overload rests for that and a loading model waits for that."""
     rests = Cooldown(CooldownConfig(brief=0.25))
-    fail(rests, FailureClass.WARMING, 0.0)
+    for _ in range(2):
+        fail(rests, FailureClass.OVERLOADED, 0.0)
     assert rests.due_since(0.25) == 0.25
+    assert fail(rests, FailureClass.WARMING, 1.0) == Rest("wait", 1.25, hinted=False)
 
 
 def test_a_recovery_needs_every_rest_to_be_over() -> None:
@@ -676,18 +735,16 @@ def test_a_cooldown_that_ended_before_this_process_began_is_a_step() -> None:
     """The second of the process before it: nothing rests, and the next one is the third."""
     rests = Cooldown()
     assert not rests.adopt(RestRecord("cooldown", -5.0, hinted=False, cause=None, step=2), 0.0)
-    fail(rests, SERVER_ERROR, 0.5)
-    assert seconds(fail(rests, SERVER_ERROR, 0.5), 0.5) == 67.5
+    assert seconds(fail(rests, SERVER_ERROR, 30.5, lost=30.0), 30.5) == 67.5
 
 
-@pytest.mark.parametrize(("successes", "length"), [(2, 45.0), (3, 30.0)])
+@pytest.mark.parametrize(("successes", "length"), [(2, 15.0), (3, 10.0)])
 def test_the_growth_of_another_process_is_reset_by_three_successes_too(successes: int, length: float) -> None:
     """It saw one cooldown: after two successes here the next one is the second."""
     rests = Cooldown()
     rests.adopt(RestRecord("cooldown", 30.0, hinted=False, cause=None, step=1), 0.0)
     for _ in range(successes):
         rests.succeeded(30.0, 31.0)
-    fail(rests, SERVER_ERROR, 40.0)
     assert seconds(fail(rests, SERVER_ERROR, 40.0), 40.0) == length
 
 
@@ -700,19 +757,21 @@ def test_the_first_refusal_of_a_key_is_written_down_as_the_first() -> None:
 
 def test_clear_forgets_everything() -> None:
     """The operator's word: no rest, no probation, every count from the beginning."""
-    rests = cooling()
+    rests = Cooldown()
+    fail(rests, TIMEOUT, 0.0, lost=30.0)
     for now in (1.0, 5.0, 10.0):
-        fail(rests, RATE_LIMITED, now)
+        limited(rests, now)
     fail(rests, AUTH, 50.0)
+    fail(rests, FailureClass.WARMING, 51.0)
     rests.clear()
-    assert rests.law(50.0) is None
+    assert rests.law(51.0) is None
     assert rests.advice(50.0) is None
     assert rests.records() == ()
     assert not rests.returning
+    assert not rests.warming
     assert not rests.on_probation(1e6)
-    assert fail(rests, SERVER_ERROR, 60.0) is None
-    assert seconds(fail(rests, SERVER_ERROR, 60.0), 60.0) == 30.0
-    assert seconds(fail(rests, RATE_LIMITED, 60.0), 60.0) == 1.0
+    assert [seconds(fail(rests, SERVER_ERROR, now), now) for now in (60.0, 90.0, 120.0)] == [10.0, 15.0, 15.0]
+    assert seconds(limited(rests, 60.0), 60.0) == 1.0
 
 
 @pytest.mark.parametrize("origin", [0.0, 1.0e6, 1.7e9])
@@ -721,23 +780,26 @@ def test_time_is_only_what_the_caller_says(origin: float) -> None:
     rests = Cooldown()
     told = [
         fail(rests, RATE_LIMITED, origin, hint=3.0),
-        fail(rests, SERVER_ERROR, origin + 4.0),
-        fail(rests, SERVER_ERROR, origin + 4.0),
+        fail(rests, SERVER_ERROR, origin + 4.0, ill=False),
+        fail(rests, SERVER_ERROR, origin + 4.0, lost=2.0),
         fail(rests, QUOTA, origin + 5.0),
     ]
-    assert [None if rest is None else rest.until - origin for rest in told] == [3.0, None, 34.0, 3605.0]
+    assert [None if rest is None else rest.until - origin for rest in told] == [3.0, None, 24.0, 3605.0]
 
 
 def test_the_defaults_are_those_of_the_specification() -> None:
     """Section 4's figures."""
     assert CooldownConfig() == CooldownConfig(
-        failure=30.0,
-        timeout=60.0,
+        failing_share=0.9,
+        odds=50,
+        odds_per_call=10,
+        failure=10.0,
+        timeout=30.0,
         rate_limit=120.0,
         brief=1.0,
         multiplier=1.5,
         cap=600.0,
-        hint_cap=3600.0,
+        hint_cap=86_400.0,
         success_count_to_clear=3,
         auth=900.0,
         auth_after_success=10.0,
@@ -745,3 +807,15 @@ def test_the_defaults_are_those_of_the_specification() -> None:
         misconfigured=900.0,
         quota=3600.0,
     )
+
+
+def test_a_snapshot_is_every_rest_that_is_remembered() -> None:
+    """A cooldown since when and until when, each law, the calls on trial, whether the model warms up."""
+    rests = Cooldown()
+    assert rests.snapshot() == CooldownSnapshot(0.0, 0.0, {}, 0, warming=False)
+    rests.adopt(RestRecord("cooldown", 30.0, False, None, 1), 5.0)
+    told = Failure(FailureClass.WARMING, wait=Wait(3.0))
+    rests.failed(told, admitted_at=6.0, sent_seq=7, now=6.5, roll=0.0, paced=False, advise=True)
+    rests.on_trial = 2
+    laws: dict[LawReason, LawSnapshot] = {"wait": LawSnapshot(9.5, 6.5, 7, hinted=True)}
+    assert rests.snapshot() == CooldownSnapshot(30.0, 5.0, laws, 2, warming=False)

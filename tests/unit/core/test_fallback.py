@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smart_model_router.core.fallback import Progress, comes_due, least_retry_after
+from smart_model_router.core.fallback import Progress, comes_due, gate_waits, least_retry_after
 from smart_model_router.core.limits import RoutingConfig
 from smart_model_router.core.selection import Candidate
 from smart_model_router.core.tiers import Plan, TargetFacts, Tier
@@ -32,9 +32,9 @@ def progress(*targets: TargetFacts, config: RoutingConfig | None = None) -> Prog
     return Progress(config or RoutingConfig(), Plan("frontier", (tier,), (), first=targets[0].id))
 
 
-def note(tries: Progress, target: TargetFacts, failure_class: FailureClass, now: float = 0.0) -> None:
-    """A call of the frontier tier failed."""
-    tries.note(target, "frontier", Failure(failure_class), now)
+def note(tries: Progress, target: TargetFacts, failure_class: FailureClass, again_at: float = 0.0) -> None:
+    """A call of the frontier tier failed; the target may be asked again at `again_at`."""
+    tries.note(target, "frontier", Failure(failure_class), again_at)
 
 
 def test_a_request_that_tried_nothing_may_try_everything() -> None:
@@ -59,29 +59,111 @@ def test_a_failed_target_is_not_asked_again() -> None:
 
 
 @pytest.mark.parametrize("failure_class", LATER)
-def test_a_target_that_said_later_may_be_asked_again(failure_class: FailureClass) -> None:
-    """After a rate limit when its wait is over, after an overload or a warm-up in a second."""
-    tries = progress(A)
-    note(tries, A, failure_class, now=10.0)
-    pause = 0.0 if failure_class is FailureClass.RATE_LIMITED else 1.0
-    assert tries.refusal(A, 10.0) == (Refusal("cooldown", 11.0) if pause else None)
-    assert tries.refusal(A, 10.0 + pause) is None
-
-
-def test_fewer_at_once_is_not_asked_again_in_the_same_breath() -> None:
-    """A 429 about concurrency names no time: this request leaves the target alone for a second, others ask it."""
+def test_a_target_that_said_later_is_asked_again_after_its_back_off(failure_class: FailureClass) -> None:
+    """Before the instant the request refuses the target as cooling, at the instant it does not."""
     tries = progress(A, B)
-    tries.note(A, "frontier", Failure(FailureClass.RATE_LIMITED, wait=Wait(0.0, "concurrency")), 5.0)
-    assert tries.refusal(A, 5.0) == Refusal("cooldown", 6.0)
-    assert tries.refusal(A, 6.0) is None
-    assert tries.refusal(B, 5.0) is None
+    note(tries, A, failure_class, again_at=11.0)
+    assert tries.refusal(A, 10.999) == Refusal("cooldown", 11.0)
+    assert tries.refusal(A, 11.0) is None
+    assert tries.refusal(B, 10.0) is None
 
 
-def test_a_wait_about_concurrency_that_names_a_time_is_the_gates() -> None:
-    """Its gate rests for that second: the request adds no pause of its own."""
+PASSING = {*LATER, *RETRIED, FailureClass.TIMEOUT, FailureClass.CANCELLED}
+"""Classes after which the same target may answer the same request."""
+
+
+@pytest.mark.parametrize("failure_class", sorted(PASSING))
+def test_a_failed_target_is_asked_again_where_no_other_is_free(failure_class: FailureClass) -> None:
+    """After its back-off, to the instant."""
     tries = progress(A)
-    tries.note(A, "frontier", Failure(FailureClass.RATE_LIMITED, wait=Wait(1.0, "concurrency")), 5.0)
-    assert tries.refusal(A, 5.0) is None
+    note(tries, A, failure_class, again_at=3.0)
+    assert tries.pause(A, 2.999) == Refusal("cooldown", 3.0)
+    assert tries.pause(A, 3.0) is None
+
+
+SMALL = {FailureClass.CONTEXT_LENGTH, FailureClass.TOO_LARGE}
+"""Classes that only a larger context helps against."""
+
+
+@pytest.mark.parametrize("failure_class", sorted(set(FailureClass) - PASSING))
+def test_a_fault_of_the_request_or_the_key_does_not_pass(failure_class: FailureClass) -> None:
+    """The same target would say the same, however long the request waits."""
+    tries = progress(A)
+    note(tries, A, failure_class, again_at=3.0)
+    assert tries.pause(A, 1e6) == Refusal("filtered:context" if failure_class in SMALL else "filtered:failed")
+
+
+def test_attempts_of_a_target_count_only_while_another_is_free() -> None:
+    """Two failures use the target up; where no other is free it is asked a third time."""
+    tries = progress(A)
+    for _ in range(2):
+        note(tries, A, ERROR)
+    assert tries.refusal(A, 1e6) == Refusal("filtered:failed")
+    assert tries.pause(A, 0.0) is None
+    assert tries.tries(A.id) == 2
+    assert tries.tries(B.id) == 0
+
+
+def test_an_untried_target_has_no_back_off() -> None:
+    """The pause is that of a failed call."""
+    assert progress(A).pause(A, 0.0) is None
+
+
+def test_a_provider_that_says_not_again_is_not_asked_again() -> None:
+    """Also where no other target is free."""
+    tries = progress(A)
+    tries.note(A, "frontier", Failure(ERROR, not_again=True), 0.0)
+    assert tries.pause(A, 1e6) == Refusal("filtered:failed")
+
+
+def test_a_later_of_a_target_that_forbids_a_repetition_lasts_for_its_back_off() -> None:
+    """A 429 that says "not again": asked again after its back-off, as where another target is free."""
+    tries = progress(A)
+    tries.note(A, "frontier", Failure(FailureClass.RATE_LIMITED, not_again=True), 3.0)
+    assert tries.pause(A, 2.999) == tries.refusal(A, 2.999) == Refusal("cooldown", 3.0)
+    assert tries.pause(A, 3.0) is None
+
+
+def test_a_target_that_was_ruled_out_is_not_asked_again() -> None:
+    """The request would mean something else there, however long it waits."""
+    tries = progress(A)
+    note(tries, A, ERROR)
+    assert tries.rule_out(A.id, "tool calls") == Refusal("filtered:translation")
+    assert tries.pause(A, 1e6) == Refusal("filtered:translation")
+
+
+def test_a_smaller_context_is_not_asked_again_after_a_prompt_that_was_too_long() -> None:
+    """A failed with a 500, then the larger B said that the prompt is too long: A stays out, also without another."""
+    tries = progress(A, B)
+    note(tries, A, ERROR)
+    note(tries, B, FailureClass.CONTEXT_LENGTH)
+    assert tries.pause(A, 0.0) == Refusal("filtered:context")
+
+
+def test_a_failed_probe_of_an_open_target_counts_nowhere() -> None:
+    """No attempt of the six, of the target or of its tier; the failure is remembered, and its back-off."""
+    tries = progress(A)
+    tries.note(A, "frontier", Failure(ERROR), 4.0, probe=True)
+    assert (tries.used, tries.left, len(tries.failures)) == (0, 6, 1)
+    assert tries.tried(A.id)
+    assert tries.pause(A, 3.0) == Refusal("cooldown", 4.0)
+
+
+@pytest.mark.parametrize(
+    ("failure", "waits"),
+    [
+        (Failure(FailureClass.RATE_LIMITED, wait=Wait(2.0)), True),
+        (Failure(FailureClass.OVERLOADED, wait=Wait(0.5, "overload")), True),
+        (Failure(FailureClass.WARMING), True),
+        (Failure(FailureClass.RATE_LIMITED, wait=Wait(0.0, "concurrency")), False),
+        (Failure(FailureClass.RATE_LIMITED), False),
+        (Failure(FailureClass.OVERLOADED), False),
+    ],
+    ids=["hinted 429", "hinted 529", "warming", "fewer at once", "429", "529"],
+)
+def test_the_gate_itself_waits_where_a_time_is_known(failure: Failure, waits: bool) -> None:
+    """Where it does not, the request backs off by itself."""
+    assert gate_waits(failure) is waits
 
 
 def test_later_is_no_attempt_of_the_target_or_its_tier() -> None:
@@ -242,7 +324,7 @@ def test_the_last_resort_has_an_attempt_of_its_own() -> None:
 
 # ------------------------------------------------------------------------------------------------ waiting
 
-WAITED_FOR_BY_EVENT = {"half_open", "bulkhead", "slow_start", "probation"}
+WAITED_FOR_BY_EVENT = {"half_open", "bulkhead", "slow_start", "probation", "paced"}
 NEVER = {"wall", "off", "isolated", "too_large", "shed"}
 
 
@@ -260,8 +342,19 @@ def test_a_filter_is_never_waited_for() -> None:
 
 
 def test_the_least_known_instant_is_told() -> None:
-    """In seconds from now, never below 0; None when none is known."""
+    """In seconds from now; None when asking again never helps."""
     assert least_retry_after([], 0.0) is None
-    assert least_retry_after([Refusal("bulkhead")], 0.0) is None
-    assert least_retry_after([Refusal("open", 40.0), Refusal("bulkhead"), Refusal("wait", 13.0)], 10.0) == 3.0
-    assert least_retry_after([Refusal("open", 5.0)], 10.0) == 0.0
+    assert least_retry_after([Refusal("wall"), Refusal("isolated")], 0.0) is None
+    assert least_retry_after([Refusal("open", 40.0), Refusal("off"), Refusal("wait", 13.0)], 10.0) == 3.0
+
+
+def test_a_client_is_never_told_to_come_back_in_no_time() -> None:
+    """An instant that has passed is a tenth of a second: 0 would only be a busy loop (D6)."""
+    assert least_retry_after([Refusal("open", 5.0)], 10.0) == 0.1
+
+
+@pytest.mark.parametrize("refusal", [None, *(Refusal(reason) for reason in sorted(WAITED_FOR_BY_EVENT))], ids=str)
+def test_an_event_is_worth_asking_for_after_a_second(refusal: Refusal | None) -> None:
+    """So is a gate that refuses nothing; an earlier instant of another gate comes first."""
+    assert least_retry_after([refusal], 10.0) == 1.0
+    assert least_retry_after([refusal, Refusal("wait", 10.5)], 10.0) == 0.5

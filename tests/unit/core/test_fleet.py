@@ -25,8 +25,8 @@ def make_fleet(*targets: str, uncounted: tuple[str, ...] = (), local: tuple[str,
 
 
 def fail(fleet: Fleet, target: str, failure_class: FailureClass, times: int, now: float = 0.0) -> None:
-    """Let so many calls to a target, in flight together, fail at `now`."""
-    leases = [fleet.gates[target].try_admit(Cost(1, 1), now, 0.999) for _ in range(times)]
+    """Let so many calls to a target, in flight together for three seconds, fail at `now`: what opens does for 30 s."""
+    leases = [fleet.gates[target].try_admit(Cost(1, 1), now - 3.0, 0.999) for _ in range(times)]
     for lease in leases:
         assert isinstance(lease, Lease)
         lease.settle(Failure(failure_class), now)
@@ -134,7 +134,7 @@ def test_one_dead_provider_of_two_never_sheds() -> None:
     for _ in range(50):
         shedding.update(fleet.open_ratio(now), now)
         assert not shedding.active
-        now = fleet.gates["a/m"].breakers["whole"].open_until or 0.0
+        now = (fleet.gates["a/m"].breakers["whole"].open_until or 0.0) + 3.0
         fail(fleet, "a/m", FailureClass.SERVER_ERROR, 1, now)
 
 

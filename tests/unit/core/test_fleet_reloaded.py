@@ -19,7 +19,7 @@ from smart_model_router.outcome import Failure, FailureClass, Refusal, Wait
 
 COST = Cost(1, 1)
 PATIENT = GateConfig(breaker=BreakerConfig(consecutive_failures=9))
-ADAPTIVE = GateConfig(adaptive=AdaptiveConfig(enabled=True))
+FIXED = GateConfig(adaptive=AdaptiveConfig(enabled=False))
 THROTTLED = GateConfig(throttle=ThrottleConfig(k=3.0))
 UNMEASURED = GateConfig(measures=Measures(monotonic_clock=False))
 UNAUTHORIZED = Failure(FailureClass.AUTH, status=401, credential_wide=True)
@@ -69,7 +69,7 @@ def fail(
     """Let so many calls to a target fail, one after another."""
     failure = failure if isinstance(failure, Failure) else Failure(failure)
     for _ in range(times):
-        lease = fleet.gates[target].try_admit(COST, 0.0, 0.999, ignore_advice=True)
+        lease = fleet.gates[target].try_admit(COST, 0.0, 0.999, pacing="eager")
         assert isinstance(lease, Lease)
         lease.settle(failure, 0.0)
 
@@ -120,7 +120,7 @@ def test_a_cooldown_and_a_law_go_on() -> None:
     fail(before, "a/m", times=2)
     fail(before, "b/m", Failure(FailureClass.RATE_LIMITED, wait=Wait(7.0)), times=1)
     reloaded(before, after)
-    assert after.gates["a/m"].refusal(COST, 0.0) == Refusal("cooldown", 30.0)
+    assert after.gates["a/m"].refusal(COST, 0.0) == Refusal("cooldown", 10.0)
     assert after.gates["b/m"].refusal(COST, 0.0) == Refusal("wait", 7.0)
 
 
@@ -133,6 +133,39 @@ def test_a_call_in_flight_holds_its_slot_in_both() -> None:
     assert said(after, "a/m") == said(before, "a/m") == "bulkhead"
     held.settle(None, 0.0)
     assert said(after, "a/m") is None
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_the_learned_limit_follows_new_slots(shared: bool) -> None:
+    """Nothing was learned of two slots: three are allowed, of the same target and of one that is new."""
+    before, after = make("a/m", slots=2), make("a/m", "a/n", slots=3)
+    reloaded(before, after, shared=shared)
+    assert [gate.free_slots for gate in after.gates.values()] == [3, 3]
+
+
+def test_what_was_learned_of_a_target_goes_on() -> None:
+    """The learned limit, the evidence and the throttle are those of before."""
+    before, after = make("a/m"), make("a/m")
+    old = before.gates["a/m"]
+    learned, evidence, throttle = old.learned, old.evidence, old.throttle
+    reloaded(before, after)
+    gate = after.gates["a/m"]
+    assert gate.learned is learned
+    assert gate.evidence is evidence
+    assert gate.throttle is throttle
+
+
+def test_a_target_added_later_is_concerned_by_its_providers_transport() -> None:
+    """The transport breaker opens and closes: the new target starts slowly as well."""
+    before, after = make("a/m", slots=5), make("a/m", "a/n", slots=5)
+    reloaded(before, after)
+    fail(after, "a/m", FailureClass.TRANSPORT)
+    due = after.providers["a"].transport.open_until
+    assert due is not None
+    admitted(after, "a/m", due).settle(None, due)
+    admitted(after, "a/n", due)
+    assert set(after.providers["a"].gates) == {"a/m", "a/n"}
+    assert after.gates["a/n"].ready_at(Refusal("slow_start")) == due + 2.5
 
 
 @pytest.mark.parametrize("shared", [False, True])
@@ -236,7 +269,7 @@ def test_changed_rules_begin_anew_but_for_the_slots() -> None:
 
 @pytest.mark.parametrize(
     ("config", "slots", "throttle"),
-    [(ADAPTIVE, False, True), (THROTTLED, True, False), (UNMEASURED, False, False)],
+    [(FIXED, True, True), (THROTTLED, True, False), (UNMEASURED, False, False)],
     ids=["adaptive", "throttle", "clock"],
 )
 def test_slots_and_throttles_of_other_rules_begin_anew(config: GateConfig, slots: bool, throttle: bool) -> None:

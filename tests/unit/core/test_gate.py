@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 import pytest
 
+from smart_model_router.core.adaptive import AdaptiveConfig
 from smart_model_router.core.breaker import BreakerConfig, BreakerState, Transition
-from smart_model_router.core.cooldown import CooldownConfig, Rest
-from smart_model_router.core.gate import Gate, GateConfig, Measures, ProviderState
-from smart_model_router.core.lease import Kind, Lease, Moved, Settlement
+from smart_model_router.core.cooldown import CooldownConfig, Rest, RestRecord
+from smart_model_router.core.gate import Gate, GateConfig, Measures, Pacing, ProviderState
+from smart_model_router.core.lease import Kind, Lease, LeaseSnapshot, Moved, Settlement
 from smart_model_router.core.offline import Connectivity
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker
 from smart_model_router.core.throttle import ThrottleConfig
 from smart_model_router.errors import ConfigurationError
-from smart_model_router.outcome import POLICIES, BreakerCount, Failure, FailureClass, Refusal, Scope, Usage, Wait
+from smart_model_router.outcome import (
+    POLICIES,
+    BreakerCount,
+    BucketReading,
+    Failure,
+    FailureClass,
+    LimitReading,
+    Refusal,
+    Scope,
+    Usage,
+    Wait,
+)
 
 COST = Cost(100, 100)
 CLOSED, OPEN, HALF_OPEN = BreakerState.CLOSED, BreakerState.OPEN, BreakerState.HALF_OPEN
@@ -38,6 +53,13 @@ def make_gate(
     return Gate(target, provider or make_provider(), limits=limits, credential=key)
 
 
+def known(rpm: float | None = None, tpm: float | None = None) -> RateLimitTracker:
+    """Make limits that an answer has shown: buckets that are full."""
+    limits = RateLimitTracker(rpm=rpm, tpm=tpm)
+    limits.update(LimitReading((BucketReading("requests", int(rpm or 1), int(rpm or 1)),)), 0, 0.0)
+    return limits
+
+
 def failure(
     failure_class: FailureClass, hint: float | None = None, scope: Scope = "minute", *, wide: bool = False
 ) -> Failure:
@@ -46,40 +68,59 @@ def failure(
 
 
 def ask(
-    gate: Gate, now: float, *, roll: float = 0.5, stream: bool = False, ignore_advice: bool = False, cost: Cost = COST
+    gate: Gate, now: float, *, roll: float = 0.5, stream: bool = False, pacing: Pacing = "off", cost: Cost = COST
 ) -> Lease | Refusal:
     """Ask for admission."""
-    return gate.try_admit(cost, now, roll, stream=stream, ignore_advice=ignore_advice)
+    return gate.try_admit(cost, now, roll, stream=stream, pacing=pacing)
 
 
-def admit(
-    gate: Gate, now: float, *, stream: bool = False, ignore_advice: bool = False, last_resort: bool = False
-) -> Lease:
+def admit(gate: Gate, now: float, *, stream: bool = False, pacing: Pacing = "off", last_resort: bool = False) -> Lease:
     """Get a lease that must be there; the dice are kind."""
-    got = gate.try_admit(COST, now, 0.999, stream=stream, ignore_advice=ignore_advice, last_resort=last_resort)
+    got = gate.try_admit(COST, now, 0.999, stream=stream, pacing=pacing, last_resort=last_resort)
     assert isinstance(got, Lease)
     return got
 
 
 def call(gate: Gate, now: float, failed: FailureClass | Failure | None = None, *, stream: bool = False) -> Settlement:
-    """One call that begins and ends at `now`."""
+    """One call that begins and ends at `now`, although the target is ill."""
     ended = Failure(failed) if isinstance(failed, FailureClass) else failed
-    return admit(gate, now, stream=stream, ignore_advice=True).settle(ended, now)
+    return admit(gate, now, stream=stream, pacing="eager").settle(ended, now)
+
+
+LOST = 3.0
+"""Seconds that a failure takes here: ten times that is the first open time, 30 s."""
 
 
 def tripped(gate: Gate, now: float = 0.0, *, stream: bool = False) -> Gate:
-    """Open the breaker of one kind by five calls in flight at once; what the throttle saw of it is forgotten."""
-    leases = [admit(gate, now, stream=stream) for _ in range(5)]
-    for lease in leases:
-        lease.settle(failure(FailureClass.OVERLOADED), now)
-    gate.provider.throttle.reset()
+    """Open the breaker of one kind for 30 s, by five calls of a target of which nothing else is known."""
+    gate.evidence.clear()
+    for lease in [admit(gate, now - LOST, stream=stream) for _ in range(5)]:
+        lease.settle(failure(FailureClass.SERVER_ERROR), now)
     assert gate.breakers["stream" if stream else "whole"].state(now) is OPEN
     return gate
 
 
+def cooled(gate: Gate, now: float = 0.0) -> Gate:
+    """Start a cooldown of 10 s, by two failures in a row of a target of which nothing else is known."""
+    gate.evidence.clear()
+    for _ in range(2):
+        call(gate, now, FailureClass.SERVER_ERROR)
+    assert gate.cooldown.advice(now) == Refusal("cooldown", now + 10.0)
+    return gate
+
+
+def choke(gate: Gate, now: float = 0.0) -> Gate:
+    """Have the throttle see two hundred calls turned away: it refuses nine of ten."""
+    for _ in range(200):
+        gate.count(False, now)
+    assert gate.throttle.probability(now) == 0.9
+    return gate
+
+
 def cut_off(provider: ProviderState, gate: Gate, now: float = 0.0) -> None:
-    """Open the provider's transport breaker by five transport faults."""
-    for lease in [admit(gate, now) for _ in range(5)]:
+    """Open the provider's transport breaker for 30 s, by five transport faults and no history."""
+    provider.evidence.clear()
+    for lease in [admit(gate, now - LOST) for _ in range(5)]:
         lease.settle(failure(FailureClass.TRANSPORT), now)
     assert provider.transport.state(now) is OPEN
 
@@ -177,8 +218,8 @@ def test_all_of_a_gates_parts_decide_by_its_options() -> None:
     """Five seconds of cooldown, six for a refused key; a throttle that begins with the first refusal."""
     config = GateConfig(cooldown=CooldownConfig(failure=5.0, auth=6.0), throttle=ThrottleConfig(minimum_requests=1))
     gate = make_gate(make_provider(config=config))
-    call(gate, 0.0, FailureClass.RATE_LIMITED)
-    assert gate.provider.throttle.probability(0.0) == 0.5
+    call(gate, 0.0, FailureClass.OVERLOADED)
+    assert gate.throttle.probability(0.0) == gate.provider.throttle.probability(0.0) == 0.5
     gate.close(0.0)
     for _ in range(2):
         call(gate, 0.0, FailureClass.SERVER_ERROR)
@@ -240,21 +281,13 @@ def test_a_law_tells_its_reason_and_instant() -> None:
     assert isinstance(ask(gate, 3.0), Lease)
 
 
-def test_advice_is_refused_as_a_cooldown_and_may_be_ignored() -> None:
-    """The second failure in a row: refused for 30 s, but asked on probation by who has nobody better."""
+def test_advice_is_refused_as_a_cooldown() -> None:
+    """The second failure in a row of an unknown target: refused for 10 s, while another one is free."""
     gate = make_gate()
-    call(gate, 0.0, FailureClass.SERVER_ERROR)
+    assert call(gate, 0.0, FailureClass.SERVER_ERROR) == NOTHING
     settled = call(gate, 0.0, FailureClass.SERVER_ERROR)
-    assert settled == Settlement(rest=Rest("cooldown", 30.0, hinted=False))
-    assert ask(gate, 1.0) == Refusal("cooldown", 30.0)
-    assert admit(gate, 1.0, ignore_advice=True).probe
-
-
-def test_law_may_not_be_ignored() -> None:
-    """Asking on probation gets past our own advice only."""
-    gate = make_gate()
-    call(gate, 0.0, failure(FailureClass.RATE_LIMITED, 3.0))
-    assert ask(gate, 1.0, ignore_advice=True) == Refusal("wait", 3.0)
+    assert settled == Settlement(rest=Rest("cooldown", 10.0, hinted=False))
+    assert ask(gate, 9.999) == Refusal("cooldown", 10.0)
 
 
 def test_isolated_comes_before_everything() -> None:
@@ -305,21 +338,19 @@ def test_an_instant_is_told_before_what_ends_by_an_event() -> None:
     waiting, *late = [admit(gate, 0.0) for _ in range(6)]
     cut_off(provider, sibling)
     for lease in late:
-        lease.settle(failure(FailureClass.OVERLOADED), 0.5)
-    provider.throttle.reset()
+        lease.settle(failure(FailureClass.SERVER_ERROR), 0.5)
     admit(sibling, 0.5)
     assert ask(gate, 0.5) == Refusal("open", 0.75)
     waiting.settle(failure(FailureClass.RATE_LIMITED, 0.375), 0.5)
     assert ask(gate, 0.75) == Refusal("wait", 0.875)
 
 
-def test_asked_without_more_it_is_asked_for_a_whole_answer_and_heeds_advice() -> None:
-    """Streams are another kind, and who ignores advice says so."""
+def test_asked_without_more_it_is_asked_for_a_whole_answer_and_judges() -> None:
+    """Streams are another kind; pacing is asked for."""
     gate = tripped(make_gate(), stream=True)
     assert gate.refusal(COST, 0.0) is None
-    for _ in range(2):
-        call(gate, 0.0, FailureClass.SERVER_ERROR)
-    assert gate.refusal(COST, 0.0) == gate.try_admit(COST, 0.0, 0.5) == Refusal("cooldown", 30.0)
+    cooled(gate)
+    assert gate.refusal(COST, 0.0) == gate.try_admit(COST, 0.0, 0.5) == Refusal("cooldown", 10.0)
 
 
 def test_law_binds_a_probe_that_is_due() -> None:
@@ -381,11 +412,11 @@ def test_a_credential_is_shared_by_its_targets_only() -> None:
 
 @pytest.mark.parametrize("failure_class", list(FailureClass))
 def test_the_table_decides_what_opens_the_breaker(failure_class: FailureClass) -> None:
-    """Twenty of a class in flight at once: only classes with 'yes' (or three in a row) open the target's breaker."""
+    """Twenty of a class, one after the other: only classes with 'yes' (or three in a row) open the target's breaker."""
     counts = POLICIES[failure_class].breaker in (BreakerCount.YES, BreakerCount.THIRD_IN_A_ROW)
     gate = make_gate()
-    for lease in [admit(gate, 0.0) for _ in range(20)]:
-        lease.settle(failure(failure_class), 0.0)
+    for lease in [admit(gate, n / 100) for n in range(20)]:
+        lease.settle(failure(failure_class), 1.0)
     assert (gate.breakers["whole"].state(0.0) is OPEN) is counts
     assert gate.breakers["stream"].is_closed
 
@@ -406,11 +437,11 @@ def test_a_trip_is_told_with_its_kind(kind: Kind, stream: bool) -> None:
     gate = make_gate()
     leases = [admit(gate, 0.0, stream=stream) for _ in range(5)]
     settled = [lease.settle(failure(FailureClass.TIMEOUT), 2.0) for lease in leases][-1]
-    transition = Transition(CLOSED, OPEN, "consecutive_failures", 2.0, 1, 32.0)
+    transition = Transition(CLOSED, OPEN, "consecutive_failures", 2.0, 1, 22.0)
     assert settled.moved == (Moved(kind, transition),)
     assert settled.rest is None
     assert gate.cooldown.advice(2.0) is None
-    assert ask(gate, 2.0, stream=stream) == Refusal("open", 32.0)
+    assert ask(gate, 2.0, stream=stream) == Refusal("open", 22.0)
     assert isinstance(ask(gate, 2.0, roll=0.999, stream=not stream), Lease)
 
 
@@ -423,12 +454,18 @@ def test_a_transport_fault_neither_breaks_nor_extends_a_targets_row() -> None:
     assert call(gate, 0.0, FailureClass.OVERLOADED).moved[0].transition.to_state is OPEN
 
 
+def hasty(failures: int) -> GateConfig:
+    """Make options by which so many failures in a row open the breaker, without any further evidence."""
+    return GateConfig(breaker=BreakerConfig(consecutive_failures=failures, odds=1, odds_per_call=1))
+
+
 def test_a_success_starts_the_count_of_empty_answers_anew() -> None:
     """Two, a success, two: none of them counts."""
-    gate = make_gate(make_provider(config=GateConfig(breaker=BreakerConfig(consecutive_failures=1))))
-    for ending in (FailureClass.EMPTY, FailureClass.EMPTY, None, FailureClass.EMPTY, FailureClass.EMPTY):
-        assert call(gate, 0.0, ending).moved == ()
-    assert call(gate, 0.0, FailureClass.EMPTY).moved
+    gate = make_gate(make_provider(config=hasty(1)))
+    empty = FailureClass.EMPTY
+    for now, ending in enumerate((empty, empty, None, empty, empty)):
+        assert call(gate, float(now), ending).moved == ()
+    assert call(gate, 5.0, empty).moved
 
 
 def test_three_empty_answers_in_a_row_are_one_failure() -> None:
@@ -439,9 +476,9 @@ def test_three_empty_answers_in_a_row_are_one_failure() -> None:
     assert gate.breakers["whole"].is_closed
     assert call(gate, 0.0, FailureClass.EMPTY).moved
     for between in (None, FailureClass.TRUNCATED):
-        mixed = make_gate(make_provider(config=GateConfig(breaker=BreakerConfig(consecutive_failures=2))))
-        for ending in (FailureClass.EMPTY, FailureClass.EMPTY, between, FailureClass.EMPTY, FailureClass.EMPTY):
-            call(mixed, 0.0, ending)
+        mixed = make_gate(make_provider(config=hasty(2)))
+        for now, ending in enumerate((FailureClass.EMPTY,) * 2 + (between,) + (FailureClass.EMPTY,) * 2):
+            call(mixed, float(now), ending)
         assert mixed.breakers["whole"].is_closed
 
 
@@ -533,7 +570,7 @@ def test_a_probe_whose_class_says_nothing_is_given_back(failure_class: FailureCl
     assert settled.moved == ()
     assert gate.breakers["whole"].state(31.0) is HALF_OPEN
     assert not gate.provider.probe_in_flight
-    assert (gate.cooldown.law(31.0) is not None) is (POLICIES[failure_class].cooldown in ("law", "off", "wall"))
+    assert (gate.cooldown.law(31.0) is not None) is (POLICIES[failure_class].cooldown in ("warming", "off", "wall"))
 
 
 def test_advice_does_not_hold_up_a_probe() -> None:
@@ -541,6 +578,7 @@ def test_advice_does_not_hold_up_a_probe() -> None:
     gate = make_gate()
     late = [admit(gate, 0.0, stream=True) for _ in range(2)]
     tripped(gate)
+    gate.evidence.clear()
     for lease in late:
         lease.settle(failure(FailureClass.SERVER_ERROR), 29.0)
     assert ask(gate, 29.5, stream=True) == Refusal("cooldown", 59.0)
@@ -549,48 +587,48 @@ def test_advice_does_not_hold_up_a_probe() -> None:
 
 def test_a_trip_ends_the_targets_advice() -> None:
     """Two failures start a cooldown, three more trip: from then on it is open, and due at open_until."""
-    gate = make_gate()
-    for lease in [admit(gate, 0.0) for _ in range(5)]:
-        lease.settle(failure(FailureClass.SERVER_ERROR), 0.0)
+    gate = cooled(make_gate())
+    for _ in range(3):
+        call(gate, 0.0, FailureClass.SERVER_ERROR)
     assert gate.cooldown.advice(0.0) is None
-    assert ask(gate, 0.0) == Refusal("open", 30.0)
-    assert gate.due_since(30.0, stream=False) == 30.0
+    assert ask(gate, 0.0) == Refusal("open", 5.0)
+    assert gate.due_since(5.0, stream=False) == 5.0
 
 
 def test_a_probe_passes_untossed() -> None:
     """A throttle that refuses nine of ten does not refuse the probe that would end it."""
-    gate = tripped(make_gate())
-    for _ in range(100):
-        gate.provider.throttle.record(False, 30.0)
+    gate = choke(tripped(make_gate()), 30.0)
     assert isinstance(ask(gate, 30.0, roll=0.0), Lease)
 
 
 def test_a_call_on_probation_passes_untossed() -> None:
     """After a wait the one call that may show recovery is not left to the dice."""
     gate = make_gate()
-    for lease in [admit(gate, 0.0) for _ in range(10)]:
-        lease.settle(failure(FailureClass.RATE_LIMITED, 5.0), 0.0)
-    assert gate.provider.throttle.probability(5.0) > 0.8
+    for lease in [admit(gate, 0.0) for _ in range(20)]:
+        lease.settle(failure(FailureClass.OVERLOADED, 5.0), 0.0)
+    assert gate.throttle.probability(5.0) == 0.9
     assert isinstance(ask(gate, 5.0, roll=0.0), Lease)
 
 
 def test_twenty_requests_at_the_end_of_a_cooldown_make_one_call() -> None:
     """One is admitted, on probation; nineteen are refused with no instant until it has delivered."""
-    gate = make_gate()
-    for _ in range(2):
-        call(gate, 0.0, FailureClass.SERVER_ERROR)
-    got = [ask(gate, 30.0) for _ in range(20)]
+    gate = cooled(make_gate())
+    got = [ask(gate, 10.0) for _ in range(20)]
     assert isinstance(got[0], Lease)
     assert got[0].probe
     assert got[1:] == [Refusal("probation")] * 19
-    assert got[0].settle(None, 31.0).recovered
+    assert got[0].settle(None, 11.0).recovered
 
 
-@pytest.mark.parametrize("failure_class", [FailureClass.RATE_LIMITED, FailureClass.AUTH, FailureClass.QUOTA])
-def test_twenty_requests_at_the_end_of_a_law_make_one_call(failure_class: FailureClass) -> None:
+@pytest.mark.parametrize(
+    "ending",
+    [failure(FailureClass.RATE_LIMITED, 3.0), failure(FailureClass.AUTH), failure(FailureClass.QUOTA)],
+    ids=["429", "auth", "quota"],
+)
+def test_twenty_requests_at_the_end_of_a_law_make_one_call(ending: Failure) -> None:
     """A wait without a bucket, an off, a wall: the same."""
     gate = make_gate()
-    rest = call(gate, 0.0, failure_class).rest
+    rest = call(gate, 0.0, ending).rest
     assert rest is not None
     got = [ask(gate, rest.until) for _ in range(20)]
     assert isinstance(got[0], Lease)
@@ -608,10 +646,9 @@ def test_a_steady_target_is_one_that_has_nothing_to_prove() -> None:
     """Neither a probe nor a call on probation; while it cools nobody is admitted who could prove anything."""
     gate = make_gate()
     assert gate.steady(0.0, stream=False)
-    for _ in range(2):
-        call(gate, 0.0, FailureClass.SERVER_ERROR)
-    assert gate.steady(29.9, stream=False)
-    assert not gate.steady(30.0, stream=False)
+    cooled(gate)
+    assert gate.steady(9.9, stream=False)
+    assert not gate.steady(10.0, stream=False)
 
 
 def test_a_credentials_probation_is_shared_by_its_targets() -> None:
@@ -634,18 +671,6 @@ def test_a_failed_trial_lets_the_next_one_go() -> None:
     assert ask(gate, 3600.0) != Refusal("probation")
 
 
-def test_a_cooling_target_is_asked_by_one_at_a_time() -> None:
-    """Ignoring advice is probation too, and its success ends the cooldown."""
-    gate = make_gate()
-    for _ in range(2):
-        call(gate, 0.0, FailureClass.SERVER_ERROR)
-    trial = admit(gate, 5.0, ignore_advice=True)
-    assert ask(gate, 5.0, ignore_advice=True) == Refusal("probation")
-    assert ask(gate, 30.0) == Refusal("probation")
-    assert trial.settle(None, 31.0).recovered
-    assert gate.cooldown.advice(20.0) is None
-
-
 def test_a_probe_is_due_since_its_instant() -> None:
     """A breaker since open_until, a rest since its end, the earlier of both; otherwise never."""
     gate = make_gate()
@@ -658,7 +683,7 @@ def test_a_probe_is_due_since_its_instant() -> None:
     resting = make_gate()
     call(resting, 0.0, failure(FailureClass.RATE_LIMITED, 12.0))
     assert resting.due_since(50.0, stream=True) == 12.0
-    paced = make_gate(limits=RateLimitTracker(rpm=60))
+    paced = make_gate(limits=known(rpm=60))
     call(paced, 0.0, failure(FailureClass.RATE_LIMITED, 12.0))
     assert paced.due_since(50.0, stream=True) is None
 
@@ -676,25 +701,35 @@ def test_a_streaming_probe_that_proves_itself_closes_and_is_exchanged() -> None:
     assert not gate.provider.probe_in_flight
     assert probe.prove(41.0) == NOTHING
     assert gate.in_flight == 1
-    assert isinstance(ask(gate, 50.0, stream=True), Lease)
+    admit(gate, 50.0, stream=True).release(50.0)
+    gate.evidence.clear()
     cut = probe.settle(failure(FailureClass.TRUNCATED), 50.0)
     assert cut.moved == ()
     for _ in range(3):
-        call(gate, 60.0, FailureClass.OVERLOADED, stream=True)
-    assert call(gate, 60.0, FailureClass.OVERLOADED, stream=True).moved[0].transition.to_state is OPEN
+        assert call(gate, 60.0, FailureClass.SERVER_ERROR, stream=True).moved == ()
+    assert call(gate, 60.0, FailureClass.SERVER_ERROR, stream=True).moved[0].transition.to_state is OPEN
 
 
 def test_a_stream_on_probation_that_proves_itself_lets_others_in() -> None:
-    """Its proof is the recovery, with slow start; its end is no second one, and counts one call."""
-    config = GateConfig(breaker=BreakerConfig(minimum_calls=2, consecutive_failures=100))
-    gate = make_gate(make_provider(config=config))
+    """Its proof is the recovery, with slow start; its end is no second one."""
+    gate = make_gate()
     call(gate, 0.0, FailureClass.QUOTA)
     trial = admit(gate, 3600.0, stream=True)
     proof = trial.prove(3610.0)
     assert proof == Settlement(recovered=True)
     assert ask(gate, 3610.0, stream=True) == Refusal("slow_start")
     assert trial.settle(None, 3640.0) == NOTHING
-    assert call(gate, 3640.0, FailureClass.TRUNCATED, stream=True).moved  # one of two, not one of three
+
+
+def test_a_proven_stream_is_one_success() -> None:
+    """It was answered: that raises the share by which the target is paced, once."""
+    gate = make_gate()
+    call(gate, 0.0, FailureClass.QUOTA)
+    call(gate, 3600.0, FailureClass.SERVER_ERROR)
+    trial = admit(gate, 3600.0, stream=True)
+    trial.prove(3610.0)
+    trial.settle(None, 3640.0)
+    assert gate.evidence.success_share(3640.0) == 0.5
 
 
 def test_an_ordinary_stream_has_nothing_to_prove() -> None:
@@ -779,7 +814,7 @@ def test_the_end_of_a_proven_stream_counts_on_the_transport() -> None:
 def test_a_probe_tells_how_long_its_breaker_stays_open() -> None:
     """That of the kind it asks for: the other one has a history of its own."""
     gate = tripped(make_gate())
-    call(gate, 30.0, FailureClass.SERVER_ERROR)
+    admit(gate, 30.0).settle(failure(FailureClass.SERVER_ERROR), 30.0 + LOST)
     assert admit(gate, 80.0).open_seconds == 45.0
     assert admit(tripped(make_gate(), stream=True), 30.0, stream=True).open_seconds == 30.0
 
@@ -919,7 +954,7 @@ def test_a_recovery_from_probation_starts_slowly() -> None:
 
 def test_a_paced_bucket_returns_without_probation_or_slow_start() -> None:
     """Sixty a minute: at the end of the wait one call a second, each as the bucket allows."""
-    gate = make_gate(limits=RateLimitTracker(rpm=60))
+    gate = make_gate(limits=known(rpm=60))
     call(gate, 0.0, failure(FailureClass.RATE_LIMITED, 10.0))
     assert ask(gate, 9.999) == Refusal("wait", 10.0)
     assert not admit(gate, 10.0).probe
@@ -930,7 +965,7 @@ def test_a_paced_bucket_returns_without_probation_or_slow_start() -> None:
 
 def test_a_shorter_hint_shortens_the_buckets_hold_too() -> None:
     """A guess of 30 s replaced by a hint of 2: the bucket trickles from then on, not after the guess."""
-    gate = make_gate(limits=RateLimitTracker(rpm=600))
+    gate = make_gate(limits=known(rpm=600))
     late = admit(gate, 0.0)
     for now in (0.0, 2.0, 5.0):
         call(gate, now, FailureClass.RATE_LIMITED)
@@ -943,7 +978,7 @@ def test_a_shorter_hint_shortens_the_buckets_hold_too() -> None:
 
 def test_too_many_at_once_empties_no_bucket() -> None:
     """Concurrency with a wait: binds as long as it says, then one call on probation finds a full bucket."""
-    gate = make_gate(limits=RateLimitTracker(rpm=60))
+    gate = make_gate(limits=known(rpm=60))
     leases = [admit(gate, 0.0) for _ in range(5)]
     leases[0].settle(failure(FailureClass.RATE_LIMITED, 2.0, "concurrency"), 0.0)
     assert gate.provider.bulkhead.limit == 4
@@ -969,19 +1004,17 @@ def test_too_many_at_once_shrinks_the_bulkhead_and_success_regrows_it() -> None:
 
 @pytest.mark.parametrize("failure_class", list(FailureClass))
 def test_the_table_decides_what_the_throttle_counts(failure_class: FailureClass) -> None:
-    """Six of a class: refused with p = 6/7 when not accepted, never when accepted, nothing when it says nothing."""
-    expected = {True: 0.0, None: 0.0, False: 6 / 7}[POLICIES[failure_class].accepted]
+    """Twenty of a class: nine of ten refused when not accepted, none when accepted or when it says nothing."""
+    expected = {True: 0.0, None: 0.0, False: 0.9}[POLICIES[failure_class].accepted]
     gate = make_gate()
-    for lease in [admit(gate, 0.0) for _ in range(6)]:
+    for lease in [admit(gate, 0.0) for _ in range(20)]:
         lease.settle(failure(failure_class), 0.0)
-    assert gate.provider.throttle.probability(0.0) == pytest.approx(expected)
+    assert gate.throttle.probability(0.0) == gate.provider.throttle.probability(0.0) == expected
 
 
 def test_a_throttled_call_comes_back_in_a_second() -> None:
     """The toss is lost: nothing was taken, and a second later it may be tried again."""
-    gate = make_gate(limits=RateLimitTracker(rpm=60))
-    for _ in range(100):
-        gate.provider.throttle.record(False, 7.0)
+    gate = choke(make_gate(limits=RateLimitTracker(rpm=60)), 7.0)
     assert ask(gate, 7.0, roll=0.89) == Refusal("throttle", 8.0)
     assert gate.in_flight == 0
     assert gate.limits.free_share(7.0) == 1.0
@@ -1000,18 +1033,16 @@ def test_only_the_throttles_own_refusals_count() -> None:
 
 def test_a_breaker_that_closes_resets_the_throttle() -> None:
     """The rejections of the outage are no evidence against the recovered provider."""
-    gate = tripped(make_gate())
-    for _ in range(100):
-        gate.provider.throttle.record(False, 30.0)
+    gate = choke(tripped(make_gate()), 30.0)
     admit(gate, 30.0).settle(None, 31.0)
-    assert gate.provider.throttle.probability(31.0) == 0.0
+    assert gate.throttle.empty
+    assert gate.provider.throttle.empty
 
 
 def test_without_cascade_prevention_neither_throttle_nor_bulkhead_refuses() -> None:
     """The founding measure switched off: everything else still holds."""
     gate = make_gate(make_provider(slots=1, config=GateConfig(measures=Measures(cascade_prevention=False))))
-    for _ in range(100):
-        gate.provider.throttle.record(False, 0.0)
+    choke(gate)
     assert [isinstance(ask(gate, 0.0, roll=0.0), Lease) for _ in range(3)] == [True] * 3
     call(gate, 0.0, failure(FailureClass.RATE_LIMITED, 3.0))
     assert ask(gate, 0.0) == Refusal("wait", 3.0)
@@ -1027,16 +1058,20 @@ def test_without_rate_limit_awareness_hints_are_not_honoured() -> None:
 
 
 def test_a_last_resort_is_refused_for_want_of_a_slot_alone() -> None:
-    """Open, off, throttled and out of requests: still asked, until its slots are taken."""
+    """Open, throttled and out of requests: still asked, until its slots are taken."""
     gate = make_gate(make_provider(slots=5), limits=RateLimitTracker(rpm=5))
-    tripped(gate)
-    gate.isolate(0.0)
-    for _ in range(100):
-        gate.provider.throttle.record(False, 0.0)
+    choke(tripped(gate))
     leases = [admit(gate, 0.0, last_resort=True) for _ in range(5)]
     assert gate.try_admit(COST, 0.0, 0.0, last_resort=True) == Refusal("bulkhead")
     leases[0].release(0.0)
     assert isinstance(gate.try_admit(COST, 0.0, 0.0, last_resort=True), Lease)
+
+
+def test_a_last_resort_is_never_outside_the_operators_no() -> None:
+    """Isolated is isolated."""
+    gate = make_gate()
+    gate.isolate(0.0)
+    assert gate.try_admit(COST, 0.0, 0.0, last_resort=True) == Refusal("isolated")
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -1082,7 +1117,7 @@ def test_transport_faults_count_on_the_provider() -> None:
 def test_a_transports_open_time_is_spread_by_dice() -> None:
     """Half a roll is a twentieth more."""
     provider = make_provider()
-    for lease in [admit(make_gate(provider), 0.0) for _ in range(5)]:
+    for lease in [admit(make_gate(provider), -LOST) for _ in range(5)]:
         lease.settle(failure(FailureClass.TRANSPORT), 0.0, roll=0.5)
     assert provider.transport.open_until == pytest.approx(31.5)
 
@@ -1121,7 +1156,7 @@ def test_when_every_remote_is_lost_together_the_last_trip_is_withheld() -> None:
     """It is us: offline is told once, no breaker moves, and one request a second goes to see."""
     _, other, connectivity = together()
     gate = make_gate(other, target="other/m")
-    leases = [admit(gate, 1.0) for _ in range(7)]
+    leases = [admit(gate, 1.0 + n / 10) for n in range(7)]
     settled = [lease.settle(failure(FailureClass.TRANSPORT), 2.0) for lease in leases]
     assert [s.offline for s in settled] == [None] * 4 + [True, None, None]
     assert all(s.moved == () for s in settled)
@@ -1154,7 +1189,7 @@ def test_a_local_provider_is_never_withheld() -> None:
     connectivity = Connectivity(2)
     provider = make_provider(remote=False, connectivity=connectivity)
     connectivity.went_offline(0.0)
-    cut_off(provider, make_gate(provider))
+    cut_off(provider, make_gate(provider), 10.0)
 
 
 def test_the_first_remote_answer_ends_being_offline() -> None:
@@ -1293,10 +1328,729 @@ def test_a_gate_knows_whether_it_ever_admitted_a_call() -> None:
 def test_the_operators_yes_closes_the_providers_breaker_too() -> None:
     """A target closed by hand is reachable at once, although its provider could not be reached before."""
     gate = make_gate()
-    for lease in [admit(gate, 0.0) for _ in range(5)]:
-        lease.settle(failure(FailureClass.TRANSPORT), 0.0)
-    assert gate.provider.transport.state(1.0) is BreakerState.OPEN
+    cut_off(gate.provider, gate)
     moved = gate.close(1.0)
     assert [(m.kind, m.transition.to_state) for m in moved] == [("transport", BreakerState.CLOSED)]
     assert ask(gate, 1.0) is not None
     assert gate.refusal(COST, 1.0) is None
+
+
+# ------------------------------------------------------------------------------------------------ law under any pacing
+
+
+PACINGS: list[Pacing] = ["off", "on", "eager"]
+
+
+def advised(gate: Gate, until: float = 1000.0) -> Gate:
+    """Have the target cool until an instant that another process told."""
+    gate.cooldown.adopt(RestRecord("cooldown", until, False, None, 1), 0.0)
+    return gate
+
+
+def seen(gate: Gate, successes: int, failures: int, at: float = 0.0) -> Gate:
+    """Have the evidence know so many outcomes; failures took a second."""
+    for _ in range(failures):
+        gate.evidence.failed(at - 1.0, at, stream=False, patience=30.0)
+    for _ in range(successes):
+        gate.evidence.succeeded(at - 1.0, at, stream=False)
+    gate.evidence.tripped()
+    return gate
+
+
+LAWS = [
+    (failure(FailureClass.RATE_LIMITED, 3.0), Refusal("wait", 3.0)),
+    (failure(FailureClass.SERVER_ERROR, 3.0), Refusal("wait", 3.0)),
+    (failure(FailureClass.WARMING), Refusal("wait", 1.0)),
+    (failure(FailureClass.RATE_LIMITED, 3.0, "day"), Refusal("wall", 3.0)),
+    (failure(FailureClass.QUOTA), Refusal("wall", 3600.0)),
+    (failure(FailureClass.AUTH, wide=True), Refusal("off", 900.0)),
+    (failure(FailureClass.MODEL_GONE), Refusal("off", 3600.0)),
+]
+
+
+@pytest.mark.parametrize("pacing", PACINGS)
+@pytest.mark.parametrize(("ending", "refusal"), LAWS, ids=range(len(LAWS)))
+def test_law_refuses_under_any_pacing(ending: Failure, refusal: Refusal, pacing: Pacing) -> None:
+    """A provider's own word binds, also where no other target is free (D3)."""
+    gate = make_gate()
+    call(gate, 0.0, ending)
+    assert ask(gate, 0.5, pacing=pacing) == gate.refusal(COST, 0.5, pacing=pacing) == refusal
+
+
+@pytest.mark.parametrize("pacing", PACINGS)
+def test_slots_buckets_and_the_operator_refuse_under_any_pacing(pacing: Pacing) -> None:
+    """They are no judgement of ours."""
+    full, empty, isolated = make_gate(make_provider(slots=1)), make_gate(limits=RateLimitTracker(rpm=1)), make_gate()
+    admit(full, 0.0)
+    admit(empty, 0.0)
+    isolated.isolate(0.0)
+    answers = [ask(gate, 0.0, pacing=pacing) for gate in (full, empty, isolated)]
+    assert answers == [Refusal("bulkhead"), Refusal("requests", 60.0), Refusal("isolated")]
+
+
+def test_an_unhinted_429_rests_a_known_bucket_only() -> None:
+    """Buckets that no answer has shown are unknown, also when the configuration names them: the caller backs off."""
+    seen_before, configured = make_gate(limits=known(rpm=60)), make_gate(limits=RateLimitTracker(rpm=60))
+    assert call(seen_before, 0.0, FailureClass.RATE_LIMITED).rest == Rest("wait", 1.0, hinted=False)
+    assert call(configured, 0.0, FailureClass.RATE_LIMITED) == NOTHING
+    assert isinstance(ask(configured, 0.0), Lease)
+
+
+# ------------------------------------------------------------------------------------------------ judgement paces
+
+
+def test_while_another_target_is_free_judgement_excludes_and_else_it_paces() -> None:
+    """Advice, probation and slow start: a refusal when pacing is off, a call when it is on (D3)."""
+    cooling, on_probation, returned = advised(make_gate()), cooled(make_gate()), tripped(make_gate())
+    admit(on_probation, 100.0)
+    call(returned, 100.0)
+    admit(returned, 100.0)
+    gates = (cooling, on_probation, returned)
+    assert [ask(gate, 100.0) for gate in gates] == [
+        Refusal("cooldown", 1000.0),
+        Refusal("probation"),
+        Refusal("slow_start"),
+    ]
+    seen(on_probation, successes=20, failures=0)
+    seen(returned, successes=20, failures=0)
+    for pacing in ("on", "eager"):
+        assert [admit(gate, 100.0, pacing=pacing).paced for gate in gates] == [True] * 3
+
+
+@pytest.mark.parametrize(
+    ("successes", "failures", "admitted"),
+    [(0, 0, 20), (0, 20, 1), (1, 19, 5), (2, 18, 10), (3, 17, 15), (4, 16, 20), (10, 10, 20), (1, 99, 5)],
+)
+def test_paced_calls_in_flight_are_slots_by_success_share(successes: int, failures: int, admitted: int) -> None:
+    """Slots x min(1, s / 0.2), at least one; s is 1 while nothing is known, else of the newest twenty (D4)."""
+    gate = seen(advised(make_gate(make_provider(slots=20))), successes, failures)
+    got = [ask(gate, 0.5, pacing="on") for _ in range(21)]
+    assert [isinstance(one, Lease) for one in got] == [True] * admitted + [False] * (21 - admitted)
+    assert got[-1] == Refusal("paced")
+
+
+def test_a_call_that_outlives_failures_lets_another_paced_one_go() -> None:
+    """Failures took a second: after it the call in flight is one success of twenty-one, worth 4.76 slots."""
+    gate = seen(advised(make_gate(make_provider(slots=20))), successes=0, failures=20)
+    admit(gate, 10.0, pacing="on")
+    assert ask(gate, 10.999, pacing="on") == Refusal("paced")
+    got = [ask(gate, 11.0, pacing="on") for _ in range(4)]
+    assert [isinstance(one, Lease) for one in got] == [True, True, True, False]
+
+
+def test_paced_calls_never_exceed_the_learned_limit() -> None:
+    """Two were borne: the third finds no slot, however healthy the target is."""
+    gate = advised(make_gate())
+    assert gate.learned is not None
+    gate.learned.limit = 2
+    assert [isinstance(ask(gate, 0.0, pacing="on"), Lease) for _ in range(2)] == [True, True]
+    assert ask(gate, 0.0, pacing="on") == Refusal("bulkhead")
+
+
+def test_a_paced_call_feeds_the_verdicts() -> None:
+    """A success ends the cooldown and is a recovery; a failure counts towards the breaker."""
+    gate = cooled(make_gate())
+    trial = admit(gate, 1.0, pacing="on")
+    assert (trial.probe, trial.paced, trial.probes_breaker) == (True, True, False)
+    assert trial.settle(None, 2.0).recovered
+    assert gate.cooldown.advice(2.0) is None
+    ill = cooled(make_gate())
+    moved = [call(ill, 1.0, FailureClass.SERVER_ERROR).moved for _ in range(3)]
+    assert [len(each) for each in moved] == [0, 0, 1]
+
+
+def test_a_cooling_target_that_is_asked_paced_is_on_probation_at_its_end() -> None:
+    """The paced call in flight is the trial: nothing else is admitted until it has its verdict."""
+    gate = cooled(make_gate())
+    trial = admit(gate, 9.0, pacing="on")
+    assert ask(gate, 10.0) == Refusal("probation")
+    trial.release(10.0)
+    assert isinstance(ask(gate, 10.0), Lease)
+
+
+def test_a_call_that_nothing_refuses_is_not_paced() -> None:
+    """Nor is a probe: both would have been admitted beside another target."""
+    assert not admit(make_gate(), 0.0, pacing="on").paced
+    assert not admit(tripped(make_gate()), 30.0, pacing="on").paced
+
+
+def test_offline_lets_one_call_a_second_pass_under_any_pacing() -> None:
+    """It is us: more would be no use."""
+    for pacing in PACINGS:
+        connectivity = Connectivity(2)
+        gate = make_gate(make_provider(connectivity=connectivity))
+        connectivity.went_offline(10.0)
+        admit(gate, 11.0, pacing=pacing)
+        assert ask(gate, 11.0, pacing=pacing) == Refusal("offline", 12.0)
+
+
+# ------------------------------------------------------------------------------------------------ eager probes
+
+
+def test_an_open_target_is_excluded_unless_nothing_else_can_answer() -> None:
+    """Paced by other targets it stays OPEN; eager, the next probe is due after a second."""
+    gate = tripped(make_gate())
+    assert ask(gate, 1.0) == ask(gate, 1.0, pacing="on") == Refusal("open", 30.0)
+    assert ask(gate, 0.999, pacing="eager") == gate.refusal(COST, 0.999, pacing="eager") == Refusal("open", 1.0)
+    probe = admit(gate, 1.0, pacing="eager")
+    assert probe.probes_breaker
+    assert [ask(gate, 1.0, pacing=pacing) for pacing in PACINGS] == [
+        Refusal("open", 30.0),
+        Refusal("open", 30.0),
+        Refusal("half_open"),
+    ]
+
+
+@pytest.mark.parametrize("transport", [False, True])
+def test_eager_probes_come_due_by_back_off(transport: bool) -> None:
+    """Of a target, and of a provider that cannot be reached: after 1, 2, 4, 5 and 5 s."""
+    gate, now, pauses = make_gate(), 0.0, []
+    failed = FailureClass.TRANSPORT if transport else FailureClass.SERVER_ERROR
+    cut_off(gate.provider, gate) if transport else tripped(gate)
+    for _ in range(5):
+        refusal = ask(gate, now, pacing="eager")
+        assert isinstance(refusal, Refusal)
+        assert refusal.retry_at is not None
+        pauses.append(refusal.retry_at - now)
+        now = refusal.retry_at
+        call(gate, now, failed)
+    assert pauses == [1.0, 2.0, 4.0, 5.0, 5.0]
+
+
+def test_an_eager_probe_that_succeeds_brings_the_target_back() -> None:
+    """Long before its open time; slow start follows."""
+    gate = tripped(make_gate())
+    settled = admit(gate, 1.0, pacing="eager").settle(None, 2.0)
+    assert [m.transition.reason for m in settled.moved] == ["probe_succeeded"]
+    assert settled.recovered
+    admit(gate, 2.0)
+    assert ask(gate, 2.0) == Refusal("slow_start")
+
+
+def test_eager_probes_of_a_provider_are_serialised() -> None:
+    """Two of its targets are down: one probe at a time (I1)."""
+    provider = make_provider()
+    one, other = tripped(make_gate(provider)), tripped(make_gate(provider, target="p/n"))
+    admit(one, 1.0, pacing="eager")
+    assert ask(other, 1.0, pacing="eager") == Refusal("half_open")
+
+
+def test_law_binds_an_eager_probe() -> None:
+    """The provider said 20 s: its word comes before our back-off."""
+    gate = make_gate()
+    held = admit(gate, 0.0)
+    tripped(gate)
+    held.settle(failure(FailureClass.RATE_LIMITED, 20.0), 0.0)
+    assert ask(gate, 5.0, pacing="eager") == Refusal("wait", 20.0)
+    assert admit(gate, 20.0, pacing="eager").probe
+
+
+# ------------------------------------------------------------------------------------------------ warming up
+
+
+@pytest.mark.parametrize("pacing", PACINGS)
+@pytest.mark.parametrize("wide", [False, True])
+def test_a_model_that_warms_up_is_asked_by_one_call_at_a_time(wide: bool, pacing: Pacing) -> None:
+    """After its second of law, under any pacing, until one succeeds; a failure of another kind does not end it."""
+    gate = make_gate()
+    call(gate, 0.0, failure(FailureClass.WARMING, wide=wide))
+    for ending in (failure(FailureClass.CONTENT_FILTERED), None):
+        one = admit(gate, 1.0, pacing=pacing)
+        assert ask(gate, 1.0, pacing=pacing) == Refusal("probation")
+        assert one.settle(ending, 2.0).recovered is (ending is None)
+    assert [isinstance(ask(gate, 20.0, pacing=pacing), Lease) for _ in range(2)] == [True, True]
+
+
+def test_warming_up_counts_neither_as_request_nor_as_ill() -> None:
+    """Fifty in a row: no breaker, no throttle, no evidence."""
+    gate = make_gate()
+    for n in range(50):
+        assert call(gate, 2.0 * n, FailureClass.WARMING).moved == ()
+    assert gate.throttle.empty
+    assert gate.evidence.success_share(100.0) == 1.0
+
+
+# ------------------------------------------------------------------------------------------------ load is no illness
+
+
+def test_a_529_while_others_are_served_is_load() -> None:
+    """A hundred of them beside one call in flight: no breaker, no rest, no share; the throttle counts them."""
+    gate = make_gate(make_provider(config=GateConfig(adaptive=AdaptiveConfig(enabled=False))))
+    admit(gate, 0.0)
+    for n in range(100):
+        assert call(gate, n / 10, FailureClass.OVERLOADED) == NOTHING
+    assert gate.evidence.success_share(10.0) == 1.0
+    assert gate.breakers["whole"].is_closed
+    assert gate.cooldown.advice(10.0) is None
+    assert gate.throttle.probability(10.0) == 0.9
+
+
+@pytest.mark.parametrize(("other_sent_at", "now"), [(5.001, 5.0), (5.0, 35.0)], ids=["sent later", "silent"])
+def test_a_529_is_no_load_where_nothing_speaks_for_the_target(other_sent_at: float, now: float) -> None:
+    """The other call was sent after it, or is silent for patience: the target failed."""
+    gate = make_gate()
+    refused = admit(gate, 5.0)
+    admit(gate, other_sent_at)
+    refused.settle(failure(FailureClass.OVERLOADED), now, patience=30.0)
+    assert gate.evidence.share_of_failures(now) == 0.05
+
+
+def test_a_hint_of_a_529_binds_although_it_is_load() -> None:
+    """The provider's word is law; the breaker hears nothing."""
+    gate = make_gate()
+    admit(gate, 0.0)
+    settled = call(gate, 1.0, failure(FailureClass.OVERLOADED, 4.0, "overload"))
+    assert settled == Settlement(rest=Rest("wait", 5.0, hinted=True))
+    assert gate.evidence.success_share(1.0) == 1.0
+
+
+def test_a_probe_that_meets_load_is_given_back() -> None:
+    """A call from before the trip is still being served: the probe's 529 decides nothing."""
+    gate = make_gate()
+    admit(gate, 20.0)
+    tripped(gate, 20.0)
+    assert admit(gate, 40.0, pacing="eager").settle(failure(FailureClass.OVERLOADED), 40.5) == NOTHING
+    assert gate.breakers["whole"].open_until == 50.0
+    assert not gate.provider.probe_in_flight
+
+
+@pytest.mark.parametrize("failure_class", [FailureClass.RATE_LIMITED, FailureClass.WARMING, FailureClass.CANCELLED])
+def test_answers_that_say_later_do_not_count_in_the_success_share(failure_class: FailureClass) -> None:
+    """A busy provider is not an ill one (D4)."""
+    gate = make_gate()
+    call(gate, 0.0, failure_class)
+    assert gate.evidence.success_share(0.0) == 1.0
+
+
+def test_a_call_from_before_a_close_is_no_evidence() -> None:
+    """Its verdict belongs to another generation (I3)."""
+    gate = make_gate()
+    old = admit(gate, 0.0)
+    gate.close(1.0)
+    old.settle(failure(FailureClass.SERVER_ERROR), 2.0)
+    assert gate.evidence.success_share(2.0) == 1.0
+    assert gate.evidence.share_of_failures(2.0) == 0.0
+
+
+# ------------------------------------------------------------------------------------------------ the sequential tests
+
+
+def failures_until_ill(gate: Gate) -> int:
+    """How many failures in a row, one in twenty seconds, it takes to rest."""
+    for n in range(100):
+        if call(gate, 1000.0 + 20.0 * n, FailureClass.SERVER_ERROR).rest is not None:
+            return n + 1
+    raise AssertionError("it never rested")
+
+
+@pytest.mark.parametrize(("lost", "needed"), [(0, 2), (10, 2), (30, 4), (50, 7)])
+def test_the_more_a_target_usually_loses_the_more_failures_make_it_rest(lost: int, needed: int) -> None:
+    """Of a hundred calls ten minutes ago it lost none, 10, 30 or 50: 2, 2, 4 and 7 in a row (D7)."""
+    assert failures_until_ill(seen(make_gate(), 100 - lost, lost, at=400.0)) == needed
+
+
+def test_five_consecutive_failures_are_needed_for_a_trip() -> None:
+    """The evidence says down at the third; the fifth opens it."""
+    gate = make_gate()
+    moved = [call(gate, float(n), FailureClass.SERVER_ERROR).moved for n in range(5)]
+    assert [len(each) for each in moved] == [0, 0, 0, 0, 1]
+
+
+def test_a_target_that_is_known_to_answer_four_calls_in_ten_is_neither_ill_nor_down() -> None:
+    """A thousand calls, six of ten failing, five of them in a row: no rest, and its breaker never opens."""
+    gate = seen(make_gate(), 40, 60)
+    for n in range(1000):
+        ending = FailureClass.SERVER_ERROR if n % 10 in {0, 1, 2, 3, 4, 7} else None
+        settled = call(gate, 2.0 * n, ending)
+        assert (settled.moved, settled.rest) == ((), None)
+
+
+def test_the_tests_go_by_the_owners_numbers() -> None:
+    """With odds of 1 the first failure rests the target, and the first of one in a row opens it."""
+    easy = CooldownConfig(odds=1, odds_per_call=1)
+    resting = make_gate(make_provider(config=GateConfig(cooldown=easy)))
+    assert call(resting, 0.0, FailureClass.SERVER_ERROR).rest == Rest("cooldown", 10.0, hinted=False)
+    opening = make_gate(make_provider(config=hasty(1)))
+    assert [m.kind for m in call(opening, 0.0, FailureClass.SERVER_ERROR).moved] == ["whole"]
+
+
+def test_a_target_that_always_fails_can_still_be_called_ill_and_down() -> None:
+    """Its own share counts as 85 and 90 % at most: 69 failures in a row make it ill, 73 down."""
+    gate = make_gate()
+    for _ in range(400):
+        gate.evidence.failed(0.0, 0.0, stream=False, patience=30.0)
+    gate.evidence.tripped()
+    verdicts = [gate.evidence.failed(n * 20.0, n * 20.0, stream=False, patience=30.0) for n in range(1, 74)]
+    assert [ill for ill, _ in verdicts].index(True) + 1 == 69
+    assert [down for _, down in verdicts].index(True) + 1 == 73
+
+
+def test_every_failure_counts_towards_a_rest_a_transport_fault_too() -> None:
+    """A connection that broke and a server error: two in a row."""
+    gate = make_gate()
+    call(gate, 0.0, FailureClass.TRANSPORT)
+    assert call(gate, 1.0, FailureClass.SERVER_ERROR).rest == Rest("cooldown", 11.0, hinted=False)
+
+
+def test_transport_faults_do_not_open_the_transport_while_calls_are_answered() -> None:
+    """Five in a row of one target, while another one's answers are between them."""
+    provider = make_provider()
+    gate, other = make_gate(provider), make_gate(provider, target="p/n")
+    for n in range(10):
+        call(gate, 2.0 * n, FailureClass.TRANSPORT)
+        call(other, 2.0 * n + 1.0)
+    assert provider.transport.is_closed
+
+
+# ------------------------------------------------------------------------------------------------ the throttle, apart
+
+
+def test_a_targets_refusals_do_not_throttle_its_siblings() -> None:
+    """Two hundred turned away by one target: another one's calls pass, whatever the dice say (D8)."""
+    provider = make_provider()
+    gate, sibling = choke(make_gate(provider)), make_gate(provider, target="p/n")
+    sibling.count(True, 0.0)
+    assert ask(gate, 0.0, roll=0.0) == Refusal("throttle", 1.0)
+    assert isinstance(ask(sibling, 0.0, roll=0.0), Lease)
+
+
+def test_where_two_targets_fail_all_of_the_provider_are_counted_together() -> None:
+    """One refusal of the sibling is enough: it is tossed by what the provider's throttle counted."""
+    provider = make_provider()
+    choke(make_gate(provider))
+    sibling = make_gate(provider, target="p/n")
+    sibling.count(False, 0.0)
+    assert sibling.throttle.probability(0.0) == 0.0
+    assert ask(sibling, 0.0, roll=0.89) == Refusal("throttle", 1.0)
+
+
+@pytest.mark.parametrize(("now", "together"), [(119.999, True), (120.0, False)])
+def test_a_target_fails_for_as_long_as_its_refusals_are_remembered(now: float, together: bool) -> None:
+    """Two minutes after its only refusal the sibling is counted apart again."""
+    provider = make_provider()
+    gate, sibling = make_gate(provider), make_gate(provider, target="p/n")
+    sibling.count(False, 0.0)
+    choke(gate, 60.0)
+    assert provider.throttled_together(now) is together
+
+
+def test_a_target_that_was_never_asked_is_never_throttled() -> None:
+    """Although two others fail and the provider's throttle refuses nine of ten (D8)."""
+    provider = make_provider()
+    choke(make_gate(provider))
+    choke(make_gate(provider, target="p/n"))
+    untouched = make_gate(provider, target="p/o")
+    assert isinstance(ask(untouched, 0.0, roll=0.0), Lease)
+
+
+def test_one_503_of_each_of_four_models_costs_their_sibling_nothing() -> None:
+    """Four of five targets failed once: the fifth, asked before, takes every call."""
+    provider = make_provider()
+    healthy = make_gate(provider, target="p/healthy")
+    call(healthy, 0.0)
+    for name in "abcd":
+        call(make_gate(provider, target=f"p/{name}"), 1.0, FailureClass.OVERLOADED)
+    assert [isinstance(ask(healthy, 1.0, roll=0.0), Lease) for _ in range(20)] == [True] * 20
+
+
+@pytest.mark.parametrize(("successes", "passes"), [(4, True), (3, False)])
+def test_where_no_other_target_is_free_the_toss_holds_below_a_fifth(successes: int, passes: bool) -> None:
+    """Four of twenty answered: the target goes on whatever the throttle says; three: it tosses (D4)."""
+    gate = seen(choke(make_gate()), successes, 20 - successes)
+    admit(gate, 0.0)
+    assert isinstance(ask(gate, 0.0, roll=0.0, pacing="on"), Lease) is passes
+    assert isinstance(ask(gate, 0.0, roll=0.0), Lease) is False
+
+
+def test_where_no_other_target_is_free_one_call_is_always_admitted() -> None:
+    """Nothing of twenty was answered: the first passes, the second is tossed."""
+    gate = seen(choke(make_gate()), 0, 20)
+    lease = admit(gate, 0.0)
+    lease.release(0.0)
+    assert ask(gate, 0.0, roll=0.0) == Refusal("throttle", 1.0)
+    assert isinstance(ask(gate, 0.0, roll=0.0, pacing="on"), Lease)
+    assert ask(gate, 0.0, roll=0.0, pacing="on") == Refusal("throttle", 1.0)
+
+
+# ------------------------------------------------------------------------------------------------ spells
+
+
+def slowly(gate: Gate) -> Gate:
+    """Have the target in slow start, with one call in flight: the next one is paced where no other is free."""
+    gate.begin_slow_start(0.0)
+    admit(gate, 0.0)
+    return choke(gate)
+
+
+def counted(gate: Gate) -> int:
+    """How many requests the throttle of the target knows of."""
+    return gate.throttle.snapshot().requests
+
+
+def test_the_first_success_after_a_paced_spell_resets_the_throttles() -> None:
+    """Those of paced calls do not: the spell lasts."""
+    gate = slowly(make_gate())
+    paced = admit(gate, 1.0, pacing="on")
+    assert paced.paced
+    paced.settle(None, 2.0)
+    assert counted(gate) > 0
+    admit(gate, 20.0).settle(None, 21.0)
+    assert counted(gate) == 0
+    assert gate.provider.throttle.empty
+    assert gate.provider.failing == {}
+
+
+def test_without_a_spell_a_success_resets_nothing() -> None:
+    """Of an ordinary target, and a second time after a spell; a failure ends no spell either."""
+    gate = choke(make_gate())
+    call(gate, 0.0)
+    assert counted(gate) > 0
+    spell = slowly(make_gate())
+    admit(spell, 1.0, pacing="on").release(2.0)
+    admit(spell, 20.0).settle(failure(FailureClass.SERVER_ERROR), 21.0)
+    assert counted(spell) > 0
+    call(spell, 22.0)
+    assert counted(spell) == 0
+    choke(spell, 23.0)
+    call(spell, 23.0)
+    assert counted(spell) > 0
+
+
+@pytest.mark.parametrize("ending", [failure(FailureClass.RATE_LIMITED, 3.0), failure(FailureClass.WARMING)], ids=str)
+def test_the_first_success_after_a_law_resets_the_throttles(ending: Failure) -> None:
+    """What they counted is of the time before."""
+    gate = make_gate()
+    call(gate, 0.0, ending)
+    choke(gate)
+    admit(gate, 5.0, pacing="on").settle(None, 6.0)
+    assert gate.throttle.empty
+    assert gate.provider.throttle.empty
+
+
+# ------------------------------------------------------------------------------------------------ whoever tells of it
+
+
+def told_open(gate: Gate, now: float = 0.0) -> None:
+    """Another process tells that the breaker of whole answers is OPEN for 30 s."""
+    moved = gate.breakers["whole"].adopt(now + 30.0, 0, now, reason="shared")
+    assert moved is not None
+    gate.apply(Moved("whole", moved), now)
+
+
+def told_closed(gate: Gate, now: float) -> None:
+    """Another process tells that the breaker of whole answers is CLOSED."""
+    moved = gate.breakers["whole"].close(now, "shared")
+    assert moved is not None
+    gate.apply(Moved("whole", moved), now)
+
+
+def told_cut_off(gate: Gate, now: float = 0.0) -> None:
+    """Another process tells that the provider cannot be reached for 30 s."""
+    moved = gate.provider.transport.adopt(now + 30.0, 0, now, reason="shared")
+    assert moved is not None
+    gate.apply(Moved("transport", moved), now)
+
+
+def told_reached(gate: Gate, now: float) -> None:
+    """Another process tells that the provider can be reached."""
+    moved = gate.provider.transport.close(now, "shared")
+    assert moved is not None
+    gate.apply(Moved("transport", moved), now)
+
+
+def probed(gate: Gate, now: float) -> None:
+    """A probe of ours succeeds."""
+    admit(gate, now).settle(None, now)
+
+
+def lost(gate: Gate, now: float = 0.0) -> None:
+    """Our own calls find that the provider cannot be reached."""
+    cut_off(gate.provider, gate, now)
+
+
+OPENS: list[Callable[[Gate, float], object]] = [tripped, told_open]
+CLOSES: list[Callable[[Gate, float], object]] = [probed, told_closed]
+CUTS: list[Callable[[Gate, float], object]] = [lost, told_cut_off]
+REACHES: list[Callable[[Gate, float], object]] = [probed, told_reached]
+
+
+@pytest.mark.parametrize("opens", OPENS)
+def test_an_open_breaker_alone_decides_among_advice(opens: Callable[[Gate, float], object]) -> None:
+    """Advice that was in force is gone, and the evidence for it; law stays."""
+    gate = make_gate()
+    held = [admit(gate, 0.0, stream=True) for _ in range(3)]
+    opens(gate, 10.0)
+    held[0].settle(failure(FailureClass.SERVER_ERROR), 11.0)
+    told_closed(gate, 12.0)
+    held[1].settle(failure(FailureClass.RATE_LIMITED, 100.0), 13.0)
+    advised(gate)
+    opens_again = gate.breakers["whole"].adopt(60.0, 0, 14.0, reason="shared")
+    assert opens_again is not None
+    gate.apply(Moved("whole", opens_again), 14.0)
+    assert gate.cooldown.advice(14.0) is None
+    assert gate.cooldown.law(14.0) == Refusal("wait", 113.0)
+
+
+@pytest.mark.parametrize("kind", ["whole", "transport"])
+def test_a_probe_decides_until_another_process_moves_its_breaker(kind: Kind) -> None:
+    """Its own or the transport's: a verdict of the permit from before moves nothing."""
+    gate = tripped(make_gate())
+    probe = admit(gate, 40.0)
+    assert probe.decides
+    breaker = gate.provider.transport if kind == "transport" else gate.breakers["whole"]
+    breaker.adopt(40.0, 1, 40.0, reason="shared")
+    assert not probe.decides
+
+
+def test_a_lease_without_permits_decides() -> None:
+    """A call of the last resort moves no breaker, so nothing is taken from it."""
+    assert admit(make_gate(), 0.0, last_resort=True).decides
+
+
+def test_a_stream_that_has_begun_counts_as_served() -> None:
+    """Silent for longer than patience it is not, as its first content was there."""
+    gate = make_gate()
+    admit(gate, 0.0, stream=True).begun()
+    assert gate.outlived(99.0, 100.0, 30.0) == (1,)
+
+
+@pytest.mark.parametrize("opens", OPENS)
+def test_a_trip_forgets_the_evidence(opens: Callable[[Gate, float], object]) -> None:
+    """One failed stream before it and one after it are not two in a row."""
+    gate = make_gate()
+    opens(gate, 10.0)
+    gate.evidence.clear()
+    told_closed(gate, 20.0)
+    assert call(gate, 30.0, FailureClass.SERVER_ERROR, stream=True).rest is None
+    opens_again = gate.breakers["whole"].adopt(60.0, 0, 31.0, reason="shared")
+    assert opens_again is not None
+    gate.apply(Moved("whole", opens_again), 31.0)
+    assert call(gate, 32.0, FailureClass.SERVER_ERROR, stream=True).rest is None
+    assert call(gate, 33.0, FailureClass.SERVER_ERROR, stream=True).rest is not None
+
+
+@pytest.mark.parametrize("opens", OPENS)
+@pytest.mark.parametrize("closes", CLOSES)
+def test_a_breaker_that_closes_begins_slow_start_and_resets_the_throttles(
+    opens: Callable[[Gate, float], object], closes: Callable[[Gate, float], object]
+) -> None:
+    """Whether our own probe or another process says so; other targets of the provider are not concerned."""
+    provider = make_provider(slots=11)
+    gate, sibling = make_gate(provider), choke(make_gate(provider, target="p/n"))
+    opens(gate, 0.0)
+    choke(gate)
+    closes(gate, 30.0)
+    admit(gate, 30.0)
+    assert ask(gate, 30.0) == Refusal("slow_start")
+    assert gate.ready_at(Refusal("slow_start")) == 31.0
+    assert gate.throttle.empty
+    assert provider.throttle.empty
+    assert set(provider.failing) == {"p/n"}
+    assert not sibling.throttle.empty
+    assert sibling.ready_at(Refusal("slow_start")) == -math.inf
+
+
+@pytest.mark.parametrize("cuts", CUTS)
+def test_a_transport_that_opens_ends_the_advice_of_every_target(cuts: Callable[[Gate, float], object]) -> None:
+    """Its breaker alone decides, of all of them; and the other providers are told."""
+    connectivity = Connectivity(2)
+    provider = make_provider(connectivity=connectivity)
+    gate, sibling = make_gate(provider), advised(make_gate(provider, target="p/n"))
+    cuts(gate, 10.0)
+    assert sibling.cooldown.advice(10.0) is None
+    assert not sibling.cooldown.returning
+    assert connectivity.withholds("other", 10.0)
+    assert ask(sibling, 10.0) == Refusal("open", 40.0)
+
+
+@pytest.mark.parametrize("cuts", CUTS)
+@pytest.mark.parametrize("reaches", REACHES)
+def test_a_transport_that_closes_begins_slow_start_for_every_target(
+    cuts: Callable[[Gate, float], object], reaches: Callable[[Gate, float], object]
+) -> None:
+    """And their throttles forget; the other providers are told."""
+    connectivity = Connectivity(2)
+    provider = make_provider(slots=11, connectivity=connectivity)
+    gates = [make_gate(provider, target=name) for name in ("p/m", "p/n")]
+    cuts(gates[0], 0.0)
+    for gate in gates:
+        choke(gate)
+    reaches(gates[0], 30.0)
+    assert all(gate.throttle.empty for gate in gates)
+    assert provider.throttle.empty
+    assert provider.failing == {}
+    assert not connectivity.withholds("other", 30.0)
+    admit(gates[1], 30.0)
+    assert [ask(gate, 30.0) for gate in gates] == [Refusal("slow_start")] * 2
+    assert gates[1].ready_at(Refusal("slow_start")) == 31.0
+
+
+@pytest.mark.parametrize("cuts", CUTS)
+def test_a_transport_that_opens_again_ends_the_slow_start_of_the_provider(
+    cuts: Callable[[Gate, float], object],
+) -> None:
+    """What is in flight from before does not hold up the probe that may bring it back."""
+    provider = make_provider(config=GateConfig(slow_start=1000.0))
+    gate = make_gate(provider)
+    cuts(gate, 0.0)
+    told_reached(gate, 30.0)
+    assert provider.returned_at == 30.0
+    told_cut_off(gate, 40.0)
+    assert provider.returned_at == -math.inf
+
+
+def test_the_operators_yes_has_the_same_consequences_for_the_other_targets() -> None:
+    """The target itself takes full load at once; its siblings start slowly, as the provider was away."""
+    provider = make_provider(slots=11)
+    gate, sibling = make_gate(provider), choke(make_gate(provider, target="p/n"))
+    cut_off(provider, gate)
+    gate.close(30.0)
+    assert [isinstance(ask(gate, 30.0), Lease) for _ in range(3)] == [True] * 3
+    assert sibling.throttle.empty
+    admit(sibling, 30.0)
+    assert ask(sibling, 30.0) == Refusal("slow_start")
+
+
+def test_a_trip_of_the_transport_forgets_the_evidence_about_it() -> None:
+    """Five faults, an answered probe, five faults: with a share of a quarter lost the second five are not enough."""
+    gate = make_gate()
+    for n in range(5):
+        call(gate, float(n), FailureClass.TRANSPORT)
+    probed(gate, 40.0)
+    for n in range(5):
+        call(gate, 100.0 + n, FailureClass.TRANSPORT)
+    assert gate.provider.transport.is_closed
+
+
+def test_an_isolated_breaker_has_no_consequences_of_its_own() -> None:
+    """The operator's no neither begins slow start nor forgets a rest."""
+    gate = advised(make_gate())
+    for moved in gate.isolate(1.0):
+        gate.apply(moved, 1.0)
+    assert gate.cooldown.advice(1.0) == Refusal("cooldown", 1000.0)
+    assert gate.ready_at(Refusal("slow_start")) == -math.inf
+
+
+# ------------------------------------------------------------------------------------------------ snapshots
+
+
+def test_a_snapshot_is_what_calls_of_one_kind_move() -> None:
+    """The breaker of that kind, the transport, and both rests and throttles, the target's own first."""
+    gate = advised(tripped(make_gate(), stream=True))
+    gate.count(True, 0.0)
+    make_gate(gate.provider, target="p/n").count(True, 0.0)
+    shot = gate.snapshot(stream=True)
+    assert shot.own == gate.breakers["stream"].snapshot() != gate.snapshot(stream=False).own
+    assert shot.transport == gate.provider.transport.snapshot()
+    assert shot.rests == (gate.cooldown.snapshot(), gate.credential.snapshot())
+    assert [throttle.requests for throttle in shot.throttles] == [6, 7]
+
+
+def test_a_leases_snapshot_is_what_it_holds() -> None:
+    """Two permits, tokens, and its trial; nothing is out when it is settled, and a last resort has no permit."""
+    gate = cooled(make_gate(limits=RateLimitTracker(tpm=1000)))
+    lease = admit(gate, 10.0)
+    assert lease.snapshot() == LeaseSnapshot((gate.cooldown,), 200, 3)
+    assert admit(gate, 10.0, last_resort=True).snapshot() == LeaseSnapshot((), 200, 1)
+    lease.release(10.0)
+    assert lease.snapshot() == LeaseSnapshot((), 200, 0)

@@ -86,14 +86,14 @@ def test_the_first_of_its_class_is_checked_too() -> None:
 def test_the_refusal_spells_the_range() -> None:
     """The message is a sentence an owner can act on."""
     with pytest.raises(ConfigurationError) as caught:
-        BreakerConfig(failure_ratio=1.5)
-    assert str(caught.value) == "BreakerConfig.failure_ratio: 1.5 - a number above 0, at most 1 is needed"
+        BreakerConfig(failing_share=1.5)
+    assert str(caught.value) == "BreakerConfig.failing_share: 1.5 - a number above 0.05, at most 1 is needed"
 
 
 def test_a_whole_number_is_asked_for_where_one_is_needed() -> None:
     """Half a call is refused as not whole."""
-    with pytest.raises(ConfigurationError, match=r"BreakerConfig.minimum_calls: 2.5 - a whole number at least 1, at"):
-        BreakerConfig(minimum_calls=2.5)  # type: ignore[arg-type]  # what an unchecked file would bring
+    with pytest.raises(ConfigurationError, match=r"BreakerConfig.odds: 2.5 - a whole number at least 1, at"):
+        BreakerConfig(odds=2.5)  # type: ignore[arg-type]  # what an unchecked file would bring
 
 
 def test_options_are_frozen() -> None:

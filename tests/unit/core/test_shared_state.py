@@ -158,19 +158,29 @@ def test_the_ladders_go_on_where_they_were() -> None:
     rests = Cooldown()
     rests.adopt(RestRecord("cooldown", 0.0, False, None, 2), 1.0)
     rests.adopt(RestRecord("cooldown", 1.0, False, None, 2), 1.0)
-    rest = None
-    for _ in range(2):
-        rest = rests.failed(
-            Failure(FailureClass.SERVER_ERROR),
-            admitted_at=2.0,
-            sent_seq=1,
-            now=2.0,
-            roll=0.0,
-            paced=False,
-            advise=True,
-        )
+    rest = rests.failed(
+        Failure(FailureClass.TIMEOUT), admitted_at=2.0, sent_seq=1, now=32.0, roll=0.0, paced=False, advise=True
+    )
     assert rest is not None
-    assert rest.until == 2.0 + 30.0 * 1.5**2
+    assert rest.until == 32.0 + 30.0 * 1.5**2
+
+
+def test_processes_share_the_pauses_between_probes_where_no_other_target_is_free() -> None:
+    """Each word of another process is a probe that failed: 1, 2, 4, then 5 s, whatever the open time is."""
+    breaker, pauses = CircuitBreaker(), []
+    for n in range(5):
+        breaker.adopt(600.0, n, 10.0 * n, reason="shared")
+        pauses.append(breaker.eager_at - 10.0 * n)
+    assert pauses == [1.0, 2.0, 4.0, 5.0, 5.0]
+    assert breaker.refusal(44.0, eager=True) == Refusal("open", 45.0)
+    assert breaker.refusal(45.0) == Refusal("open", 600.0)
+
+
+def test_a_probe_is_not_put_off_beyond_the_open_time_of_another_process() -> None:
+    """Half a second is left of it: half a second."""
+    breaker = CircuitBreaker()
+    breaker.adopt(10.5, 0, 10.0, reason="shared")
+    assert breaker.eager_at == 10.5
 
 
 @pytest.mark.parametrize("reason", ["cooldown", "wait", "wall", "off"])

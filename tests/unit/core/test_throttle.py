@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smart_model_router.core.throttle import AdaptiveThrottle, ThrottleConfig, rejection_probability
+from smart_model_router.core.throttle import AdaptiveThrottle, ThrottleConfig, ThrottleSnapshot, rejection_probability
 
 
 def fed(accepted: int, rejected: int, now: float = 0.0, config: ThrottleConfig | None = None) -> AdaptiveThrottle:
@@ -47,10 +47,10 @@ def test_a_new_throttle_refuses_nobody() -> None:
     assert throttle.try_pass(0.0, 0.0)
 
 
-def test_below_five_requests_nothing_is_refused() -> None:
-    """Four rejections are no evidence; the fifth is."""
-    assert fed(0, 4).probability(0.0) == 0.0
-    assert fed(0, 5).probability(0.0) == pytest.approx(5 / 6)
+def test_below_twenty_known_outcomes_nothing_is_refused() -> None:
+    """Of nineteen outcomes with six accepted nothing is refused; the twentieth makes it 8 of 21."""
+    assert fed(6, 13).probability(0.0) == 0.0
+    assert fed(6, 14).probability(0.0) == pytest.approx(8 / 21)
 
 
 def test_the_probability_never_exceeds_nine_tenths() -> None:
@@ -73,10 +73,10 @@ def test_the_toss_refuses_below_the_probability_only() -> None:
 
 def test_its_own_refusals_count_as_requests() -> None:
     """Each refusal by the throttle is one more request that was not accepted."""
-    throttle = fed(3, 5)
-    assert throttle.probability(0.0) == pytest.approx(2 / 9)
+    throttle = fed(8, 12)
+    assert throttle.probability(0.0) == pytest.approx(4 / 21)
     assert not throttle.try_pass(0.0, 0.0)
-    assert throttle.probability(0.0) == pytest.approx(3 / 10)
+    assert throttle.probability(0.0) == pytest.approx(5 / 22)
 
 
 def test_a_call_in_flight_counts_as_neither() -> None:
@@ -88,44 +88,44 @@ def test_a_call_in_flight_counts_as_neither() -> None:
     assert throttle.probability(20.0) == 0.0
 
 
-@pytest.mark.parametrize(("later", "probability"), [(119.999, 5 / 6), (120.0, 0.0), (121.0, 0.0), (1e6, 0.0)])
+@pytest.mark.parametrize(("later", "probability"), [(119.999, 8 / 21), (120.0, 0.0), (121.0, 0.0), (1e6, 0.0)])
 def test_a_cell_is_forgotten_after_120_seconds(later: float, probability: float) -> None:
     """What happened in second 0 counts until second 120 begins."""
-    assert fed(0, 5).probability(later) == pytest.approx(probability)
+    assert fed(6, 14).probability(later) == pytest.approx(probability)
 
 
 def test_cells_are_forgotten_one_by_one() -> None:
-    """Rejections of seconds 0 and 1: at 120 the first five are gone, at 121 all."""
-    throttle = fed(0, 5)
-    for _ in range(6):
-        throttle.record(False, 1.5)
-    assert throttle.probability(119.0) == pytest.approx(0.9)
-    assert throttle.probability(120.0) == pytest.approx(6 / 7)
+    """Second 0 accepts most, second 1 rejects 12 of 20: at 120 only those twenty are left, at 121 nothing."""
+    throttle = fed(20, 5)
+    for n in range(20):
+        throttle.record(n < 8, 1.5)
+    assert throttle.probability(119.0) == 0.0
+    assert throttle.probability(120.0) == pytest.approx(4 / 21)
     assert throttle.probability(121.0) == 0.0
 
 
 def test_accepts_are_forgotten_with_their_cell() -> None:
     """Old accepts do not excuse new rejections."""
-    throttle = fed(10, 0)
-    for _ in range(6):
-        throttle.record(False, 60.0)
+    throttle = fed(12, 0)
+    for n in range(20):
+        throttle.record(n < 4, 60.0)
     assert throttle.probability(60.0) == 0.0
-    assert throttle.probability(120.0) == pytest.approx(6 / 7)
+    assert throttle.probability(120.0) == pytest.approx(12 / 21)
 
 
 def test_a_cell_is_used_again_after_it_was_emptied() -> None:
     """Second 120 takes the place of second 0 and starts from nothing."""
     throttle = fed(0, 50)
-    for _ in range(5):
-        throttle.record(False, 120.0)
-    assert throttle.probability(120.0) == pytest.approx(5 / 6)
+    for n in range(20):
+        throttle.record(n < 5, 120.0)
+    assert throttle.probability(120.0) == pytest.approx(10 / 21)
 
 
 def test_an_instant_from_before_is_counted_in_the_newest_cell() -> None:
     """Time that comes out of order neither crashes nor resurrects what was forgotten."""
-    throttle = fed(0, 5, now=200.0)
+    throttle = fed(6, 13, now=200.0)
     throttle.record(False, 10.0)
-    assert throttle.probability(319.0) == pytest.approx(6 / 7)
+    assert throttle.probability(319.0) == pytest.approx(8 / 21)
     assert throttle.probability(320.0) == 0.0
 
 
@@ -133,10 +133,12 @@ def test_reset_forgets_everything() -> None:
     """A breaker of the provider closed: the past is no evidence any more, the future is."""
     throttle = fed(0, 50)
     throttle.reset()
+    assert throttle.snapshot() == ThrottleSnapshot(requests=0, accepts=0)
     assert throttle.probability(0.0) == 0.0
-    for _ in range(5):
-        throttle.record(False, 0.0)
-    assert throttle.probability(0.0) == pytest.approx(5 / 6)
+    for n in range(20):
+        throttle.record(n < 5, 0.0)
+    assert throttle.snapshot() == ThrottleSnapshot(requests=20, accepts=5)
+    assert throttle.probability(0.0) == pytest.approx(10 / 21)
 
 
 def test_every_figure_can_be_configured() -> None:
@@ -149,8 +151,8 @@ def test_every_figure_can_be_configured() -> None:
 
 
 def test_the_defaults_are_those_of_the_specification() -> None:
-    """K = 2, 120 cells, 5 requests, 0.9."""
-    assert ThrottleConfig() == ThrottleConfig(k=2.0, cells=120, minimum_requests=5, max_probability=0.9)
+    """K = 2, 120 cells, 20 requests, 0.9."""
+    assert ThrottleConfig() == ThrottleConfig(k=2.0, cells=120, minimum_requests=20, max_probability=0.9)
 
 
 @pytest.mark.parametrize("accepting", [1, 2, 5, 8])

@@ -19,7 +19,7 @@ from smart_model_router import (
 )
 from smart_model_router.events import AttemptFinished, RequestFinished, RequestShed, WaitFinished
 from smart_model_router.outcome import Failure, FailureClass, Usage, Wait
-from smart_model_router.testing import FakeDice, FakeProvider, FakeReply
+from smart_model_router.testing import FakeDice, FakeReply
 from tests.world import (
     BLACK_HOLE,
     BODY,
@@ -90,6 +90,74 @@ async def test_two_seconds_at_most_are_spent_on_a_full_tier() -> None:
     assert reply.report.target == "b/small"
     assert reply.report.waited_seconds == pytest.approx(2.0)
     assert await first == "a/big"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "waiting", "served"), [(1.5, 0, "a/big"), (1.5, 1, "b/small"), (5.0, 0, "b/small")]
+)
+@virtual
+async def test_a_full_tier_is_waited_for_only_when_a_slot_is_free_soon(
+    seconds: float, waiting: int, served: str
+) -> None:
+    """(waiters + 1) x service time / limit, against `degrade_after`: longer than that a lower tier serves at once."""
+    w = world(["a/big"], ["b/small"], kinds={"a": {"bulkhead": 1}})
+    w.providers["a"].set(FakeReply(seconds=seconds))
+    for _ in range(5):
+        assert await served_by(w) == "a/big"
+    first = asyncio.ensure_future(served_by(w))
+    await asyncio.sleep(0.1)
+    behind = [asyncio.ensure_future(served_by(w, avoid=["b"])) for _ in range(waiting)]
+    await asyncio.sleep(0.1)
+    began = now()
+    reply = await w.router.chat(BODY)
+    assert reply.report.target == served
+    assert now() - began == pytest.approx(0.0 if served == "b/small" else 2 * seconds - 0.2)
+    assert {await first, *await asyncio.gather(*behind)} == {"a/big"}
+    w.assert_idle()
+
+
+@virtual
+async def test_a_waiter_that_can_no_longer_be_served_gives_its_place_away() -> None:
+    """Answers take 5 s: with 10 s to go a request waits for 4.5 s, and the one behind it has the slot."""
+    w = world(["a/big"], kinds={"a": {"bulkhead": 1}})
+    w.providers["a"].set(FakeReply(seconds=5.0))
+    for _ in range(5):
+        assert await served_by(w) == "a/big"
+    w.providers["a"].set([FakeReply(seconds=8.0), FakeReply(seconds=5.0)])
+    busy = asyncio.ensure_future(served_by(w))
+    await asyncio.sleep(0.1)
+    began = now()
+    late, patient = (asyncio.ensure_future(w.router.chat(BODY, timeout=timeout)) for timeout in (10.0, 20.0))
+    with pytest.raises(AllTargetsFailed) as caught:
+        await late
+    assert now() - began == pytest.approx(10 - 1.1 * 5, abs=0.1)
+    assert caught.value.retry_after is not None
+    assert caught.value.retry_after > 0
+    assert (await patient).report.waited_seconds == pytest.approx(7.9)
+    assert await busy == "a/big"
+    w.assert_idle()
+
+
+@virtual
+async def test_an_event_of_unknown_time_is_not_waited_for_while_a_lower_tier_is_free() -> None:
+    """A probe under way, then a slow start: the lower tier serves at once."""
+    w = world(["a/big"], ["b/small"])
+    await trip(w, "a")
+    await asyncio.sleep(6.0)
+    w.providers["a"].set(FakeReply(seconds=4.0))
+    probe = asyncio.ensure_future(w.router.chat(BODY))
+    await asyncio.sleep(1.0)
+    during = await w.router.chat(BODY)
+    assert (during.report.target, during.report.waited_seconds) == ("b/small", 0.0)
+    assert during.report.ruled_out == {"a/big": "half_open"}
+    assert (await probe).report.target == "a/big"
+    begun = asyncio.ensure_future(w.router.chat(BODY))
+    await asyncio.sleep(0.1)
+    after = await w.router.chat(BODY)
+    assert (after.report.target, after.report.waited_seconds) == ("b/small", 0.0)
+    assert after.report.ruled_out == {"a/big": "slow_start"}
+    assert (await begun).report.target == "a/big"
+    w.assert_idle()
 
 
 @virtual
@@ -174,8 +242,8 @@ async def test_a_slot_with_a_slot_free_is_not_waited_for() -> None:
 
 @virtual
 async def test_the_waits_of_a_request_add_up_to_max_wait() -> None:
-    """A provider that says 'in 25 s' again and again: after 60 s of waiting the request ends."""
-    w = world(["a/big"])
+    """A provider that says 'in 25 s' again and again: a third wait would be longer than the 60 s that are allowed."""
+    w = world(["a/big"], config={"routing": {"max_wait": "60s"}})
     w.providers["a"].set(limited(25.0))
     with pytest.raises(AllTargetsFailed) as caught:
         await w.router.chat(BODY)
@@ -185,29 +253,92 @@ async def test_the_waits_of_a_request_add_up_to_max_wait() -> None:
 
 
 @virtual
-async def test_who_could_only_wait_too_long_fails_at_once() -> None:
-    """The only target comes due in 61 s: no waiting, and `retry_after` says when."""
+async def test_without_max_wait_a_request_waits_until_its_deadline() -> None:
+    """'In 25 s' again and again: 600 s by default, and the last answer comes too late."""
     w = world(["a/big"])
-    w.providers["a"].set(limited(61.0))
+    w.providers["a"].set(limited(25.0))
+    began = now()
+    with pytest.raises(DeadlineExceeded):
+        await w.router.chat(BODY)
+    assert now() - began == pytest.approx(600.0)
+    w.providers["a"].set([limited(300.0), FakeReply()])
+    assert await served_by(w) == "a/big"
+    assert now() - began >= 900.0
+    w.assert_idle()
+
+
+@pytest.mark.parametrize(
+    ("routing", "options", "seconds"),
+    [({}, {}, 601.0), ({}, {"timeout": 50.0}, 51.0), ({"max_wait": "60s"}, {}, 61.0)],
+    ids=["total", "timeout", "max_wait"],
+)
+@virtual
+async def test_who_could_only_wait_too_long_fails_at_once(routing: Any, options: Any, seconds: float) -> None:
+    """The only target comes due after the deadline or `max_wait`: no waiting, and a retry at `retry_after` is sent."""
+    w = world(["a/big"], config={"routing": routing})
+    w.providers["a"].set([limited(seconds), FakeReply()])
     began = now()
     with pytest.raises(AllTargetsFailed) as caught:
-        await w.router.chat(BODY)
+        await w.router.chat(BODY, **options)
     assert now() == began
-    assert caught.value.retry_after == pytest.approx(61.0)
+    assert caught.value.retry_after == pytest.approx(seconds)
+    await asyncio.sleep(seconds)
+    reply = await w.router.chat(BODY, **options)
+    assert (reply.report.target, reply.report.waited_seconds) == ("a/big", 0.0)
 
 
 @pytest.mark.parametrize("criticality", ["sheddable_plus", "sheddable"])
+@pytest.mark.parametrize(
+    ("routing", "busy", "served", "waited"),
+    [
+        ({}, 9.0, "a/big", 8.9),
+        ({}, 30.0, None, 10.0),
+        ({"sheddable_wait": "3s"}, 9.0, None, 3.0),
+        ({"sheddable_wait": 0}, 9.0, None, 0.0),
+        ({"max_wait": "2s"}, 9.0, None, 2.0),
+    ],
+)
 @virtual
-async def test_sheddable_requests_never_wait(criticality: str) -> None:
-    """A full provider is a no for them, at once."""
-    w = world(["a/big"], kinds={"a": {"bulkhead": 1}})
-    w.providers["a"].set(FakeReply(seconds=5.0))
+async def test_sheddable_requests_wait_for_a_bounded_time(
+    criticality: str, routing: Any, busy: float, served: str | None, waited: float
+) -> None:
+    """`sheddable_wait` (10 s) for a slot, and no longer than `max_wait`; 0 is no wait at all."""
+    w = world(["a/big"], kinds={"a": {"bulkhead": 1}}, config={"routing": routing})
+    w.providers["a"].set([FakeReply(seconds=busy), FakeReply()])
     first = asyncio.ensure_future(served_by(w))
     await asyncio.sleep(0.1)
     began = now()
-    assert await served_by(w, criticality=criticality) is None
-    assert now() == began
+    assert await served_by(w, criticality=criticality) == served
+    assert now() - began == pytest.approx(waited)
     await first
+    w.assert_idle()
+
+
+@virtual
+async def test_who_is_older_by_five_seconds_counts_as_the_next_higher_class() -> None:
+    """One slot: a class goes before the next lower one, but not before what came 5 s earlier (10 s: two classes)."""
+    w = world(["a/big"], kinds={"a": {"bulkhead": 1}})
+    w.providers["a"].set([FakeReply(seconds=9.0), *[FakeReply(seconds=0.1)] * 9])
+    order: list[str] = []
+
+    async def ask(name: str, criticality: Any) -> None:
+        await w.router.chat(BODY, criticality=criticality)
+        order.append(name)
+
+    asks = []
+    for name, criticality, pause in (
+        ("first", "critical", 1.0),
+        ("batch", "sheddable", 2.0),
+        ("plus", "sheddable_plus", 2.5),
+        ("soon", "critical", 3.0),
+        ("late", "critical", 0.2),
+        ("urgent", "critical_plus", 0.0),
+    ):
+        asks.append(asyncio.ensure_future(ask(name, criticality)))
+        await asyncio.sleep(pause)
+    await asyncio.gather(*asks)
+    assert order == ["first", "urgent", "soon", "plus", "late", "batch"]
+    w.assert_idle()
 
 
 @virtual
@@ -224,14 +355,14 @@ async def test_critical_requests_wait_up_to_twenty_seconds_before_the_last_resor
 
 @virtual
 async def test_twenty_seconds_in_a_full_tier_then_the_last_resort() -> None:
-    """Nobody leaves the full provider: the last resort answers after 20 s, 2 of them in the asked tier."""
+    """Nobody leaves the full provider: the last resort answers when the request is 20 s old."""
     w = world(["a/big"], last_resort=["l/x"], kinds={**LOCAL, "a": {"bulkhead": 1}})
     w.providers["a"].set(FakeReply(seconds=100.0))
     first = asyncio.ensure_future(served_by(w))
     await asyncio.sleep(0.1)
     reply = await w.router.chat(BODY)
     assert reply.report.target == "l/x"
-    assert reply.report.waited_seconds == pytest.approx(22.0)
+    assert reply.report.waited_seconds == pytest.approx(20.0)
     await first
     w.assert_idle()
 
@@ -239,7 +370,7 @@ async def test_twenty_seconds_in_a_full_tier_then_the_last_resort() -> None:
 @virtual
 async def test_the_last_resort_is_queued_for_by_criticality_and_no_longer_than_max_wait() -> None:
     """One slot, answers of 25 s: critical_plus goes before critical, and who cannot come within 60 s is told so."""
-    w = world(["a/big"], last_resort=["l/x"], kinds=LOCAL)
+    w = world(["a/big"], last_resort=["l/x"], kinds=LOCAL, config={"routing": {"max_wait": "60s"}})
     w.providers["a"].set(limited(300.0))
     w.providers["l"].set(FakeReply(seconds=25.0))
     done: list[tuple[str, float]] = []
@@ -285,56 +416,67 @@ async def test_a_full_waiting_room_turns_away() -> None:
     w.assert_idle()
 
 
-@virtual
-async def test_a_toss_that_was_lost_is_repeated_once_a_second_later() -> None:
-    """The throttle's no is waited for one second, once, and not tossed again until it lets one through."""
-    w = world(["a/big"])
-    throttle = w.gate("a/big").provider.throttle
+async def turned_away(*ladder: list[str], busy: float, **options: Any) -> tuple[World, asyncio.Future[str | None]]:
+    """A fleet whose `a/big` answered one of its newest 20 calls, and the call in flight there for `busy` seconds."""
+    w = world(*ladder, config={"routing": {"strategy": "ordered"}}, **options)
+    gate, at = w.gate("a/big"), now()
+    gate.evidence.succeeded(at, at, stream=False)
+    for _ in range(19):
+        gate.evidence.failed(at, at, stream=False, patience=30.0)
     for _ in range(100):
-        throttle.record(False, now())
-    w.state.dice = FakeDice(0.0)
+        gate.throttle.record(False, at)
+    w.providers["a"].set([FakeReply(seconds=busy), FakeReply(seconds=5.0)])
+    w.state.dice = FakeDice(0.99)
+    call = asyncio.ensure_future(served_by(w, avoid=[name for name in w.providers if name != "a"]))
+    await asyncio.sleep(0.1)
+    return w, call
+
+
+@virtual
+async def test_a_toss_that_was_lost_is_repeated_about_a_second_later() -> None:
+    """A lone target below a fifth: beside the one call in flight others are tossed, wait, and lose no request."""
+    w, call = await turned_away(["a/big"], busy=3.0)
+    throttle = w.gate("a/big").throttle
+    w.state.dice = FakeDice(0.5, 0.0)
     began, counted = now(), throttle._requests
-    with pytest.raises(AllTargetsFailed) as caught:
-        await w.router.chat(BODY)
-    assert now() - began == pytest.approx(1.0)
-    assert throttle._requests - counted == 2
-    assert {refusal.reason for refusal in caught.value.refusals} == {"throttle"}
-    assert w.calls("a") == 0
+    reply = await w.router.chat(BODY)
+    assert reply.report.target == "a/big"
+    assert {refusal.reason for refusal in reply.report.refusals} == {"throttle"}
+    assert 2.9 <= w.providers["a"].arrivals[-1] - began <= 2.9 + 1.5
+    assert throttle._requests - counted <= 2 * 7 + 1  # each half second as if another were free, and as none is
+    assert await call == "a/big"
     w.assert_idle()
 
 
 @virtual
 async def test_who_is_woken_is_not_tossed_again_before_the_second_is_over() -> None:
     """A waiter that another gate wakes asks everybody again: the throttle's no still stands, and is no second toss."""
-    slow, one_slot = {"b": FakeProvider(FakeReply(seconds=0.5))}, {"b": {"bulkhead": 1}}
-    w = world(["a/big", "b/big"], replies=slow, kinds=one_slot, config={"routing": {"strategy": "ordered"}})
+    w, call = await turned_away(["a/big", "b/big"], busy=30.0, kinds={"b": {"bulkhead": 1}})
+    w.providers["b"].set(FakeReply(seconds=0.5))
     busy = asyncio.ensure_future(served_by(w, avoid=["a"]))
     await asyncio.sleep(0.1)
-    throttle = w.gate("a/big").provider.throttle
-    for _ in range(100):
-        throttle.record(False, now())
+    throttle = w.gate("a/big").throttle
     w.state.dice = FakeDice(0.0)
     began, counted = now(), throttle._requests
     assert await served_by(w) == "b/big"
     assert w.providers["b"].arrivals[-1] - began == pytest.approx(0.4)
     assert throttle._requests - counted == 1
-    assert await busy == "b/big"
+    assert [await busy, await call] == ["b/big", "a/big"]
     w.assert_idle()
 
 
 @virtual
 async def test_who_waits_for_time_alone_holds_up_nobody_at_a_gate() -> None:
     """A waiter whose turn the throttle tossed away pauses a second; the next one at that gate goes at once."""
-    w = world(["a/big"], replies={"a": FakeProvider(FakeReply(seconds=5.0))}, kinds={"a": {"bulkhead": 1}})
+    w, call = await turned_away(["a/big"], busy=30.0, kinds={"a": {"bulkhead": 2}})
+    w.state.dice = FakeDice(0.99)
     asks = [asyncio.ensure_future(served_by(w)) for _ in range(3)]
     await asyncio.sleep(4.5)
-    throttle = w.gate("a/big").provider.throttle
-    for _ in range(100):
-        throttle.record(False, now())
-    w.state.dice = FakeDice(0.5, 0.0, 0.99)
+    w.state.dice = FakeDice(0.5, 0.0, 0.0, 0.0, 0.99)
     began = now()
     assert await asyncio.gather(*asks) == ["a/big"] * 3
-    assert [at - began for at in w.providers["a"].arrivals] == pytest.approx([-4.5, 0.5, 5.5])
+    assert [at - began for at in w.providers["a"].arrivals[-3:]] == pytest.approx([-4.5, 0.5, 5.5])
+    assert await call == "a/big"
     w.assert_idle()
 
 
@@ -342,33 +484,40 @@ async def test_who_waits_for_time_alone_holds_up_nobody_at_a_gate() -> None:
 
 
 @virtual
-@pytest.mark.parametrize(("timeout", "first"), [(59.0, "b"), (61.0, "a")])
-async def test_a_probe_goes_first_only_with_twice_its_patience_left(timeout: float, first: str) -> None:
-    """An unknown whole answer has 30 s of patience: who has less than twice that is not sent to find out."""
+@pytest.mark.parametrize(("timeout", "served", "seconds"), [(59.0, "b/big", 29.5), (61.0, "a/big", 29.9)])
+async def test_a_silent_probe_holds_its_request_for_half_of_its_time_at_most(
+    timeout: float, served: str, seconds: float
+) -> None:
+    """Patience is 30 s: with less than twice that left the request goes on elsewhere, and the probe without it."""
     w = world(["b/big", "a/big"])
     await trip(w, "a")
-    w.providers["a"].set(FakeReply())
     await asyncio.sleep(40.0)
-    assert await served_by(w, timeout=timeout) == f"{first}/big"
+    w.providers["a"].set(FakeReply(seconds=29.9))
+    began = now()
+    assert await served_by(w, timeout=timeout) == served
+    assert now() - began == pytest.approx(seconds)
+    await w.verdicts()
+    assert w.gate("a/big").breakers["whole"].is_closed
     w.assert_idle()
 
 
 @virtual
-@pytest.mark.parametrize(("waiting", "held"), [(0, False), (1, True)])
-async def test_a_silent_probe_that_others_wait_for_is_left_after_an_open_interval(waiting: int, held: bool) -> None:
+@pytest.mark.parametrize(("waiting", "held"), [(0, True), (1, False)])
+async def test_a_silent_probe_that_others_wait_for_is_left_after_patience(waiting: int, held: bool) -> None:
     """Nobody else is free: a lone caller may wait on, but what was sent too early does not hold up everyone."""
     w = world(["a/big"])
     await trip(w, "a")
     asks = [asyncio.ensure_future(served_by(w)) for _ in range(1 + waiting)]
     w.providers["a"].set([BLACK_HOLE, FakeReply()])
     breaker = w.gate("a/big").breakers["whole"]
-    until = breaker.open_until
-    assert until is not None
-    await asyncio.sleep(until + 29.9 - now())
+    await asyncio.sleep(2.0)
+    began = w.providers["a"].arrivals[-1]
+    await asyncio.sleep(began + 29.9 - now())
     assert breaker.probe_in_flight
     await asyncio.sleep(0.2)
-    assert breaker.probe_in_flight is not held
+    assert breaker.probe_in_flight is held
     await swallow(*asks)
+    await w.verdicts()
     w.assert_idle()
 
 
@@ -392,8 +541,8 @@ async def test_the_probe_that_brings_a_target_back_is_the_first_it_is_judged_by(
 
 
 async def slowed(**options: Any) -> World:
-    """A primary that lost its place: it answers, but its heads take nine seconds."""
-    w = world(["a/big", "b/big"], **options)
+    """A primary that lost its place: it answers, but its heads take nine seconds, just less than patience."""
+    w = world(["a/big", "b/big"], config={"resilience": {"patience": {"minimum": "10s"}}}, **options)
     for name in "ab":
         w.providers[name].set(FakeReply(seconds=0.3))
         await served_by(w, stream=True, avoid=[other for other in "ab" if other != name])
@@ -487,7 +636,8 @@ async def test_without_budget_there_is_no_retry_on_the_same_target() -> None:
 @virtual
 async def test_a_quick_retry_needs_a_closed_breaker() -> None:
     """The failure that opens the breaker is not followed by another call to the same target."""
-    w = world(["a/big"], ["b/small"], config={"resilience": {"breaker": {"consecutive_failures": 1}}})
+    at_once = {"consecutive_failures": 1, "odds": 2, "odds_per_call": 1}
+    w = world(["a/big"], ["b/small"], config={"resilience": {"breaker": at_once}})
     w.providers["a"].set(DOWN)
     assert await served_by(w) == "b/small"
     assert attempted(w) == ["a/big", "b/small"]
@@ -529,15 +679,27 @@ async def test_answers_that_say_later_do_not_use_up_the_attempts_of_a_request_th
 
 
 @virtual
-async def test_a_cooling_target_is_asked_before_the_last_resort() -> None:
-    """Better a target that may have recovered than the smallest model: once, on probation."""
+async def test_an_ill_target_is_asked_again_before_the_last_resort() -> None:
+    """Better a target that may recover within seconds than the smallest model: it is paced, not left."""
     w = world(["a/big"], last_resort=["l/x"], kinds=LOCAL)
     w.providers["a"].set([DOWN, DOWN, FakeReply()])
-    assert await served_by(w) == "l/x"
-    assert w.gate("a/big").cooldown.advice(now()) is not None
     reply = await w.router.chat(BODY)
     assert reply.report.target == "a/big"
-    assert reply.report.attempts[0].probe
+    assert [attempt.failure_class for attempt in reply.report.attempts] == [FailureClass.SERVER_ERROR] * 2 + [None]
+    assert 0 < reply.report.waited_seconds < 20.0
+    assert w.calls("l") == 0
+
+
+@virtual
+async def test_a_target_that_is_down_leaves_it_to_the_last_resort_at_once() -> None:
+    """OPEN is gone, not ill: the last resort answers, and the target is asked when its open time is over."""
+    w = world(["a/big"], last_resort=["l/x"], kinds=LOCAL)
+    w.providers["a"].set(SLOW_DOWN)
+    await asyncio.gather(*(served_by(w) for _ in range(5)))
+    calls = w.calls("a")
+    reply = await w.router.chat(BODY)
+    assert (reply.report.target, reply.report.waited_seconds) == ("l/x", 0.0)
+    assert w.calls("a") == calls
 
 
 @virtual
@@ -568,6 +730,73 @@ async def test_a_session_stays_with_its_target_among_equals() -> None:
     assert set(homes.values()) == {"a/1", "b/1", "c/1"}
     again = {name: await served_by(w, session=name) for name in homes}
     assert again == homes
+
+
+# What a client is told --------------------------------------------------------------------------------
+
+
+def _rate_used_up() -> World:
+    return world(["a/big"], kinds={"a": {"rpm": 1}}, config={"routing": {"max_wait": 0}})
+
+
+def _slot_taken() -> World:
+    return world(["a/big"], kinds={"a": {"bulkhead": 1}}, config={"routing": {"max_wait": 0}})
+
+
+@pytest.mark.parametrize(
+    ("make", "reply", "timeout"),
+    [
+        (lambda: world(["a/big"]), limited(700.0), 600.0),
+        (lambda: world(["a/big"]), limited(None), 3.0),
+        (lambda: world(["a/big"]), failing(FailureClass.OVERLOADED, 529), 3.0),
+        (lambda: world(["a/big"]), failing(FailureClass.WARMING, 503), 3.0),
+        (lambda: world(["a/big"]), failing(FailureClass.QUOTA, 429), 3.0),
+        (lambda: world(["a/big"]), failing(FailureClass.AUTH, 401), 3.0),
+        (lambda: world(["a/big"]), failing(FailureClass.MODEL_GONE, 404), 3.0),
+        (lambda: world(["a/big"]), SLOW_DOWN, 3.0),
+        (lambda: world(["a/big"]), BLACK_HOLE, 3.0),
+        (_rate_used_up, FakeReply(), 3.0),
+        (_slot_taken, FakeReply(seconds=0.5), 3.0),
+    ],
+    ids=["hint", "429", "529", "warming", "quota", "auth", "gone", "500", "silent", "rate", "slot"],
+)
+@virtual
+async def test_an_error_says_when_to_come_again(make: Any, reply: FakeReply, timeout: float) -> None:
+    """`retry_after` is never 0 and never absent while anything comes due: a retry at that time is sent or waits."""
+    w = make()
+    w.providers["a"].set(reply)
+    results = await asyncio.gather(*(w.router.chat(BODY, timeout=timeout) for _ in range(2)), return_exceptions=True)
+    error = results[1]
+    assert isinstance(error, RouterUnavailable)
+    assert error.retry_after is not None
+    assert error.retry_after > 0
+    w.providers["a"].set(FakeReply())
+    await asyncio.sleep(error.retry_after)
+    assert await served_by(w, timeout=31.0) == "a/big"
+
+
+@virtual
+async def test_a_shed_request_that_comes_again_when_told_is_served() -> None:
+    """The least remaining open time and the calm after it: then nothing is shed any more."""
+    w = world(["a/1", "b/1", "c/1"])
+    await trip(w, "a", "b")
+    for name in "ab":
+        w.providers[name].set(FakeReply())
+    with pytest.raises(Overloaded) as caught:
+        await w.router.chat(BODY, criticality="sheddable")
+    assert caught.value.retry_after is not None
+    await asyncio.sleep(caught.value.retry_after)
+    assert await served_by(w, criticality="sheddable") is not None
+
+
+@virtual
+async def test_what_no_time_will_change_has_no_time() -> None:
+    """The operator's word ends by the operator's word."""
+    w = world(["a/big"])
+    w.router.isolate("a/big")
+    with pytest.raises(AllTargetsFailed) as caught:
+        await w.router.chat(BODY)
+    assert caught.value.retry_after is None
 
 
 # The request's own fault ------------------------------------------------------------------------------
@@ -650,11 +879,33 @@ async def test_above_half_of_the_fleet_open_sheddable_requests_are_shed() -> Non
     with pytest.raises(Overloaded) as caught:
         await w.router.chat(BODY, criticality="sheddable_plus")
     assert caught.value.retry_after is not None
-    assert 20 < caught.value.retry_after <= 33
+    assert 10.0 <= caught.value.retry_after <= 10.5  # open for 5 s, and calm for 5 s after that
     assert {refusal.reason for refusal in caught.value.refusals} == {"shed"}
     assert len(w.sink.of(RequestShed)) == 1
     assert w.sink.of(RequestFinished)[-1].outcome == "rejected_local"
     assert await served_by(w) == "c/1"
+
+
+@virtual
+async def test_a_sheddable_request_that_waits_when_shedding_begins_is_ended() -> None:
+    """It is not kept waiting for what it will not be given: Overloaded at once, and critical waiters stay."""
+    w = world(["a/1", "b/1", "c/1"], kinds={"c": {"bulkhead": 1}})
+    w.providers["c"].set(FakeReply(seconds=9.0))
+    busy = asyncio.ensure_future(served_by(w, avoid=["a", "b"]))
+    await asyncio.sleep(0.1)
+    sheddable = asyncio.ensure_future(w.router.chat(BODY, avoid=["a", "b"], criticality="sheddable"))
+    critical = asyncio.ensure_future(w.router.chat(BODY, avoid=["a", "b"]))
+    await asyncio.sleep(0.1)
+    began = now()
+    await trip(w, "a", "b")
+    with pytest.raises(Overloaded) as caught:
+        await sheddable
+    assert caught.value.report is not None
+    assert caught.value.report.waited_seconds <= now() - began + 0.1
+    assert caught.value.retry_after is not None
+    assert caught.value.retry_after > 5.0
+    assert (await critical).report.target == await busy == "c/1"
+    w.assert_idle()
 
 
 @virtual
@@ -683,7 +934,7 @@ async def test_shed_requests_may_be_given_to_the_last_resort() -> None:
 
 @virtual
 async def test_every_request_ends_by_its_deadline() -> None:
-    """Nobody answers: DeadlineExceeded at the deadline, naming the attempt."""
+    """Nobody answers: DeadlineExceeded at the deadline, naming the attempt; that runs on until patience."""
     w = world(["a/big"])
     w.providers["a"].set(FakeReply(seconds=float("inf")))
     began = now()
@@ -691,18 +942,23 @@ async def test_every_request_ends_by_its_deadline() -> None:
         await w.router.chat(BODY, timeout=7.0)
     assert now() - began == pytest.approx(7.0)
     assert [a.target for a in caught.value.attempts] == ["a/big"]
+    await w.verdicts()
+    assert now() - began == pytest.approx(30.0)
     w.assert_idle()
 
 
 @virtual
 async def test_a_fifth_of_the_time_is_left_for_another_candidate() -> None:
-    """A black hole is left at four fifths of what remains, and the next one still has time to answer."""
-    w = world(["a/big", "b/big"])
-    w.providers["a"].set(FakeReply(seconds=float("inf")))
+    """A silent target whose pace is known is left at four fifths of what remains: the next one has time to answer."""
+    w = world(["a/big", "b/big"], config={"routing": {"strategy": "ordered"}})
+    w.providers["a"].set(FakeReply(seconds=6.0))
+    await asyncio.gather(*(served_by(w) for _ in range(20)))
+    w.providers["a"].set(BLACK_HOLE)
     w.providers["b"].set(FakeReply(seconds=1.5))
     began = now()
     assert await served_by(w, timeout=10.0) == "b/big"
     assert now() - began == pytest.approx(9.5)
+    w.assert_idle()
 
 
 @virtual
@@ -753,6 +1009,16 @@ def _paused() -> World:
     return w
 
 
+async def known(w: World, *, stream: bool = False) -> None:
+    """Make the pace of every target known, then have its providers answer as before."""
+    for name, provider in w.providers.items():
+        answer, provider._reply = provider._reply, lambda _: FakeReply()
+        avoid = [other for other in w.providers if other != name]
+        assert {await served_by(w, stream=stream, avoid=avoid) for _ in range(20)} != {None}
+        provider._reply = answer
+    w.sink.events.clear()
+
+
 @pytest.mark.parametrize(
     ("make", "requests", "after"),
     [(_full, 1, 1.0), (_full, 3, 1.0), (_backing_off, 1, 0.1), (_last_resort_queue, 3, 1.0), (_paused, 1, 0.5)],
@@ -762,6 +1028,7 @@ def _paused() -> World:
 async def test_cancellation_in_any_state_keeps_nothing(make: Any, requests: int, after: float) -> None:
     """No slot, permit, token, place in a queue or task is left of who was cancelled."""
     w = make()
+    await known(w)
     tasks = asyncio.all_tasks()
     asks = [asyncio.ensure_future(w.router.chat(BODY)) for _ in range(requests)]
     await asyncio.sleep(after)
@@ -827,12 +1094,27 @@ async def test_a_provider_with_too_many_calls_at_once_does_not_use_up_a_request(
 
 @virtual
 async def test_an_unreachable_provider_is_not_asked_by_its_other_targets() -> None:
-    """Transport faults count on the provider: five at one target spare the others."""
-    w = world(["a/1", "b/1"], ["a/2"])
+    """Transport faults count on the provider: five at one target spare the others, while another provider is free."""
+    w = world(["a/1", "b/1"], ["a/2", "b/2"], config={"routing": {"strategy": "ordered"}})
     w.providers["a"].set(FakeReply(seconds=0.1, failure=Failure(FailureClass.TRANSPORT, "refused")))
     await asyncio.gather(*(served_by(w, avoid=["a/2", "b"], timeout=0.3) for _ in range(5)))
     before = w.calls("a")
-    with pytest.raises(AllTargetsFailed) as caught:
-        await w.router.chat(BODY, tier="standard", timeout=10.0)
-    assert [(refusal.target, refusal.reason) for refusal in caught.value.refusals] == [("a/2", "open")]
+    reply = await w.router.chat(BODY, tier="standard")
+    assert reply.report.target == "b/2"
+    assert [(refusal.target, refusal.reason) for refusal in reply.report.refusals] == [("a/2", "open")]
     assert w.calls("a") == before
+
+
+@virtual
+async def test_an_unreachable_provider_with_nobody_beside_it_is_probed_by_back_off() -> None:
+    """Transport faults open the provider; its other target is asked after 1, 2, 4 s and so on, one call at a time."""
+    w = world(["a/1"], ["a/2"])
+    w.providers["a"].set(FakeReply(seconds=0.1, failure=Failure(FailureClass.TRANSPORT, "refused")))
+    await asyncio.gather(*(served_by(w, avoid=["a/2"], timeout=0.3) for _ in range(5)))
+    before, w.providers["a"].max_in_flight = w.calls("a"), 0
+    with pytest.raises(RouterUnavailable) as caught:
+        await w.router.chat(BODY, tier="standard", timeout=10.0)
+    assert {refusal.reason for refusal in caught.value.refusals} == {"open"}
+    assert w.calls("a") - before == 3
+    assert w.providers["a"].max_in_flight == 1
+    w.assert_idle()

@@ -45,8 +45,8 @@ async def test_a_block_that_ends_well_is_a_success() -> None:
 
 @virtual
 async def test_an_exception_passes_and_counts_against_the_resource() -> None:
-    """Five timeouts in a row and its breaker is open: the sixth is refused, with the time to wait."""
-    w = world(["a/big"], config={"routing": {"max_wait": "1s"}})
+    """Five timeouts in a row and its breaker is open: the sixth is refused, with the time until the next probe."""
+    w = world(["a/big"], config={"routing": {"max_wait": "500ms"}})
     ended = await asyncio.gather(*(fail(w, TimeoutError("slow")) for _ in range(5)), return_exceptions=True)
     assert [type(error) for error in ended] == [TimeoutError] * 5
     assert classes(w) == [FailureClass.TIMEOUT] * 5
@@ -54,7 +54,20 @@ async def test_an_exception_passes_and_counts_against_the_resource() -> None:
     with pytest.raises(AllTargetsFailed, match="open") as caught:
         await hold(w, 1.0)
     assert caught.value.retry_after is not None
-    assert 30.0 <= caught.value.retry_after <= 33.0
+    assert 0.5 < caught.value.retry_after <= 1.2
+    await asyncio.sleep(caught.value.retry_after)
+    await hold(w, 1.0)
+    assert w.gate("search").breakers["whole"].state(now()) is BreakerState.CLOSED
+    w.assert_idle()
+
+
+@virtual
+async def test_a_block_waits_for_the_probe_of_a_resource_that_is_down() -> None:
+    """Nothing else can stand in for it: the probe is due after a second, not after the open time."""
+    w = world(["a/big"])
+    await asyncio.gather(*(fail(w, TimeoutError("slow")) for _ in range(5)), return_exceptions=True)
+    began = now()
+    assert 0.8 <= await hold(w, 1.0) - began <= 1.2
     w.assert_idle()
 
 
@@ -99,15 +112,16 @@ async def test_a_rate_is_kept() -> None:
 
 
 @virtual
-async def test_nobody_waits_longer_than_max_wait() -> None:
-    """A slot that does not become free: refused after 60 s."""
-    w = world(["a/big"])
-    task = asyncio.ensure_future(hold(w, 500.0, GuardLimits(slots=1)))
+@pytest.mark.parametrize(("routing", "seconds"), [({"max_wait": "60s"}, 60.0), ({}, 600.0)])
+async def test_nobody_waits_longer_than_max_wait(routing: dict[str, str], seconds: float) -> None:
+    """A slot that does not become free: refused after `max_wait`; without one after `timeouts.total`."""
+    w = world(["a/big"], config={"routing": routing})
+    task = asyncio.ensure_future(hold(w, 5_000.0, GuardLimits(slots=1)))
     await asyncio.sleep(0)
     began = now()
     with pytest.raises(AllTargetsFailed, match="bulkhead"):
         await hold(w, 1.0)
-    assert now() - began == pytest.approx(60.0)
+    assert now() - began == pytest.approx(seconds)
     await swallow(task)
     w.assert_idle()
 
@@ -130,18 +144,22 @@ async def test_more_slots_let_waiters_in_at_once() -> None:
 
 @virtual
 async def test_a_toss_that_was_lost_is_repeated_once_a_second_later() -> None:
-    """The throttle's no is waited for one second, once; then the block is refused. No tossing until it lets go."""
-    w = world(["a/big"])
-    await hold(w, 1.0)
-    throttle = w.gate("search").provider.throttle
-    for _ in range(100):
-        throttle.record(False, now())
+    """A resource that answers less than a fifth has one block at a time; the next one is tossed once a second."""
+    never = {"breaker": {"consecutive_failures": 1000}, "cooldown": {"odds": 1_000_000_000}}
+    w = world(["a/big"], config={"resilience": never, "routing": {"max_wait": "1s"}})
+    for _ in range(30):
+        with pytest.raises(TimeoutError):
+            await fail(w, TimeoutError("slow"))
+    first = asyncio.ensure_future(hold(w, 5.0))
+    await asyncio.sleep(0.1)
+    throttle = w.gate("search").throttle
     w.state.dice = FakeDice(0.0)
     began, counted = now(), throttle._requests
     with pytest.raises(AllTargetsFailed, match="throttle"):
         await hold(w, 1.0)
     assert now() - began == pytest.approx(1.0)
     assert throttle._requests - counted == 2
+    await first
     w.assert_idle()
 
 

@@ -166,15 +166,30 @@ async def test_another_model_of_the_same_provider_is_no_hedge() -> None:
 
 @virtual
 async def test_a_hedge_takes_no_probe() -> None:
-    """The other target is due for its probe: it has nothing to prove at a waiting caller's cost."""
+    """The other target comes due for its probe meanwhile: it has nothing to prove at a waiting caller's cost."""
     w = await trained()
     w.providers["b"].set(failing(FailureClass.TIMEOUT))
-    await asyncio.gather(*(served_by(w, stream=True, avoid=["a"], criticality="sheddable") for _ in range(5)))
-    await asyncio.sleep(61.0)
-    assert w.gate("b/big").due_since(now(), stream=True) is not None
+    await asyncio.gather(*(served_by(w, stream=True, avoid=["a"], timeout=0.1) for _ in range(5)))
+    due = w.gate("b/big").breakers["stream"].open_until
+    assert due is not None
+    await asyncio.sleep(due - 0.5 - now())
     calls = w.calls("b")
     w.providers["a"].set(FakeReply(seconds=4.0))
-    assert await served_by(w, stream=True, timeout=9.0) == "a/big"  # too little time to send the probe first
+    assert await served_by(w, stream=True) == "a/big"
+    assert w.gate("b/big").due_since(now(), stream=True) == due
+    assert w.calls("b") == calls
+
+
+@virtual
+async def test_a_hedge_takes_no_paced_call() -> None:
+    """The other target rests: while a first call is under way it is left alone."""
+    w = await trained()
+    w.providers["b"].set(failing(FailureClass.TIMEOUT))
+    await asyncio.gather(*(served_by(w, stream=True, avoid=["a"], timeout=0.1) for _ in range(2)))
+    assert w.gate("b/big").cooldown.advice(now()) is not None
+    calls = w.calls("b")
+    w.providers["a"].set(FakeReply(seconds=4.0))
+    assert await served_by(w, stream=True) == "a/big"
     assert w.calls("b") == calls
 
 

@@ -193,14 +193,49 @@ def test_a_stream_is_pulled_not_pushed(home: Place, away: Place) -> None:
 
 def test_cancelling_on_another_loop_reaches_the_provider(home: Place, away: Place) -> None:
     """The caller is let go at once; slot and call are given back at home, without a verdict."""
+    provider, sink = FakeProvider(), RecordingSink()
+    router = make(provider, sink)
+    for _ in range(20):  # its pace is known: no call runs on
+        home.run(router.chat(BODY))
+    provider.set(FOREVER)
+    asked = away.begin(router.chat(BODY))
+    assert becomes(lambda: provider.in_flight == 1)
+    asked.cancel()
+    assert becomes(lambda: provider.in_flight == 0 and idle(router))
+    assert sink.of(AttemptFinished)[-1].failure_class is FailureClass.CANCELLED
+
+
+def test_a_call_that_runs_on_is_at_home_and_ends_when_the_router_closes(home: Place, away: Place) -> None:
+    """Its caller on another loop is free at once; `aclose` from there ends it here."""
     provider, sink = FakeProvider(FOREVER), RecordingSink()
     router = make(provider, sink)
     home.run(router.stream_chat(BODY).aclose())
     asked = away.begin(router.chat(BODY))
     assert becomes(lambda: provider.in_flight == 1)
     asked.cancel()
-    assert becomes(lambda: provider.in_flight == 0 and idle(router))
-    assert [event.failure_class for event in sink.of(AttemptFinished)] == [FailureClass.CANCELLED]
+    assert becomes(lambda: len(router._state.detached) == 1)
+    assert not sink.of(AttemptFinished)
+    began = time.monotonic()
+    away.run(router.aclose())
+    assert time.monotonic() - began < 4.0
+    assert provider.in_flight == 0
+    assert idle(router)
+    assert not router._state.detached
+
+
+def test_a_call_that_ran_on_holds_nothing_when_its_loop_has_stopped(away: Place) -> None:
+    """The next loop gives its slot back, and is served."""
+    provider = FakeProvider(FOREVER)
+    router = make(provider)
+    with Place() as first:
+        asked = first.begin(router.chat(BODY))
+        assert becomes(lambda: provider.in_flight == 1)
+        asked.cancel()
+        assert becomes(lambda: len(router._state.detached) == 1)
+    provider.set(FakeReply())
+    assert away.run(router.chat(BODY)).report.complete
+    assert idle(router)
+    assert not router._state.detached
 
 
 def test_closing_on_another_loop_waits_for_home(home: Place, away: Place) -> None:

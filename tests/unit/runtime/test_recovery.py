@@ -275,15 +275,32 @@ async def test_a_continuation_that_breaks_is_gone_on_with_within_the_limits() ->
 
 
 @virtual
-async def test_the_only_target_may_go_on_itself_once() -> None:
-    """Nobody else is there: one more call of the same target, paid by the retry budget."""
-    replies = [BROKEN, FakeReply(pieces=WORDS[3:5], cut=CUT), WHOLE]
+async def test_the_only_target_may_go_on_itself() -> None:
+    """Nobody else is there: the same target is called again, at once out of the retry budget, then by back-off."""
+    replies = [BROKEN, FakeReply(pieces=WORDS[3:5], cut=CUT), FakeReply(pieces=WORDS[5:])]
     w = fleet(FakeProvider(lambda _: replies.pop(0)))
     stream = w.router.stream_chat(BODY, recovery="continue")
+    assert text_of_all(await read(stream)) == TEXT
+    assert (w.calls("a"), len(stream.report.recoveries)) == (3, 2)
+    assert 0 < stream.report.waited_seconds < 8.0
+    w.assert_idle()
+
+
+@virtual
+async def test_the_only_target_goes_on_within_the_limits() -> None:
+    """Each call brings a word and is cut: six attempts in all, and the caller has what came."""
+    one_more: list[int] = []
+
+    def word(call: ProviderCall) -> FakeReply:
+        begun = len(one_more)
+        one_more.append(begun)
+        return FakeReply(pieces=(WORDS[begun],), cut=CUT)
+
+    w = fleet(FakeProvider(word))
     with pytest.raises(StreamInterrupted) as caught:
-        await read(stream)
-    assert caught.value.text == "".join(WORDS[:5])
-    assert w.calls("a") == 2
+        await read(w.router.stream_chat(BODY, recovery="continue"))
+    assert caught.value.text == "".join(WORDS[:6])
+    assert w.calls("a") == 6
     w.assert_idle()
 
 

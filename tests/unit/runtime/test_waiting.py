@@ -37,12 +37,16 @@ class Visitors:
         self.log: list[tuple[str, str | None, float]] = []
         self.began = now()
 
-    def enter(self, name: str, *gates: str, until: float = 1000.0, rank: int = 0) -> asyncio.Task[None]:
+    def enter(
+        self, name: str, *gates: str, until: float = 1000.0, rank: int = 0, resort: bool = False
+    ) -> asyncio.Task[None]:
         ticket = self.room.ticket(stream=False, rank=rank)
-        return asyncio.ensure_future(self._stay(name, ticket, gates, until))
+        resorts = frozenset(gates) if resort else frozenset[str]()
+        return asyncio.ensure_future(self._stay(name, ticket, gates, until, resorts))
 
-    async def _stay(self, name: str, ticket: Ticket, gates: tuple[str, ...], until: float) -> None:
-        resorts = frozenset(gates) if ticket.rank else frozenset[str]()
+    async def _stay(
+        self, name: str, ticket: Ticket, gates: tuple[str, ...], until: float, resorts: frozenset[str]
+    ) -> None:
         woken = await self.room.wait(ticket, dict.fromkeys(gates, FREE), None, self.began + until, resorts)
         self.log.append((name, woken, round(now() - self.began, 6)))
         self.room.done(ticket)
@@ -151,12 +155,58 @@ async def test_a_newcomer_stands_behind_those_who_wait() -> None:
     assert not room.is_behind(None, "a")
 
 
+@pytest.mark.parametrize(
+    ("later", "order"),
+    [(4.9, ["next", "first"]), (5.1, ["first", "next"])],
+)
+@pytest.mark.parametrize("rank", [1, 2, 3])
 @virtual
-async def test_a_rank_goes_before_arrival() -> None:
+async def test_who_is_older_by_five_seconds_counts_as_the_next_higher_rank(
+    rank: int, later: float, order: list[str]
+) -> None:
+    """A higher rank overtakes those who have waited for less than 5 s, and no one else."""
+    doors = Doors(a=None)
+    visitors = Visitors(doors)
+    tasks = [visitors.enter("first", "a", rank=rank)]
+    await asyncio.sleep(later)
+    tasks.append(visitors.enter("next", "a", rank=rank - 1))
+    await asyncio.sleep(60.0)
+    doors.due["a"] = 0.0
+    visitors.room.pump("a")
+    await settled(*tasks)
+    assert [name for name, _, _ in visitors.log] == order
+
+
+@pytest.mark.parametrize(("after", "rank", "behind"), [(4.9, 0, False), (5.1, 0, True), (0.1, 1, True), (0.1, 2, True)])
+@virtual
+async def test_a_newcomer_stands_behind_who_would_go_first(after: float, rank: int, behind: bool) -> None:
+    """Before it has a ticket: its rank and the time of its arrival decide, as they would in the queue."""
+    visitors = Visitors(Doors(a=None))
+    task = visitors.enter("first", "a", until=30.0, rank=1)
+    await asyncio.sleep(after)
+    assert visitors.room.is_behind(None, "a", rank) is behind
+    await task
+
+
+@virtual
+async def test_waking_a_rank_wakes_the_lower_ones_too_and_no_higher_one() -> None:
+    """What sheddable waiters wait for is not given to them any more: they hear of it at once."""
+    visitors = Visitors(Doors(a=None))
+    tasks = [visitors.enter(name, "a", until=9.0, rank=rank) for rank, name in enumerate("wxyz")]
+    await asyncio.sleep(1.0)
+    visitors.room.wake(2)
+    await settled(*tasks)
+    assert sorted(visitors.log) == [("w", None, 9.0), ("x", None, 9.0), ("y", None, 1.0), ("z", None, 1.0)]
+
+
+@virtual
+async def test_at_a_last_resort_a_rank_goes_before_arrival() -> None:
     """The last resort's queue is ordered by criticality first."""
     doors = Doors(a=None)
     visitors = Visitors(doors)
-    tasks = [visitors.enter("critical", "a", rank=2), visitors.enter("critical_plus", "a", rank=1)]
+    tasks = [
+        visitors.enter(name, "a", rank=rank, resort=True) for name, rank in (("critical", 2), ("critical_plus", 1))
+    ]
     await asyncio.sleep(1.0)
     doors.due["a"] = 0.0
     visitors.room.pump("a")

@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 
-from smart_model_router.core import cooldown
+from smart_model_router.core import breaker, cooldown
 from smart_model_router.core.breaker import CircuitBreaker, Permit, Transition, Verdict
 from smart_model_router.core.bucket import TokenBucket
 from smart_model_router.core.budget import RetryBudget
 from smart_model_router.core.cooldown import Cooldown
+from smart_model_router.core.cost import grown
+from smart_model_router.core.evidence import Evidence, SequentialTest
 from smart_model_router.core.gate import Gate
 from smart_model_router.core.lease import Lease
 from smart_model_router.core.offline import Connectivity
@@ -25,22 +27,23 @@ from smart_model_router.errors import AllTargetsFailed
 from smart_model_router.events import BreakerChanged, Event
 from smart_model_router.outcome import Failure, FailureClass, Refusal
 from smart_model_router.runtime import admitting, course, hedging
+from smart_model_router.runtime.admitting import Admitter
 from smart_model_router.runtime.calling import Admission, Caller
 from smart_model_router.runtime.hedge import Race
 from smart_model_router.runtime.livestream import LiveStream
 from smart_model_router.runtime.state import RouterState
+from smart_model_router.runtime.verdicts import Verdicts
 from smart_model_router.runtime.waiting import WaitingRoom
 from smart_model_router.runtime.watchdog import Watchdog
 from smart_model_router.simulation import SCENARIOS, Scenario, Setting, simulate
 from smart_model_router.simulation.promises import sent_per_accepted
 from smart_model_router.simulation.traffic import Traffic
-from smart_model_router.simulation.weather import Failing, Healthy, Limited, Moment, Spell
+from smart_model_router.simulation.weather import Congested, Failing, Healthy, Limited, Moment, Spell
 from smart_model_router.testing import FakeReply
 from smart_model_router_stats.book import StatsBook
 from tests.breaks import (
     any_hint_replaces,
     any_success_ends,
-    endless_slots,
     no_fence,
     slot_kept,
     two_probes,
@@ -53,9 +56,9 @@ DOWN = Failing(FailureClass.SERVER_ERROR)
 
 
 def flaky(_: Random) -> Setting:
-    """One provider that says nothing in three calls of ten: each of them would like another try."""
+    """A provider that says nothing in three calls of ten, beside a free one: each would like another try."""
     return Setting(
-        tiers=[["a/big"]],
+        tiers=[["a/big"], ["b/small"]],
         traffic=[Traffic(end=100.0, per_second=5.0)],
         usual={"a": Failing(FailureClass.EMPTY, share=0.3)},
     )
@@ -121,12 +124,13 @@ def lined_up(_: Random) -> Setting:
 
 
 def stormy(_: Random) -> Setting:
-    """A provider that takes one call a second, and asks for a twentieth of a second's patience."""
+    """A provider that is asked for five times what it can bear, and whose limit nobody learns."""
     return Setting(
         tiers=[["a/big"], ["b/small"]],
-        traffic=[Traffic(end=30.0, per_second=5.0)],
-        usual={"a": Limited(1, hint=0.05, seconds=0.1), "b": Healthy(0.1)},
-        expect={"I8": sent_per_accepted("a", at_most=3.3)},
+        traffic=[Traffic(end=60.0, per_second=10.0)],
+        resilience={"adaptive": {"enabled": False}},
+        usual={"a": Congested(2), "b": Healthy(0.1)},
+        expect={"I8": sent_per_accepted("a", at_most=3.5)},
     )
 
 
@@ -139,6 +143,43 @@ def chatty(_: Random) -> Setting:
         traffic=[Traffic(at_once=3), Traffic(start=0.06, at_once=3)],
         usual={"a": Limited(1)},
         spells=[*hints, late],
+    )
+
+
+def alone(_: Random) -> Setting:
+    """A lone provider that fails for ten seconds under load, and then answers again."""
+    return Setting(
+        tiers=[["a/big"]],
+        traffic=[Traffic(end=60.0, per_second=5.0)],
+        spells=[Spell("a", 5.0, 15.0, Failing(FailureClass.SERVER_ERROR, share=0.8))],
+    )
+
+
+def returning(_: Random) -> Setting:
+    """A provider comes back under load while another one is free."""
+    return Setting(
+        tiers=[["a/big"], ["b/small"]],
+        traffic=[Traffic(at_once=6), Traffic(end=60.0, per_second=20.0)],
+        spells=[Spell("a", 0.0, 10.0, DOWN)],
+    )
+
+
+def halves(_: Random) -> Setting:
+    """A provider that has lost two calls of three for a while, some of them in a row."""
+    return Setting(
+        tiers=[["a/big"]],
+        traffic=[Traffic(end=60.0, per_second=3.0)],
+        usual={"a": Failing(FailureClass.SERVER_ERROR, share=0.66)},
+    )
+
+
+def hurried(_: Random) -> Setting:
+    """A lone provider trips, and every caller leaves before an answer can be there."""
+    return Setting(
+        tiers=[["a/big"]],
+        traffic=[Traffic(at_once=8), Traffic(start=1.0, end=60.0, per_second=2.0, impatient=1.0, leaves_after=0.5)],
+        usual={"a": Healthy(3.0)},
+        spells=[Spell("a", 0.0, 5.0, DOWN)],
     )
 
 
@@ -179,7 +220,69 @@ def told_twice(patch: pytest.MonkeyPatch) -> None:
 
 def never_longer(patch: pytest.MonkeyPatch) -> None:
     """A failed probe does not lengthen the open time."""
-    patch.setattr(CircuitBreaker, "_next_index", lambda self: 0)
+    patch.setattr(breaker, "grown", lambda base, multiplier, times, cap: min(cap, base))
+
+
+def too_short(patch: pytest.MonkeyPatch) -> None:
+    """The first open time is shorter than `open_minimum`."""
+    patch.setattr(breaker, "base_seconds", lambda lost, least, most: least / 2)
+
+
+def too_eager(patch: pytest.MonkeyPatch) -> None:
+    """Where no other target is free, an OPEN one is probed five times a second."""
+    patch.setattr(CircuitBreaker, "_put_off", lambda self, now, roll=0.0: setattr(self, "_eager_at", now + 0.2))
+
+
+def never_eager(patch: pytest.MonkeyPatch) -> None:
+    """An OPEN target is not probed before its open time is over, though no other one is free."""
+    patch.setattr(CircuitBreaker, "eager_at", property(lambda self: self._open_until))
+
+
+def never_paced(patch: pytest.MonkeyPatch) -> None:
+    """Our own judgement excludes a target although no other one is free."""
+    restraint = Gate._restraint
+    patch.setattr(Gate, "_restraint", lambda self, own, now, pacing="off": restraint(self, own, now))
+
+
+def always_paced(patch: pytest.MonkeyPatch) -> None:
+    """Targets are asked as if no other one were free."""
+    patch.setattr(Admitter, "in_tier", lambda self, tier, now: None)
+
+
+def boundless_pace(patch: pytest.MonkeyPatch) -> None:
+    """A paced target takes its full load, whatever share of its calls fails."""
+    patch.setattr(Gate, "_paced_limit", lambda self, now: math.inf)
+
+
+def verdicts_lost(patch: pytest.MonkeyPatch) -> None:
+    """A probe ends with its caller."""
+    patch.setattr(Verdicts, "wanted", lambda self, step: False)
+
+
+def limit_ignored(patch: pytest.MonkeyPatch) -> None:
+    """What a target was seen to bear is forgotten at admission."""
+    patch.setattr(Gate, "free_slots", property(lambda self: self.provider.bulkhead.free))
+
+
+def endless_slots(patch: pytest.MonkeyPatch) -> None:
+    """There is always a free slot."""
+    patch.setattr(Gate, "free_slots", property(lambda self: self.provider.bulkhead.slots))
+
+
+def hasty(patch: pytest.MonkeyPatch) -> None:
+    """Any failure is evidence enough."""
+    patch.setattr(SequentialTest, "says_yes", lambda self, **_: True)
+
+
+def blind(patch: pytest.MonkeyPatch) -> None:
+    """No failure is evidence."""
+    patch.setattr(SequentialTest, "says_yes", lambda self, **_: False)
+
+
+def streak_alone(patch: pytest.MonkeyPatch) -> None:
+    """A breaker opens on five failures in a row, whatever is usual for the target."""
+    failed = Evidence.failed
+    patch.setattr(Evidence, "failed", lambda self, *args, **options: (failed(self, *args, **options)[0], True))
 
 
 def free_retries(patch: pytest.MonkeyPatch) -> None:
@@ -201,7 +304,7 @@ def forgotten_losers(patch: pytest.MonkeyPatch) -> None:
 
 def queue_jumping(patch: pytest.MonkeyPatch) -> None:
     """Nobody looks whether somebody waits."""
-    patch.setattr(WaitingRoom, "is_behind", lambda self, ticket, gate: False)
+    patch.setattr(WaitingRoom, "is_behind", lambda *_: False)
 
 
 def generous_bucket(patch: pytest.MonkeyPatch) -> None:
@@ -261,7 +364,19 @@ def never_forgiven(patch: pytest.MonkeyPatch) -> None:
 
 def stays_open(patch: pytest.MonkeyPatch) -> None:
     """A probe that succeeds opens the breaker again."""
-    patch.setattr(CircuitBreaker, "_record_probe", lambda self, verdict, now, roll: self._trip("again", now, roll))
+    patch.setattr(
+        CircuitBreaker, "_record_probe", lambda self, verdict, now, roll, lost: self._trip("again", now, roll, lost)
+    )
+
+
+def deaf(patch: pytest.MonkeyPatch) -> None:
+    """A probe that succeeds proves nothing."""
+    record = CircuitBreaker._record_probe
+    patch.setattr(
+        CircuitBreaker,
+        "_record_probe",
+        lambda self, verdict, *args: record(self, verdict, *args) if verdict == "failure" else None,
+    )
 
 
 def no_slow_start(patch: pytest.MonkeyPatch) -> None:
@@ -281,8 +396,7 @@ def no_cooldowns(patch: pytest.MonkeyPatch) -> None:
 
 def long_cooldowns(patch: pytest.MonkeyPatch) -> None:
     """Cooldowns last six times as long."""
-    grown = cooldown._grown
-    patch.setattr(cooldown, "_grown", lambda *args: 6 * grown(*args))
+    patch.setattr(cooldown, "grown", lambda *args: 6 * grown(*args))
 
 
 def long_hints(patch: pytest.MonkeyPatch) -> None:
@@ -304,24 +418,14 @@ def walls_for_ever(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_patience(patch: pytest.MonkeyPatch) -> None:
-    """However long a caller waited in silence, leaving is nobody's fault."""
+    """However long a caller waited in silence, leaving is nobody's fault, and the call ends with it."""
+    verdicts_lost(patch)
     patch.setattr(Caller, "given_up", lambda self, step, silent_since, who="": Failure(FailureClass.CANCELLED, "left"))
 
 
 def no_domains(patch: pytest.MonkeyPatch) -> None:
     """Who fails is followed by whoever comes next, of the same failure domain or not."""
     patch.setattr(admitting, "elsewhere_first", lambda order, *_: list(order))
-
-
-def no_ratio(patch: pytest.MonkeyPatch) -> None:
-    """Only failures in a row open a breaker."""
-    reason = CircuitBreaker._trip_reason
-
-    def in_a_row_only(self: CircuitBreaker) -> str | None:
-        found = reason(self)
-        return None if found == "failure_ratio" else found
-
-    patch.setattr(CircuitBreaker, "_trip_reason", in_a_row_only)
 
 
 def never_offline(patch: pytest.MonkeyPatch) -> None:
@@ -354,15 +458,17 @@ BROKEN: list[tuple[str, Callable[[Random], Setting], Break]] = [
     ("I1", two_models, two_probes),
     ("I1", SCENARIOS["outage"].make, two_trials),
     ("I2", crowded, slot_kept),
-    ("I2", crowded, lease_lost),
+    ("I2", SCENARIOS["impatient"].make, lease_lost),
     ("I3", stale, no_fence),
     ("I4", stale, late_failures_extend),
     ("I4", stale, told_twice),
     ("I5", SCENARIOS["total_outage"].make, never_longer),
+    ("I5", SCENARIOS["outage"].make, too_short),
+    ("I5", SCENARIOS["herd"].make, too_eager),
     ("I6", chatty, any_hint_replaces),
     ("I6", SCENARIOS["rate_limit_storm"].make, any_success_ends),
     ("I8", stormy, no_throttle),
-    ("I8", SCENARIOS["total_outage"].make, stays_open),
+    ("D5", SCENARIOS["herd"].make, deaf),
     ("I9", flaky, free_retries),
     ("I9", SCENARIOS["late_heads"].make, free_hedges),
     ("I2", SCENARIOS["late_heads"].make, forgotten_losers),
@@ -376,7 +482,7 @@ BROKEN: list[tuple[str, Callable[[Random], Setting], Break]] = [
     ("hang", SCENARIOS["black_hole"].make, no_timeouts),
     ("I14", SCENARIOS["outage"].make, never_forgiven),
     ("I14", SCENARIOS["outage"].make, stays_open),
-    ("slow_start", SCENARIOS["jumps"].make, no_slow_start),
+    ("slow_start", returning, no_slow_start),
     ("probation", SCENARIOS["walls"].make, no_probation),
     ("rests", SCENARIOS["jumps"].make, no_cooldowns),
     ("rests", SCENARIOS["jumps"].make, long_cooldowns),
@@ -384,7 +490,16 @@ BROKEN: list[tuple[str, Callable[[Random], Setting], Break]] = [
     ("rests", SCENARIOS["walls"].make, walls_for_ever),
     ("shielded", SCENARIOS["shield"].make, no_patience),
     ("elsewhere", SCENARIOS["domain_outage"].make, no_domains),
-    ("ratio", SCENARIOS["flapping"].make, no_ratio),
+    ("rests", SCENARIOS["flapping"].make, hasty),
+    ("rests", SCENARIOS["jumps"].make, blind),
+    ("trips", returning, blind),
+    ("trips", halves, streak_alone),
+    ("D3", alone, never_paced),
+    ("D3", SCENARIOS["outage"].make, always_paced),
+    ("D4", alone, boundless_pace),
+    ("D4", SCENARIOS["herd"].make, never_eager),
+    ("D5a", hurried, verdicts_lost),
+    ("I10", SCENARIOS["narrow"].make, limit_ignored),
     ("online", SCENARIOS["offline"].make, never_offline),
     ("shedding", SCENARIOS["too_few"].make, no_shedding),
     ("crash", SCENARIOS["total_outage"].make, crashing),
@@ -394,7 +509,7 @@ BROKEN: list[tuple[str, Callable[[Random], Setting], Break]] = [
 
 def broken(make: Callable[[Random], Setting], seed: int) -> set[str]:
     """The promises that a run of the scenario sees broken."""
-    scenario = Scenario(name="broken", about="", make=make)
+    scenario = Scenario(name="broken", about="", fallback="none", make=make)
     return {violation.promise for violation in simulate(scenario, seed).violations}
 
 
@@ -410,7 +525,9 @@ def test_a_broken_router_is_caught(
 
 
 @pytest.mark.parametrize(
-    "make", [flaky, stormy, two_models, stale, metered, crowded, lined_up, chatty], ids=lambda make: make.__name__
+    "make",
+    [alone, chatty, crowded, flaky, halves, hurried, lined_up, metered, returning, stale, stormy, two_models],
+    ids=lambda make: make.__name__,
 )
 def test_a_router_that_works_is_not_blamed(make: Callable[[Random], Setting]) -> None:
     """The same situations with the code as it is: no promise is broken."""

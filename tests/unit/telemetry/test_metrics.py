@@ -39,6 +39,8 @@ PROMISED: dict[str, tuple[str, ...]] = {
     "smr_retry_budget": (),
     "smr_tokens_total": ("target", "kind"),
     "smr_cost_usd_total": ("target",),
+    "smr_upkeep_calls_total": ("target",),
+    "smr_upkeep_cost_usd_total": ("target",),
     "smr_usage_missing_total": ("target",),
     "smr_stats_dropped_total": (),
     "smr_header_rejected_total": (),
@@ -156,6 +158,19 @@ async def test_overhead_is_what_calls_and_waits_do_not_explain() -> None:
     got = figures(w)
     assert got["smr_overhead_seconds_sum"] == {(): pytest.approx(0.0)}
     assert got["smr_request_duration_seconds_sum"] == {("smart",): pytest.approx(3.0)}
+
+
+@virtual
+async def test_a_call_that_runs_on_is_no_overhead_of_the_request_that_left_it() -> None:
+    """Its seconds are not known when the request ends: of that one no overhead is told."""
+    w = world(["a/big"], replies={"a": FakeProvider(FakeReply(seconds=3.0))})
+    await served_by(w, timeout=1.0)
+    await w.verdicts()
+    await served_by(w)
+    got = figures(w)
+    assert got["smr_overhead_seconds_sum"] == {(): pytest.approx(0.0)}
+    assert got["smr_overhead_seconds_count"] == {(): 1}
+    assert got["smr_upkeep_calls_total"] == {("a/big",): 1}
 
 
 @virtual

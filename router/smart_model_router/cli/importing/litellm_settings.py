@@ -11,8 +11,8 @@ from smart_model_router.config import hints
 from smart_model_router.config.paths import Path, spelled
 from smart_model_router.config.tree import RouterConfig
 
-_WINDOW = "so many failures in a row open a breaker, instead of so many in a minute"
-_COOLDOWN = "the first time; longer with each reopening, and a provider's Retry-After goes before it"
+_WINDOW = "a breaker opens after so many failures in a row, once a sequential test calls the target down"
+_COOLDOWN = "the longest first open time, after a slow failure; each reopening lasts longer, and Retry-After goes first"
 _RETRIES = "attempts within a tier, on different targets first"
 _WHOLE = "of one attempt; `resilience.timeouts.total` is that of the request"
 

@@ -33,6 +33,8 @@ class SharedBreaker:
     """The instant, on our clock, that `known` speaks of."""
     held: BreakerRow | None = None
     """Our lease on its probe."""
+    being_told: bool = False
+    """Whether the others are being told of it right now, such as that our lease is over."""
     renew_at: float = 0.0
     reason: str = ""
     """What moved it last."""
@@ -49,7 +51,7 @@ class SharedBreaker:
 
     def holds(self, now: float) -> bool:
         """Whether its probe is ours to make."""
-        return self.held is not None and now < self.until
+        return self.held is not None and not self.being_told and now < self.until
 
     def row(self, state: SharedBreakerState, until: Deadline, holder: str = "") -> BreakerRow:
         """What the others are to know of it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -90,9 +89,18 @@ class SharedBreakers:
     # Telling and listening ----------------------------------------------------------------------------------
 
     def differences(self, now: float, here: Here, *, ending: bool) -> tuple[BreakerRow, ...]:
-        """What is different from what the others know."""
-        rows = (entry.different(now, here, ending=ending) for entry in self._entries.values())
-        return tuple(row for row in rows if row is not None)
+        """What is different from what the others know. Until it is `told`, no probe of these begins on our lease."""
+        rows = []
+        for entry in self._entries.values():
+            if (row := entry.different(now, here, ending=ending)) is not None:
+                entry.being_told = True
+                rows.append(row)
+        return tuple(rows)
+
+    def told(self, rows: Sequence[BreakerRow]) -> None:
+        """These rows were told, or could not be."""
+        for row in rows:
+            self._entries[row.key].being_told = False
 
     def written(self, rows: Sequence[BreakerRow], view: SharedView, now: float) -> None:
         """These rows were told; what is there now is `view`."""
@@ -120,15 +128,7 @@ class SharedBreakers:
                 self._moved(entry, transition, now)
 
     def _moved(self, entry: SharedBreaker, transition: Transition, now: float) -> None:
-        gate, provider = entry.gate, entry.gate.provider
+        moved = Moved(entry.kind, transition)
+        entry.gate.apply(moved, now)
         closed = transition.to_state is BreakerState.CLOSED
-        if entry.kind == "transport":
-            provider.connectivity.moved(provider.name, not closed, now)
-            provider.returned_at = now if closed else -math.inf
-        elif closed:
-            gate.begin_slow_start(now)
-        else:
-            gate.cooldown.breaker_tripped()
-        if closed:
-            provider.throttle.reset()
-        self._state.apply(gate, Settlement((Moved(entry.kind, transition),), recovered=closed), now, None)
+        self._state.apply(entry.gate, Settlement((moved,), recovered=closed), now, None)

@@ -76,7 +76,7 @@ class Probes:
             self._claims[provider] = claim
         await asyncio.wait({claim}, timeout=PROBE_SECONDS)
         if self._granted(entries):
-            return True
+            return lease.decides  # or the others have moved the breaker meanwhile: the next permit has the probe
         until = self._state.clock.now() + POLL_SECONDS  # by then one has heard whose it is
         for entry in entries:
             if not entry.breaker.is_closed:

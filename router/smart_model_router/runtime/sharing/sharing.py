@@ -188,6 +188,8 @@ class Sharing:
             self._changed = True
             self._calls.keep(untold)
             raise
+        finally:
+            self._breakers.told(changes.breakers)
         self._breakers.written(changes.breakers, view, now)
         self._take(view)
 

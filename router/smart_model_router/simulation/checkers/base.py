@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, ClassVar
 if TYPE_CHECKING:
     from smart_model_router.core.gate import Gate, Measures
     from smart_model_router.events import Event
-    from smart_model_router.outcome import Refusal
     from smart_model_router.runtime.state import RouterState
     from smart_model_router.simulation.history import History
     from smart_model_router.simulation.traffic import Asked
-    from smart_model_router.simulation.witness import Held, Settled, Shot, Witness
+    from smart_model_router.simulation.witness import Held, Refused, Settled, Witness
 
 
 class Checker:
@@ -35,7 +34,7 @@ class Checker:
     def admitted(self, held: Held, now: float) -> None:
         """A gate admitted a call."""
 
-    def refused(self, gate: Gate, refusal: Refusal, before: Shot, after: Shot, now: float) -> None:
+    def refused(self, refused: Refused) -> None:
         """A gate refused a call."""
 
     def settled(self, settled: Settled) -> None:

@@ -6,19 +6,25 @@ import asyncio
 from typing import TYPE_CHECKING, ClassVar
 
 from smart_model_router.events import AttemptFinished
+from smart_model_router.request import CRITICALITIES
 from smart_model_router.simulation.checkers.base import Checker
 
 if TYPE_CHECKING:
-    from smart_model_router.core.gate import Gate
     from smart_model_router.events import Event
-    from smart_model_router.outcome import Refusal
     from smart_model_router.runtime.state import RouterState
+    from smart_model_router.runtime.waiting import Ticket
     from smart_model_router.simulation.history import History
-    from smart_model_router.simulation.witness import Held, Settled, Shot
+    from smart_model_router.simulation.witness import Held, Refused, Settled
+
+_SENIORITY = 5.0
+"""Seconds. A class that waits so much longer counts as the next higher one."""
 
 
 class OneProbe(Checker):
-    """I1: at most one probe in flight per breaker and per provider, and one call on probation."""
+    """I1: at most one probe in flight per breaker and per provider, an eager one included, and one call on probation.
+
+    Paced calls are bound by the success share (D4), not by the rule for probation.
+    """
 
     needs: ClassVar[frozenset[str]] = frozenset({"serialized_probes"})
 
@@ -26,9 +32,9 @@ class OneProbe(Checker):
         provider = held.gate.provider
         if held.probing and sum(h.probing and h.gate.provider is provider for h in self.witness.held.values()) > 1:
             self.violate("I1", now, f"{held.gate.id}: a second probe is in flight at {provider.name}")
-        for trial in held.lease._trials:
-            together = sum(trial in h.lease._trials for h in self.witness.held.values())
-            if together > 1:
+        for trial in held.lease.snapshot().trials:
+            together = sum(trial in h.lease.snapshot().trials for h in self.witness.held.values())
+            if together > 1 and held.pacing == "off":
                 self.violate("I1", now, f"{held.gate.id}: {together} calls on probation at once")
 
 
@@ -41,8 +47,7 @@ class SettledOnce(Checker):
             if settled.before != settled.after:
                 self.violate("I2", settled.now, f"{held.gate.id}: settling again changed something")
             return
-        permits = (lease._permit, lease._transport)
-        if not lease._reservation.settled or not all(permit is None or permit.settled for permit in permits):
+        if lease.snapshot().out or lease.snapshot().trials:
             self.violate("I2", settled.now, f"{held.gate.id}: a permit or a reservation is still out")
 
     def event(self, event: Event) -> None:
@@ -60,8 +65,9 @@ class SettledOnce(Checker):
                 self.violate("I2", now, f"{gate.id}: a probe is still out")
             if gate.cooldown.on_trial or gate.credential.on_trial:
                 self.violate("I2", now, f"{gate.id}: a call on probation is still out")
-        if self.state.room.waiting or self.state.room._queues:
-            self.violate("I2", now, f"{self.state.room.waiting} places in the waiting room are still taken")
+        room = self.state.room.snapshot()
+        if room.waiting or room.queues:
+            self.violate("I2", now, f"{room.waiting} places in the waiting room are still taken")
         for name, simulated in self.history.providers.items():
             if simulated.in_flight:
                 self.violate("I2", now, f"{name}: {simulated.in_flight} calls were never ended")
@@ -93,7 +99,7 @@ class OwnGeneration(Checker):
 
 
 class Slots(Checker):
-    """I10: in flight never exceeds the bulkhead."""
+    """I10: in flight never exceeds the bulkhead, nor what the target was seen to bear."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"cascade_prevention"})
 
@@ -102,21 +108,45 @@ class Slots(Checker):
         taken = self.witness.at_provider(provider.name)
         if taken > provider.bulkhead.limit:
             self.violate("I10", now, f"{provider.name}: {taken} in flight, {provider.bulkhead.limit} allowed")
+        learned, mine = held.gate.learned, self.witness.in_flight(held.gate)
+        if learned is not None and not held.last_resort and mine > learned.limit:
+            self.violate("I10", now, f"{held.gate.id}: {mine} in flight, it was seen to bear {learned.limit}")
 
 
 class FirstComeFirstServed(Checker):
-    """I10: waiters are served in order; nobody, old or new, passes one who waits longer for the same gate."""
+    """I10: waiters are served in order within their criticality, and a class older by 5 s counts as the next higher.
+
+    No request, old or new, passes one that stands before it in the queue of the same gate.
+    """
 
     def admitted(self, held: Held, now: float) -> None:
         gate = held.gate.id
-        queue = self.state.room._queues.get(gate)
+        queue = self.state.room.snapshot().queues.get(gate)
         if not queue:
             return
         task = asyncio.current_task()
         mine = None if task is None else self.witness.tickets.get(task)
-        if queue[0] is not mine and (mine is None or queue[0].order(gate) < mine.order(gate)):
-            who = "a newcomer" if mine is None else f"waiter {mine.number}"
-            self.violate("I10", now, f"{gate}: {who} passed waiter {queue[0].number}")
+        for other in queue:
+            if other is not mine and self._passed(other, mine, held, now):
+                who = "a newcomer" if mine is None else f"waiter {mine.number}"
+                self.violate("I10", now, f"{gate}: {who} passed waiter {other.number}")
+                return
+
+    def _passed(self, other: Ticket, mine: Ticket | None, held: Held, now: float) -> bool:
+        resort = held.gate.id in other.resorts
+        if mine is not None:
+            if resort != (held.gate.id in mine.resorts):
+                return False
+            return (_place(other, resort), other.number) < (_place(mine, resort), mine.number)
+        if held.asked is None:
+            return False
+        rank = CRITICALITIES.index(held.asked.criticality)
+        return _place(other, resort) <= (rank if resort else now + _SENIORITY * rank)
+
+
+def _place(ticket: Ticket, resort: bool) -> float:
+    """Where a ticket stands: by arrival, later by 5 s for each rank; for a last resort by rank alone."""
+    return ticket.rank if resort else ticket.since + _SENIORITY * ticket.rank
 
 
 class OwnRefusals(Checker):
@@ -126,12 +156,14 @@ class OwnRefusals(Checker):
         super().__init__(state, history)
         self._attempts = self._settlements = 0
 
-    def refused(self, gate: Gate, refusal: Refusal, before: Shot, after: Shot, now: float) -> None:
+    def refused(self, refused: Refused) -> None:
+        gate, reason, before, after = refused.gate, refused.refusal.reason, refused.before, refused.after
         if (before.own, before.transport, before.rests) != (after.own, after.transport, after.rests):
-            self.violate("I12", now, f"{gate.id}: refusing ({refusal.reason}) changed its state")
-        tossed = 1 if refusal.reason == "throttle" else 0
-        if after.tossed[0] > before.tossed[0] + tossed or after.tossed[1] > before.tossed[1]:
-            self.violate("I12", now, f"{gate.id}: the throttle counted a refusal ({refusal.reason})")
+            self.violate("I12", refused.now, f"{gate.id}: refusing ({reason}) changed its state")
+        more = [new.requests - old.requests for old, new in zip(before.throttles, after.throttles, strict=True)]
+        accepted = any(new.accepts > old.accepts for old, new in zip(before.throttles, after.throttles, strict=True))
+        if accepted or sum(max(0, one) for one in more) > (reason == "throttle"):
+            self.violate("I12", refused.now, f"{gate.id}: the throttle counted a refusal ({reason})")
 
     def settled(self, settled: Settled) -> None:
         self._settlements += settled.held.settlements == 1

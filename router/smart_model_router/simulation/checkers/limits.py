@@ -47,12 +47,12 @@ class Buckets(Checker):
         limits = held.gate.limits
         for name, bucket, amount in (
             ("requests", limits.requests, 1.0),
-            ("tokens", limits.tokens, float(held.lease._reservation.tokens)),
+            ("tokens", limits.tokens, float(held.lease.snapshot().tokens)),
         ):
             if bucket is None:
                 continue
-            if bucket._level < -_EPSILON:
-                self.violate("I11", now, f"{held.gate.id}: admitted with {bucket._level:.3f} {name} left")
+            if (level := bucket.snapshot().level) < -_EPSILON:
+                self.violate("I11", now, f"{held.gate.id}: admitted with {level:.3f} {name} left")
             if bucket.window is not None:  # it fills up at once, at an instant: no rate to hold against it
                 continue
             if (left := self._meter(held, name, bucket, now).take(amount, now)) < -_EPSILON:
@@ -62,14 +62,15 @@ class Buckets(Checker):
         held, tokens = settled.held, settled.held.gate.limits.tokens
         if tokens is None or settled.usage is None or held.last_resort or held.settlements > 1:
             return
-        used = settled.usage.total_tokens - held.lease._reservation.tokens
+        used = settled.usage.total_tokens - held.lease.snapshot().tokens
         self._meter(held, "tokens", tokens, settled.now).take(used, settled.now)
 
     def event(self, event: Event) -> None:
         for gate in self.state.fleet.gates.values():
             for bucket in (gate.limits.requests, gate.limits.tokens):
-                if bucket is not None and bucket._level > bucket.capacity + _EPSILON:
-                    self.violate("I11", event.at, f"{gate.id}: {bucket._level:.3f} of {bucket.capacity:.0f} are left")
+                level = 0.0 if bucket is None else bucket.snapshot().level
+                if bucket is not None and level > bucket.capacity + _EPSILON:
+                    self.violate("I11", event.at, f"{gate.id}: {level:.3f} of {bucket.capacity:.0f} are left")
 
     def _meter(self, held: Held, name: str, bucket: TokenBucket, now: float) -> _Meter:
         key = (held.gate.id, name)

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from smart_model_router.simulation.checkers.base import Checker
 
 if TYPE_CHECKING:
+    from smart_model_router.core.breaker import BreakerSnapshot
+    from smart_model_router.core.cooldown import CooldownSnapshot, LawSnapshot
     from smart_model_router.outcome import Failure
-    from smart_model_router.simulation.witness import BreakerShot, LawShot, RestShot, Settled
+    from smart_model_router.simulation.witness import Settled
 
 
 class Deadlines(Checker):
@@ -21,7 +23,7 @@ class Deadlines(Checker):
                 if law.until > settled.now:
                     self._law(settled, reason, law, after.laws.get(reason))
 
-    def _advice(self, settled: Settled, before: RestShot, after: RestShot) -> None:
+    def _advice(self, settled: Settled, before: CooldownSnapshot, after: CooldownSnapshot) -> None:
         if before.advice_until <= settled.now or after.advice_until >= before.advice_until:
             return
         shots = (settled.before.own, settled.after.own), (settled.before.transport, settled.after.transport)
@@ -29,7 +31,7 @@ class Deadlines(Checker):
         if not ended and not any(_tripped(*shot) for shot in shots):
             self.violate("I6", settled.now, f"{settled.held.gate.id}: {_cause(settled.failure)} shortened a cooldown")
 
-    def _law(self, settled: Settled, reason: str, before: LawShot, after: LawShot | None) -> None:
+    def _law(self, settled: Settled, reason: str, before: LawSnapshot, after: LawSnapshot | None) -> None:
         failure, held = settled.failure, settled.held
         if after is None:
             if failure is not None or held.at <= before.began:
@@ -42,7 +44,7 @@ class Deadlines(Checker):
             self.violate("I6", settled.now, f"{held.gate.id}: {_cause(failure)} shortened a {reason}")
 
 
-def _tripped(before: BreakerShot, after: BreakerShot) -> bool:
+def _tripped(before: BreakerSnapshot, after: BreakerSnapshot) -> bool:
     return after.generation != before.generation and after.open_until is not None
 
 

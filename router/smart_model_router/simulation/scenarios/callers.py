@@ -22,12 +22,13 @@ def impatient(dice: Random) -> Setting:
         ],
         usual={"a": Healthy(3.0)},
         spells=[
-            Spell("a", 60.0, 70.0, Failing(FailureClass.WARMING)),  # a cooldown
+            Spell("a", 60.0, 70.0, Failing(FailureClass.WARMING)),  # a second's wait, again and again
+            Spell("a", 100.0, 104.0, Failing(FailureClass.SERVER_ERROR, seconds=0.01)),  # a cooldown
             Spell("a", 149.9, 158.0, Failing(FailureClass.SERVER_ERROR, seconds=1.0)),  # it trips
             Spell("a", 230.0, 233.0, Failing(FailureClass.RATE_LIMITED, hint=4.0)),
         ],
-        providers={"a": {"bulkhead": dice.choice([6, 20])}},
-        resilience={"breaker": {"consecutive_failures": 2}},
+        providers={"a": {"bulkhead": dice.choice([12, 20])}},
+        resilience={"breaker": {"odds_per_call": 5}},
         expect={
             "poisoned": opens_only(150.0, 162.0),
             "states": left_while("cooldown", "open", "half_open", "probation", "slow_start", "bulkhead", "wait"),
@@ -48,10 +49,10 @@ def black_hole(dice: Random) -> Setting:
 
 
 def shield(dice: Random) -> Setting:
-    """As `black_hole`, but every caller gives up before any of our own limits: what they waited in vain for counts."""
+    """As `black_hole`, but callers give up before our own limit of twice the p99: their silent seconds count."""
     return Setting(
         tiers=[["a/big", "b/big"]],
-        traffic=[Traffic(end=400.0, per_second=1.0, impatient=1.0, leaves_after=dice.uniform(50.0, 100.0))],
+        traffic=[Traffic(end=400.0, per_second=1.0, impatient=1.0, leaves_after=dice.uniform(6.0, 6.5))],
         spells=[Spell("a", 60.0, 400.0, BlackHole())],
         expect={"shielded": calls("a", at_most=60, start=60.0, end=400.0)},
     )

@@ -6,6 +6,7 @@ from random import Random
 
 from smart_model_router.outcome import FailureClass
 from smart_model_router.router import SmartModelRouter
+from smart_model_router.runtime.state import RouterState
 from smart_model_router.simulation.promises import at_least_share, calls, served
 from smart_model_router.simulation.setting import Order, Setting
 from smart_model_router.simulation.traffic import Traffic
@@ -26,9 +27,9 @@ def operated(dice: Random) -> Setting:
         providers={"a": {"bulkhead": 20}},
         spells=[Spell("a", down - 5.0, down + 5.0, Failing(FailureClass.SERVER_ERROR, seconds=0.5))],
         orders=[
-            (taken_out, lambda router: router.isolate("a/big")),
-            (taken_out + 30.0, lambda router: router.close("a/big")),
-            (down + 7.0, lambda router: router.close("a/big")),
+            (taken_out, lambda router, _: router.isolate("a/big")),
+            (taken_out + 30.0, lambda router, _: router.close("a/big")),
+            (down + 7.0, lambda router, _: router.close("a/big")),
             (200.0, _resized("a", 2)),
             (220.0, _resized("a", 10)),
             (240.0, _resized("a", 20)),
@@ -42,7 +43,7 @@ def operated(dice: Random) -> Setting:
 
 
 def _resized(provider: str, slots: int) -> Order:
-    def order(router: SmartModelRouter) -> None:
-        router._state.fleet.providers[provider].bulkhead.resize(slots)
+    def order(_: SmartModelRouter, state: RouterState) -> None:
+        state.fleet.providers[provider].bulkhead.resize(slots)
 
     return order

@@ -10,6 +10,7 @@ from smart_model_router.simulation.promises import (
     nobody_opens,
     nothing_was,
     sent_per_accepted,
+    sent_per_served,
     served,
     trips_besides,
 )
@@ -17,8 +18,8 @@ from smart_model_router.simulation.setting import Setting
 from smart_model_router.simulation.traffic import Traffic
 from smart_model_router.simulation.weather import Congested, Failing, Healthy, Limited, Metered, Spell
 
-_K = 2.5
-"""The throttle's K is 2; a call on probation passes untossed. The most of 60 seeds was 2.41."""
+_CEILING = 2.3
+"""The plain loop sends 2.1 calls for each request that it has served: two limited providers come first."""
 _LOOK = 70.0
 """Seconds to the next second look at most, after the few that a spell of two minutes sees."""
 
@@ -39,6 +40,16 @@ def brown_out(dice: Random) -> Setting:
     )
 
 
+def losses(dice: Random) -> Setting:
+    """Each of two providers loses a part of its calls for five minutes; hardly a request is lost with them."""
+    return Setting(
+        tiers=[["a/big"], ["b/small"]],
+        traffic=[Traffic(end=500.0, per_second=2.0, streams=0.5)],
+        spells=[Spell(name, 60.0, 360.0, Failing(FailureClass.SERVER_ERROR, dice.uniform(0.1, 0.3))) for name in "ab"],
+        expect={"served": served(0.99), "later": served(1.0, 370.0)},
+    )
+
+
 def rate_limit_storm(dice: Random) -> Setting:
     """The first provider takes less than comes, without saying how much: its 429s are waits, not failures."""
     return Setting(
@@ -49,7 +60,7 @@ def rate_limit_storm(dice: Random) -> Setting:
             "b": Limited(4, hint=dice.choice([0.2, 1.0])),
             "c": Healthy(0.5),
         },
-        expect={"served": served(0.99), "429s": nobody_opens, "I8": sent_per_accepted("a", at_most=_K)},
+        expect={"served": served(0.99), "429s": nobody_opens, "D2": sent_per_served(_CEILING)},
     )
 
 
@@ -78,7 +89,7 @@ def narrow(dice: Random) -> Setting:
 
 
 def fifty_agents(dice: Random) -> Setting:
-    """Fifty agents start at once with calls of twenty seconds: nothing throttles what has no outcome yet."""
+    """Fifty agents start at once with calls of ten seconds: nothing throttles what has no outcome yet."""
     return Setting(
         tiers=[["a/big"], ["b/small"]],
         traffic=[
@@ -86,7 +97,7 @@ def fifty_agents(dice: Random) -> Setting:
             Traffic(at_once=50, start=150.0),
         ],
         providers={"a": {"bulkhead": 50}},
-        usual={"a": Congested(60, seconds=10.0)},
+        usual={"a": Congested(60, seconds=6.0)},
         expect={
             "served": served(1.0),
             "429s": nobody_opens,

@@ -30,7 +30,7 @@ _STORM = 200.0
 _CALM = 400.0
 """Seconds. Long enough for the longest rest of `_BRISK` and a slow start."""
 _BRISK: dict[str, Any] = {
-    "breaker": {"open": 5, "open_cap": 40},
+    "breaker": {"open": 5, "open_minimum": 2, "open_cap": 40},
     "cooldown": {
         "failure": 5,
         "timeout": 8,
@@ -67,7 +67,7 @@ def swarm(dice: Random) -> Setting:
         },
     )
     # Drawn last: a seed's fleet stays what it was.
-    return replace(drawn, resilience={**_BRISK, **_switched_on(dice)}, traffic=_recovering(dice, drawn.traffic))
+    return replace(drawn, resilience={**_BRISK, **_switched(dice)}, traffic=_recovering(dice, drawn.traffic))
 
 
 def skirmish(dice: Random) -> Setting:
@@ -125,9 +125,9 @@ def _provider(dice: Random) -> dict[str, Any]:
     return {key: value for key, value in drawn.items() if value is not None}
 
 
-def _switched_on(dice: Random) -> dict[str, Any]:
-    """What is off by default."""
-    return {name: {"enabled": True} for name in ("adaptive", "hedging") if dice.random() < 0.5}
+def _switched(dice: Random) -> dict[str, Any]:
+    """What is on by default, and off for some, and the other way round."""
+    return {"adaptive": {"enabled": dice.random() < 0.7}, "hedging": {"enabled": dice.random() < 0.5}}
 
 
 def _recovering(dice: Random, traffic: Sequence[Traffic]) -> list[Traffic]:

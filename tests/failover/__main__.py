@@ -1,0 +1,46 @@
+"""`make failoverbench`: sixteen failures against `smr serve` on shipped defaults and against a loop. Prints a table.
+
+The exit code is 1 when a row that must pass (S01 to S06, S11, S13, S15) does not. About 80 seconds a run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+
+from tests.failover.bench import play
+from tests.failover.report import missing, table
+from tests.failover.rows import ROWS, Row
+
+
+def main(arguments: list[str]) -> int:
+    """Play the rows and print them; the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tests.failover", description="Plays failures one by one.")
+    parser.add_argument("--rows", type=_rows, default=ROWS, metavar="S01,S05", help="these rows only")
+    parser.add_argument("--runs", type=int, default=1, help="so many runs, each with a new gateway")
+    parser.add_argument("--shared", action="store_true", help="rows one after another, over one pair of providers")
+    options = parser.parse_args(arguments)
+    if options.runs < 1:
+        parser.error("--runs: at least 1")
+    failed = False
+    for number in range(1, options.runs + 1):
+        gateway, loop = asyncio.run(play(options.rows, shared=options.shared))
+        print(f"run {number} of {options.runs}\n\n{table(options.rows, gateway, loop)}")
+        if names := missing(options.rows, gateway):
+            print(f"MISSED: {', '.join(names)} must pass")
+            failed = True
+        print(flush=True)
+    return int(failed)
+
+
+def _rows(text: str) -> tuple[Row, ...]:
+    named = {row.name: row for row in ROWS}
+    unknown = [name for name in text.split(",") if name not in named]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"no row {', '.join(unknown)}; there are {', '.join(named)}")
+    return tuple(named[name] for name in text.split(","))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
