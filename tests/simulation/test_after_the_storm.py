@@ -12,6 +12,7 @@ from smart_model_router.testing import FakeReply
 from tests.simulation.drawn_storms import CALM, GRACE, STORMS, draw_storm
 from tests.simulation.storms import (
     ERROR,
+    OVERLOADED,
     PATIENCE,
     SILENCE,
     WARMING,
@@ -71,6 +72,20 @@ async def test_long_answers_come_back_as_soon(count: int) -> None:
     behaviour = away(60.0, recovered, ERROR, otherwise=well(12.0))
     storm = Storm(*ladder(count), behaviour=dict.fromkeys("ab"[:count], behaviour), slots=50)
     asked = await storm.play(poisson(1.0, recovered + 120.0))
+    after = share_served(asked, recovered + GRACE)
+    assert after >= 0.95
+
+
+@pytest.mark.parametrize("failure", [refused(None), refused(2.0), OVERLOADED], ids=["429", "429 with 2 s", "529"])
+@virtual
+async def test_a_load_that_rose_during_the_storm_is_carried_after_it(failure: FakeReply) -> None:
+    """One call in five seconds before 20 s of refusals, two a second from then on: all of it, not what was seen before.
+
+    Everything was refused, so the refusals said nothing of the number in flight.
+    """
+    recovered = 140.0
+    storm = Storm(["a/x"], behaviour={"a": away(120.0, recovered, failure, otherwise=well(10.0))}, slots=50)
+    asked = await storm.play([*spaced(0.2, 120.0), *spaced(2.0, recovered + 60.0, start=120.0)])
     after = share_served(asked, recovered + GRACE)
     assert after >= 0.95
 

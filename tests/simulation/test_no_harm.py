@@ -21,6 +21,7 @@ from tests.simulation.storms import (
     looped,
     losing,
     poisson,
+    refused,
     routed,
     share_of,
     share_served,
@@ -37,6 +38,20 @@ ROOMY = 60
 def ill(count: int, behaviour: Behaviour, *, slots: int | None = None) -> Storm:
     """So many providers of one behaviour, one target a tier."""
     return Storm(*ladder(count), behaviour=dict.fromkeys("abcdef"[:count], behaviour), slots=slots)
+
+
+# A dead fleet -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("failure", [ERROR, OVERLOADED, refused(None)], ids=["500s", "529s", "429s without a hint"])
+@virtual
+async def test_a_lone_target_that_refuses_everything_is_asked_rarely(failure: FakeReply) -> None:
+    """20 a second to a target that was well for half a minute: at most one call a second from the storm's tenth on."""
+    storm = ill(1, away(30.0, 150.0, failure), slots=ROOMY)
+    asked = await storm.play(spaced(20.0, 190.0))
+    assert storm.providers["a"].between(40.0, 150.0) <= 110
+    assert share_served(asked, 0.0, 20.0) == 1.0
+    assert share_served(asked, 160.0) >= 0.95
 
 
 # A dead primary ---------------------------------------------------------------------------------------

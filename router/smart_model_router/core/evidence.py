@@ -23,6 +23,11 @@ _ANSWERED = 512
 _LEAST_OUTCOMES = 20
 """A share of fewer outcomes counts the missing ones as answered."""
 _LEAST_SHARE = 0.05
+_TURNED_AWAY_TOGETHER = 120.0
+"""Seconds without a refusal after which the next one begins a new run: overload that is held off comes back sooner."""
+_STORM = 75
+"""So many refusals in a row with nothing served: not even a target that refuses nine of ten comes to that."""
+_LONGEST_PAUSE = 5.0
 PATIENCE = 30.0
 """Seconds after which a silent call has outlived nothing, unless its owner knows better."""
 
@@ -78,6 +83,11 @@ class Evidence:
         "_patience",
         "_rest",
         "_run",
+        "_served_beside",
+        "_turned_away",
+        "_turned_away_from",
+        "_turned_away_in",
+        "_turned_away_last",
     )
 
     def __init__(self, *, rest: SequentialTest, whole: SequentialTest, stream: SequentialTest) -> None:
@@ -99,6 +109,14 @@ class Evidence:
         """When the first failure of the present run was sent: calls from before it prove nothing about it."""
         self._lost = 0.0
         self._patience = PATIENCE
+        self._turned_away = 0
+        """Refusals for want of capacity in a row, beside which no call was served."""
+        self._turned_away_from = self._turned_away_last = -math.inf
+        """When the first and the newest of the present run of refusals came."""
+        self._turned_away_in = 0.0
+        """The seconds that the longest refusal of that run took."""
+        self._served_beside = False
+        """Whether a call that was sent during that run has been served."""
 
     def sent(self, key: int, now: float, *, stream: bool, number: int) -> None:
         """A call goes out as the `number`-th in flight."""
@@ -108,6 +126,7 @@ class Evidence:
         """A stream in flight has brought content."""
         if key in self._flying:
             self._begun.add(key)
+            self._served(self._flying[key][0])
 
     def ended(self, key: int) -> None:
         """The call is over, whatever came of it."""
@@ -116,6 +135,7 @@ class Evidence:
 
     def succeeded(self, sent_at: float, now: float, *, stream: bool) -> None:
         """A call was answered. One from before the present run of failures says nothing about that."""
+        self._served(sent_at)
         self._newest.append(True)
         self._answered.append((sent_at, now, stream))
         if sent_at >= self._run and (self._rest.score or self._down[stream].score):
@@ -149,10 +169,43 @@ class Evidence:
             down.says_yes(share=share, calls=calls, outlived=same),
         )
 
-    def serves_others(self, sent_at: float, now: float, patience: float) -> bool:
-        """Whether other calls, sent no later than a refused one, are being served: then the refusal is load."""
+    def turned_away(self, sent_at: float, now: float, patience: float) -> bool:
+        """A call was refused for want of capacity. Whether the number in flight can be the reason.
+
+        It can when a call that was sent since the first of these refusals is served, that is, was answered or is in
+        flight for more than twice as long as any of them took. Else all are refused, however many there are.
+        """
+        if now - self._turned_away_last > _TURNED_AWAY_TOGETHER:
+            self._turned_away_from, self._turned_away_in, self._served_beside = now, 0.0, False
+        self._turned_away_last = now
+        self._turned_away_in = max(self._turned_away_in, now - sent_at)
         flying = self._flying.items()
-        return any(at <= sent_at and (now - at < patience or key in self._begun) for key, (at, _, _) in flying)
+        least = 2 * self._turned_away_in
+        served = [at for key, (at, _, _) in flying if least < now - at < patience or key in self._begun]
+        self._turned_away = 0 if served else self._turned_away + 1
+        return self._served_beside or any(at >= self._turned_away_from for at in served)
+
+    @property
+    def stormy(self) -> bool:
+        """Whether every call is turned away: 75 in a row, and nothing is served."""
+        return self._turned_away >= _STORM
+
+    @property
+    def storm_pause(self) -> float:
+        """Until when the next call of a storm has to wait: 1, 2, 4 and then 5 s after the newest refusal."""
+        return self._turned_away_last + min(_LONGEST_PAUSE, 2.0 ** min(self._turned_away - _STORM, 9))
+
+    def serves_others(self, sent_at: float, now: float, patience: float) -> bool:
+        """Whether other calls, sent no later than a refused one, were served beside it: then the refusal is load."""
+        flying = self._flying.items()
+        if any(at <= sent_at and (now - at < patience or key in self._begun) for key, (at, _, _) in flying):
+            return True
+        for at, answered_at, _ in reversed(self._answered):
+            if answered_at < sent_at:
+                return False
+            if at <= sent_at:
+                return True
+        return False
 
     def outlived_numbers(self, sent_at: float, now: float, patience: float) -> tuple[int, ...]:
         """The numbers in flight of the calls that are served while one sent at `sent_at` was refused.
@@ -194,7 +247,12 @@ class Evidence:
         self._newest.clear()
         self._answered.clear()
         self._cells.clear()
-        self._calls = self._failures = 0
+        self._calls = self._failures = self._turned_away = 0
+
+    def _served(self, sent_at: float) -> None:
+        self._turned_away = 0
+        if sent_at >= self._turned_away_from:
+            self._served_beside = True
 
     def _answered_since(self, instant: float) -> Iterator[tuple[float, bool]]:
         """The calls sent since then that were answered, with when they were sent and whether each is a stream."""

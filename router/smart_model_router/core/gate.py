@@ -322,9 +322,11 @@ class Gate:
         limit = min(self.provider.bulkhead.limit, self.learned.limit)
         return self.learned.service_time / max(1, limit)
 
-    def outlived(self, sent_at: float, now: float, patience: float) -> tuple[int, ...]:
-        """The numbers in flight of the calls that have outlived one sent at `sent_at` that was turned away."""
-        return self.evidence.outlived_numbers(sent_at, now, patience)
+    def turned_away(self, number: int, sent_at: float, now: float, patience: float) -> None:
+        """A call sent at `sent_at` as the `number`-th in flight was refused for want of capacity."""
+        depends = self.evidence.turned_away(sent_at, now, patience)
+        if depends and self.learned is not None:
+            self.learned.refused(number, now, self.evidence.outlived_numbers(sent_at, now, patience))
 
     def count(self, accepted: bool, now: float) -> None:
         """Tell the throttles what came of a call."""
@@ -376,6 +378,7 @@ class Gate:
             and not self.credential.returning
             and now - max(self._returned_at, provider.returned_at) >= self.config.slow_start
             and not provider.connectivity.offline
+            and not self.evidence.stormy
         )
 
     def _restraint(self, breaker: CircuitBreaker, now: float, pacing: Pacing = "off") -> Refusal | None:
@@ -392,6 +395,8 @@ class Gate:
             return Refusal("offline", pass_at)
         if told is not None:
             return told
+        if self.evidence.stormy and (self.in_flight or now < self.evidence.storm_pause):
+            return Refusal("paced", None if self.in_flight else self.evidence.storm_pause)
         if self.in_flight and (self.cooldown.warming or self.credential.warming):
             return Refusal("probation")
         closed = breaker.is_closed and provider.transport.is_closed

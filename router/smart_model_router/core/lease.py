@@ -276,8 +276,8 @@ class Lease:
             return
         if failure.wait is not None and failure.wait.scope == "concurrency":
             provider.bulkhead.shrink(now)
-        if gate.learned is not None and _says_too_many(failure):
-            gate.learned.refused(self.number_in_flight, now, gate.outlived(self.admitted_at, now, patience))
+        if not self._last_resort and _says_too_many(failure):
+            gate.turned_away(self.number_in_flight, self.admitted_at, now, patience)
 
     def _succeeded(self, now: float) -> bool:
         own = self._gate.cooldown.succeeded(self.admitted_at, now)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import get_args
 
 from smart_model_router.core.selection.base import Candidate
@@ -75,7 +76,7 @@ class Ladder:
         return min((f.context_tokens for f in everyone if f.context_tokens is not None), default=math.inf)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plan:
     """The tiers to try: the asked one, then lower ones (then higher ones, when escalation is allowed).
 
@@ -88,6 +89,12 @@ class Plan:
     left_out: tuple[tuple[str, Refusal], ...] = ()
     first: str | None = None
     escalations: frozenset[str] = field(default_factory=frozenset)
+
+    @cached_property
+    def by_id(self) -> Mapping[str, TargetFacts]:
+        """Every target of the plan."""
+        everyone = chain(*(tier.targets for tier in self.tiers), self.last_resort)
+        return {facts.id: facts for facts in everyone}
 
     @property
     def empty(self) -> bool:

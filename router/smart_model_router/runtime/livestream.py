@@ -132,7 +132,8 @@ class LiveStream:
     def abandon(self) -> None:
         """The caller left: give everything back now; closing the connection follows on the loop.
 
-        Who leaves after the finish reason has the whole answer: many stop reading there.
+        Who leaves after the finish reason has the whole answer: many stop reading there. A probe that was bringing
+        content has its verdict: readers who leave soon must not keep a recovered target out.
         """
         self._resume()
         if self.guard.finish is not None:
@@ -141,7 +142,10 @@ class LiveStream:
             if self.complete:
                 self._succeeded()
             else:
-                self._failed(self._caller.given_up(self._step, self._heard_at))
+                left = self._caller.given_up(self._step, self._heard_at)
+                if left.failure_class is FailureClass.CANCELLED and self._proof_at < math.inf:
+                    self._prove(self._now())
+                self._failed(left)
         self._watchdog.close()
 
     async def close_proved(self) -> None:

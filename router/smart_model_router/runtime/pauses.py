@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 from smart_model_router.core.fallback import comes_due
 from smart_model_router.core.gate import Gate, Pacing
-from smart_model_router.core.tiers import TargetFacts
 from smart_model_router.events import WaitFinished
 from smart_model_router.outcome import Refusal
 from smart_model_router.request import CRITICALITIES, WAITING_CRITICALITIES
@@ -111,7 +110,8 @@ class Pauses:
         if pause.gates:
             if self.ticket is None:
                 self.ticket = state.room.ticket(stream=self._caller.request.stream, rank=self._rank)
-            costs = {target: self._caller.cost(self._facts(target), began) for target in pause.gates}
+            targets = self._caller.plan.by_id
+            costs = {target: self._caller.cost(targets[target], began) for target in pause.gates}
             woken = await state.room.wait(self.ticket, costs, pause.place, pause.until, pause.resorts, pause.pacing)
         else:
             self.leave_room()  # it waits for no gate: who does is not to stand behind it
@@ -152,7 +152,7 @@ class Pauses:
         instants = [(refusal.retry_at, target) for target, refusal in due.items() if refusal.retry_at is not None]
         gates = []
         for target, refusal in due.items():
-            if refusal.reason == "throttle" or caller.progress.pause(self._facts(target), now) is not None:
+            if refusal.reason == "throttle" or caller.progress.pause(caller.plan.by_id[target], now) is not None:
                 until = min(until, refusal.retry_at or until)  # our own pause: the gate itself would say yes
             else:
                 gates.append(target)
@@ -174,8 +174,3 @@ class Pauses:
             return refusal.reason in _BY_LAW
         gate, waiting = self._state.fleet.gates[target], self._state.room.queued(target)
         return (waiting + 1) * gate.expected_wait <= self._state.routing.degrade_after
-
-    def _facts(self, target: str) -> TargetFacts:
-        plan = self._caller.plan
-        everywhere = [facts for tier in plan.tiers for facts in tier.targets] + list(plan.last_resort)
-        return next(facts for facts in everywhere if facts.id == target)

@@ -88,10 +88,10 @@ class Verdicts:
                     end = state.clock.call_at(patient_until + _TICK, task.cancel)
                     task.add_done_callback(lambda _: end.cancel())
                 return
-            came = task.done()
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-            if came and drop is not None and not isinstance(served := task.result(), Failure):
+            if not task.done():
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+            elif drop is not None and not isinstance(served := task.result(), Failure):
                 await drop(served, alone)
 
         task = loop.create_task(performing())

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from smart_model_router.core.breaker import BreakerConfig
 from smart_model_router.core.cooldown import CooldownConfig
-from smart_model_router.outcome import BreakerCount, FailureClass
+from smart_model_router.outcome import BreakerCount, Failure, FailureClass
 
 _NEWEST = 20
 _ANSWERED = 512
@@ -24,6 +24,10 @@ _QUARTER = 60
 _MINUTE = 5
 _LEAST_SHARE, _MOST_ILL, _MOST_DOWN = 0.05, 0.85, 0.9
 _EMPTIES = 3
+_FULL = frozenset({FailureClass.OVERLOADED, FailureClass.RATE_LIMITED})
+_SHORT_HINT = 2.0
+_STORM = 75
+_LONGEST_PAUSE = 5.0
 _EPSILON = 1e-9
 
 
@@ -92,7 +96,7 @@ class OutcomeRecord:
     rests: CooldownConfig
     breakers: BreakerConfig
     _newest: deque[bool] = field(default_factory=lambda: deque(maxlen=_NEWEST))
-    _answered: deque[float] = field(default_factory=lambda: deque(maxlen=_ANSWERED))
+    _answered: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=_ANSWERED))
     _cells: dict[int, list[int]] = field(default_factory=dict)
     _ill: _Test = field(init=False)
     _down: dict[bool, _Test] = field(init=False)
@@ -101,6 +105,9 @@ class OutcomeRecord:
     _lost: float = 0.0
     _patience: float = 30.0
     _empties: int = 0
+    turned_away: int = 0
+    """Calls refused for want of capacity since one was answered: no fewer than were refused with none served."""
+    turned_away_at: float = -math.inf
 
     def __post_init__(self) -> None:
         rests, down = self.rests, self.breakers
@@ -128,10 +135,28 @@ class OutcomeRecord:
             case BreakerCount.NO:
                 return None
 
+    def is_load(self, sent_at: float, now: float, flying: Iterable[Flight], patience: float) -> bool:
+        """Whether a call sent then, and refused for want of capacity, was beside one that is or was being served."""
+        if any(one.sent_at <= sent_at and not one.is_silent(now, patience) for one in flying):
+            return True
+        return any(at <= sent_at <= answered_at for at, answered_at in self._answered)
+
+    def refused(self, failure: Failure, now: float) -> None:
+        """A call failed: it counts when there may have been too many."""
+        short = failure.wait is None or failure.wait.seconds <= _SHORT_HINT
+        if failure.failure_class is FailureClass.TIMEOUT or (failure.failure_class in _FULL and short):
+            self.turned_away += 1
+            self.turned_away_at = now
+
+    def storms(self, now: float, in_flight: int) -> bool:
+        """Whether so many calls were refused in a row that one at a time asks, after a pause."""
+        return self.turned_away >= _STORM and (in_flight > 0 or now < self.turned_away_at + _LONGEST_PAUSE)
+
     def succeeded(self, sent_at: float, now: float, *, stream: bool) -> None:
         """A call was answered."""
         self._newest.append(True)
-        self._answered.append(sent_at)
+        self._answered.append((sent_at, now))
+        self.turned_away = 0
         share, certain = self._share(now), sent_at >= self._run
         for test in (self._ill, self._down[stream]):
             test.add(share, failed=False, certain=certain)
@@ -154,7 +179,7 @@ class OutcomeRecord:
         for test in (ill, down):
             test.add(share, failed=True, certain=certain)
         flights = [one for one in flying if one.sent_at <= sent_at]
-        answered = sum(at <= sent_at for at in self._answered)
+        answered = sum(at <= sent_at for at, _ in self._answered)
         sure = [one for one in flights if one.sent_at >= self._run and not one.is_silent(now, patience)]
         calls, same = self._of_last_minute(now), [one for one in flights if one.stream is stream]
         return (

@@ -334,14 +334,18 @@ def learned(gate: Gate) -> int:
 
 
 def overload(gate: Gate, failure: Failure) -> int:
-    """Send eight calls at 100 s, the last three of which fail in 50 ms while five are answered; the limit at 102 s."""
+    """Send eight calls three times, at 100 s and later; each time the last three fail in 50 ms, five are answered.
+
+    The limit at 108 s: it takes an answer to a call that was sent after the first refusal.
+    """
     for n in range(20):
         admit(gate, float(n)).settle(None, n + 0.5)
-    leases = [admit(gate, 100.0) for _ in range(8)]
-    for lease in reversed(leases[5:]):
-        lease.settle(failure, 100.05)
-    for lease in leases[:5]:
-        lease.settle(None, 102.0)
+    for sent_at in (100.0, 103.0, 106.0):
+        leases = [admit(gate, sent_at) for _ in range(8)]
+        for lease in reversed(leases[5:]):
+            lease.settle(failure, sent_at + 0.05)
+        for lease in leases[:5]:
+            lease.settle(None, sent_at + 2.0)
     return learned(gate)
 
 
@@ -375,7 +379,16 @@ def test_overload_lowers_the_limit_to_what_is_borne(failure: Failure) -> None:
 )
 def test_other_failures_say_nothing_of_the_number(failure: Failure) -> None:
     """They are no sign that too many are in flight."""
-    assert overload(make_gate(), failure) == 10
+    assert not turned_away(failure).evidence.stormy
+    assert turned_away(Failure(OVERLOADED)).evidence.stormy
+
+
+def turned_away(failure: Failure) -> Gate:
+    """Send 75 calls at once, all of which fail in 50 ms."""
+    gate = make_gate(75)
+    for lease in [admit(gate, 100.0) for _ in range(75)]:
+        lease.settle(failure, 100.05)
+    return gate
 
 
 def test_a_hint_of_more_than_two_seconds_means_later_and_not_fewer() -> None:
@@ -388,13 +401,13 @@ def test_the_learned_limit_is_the_targets_own_and_refuses_as_a_full_bulkhead() -
     """Five are in flight: the sixth waits for a slot; another target of the provider takes its calls."""
     gate = make_gate()
     overload(gate, Failure(OVERLOADED))
-    leases = [admit(gate, 102.0) for _ in range(5)]
+    leases = [admit(gate, 108.0) for _ in range(5)]
     assert gate.free_slots == 0
-    assert gate.try_admit(Cost(0, 0), 102.0, 0.999, pacing="on") == Refusal("bulkhead")
-    assert gate.free_share(102.0) == 0.0
+    assert gate.try_admit(Cost(0, 0), 108.0, 0.999, pacing="on") == Refusal("bulkhead")
+    assert gate.free_share(108.0) == 0.0
     sibling = Gate("p/n", gate.provider)
     assert sibling.free_slots == 5
-    leases[0].release(102.0)
+    leases[0].release(108.0)
     assert gate.free_slots == 1
 
 

@@ -403,6 +403,99 @@ def test_a_call_that_is_silent_for_patience_is_not_being_served(now: float, serv
     assert bool(evidence.outlived_numbers(now - 1.0, now, PATIENCE)) is serves
 
 
+def test_a_call_that_was_answered_meanwhile_was_served_beside_a_refused_one() -> None:
+    """Sent no later than the refused one, and answered after that was sent."""
+    evidence = make_evidence()
+    answer(evidence, 5.0, 10.5)
+    answer(evidence, 10.1, 10.6)
+    assert evidence.serves_others(10.0, 11.0, PATIENCE)
+    assert evidence.serves_others(10.5, 11.0, PATIENCE)
+    assert not evidence.serves_others(10.7, 11.0, PATIENCE)
+    assert not evidence.serves_others(4.9, 11.0, PATIENCE)
+
+
+def refused(evidence: Evidence, now: float, seconds: float = 0.05) -> bool:
+    """A call is turned away after so many seconds; whether the number in flight can be the reason."""
+    return evidence.turned_away(now - seconds, now, PATIENCE)
+
+
+def test_refusals_depend_on_the_number_where_a_call_sent_since_the_first_is_answered() -> None:
+    """One that was sent before says nothing: the provider may have begun to refuse everything meanwhile."""
+    evidence = make_evidence()
+    assert not refused(evidence, 10.0)
+    answer(evidence, 9.9, 11.0)
+    assert not refused(evidence, 11.0)
+    answer(evidence, 10.0, 12.0)
+    assert refused(evidence, 12.0)
+    assert refused(evidence, 131.9)
+
+
+def test_two_minutes_without_a_refusal_end_the_run() -> None:
+    """What was served in the run before says nothing of the next."""
+    evidence = make_evidence()
+    refused(evidence, 10.0)
+    answer(evidence, 10.0, 12.0)
+    assert refused(evidence, 130.0)
+    assert not refused(evidence, 250.1)
+
+
+@pytest.mark.parametrize(("age", "depends"), [(0.1, False), (0.101, True), (29.9, True), (30.0, False)])
+def test_a_call_in_flight_is_served_after_twice_the_longest_refusal(age: float, depends: bool) -> None:
+    """50 ms is the longest so far: younger calls may be refused yet. Silent for patience, none is served."""
+    evidence = make_evidence()
+    refused(evidence, 10.0)
+    evidence.sent(1, 11.0, stream=False, number=1)
+    assert refused(evidence, 11.0 + age, 0.02) is depends
+
+
+def test_a_stream_sent_since_the_first_refusal_is_served_once_it_has_begun() -> None:
+    """Its content is as good as an answer."""
+    evidence = make_evidence()
+    refused(evidence, 10.0)
+    evidence.sent(1, 10.0, stream=True, number=1)
+    evidence.begun(1)
+    evidence.ended(1)
+    assert refused(evidence, 10.01)
+
+
+def storm(refusals: int = 75) -> Evidence:
+    """Make the evidence of a target that turned so many calls away in a row, the last of them at 100 s."""
+    evidence = make_evidence()
+    for n in range(refusals):
+        refused(evidence, 100.0 - (refusals - 1 - n) / 100)
+    return evidence
+
+
+def test_seventy_five_refusals_in_a_row_are_a_storm() -> None:
+    """74 are not; an answer ends it, and so does the operator."""
+    assert not storm(74).stormy
+    for ends in (lambda e: answer(e, 50.0, 101.0), Evidence.clear):
+        evidence = storm()
+        assert evidence.stormy
+        ends(evidence)
+        assert not evidence.stormy
+
+
+def test_refusals_beside_a_call_that_is_served_are_no_storm() -> None:
+    """Whoever serves one call, however long, has its reasons to turn others away."""
+    evidence = storm(74)
+    evidence.sent(1, 50.0, stream=False, number=1)
+    evidence.begun(1)
+    refused(evidence, 100.0)
+    evidence.ended(1)
+    for _ in range(74):
+        refused(evidence, 100.0)
+    assert not evidence.stormy
+    refused(evidence, 100.0)
+    assert evidence.stormy
+
+
+@pytest.mark.parametrize(("refusals", "pause"), [(75, 1.0), (76, 2.0), (77, 4.0), (78, 5.0), (500, 5.0)])
+def test_in_a_storm_the_next_call_waits(refusals: int, pause: float) -> None:
+    """1, 2, 4 and then 5 s."""
+    assert storm(refusals).storm_pause == pytest.approx(100.0 + pause)
+
+
 def streaming(sent_at: float = 5.0) -> Evidence:
     """Make the evidence of a target that has one stream in flight, which has brought content."""
     evidence = make_evidence()

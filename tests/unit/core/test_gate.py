@@ -1595,6 +1595,21 @@ def test_a_529_is_no_load_where_nothing_speaks_for_the_target(other_sent_at: flo
     assert gate.evidence.share_of_failures(now) == 0.05
 
 
+@pytest.mark.parametrize("pacing", ["off", "on", "eager"])
+def test_in_a_storm_of_refusals_one_call_asks_after_a_pause(pacing: Pacing) -> None:
+    """75 calls are turned away with nothing served: one a second, then after 2, 4 and 5 s, until one is answered."""
+    gate = make_gate(make_provider(slots=80))
+    for lease in [admit(gate, 0.0) for _ in range(75)]:
+        lease.settle(failure(FailureClass.RATE_LIMITED), 0.01)
+    assert ask(gate, 1.0, pacing=pacing) == Refusal("paced", 1.01)
+    one = admit(gate, 1.01, pacing=pacing)
+    assert ask(gate, 1.01, pacing=pacing) == Refusal("paced")
+    one.settle(failure(FailureClass.RATE_LIMITED), 1.02)
+    assert ask(gate, 3.0, pacing=pacing) == Refusal("paced", 3.02)
+    admit(gate, 3.02, pacing=pacing).settle(None, 4.0)
+    assert [admit(gate, 4.0, pacing=pacing).settled for _ in range(80)] == [False] * 80
+
+
 def test_a_hint_of_a_529_binds_although_it_is_load() -> None:
     """The provider's word is law; the breaker hears nothing."""
     gate = make_gate()
@@ -1911,7 +1926,7 @@ def test_a_stream_that_has_begun_counts_as_served() -> None:
     """Silent for longer than patience it is not, as its first content was there."""
     gate = make_gate()
     admit(gate, 0.0, stream=True).begun()
-    assert gate.outlived(99.0, 100.0, 30.0) == (1,)
+    assert gate.evidence.outlived_numbers(99.0, 100.0, 30.0) == (1,)
 
 
 @pytest.mark.parametrize("opens", OPENS)

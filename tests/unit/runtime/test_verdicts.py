@@ -248,6 +248,22 @@ async def test_the_first_content_of_a_stream_that_was_left_is_enough() -> None:
     w.assert_idle()
 
 
+@virtual
+async def test_a_probe_whose_reader_leaves_amid_content_has_succeeded() -> None:
+    """Another target is free, so ten seconds of content would prove it; the reader has enough after three."""
+    w = await down(["a/big"], ["b/big"], stream=True)
+    await asyncio.sleep(40.0)
+    w.providers["a"].set(FakeReply(pieces=("x",) * 60, gap=0.5))
+    async with w.router.stream_chat(BODY) as stream:
+        began = now()
+        async for _ in stream:
+            assert kind(w, stream=True) is BreakerState.HALF_OPEN
+            if now() - began >= 3.0:
+                break
+    assert kind(w, stream=True) is BreakerState.CLOSED
+    w.assert_idle()
+
+
 # Nothing leaks ----------------------------------------------------------------------------------------
 
 
@@ -265,6 +281,23 @@ async def test_whoever_leaves_as_the_answer_comes_keeps_nothing(step: int, strea
     await asyncio.sleep(1.0)
     for _ in range(step):
         await asyncio.sleep(0)
+    await swallow(ask)
+    await w.verdicts()
+    w.assert_idle()
+
+
+@pytest.mark.parametrize("step", range(16))
+@virtual
+async def test_whoever_is_cancelled_twice_keeps_nothing(step: int) -> None:
+    """As by a timeout inside a timeout: the second time a round of the loop after the first."""
+    w = world(["a/big"])
+    w.providers["a"].set(FakeReply(seconds=1.0, pieces=("x",) * 5, gap=0.0))
+    ask = asyncio.ensure_future(served_by(w, stream=True))
+    await asyncio.sleep(1.0)
+    for _ in range(step):
+        await asyncio.sleep(0)
+    ask.cancel()
+    await asyncio.sleep(0)
     await swallow(ask)
     await w.verdicts()
     w.assert_idle()

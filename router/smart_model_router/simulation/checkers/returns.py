@@ -110,7 +110,7 @@ class Returns(Checker):
             self.violate("slow_start", now, f"{gate.id}: refused though there is room")
         elif reason == "paced":
             in_flight, most = self.witness.in_flight(gate), self._paced_limit(gate, now)
-            if in_flight + 1 <= most - EPSILON:
+            if in_flight + 1 <= most - EPSILON and not self._record(gate).storms(now, in_flight):
                 self.violate("D4", now, f"{gate.id}: refused with {in_flight} in flight of {most:.2f}")
 
     def proved(self, settled: Settled) -> None:
@@ -196,10 +196,10 @@ class Returns(Checker):
         held, failure, gate, now = settled.held, settled.failure, settled.held.gate, settled.now
         assert failure is not None  # noqa: S101 - the caller has looked
         flights = self._flights(gate, but=held)
-        load = failure.failure_class is FailureClass.OVERLOADED and any(
-            one.sent_at <= held.at and not one.is_silent(now, settled.patience) for one in flights
-        )
         record, ill, down = self._record(gate), Bounds(), Bounds()
+        full = failure.failure_class is FailureClass.OVERLOADED
+        load = full and record.is_load(held.at, now, flights, settled.patience)
+        record.refused(failure, now)
         if record.counts_as_failure(failure.failure_class, load=load) and self._is_current(settled):
             if failure.failure_class.policy.breaker is not BreakerCount.PROVIDER:
                 key = (gate.id, held.lease.stream)
