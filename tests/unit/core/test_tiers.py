@@ -210,3 +210,8 @@ def test_degraded_mode_is_the_founding_name_of_degraded() -> None:
     """Both say whether it is below the requested tier."""
     assert ModelSelection("a/big", "frontier", "standard", degraded=True).degraded_mode
     assert not ModelSelection("a/big", "frontier", "frontier", degraded=False).degraded_mode
+
+
+def test_a_plan_knows_its_targets_by_id() -> None:
+    """Those of every tier, and of the last resort."""
+    assert dict(planned(request(), LADDER).by_id) == {"a/big": BIG, "a/small": SMALL, "b/tiny": TINY, "l/local": LOCAL}
