@@ -77,18 +77,19 @@ class Caller:
     _begun: str = field(init=False, default="")
     """What the answer begins with already."""
     translations: Translations = field(init=False)
-    verdicts: Verdicts = field(init=False)
+    left: set[Lease] = field(init=False, default_factory=set)
+    """The calls that run on for their verdict without their caller: they are their targets' upkeep."""
 
     def __post_init__(self) -> None:
         self.watchdog = Watchdog(self.state.clock)
-        self.verdicts = Verdicts(self)
         self.translations = Translations(self.request, self.state.wall)
 
     async def whole(self, step: Admission) -> Success | Failure:
         """One whole-answer call: everything the lease holds is given back, whatever happens."""
         limit, own = self.limit(step)
-        if self.verdicts.wanted(step):
-            return await self.verdicts.performed(step, limit, self._whole)
+        verdicts = Verdicts(self)
+        if verdicts.wanted(step):
+            return await verdicts.performed(step, limit, self._whole)
         return await self._whole(step, limit, own)
 
     async def _whole(self, step: Admission, limit: float, own: bool) -> Success | Failure:
@@ -119,7 +120,7 @@ class Caller:
         body = translation.answer(success.body, losses)
         if isinstance(body, Untranslatable):
             return Failure(FailureClass.MALFORMED, str(body), reading=success.reading)
-        if not self.verdicts.left(step.lease):
+        if step.lease not in self.left:
             self.report.losses += losses.entries
         return replace(success, body=body, raw=dumps(body).encode(errors="backslashreplace"))
 
@@ -340,7 +341,7 @@ class Caller:
         cost = None if usage is None else state.price(facts, usage)
         failure_class = None if failure is None else failure.failure_class
         status = None if failure is None else failure.status
-        upkeep = self.verdicts.left(lease)
+        upkeep = lease in self.left
         if not upkeep:
             self.report.attempts.append(
                 Attempt(

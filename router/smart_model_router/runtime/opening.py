@@ -11,6 +11,7 @@ from smart_model_router.outcome import Failure, StreamEvent
 from smart_model_router.runtime.calling import Admission, Caller, provider_bug
 from smart_model_router.runtime.livestream import LiveStream
 from smart_model_router.runtime.recovery import Salvage
+from smart_model_router.runtime.verdicts import Verdicts
 from smart_model_router.runtime.watchdog import Expired
 
 
@@ -28,8 +29,9 @@ class StreamOpener:
         """An open stream and its first events, or the failure of a head nobody saw."""
         caller = self._caller
         limit, own = caller.limit(step)
-        if caller.verdicts.wanted(step) and self._salvage is None:
-            return await caller.verdicts.performed(step, limit, self._opened, _content_is_enough)
+        verdicts = Verdicts(caller)
+        if verdicts.wanted(step) and self._salvage is None:
+            return await verdicts.performed(step, limit, self._opened, _content_is_enough)
         return await self._opened(step, limit, own)
 
     async def _opened(

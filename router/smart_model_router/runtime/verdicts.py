@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from smart_model_router.core.lease import Lease
 from smart_model_router.outcome import Failure, FailureClass
 from smart_model_router.report import Attempt
 from smart_model_router.runtime.watchdog import Watchdog
@@ -26,13 +25,12 @@ _TICK = 0.001
 
 
 class Verdicts:
-    """The calls of one request that are made for their verdict."""
+    """The calls of one request that are made for their verdict. No caller keeps it: that would be a cycle."""
 
-    __slots__ = ("_caller", "_left")
+    __slots__ = ("_caller",)
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
-        self._left: set[Lease] | None = None
 
     def wanted(self, step: Admission) -> bool:
         """Whether the call has to come to its verdict, whether or not its caller stays."""
@@ -44,10 +42,6 @@ class Verdicts:
         if caller.is_known(step.facts, lease.admitted_at):
             return False
         return step.facts.id not in caller.state.detached.values()
-
-    def left(self, lease: Lease) -> bool:
-        """Whether the caller of this call has left it: it is the target's upkeep now."""
-        return self._left is not None and lease in self._left
 
     async def performed(
         self,
@@ -122,8 +116,7 @@ class Verdicts:
     def _leave(self, step: Admission, task: asyncio.Task[T | Failure], why: str) -> None:
         """The call runs on without its caller."""
         caller = self._caller
-        self._left = self._left or set()
-        self._left.add(step.lease)
+        caller.left.add(step.lease)
         caller.state.detach(task, step.facts.id)
         caller.report.attempts.append(
             Attempt(
