@@ -5,8 +5,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
+from smart_model_router.chaos.verdict import Verdict
 from tests.failover.bench import Result
-from tests.failover.rows import Row, Verdict
+from tests.failover.rows import Row
 
 _HEAD = ("row", "primary", "gateway", "calls", "seconds", "loop", "calls", "seconds", "")
 _REASON_LENGTH = 70

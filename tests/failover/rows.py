@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from smart_model_router.chaos.verdict import Verdict
 from tests.failover.script import ANSWER, OK, PREFILL_REFUSED, Answer, Refuse, Reset, Script, in_turn, switch_after
 
 RECOVERY_SECONDS = 60.0
@@ -18,15 +19,6 @@ class End(StrEnum):
     ANSWER = "answer"
     ERROR = "error"
     HANG = "hang"
-
-
-class Verdict(StrEnum):
-    """The verdict on a row, best first."""
-
-    PASS = "pass"
-    PARTIAL = "partial"
-    SAFE = "safe"
-    FAIL = "fail"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.failover.rows import RECOVERY_SECONDS, ROWS, Call, End, Judgement, Played, Reply, Verdict, judge
+from smart_model_router.chaos.verdict import Verdict
+from tests.failover.rows import RECOVERY_SECONDS, ROWS, Call, End, Judgement, Played, Reply, judge
 from tests.failover.script import ANSWER, OK, PREFILL_REFUSED, Answer, in_turn, switch_after
 
 ROW = {row.name: row for row in ROWS}

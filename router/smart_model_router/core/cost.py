@@ -6,8 +6,6 @@ _BASE_FACTOR = 10.0
 _CAP_FACTOR = 20.0
 _LEAST_CAP = 15.0
 """Seconds. A target that fails in milliseconds is back within this, and a probe, of its recovery."""
-
-
 _MOST_TIMES = 300
 """Growth ends here: ten (the largest multiplier) to this power is a float still."""
 
