@@ -15,7 +15,7 @@ from smart_model_router.clients import AsyncAnthropic, AsyncOpenAI, OpenAI, repo
 from smart_model_router_providers.fault import Fault, FaultServer
 from smart_model_router_providers.shim import SDKS, httpx_of
 from tests.e2e.eventually import becomes
-from tests.e2e.gateways import ECHO, MESSAGES, fleet
+from tests.e2e.gateways import BRIEF, ECHO, MESSAGES, fleet
 
 pytestmark = pytest.mark.asyncio
 
@@ -30,7 +30,7 @@ def upstream() -> Iterator[FaultServer]:
 @pytest_asyncio.fixture
 async def chatty(upstream: FaultServer) -> AsyncIterator[AsyncOpenAI]:
     """The drop-in AsyncOpenAI, without retries of its own."""
-    async with AsyncOpenAI(fleet(upstream), max_retries=0) as client:
+    async with AsyncOpenAI(fleet(upstream, resilience=BRIEF), max_retries=0) as client:
         yield client
 
 

@@ -14,7 +14,7 @@ from smart_model_router.clients import report_of
 from smart_model_router_providers.fault import Fault, FaultServer
 from tests.e2e.eventually import PATIENCE, becomes
 from tests.e2e.four_clients import CLIENTS, Caller, Town
-from tests.e2e.gateways import ECHO, fleet
+from tests.e2e.gateways import BRIEF, ECHO, fleet
 
 pytestmark = pytest.mark.asyncio
 
@@ -34,7 +34,7 @@ def upstream() -> Iterator[FaultServer]:
 @pytest_asyncio.fixture(params=CLIENTS)
 async def client(request: pytest.FixtureRequest, upstream: FaultServer) -> AsyncIterator[Caller]:
     """Each of the four, without retries of its own."""
-    caller = CLIENTS[request.param](fleet(upstream, routing={"max_wait": "2s"}))
+    caller = CLIENTS[request.param](fleet(upstream, routing={"max_wait": "2s"}, resilience=BRIEF))
     yield caller
     await caller.aclose()
 

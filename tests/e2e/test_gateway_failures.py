@@ -16,7 +16,7 @@ import openai
 import pytest
 
 from smart_model_router_providers.fault import Fault, FaultServer
-from tests.e2e.gateways import ECHO, MESSAGES, Served, becomes, fleet, read_all, served
+from tests.e2e.gateways import BRIEF, ECHO, MESSAGES, Served, becomes, fleet, read_all, served
 
 Start = Callable[..., Served]
 CHAT = {"model": "smart", "messages": MESSAGES}
@@ -186,7 +186,7 @@ def test_who_hangs_up_frees_the_provider_within_a_second(
 ) -> None:
     """A client that leaves, streaming or not, cancels the call upstream; nothing stays in flight."""
     upstream.set([Fault.stall(after=2 if stream else 0)])
-    running = gateway(upstream)
+    running = gateway(upstream, resilience=BRIEF)
     body = json.dumps({**CHAT, "stream": stream}).encode()
     head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {len(body)}\r\n\r\n"
     with socket.create_connection(running.address, timeout=30) as wire:

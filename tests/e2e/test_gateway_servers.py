@@ -17,7 +17,7 @@ import httpx2
 import pytest
 
 from smart_model_router_providers.fault import Fault, FaultServer
-from tests.e2e.gateways import ECHO, MESSAGES, Served, becomes, fleet, read_all, served
+from tests.e2e.gateways import BRIEF, ECHO, MESSAGES, Served, becomes, fleet, read_all, served
 
 Start = Callable[..., Served]
 CHAT = {"model": "smart", "messages": MESSAGES}
@@ -67,7 +67,7 @@ def test_who_hangs_up_frees_the_provider_within_a_second(
     upstream: FaultServer, start: Start, arguments: tuple[str, ...]
 ) -> None:
     """A client that leaves, streaming or not, cancels the call upstream."""
-    running = start(arguments)
+    running = start(arguments, resilience=BRIEF)
     for stream in (False, True):
         upstream.set([Fault.stall(after=2 if stream else 0)])
         with socket.create_connection(running.address, timeout=30) as wire:
