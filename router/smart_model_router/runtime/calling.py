@@ -23,6 +23,7 @@ from smart_model_router.ports import Provider, ProviderCall
 from smart_model_router.quick import quick
 from smart_model_router.report import Attempt, RouteReport
 from smart_model_router.request import RouteRequest
+from smart_model_router.runtime.clock import EARLY
 from smart_model_router.runtime.state import RouterState
 from smart_model_router.runtime.translations import Sent, Translations
 from smart_model_router.runtime.verdicts import Verdicts
@@ -83,6 +84,10 @@ class Caller:
     def __post_init__(self) -> None:
         self.watchdog = Watchdog(self.state.clock)
         self.translations = Translations(self.request, self.state.wall)
+
+    def expired(self, now: float) -> bool:
+        """Whether the deadline is there, or so near that a timer which was to fire at it has fired."""
+        return now >= self.deadline - EARLY
 
     async def whole(self, step: Admission) -> Success | Failure:
         """One whole-answer call: everything the lease holds is given back, whatever happens."""

@@ -9,6 +9,9 @@ from collections.abc import Callable
 
 from smart_model_router.ports import TimerHandle
 
+EARLY = 0.001
+"""Seconds by which a timer may fire before its instant: some loops count in milliseconds."""
+
 
 class SystemClock:
     """time.monotonic and the running loop's timers."""

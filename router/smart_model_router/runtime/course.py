@@ -142,7 +142,7 @@ class Course:
         self._shed()
         if self.state.closed:
             raise RouterUnavailable("the router was closed")
-        if now >= self.caller.deadline:
+        if self.caller.expired(now):
             raise self._final_error(now)
         if not self._progress.exhausted and not self._only_last_resort():
             for number, tier in enumerate(self._plan.tiers):
@@ -200,11 +200,15 @@ class Course:
         pause = full_jitter(state.backoff, 0, state.dice.roll())
         if now + pause >= self.caller.deadline:
             return None
-        if self.caller.another_is_free(step.facts, now) and not state.budget.try_spend():
+        paid = self.caller.another_is_free(step.facts, now)
+        if paid and not state.budget.try_spend():
             return None
         self._progress.retrying(step.facts)
         await state.clock.sleep(pause)
-        again = self._admitter.ask(step.facts, step.tier, state.clock.now())
+        now = state.clock.now()
+        if not paid and self.caller.another_is_free(step.facts, now) and not state.budget.try_spend():
+            return None  # meanwhile another one is free
+        again = self._admitter.ask(step.facts, step.tier, now)
         if again is None or not again.lease.probe or await self._admitter.may_probe(again):
             return again
         return None
@@ -246,8 +250,8 @@ class Course:
         return self._sheds() and not self.state.routing.shed_to_last_resort
 
     def _final_error(self, now: float) -> SmartRouterError:
-        expired = now >= self.caller.deadline
-        return final_error(self._plan, self._progress, self.report, expired=expired, retry_after=self._retry_after(now))
+        expired, retry_after = self.caller.expired(now), self._retry_after(now)
+        return final_error(self._plan, self._progress, self.report, expired=expired, retry_after=retry_after)
 
     def _retry_after(self, now: float) -> float | None:
         """Seconds, above 0, until the first target of the plan is worth asking again; None when none ever is."""

@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 from smart_model_router.outcome import Failure, FailureClass
 from smart_model_router.report import Attempt
+from smart_model_router.runtime.clock import EARLY
 from smart_model_router.runtime.watchdog import Watchdog
 
 if TYPE_CHECKING:
     from smart_model_router.runtime.calling import Admission, Caller
 
 T = TypeVar("T")
-
-_TICK = 0.001
-"""Seconds after the end of patience: a timer may fire a little early."""
 
 
 class Verdicts:
@@ -79,7 +77,7 @@ class Verdicts:
             if not task.done() and self._runs_on(step, patience):
                 self._leave(step, task, why)
                 if verdict_at > patient_until:  # the caller left before its limit: `perform` would go on until that
-                    end = state.clock.call_at(patient_until + _TICK, task.cancel)
+                    end = state.clock.call_at(patient_until + EARLY, task.cancel)
                     task.add_done_callback(lambda _: end.cancel())
                 return
             if not task.done():

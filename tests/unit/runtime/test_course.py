@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,7 +20,8 @@ from smart_model_router import (
 )
 from smart_model_router.events import AttemptFinished, RequestFinished, RequestShed, WaitFinished
 from smart_model_router.outcome import Failure, FailureClass, Usage, Wait
-from smart_model_router.testing import FakeDice, FakeReply
+from smart_model_router.ports import TimerHandle
+from smart_model_router.testing import FakeDice, FakeReply, LoopClock
 from tests.world import (
     BLACK_HOLE,
     BODY,
@@ -945,6 +947,23 @@ async def test_every_request_ends_by_its_deadline() -> None:
     await w.verdicts()
     assert now() - began == pytest.approx(30.0)
     w.assert_idle()
+
+
+@virtual
+async def test_a_timer_that_fires_a_little_early_is_a_deadline_all_the_same() -> None:
+    """Some loops count in milliseconds: the request still ends with DeadlineExceeded, not because nobody is left."""
+    w = world(["a/big"])
+    w.providers["a"].set(BLACK_HOLE)
+
+    class Early(LoopClock):
+        def call_at(self, when: float, callback: Callable[[], object]) -> TimerHandle:
+            early = when - 0.0009
+            return super().call_at(early if early > self.now() else when, callback)
+
+    w.state.clock = Early()
+    with pytest.raises(DeadlineExceeded):
+        await w.router.chat(BODY, timeout=7.0)
+    await w.verdicts()
 
 
 @virtual
