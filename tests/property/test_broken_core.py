@@ -50,6 +50,6 @@ def test_a_broken_core_is_caught(
 ) -> None:
     """With the core broken in this way, the property that promises the contrary fails."""
     spoil(monkeypatch)
-    once = settings(machine.TestCase.settings, max_examples=40, database=None, phases=[Phase.generate])
+    once = settings(machine.TestCase.settings, max_examples=400, database=None, phases=[Phase.generate])
     with pytest.raises(AssertionError):
         run_state_machine_as_test(machine, settings=once)
