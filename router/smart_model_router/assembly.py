@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
 
 from smart_model_router import pricing
 from smart_model_router.config import ModelConfig, ProviderConfig, RouterConfig, TargetConfig
@@ -49,6 +50,8 @@ LOCAL_QUEUE = 8
 """How many requests may wait for the embedded model; each answer takes it seconds."""
 _PROMPT_SHARE = 3
 """Tokens of prompt to one of answer, for the one figure targets are compared by."""
+_ANYTHING = frozenset({"openai_compatible", "scripted", "local"})
+"""Kinds of provider of which two with one model's name need not have the same model."""
 _ALL_NEEDS: frozenset[Need] = frozenset({"tools", "images", "schema"})
 
 
@@ -327,19 +330,20 @@ class _Parts:
         return found
 
     def _ladder(self, model: ModelConfig) -> Ladder:
+        strategy = model.strategy or self._config.routing.strategy
         return Ladder(
             model.name,
-            tuple(Tier(tier.name, self._facts(tier.targets)) for tier in model.tiers),
-            self._facts(model.last_resort or ()),
-            model.strategy or self._config.routing.strategy,
+            tuple(Tier(tier.name, self._facts(tier.targets, strategy)) for tier in model.tiers),
+            self._facts(model.last_resort or (), "ordered"),
+            strategy,
             parse_recovery(model.recovery) if model.recovery is not None else NO_RECOVERY,
         )
 
-    def _facts(self, mentions: Iterable[TargetConfig]) -> tuple[TargetFacts, ...]:
+    def _facts(self, mentions: Iterable[TargetConfig], strategy: str) -> tuple[TargetFacts, ...]:
         pairs = [(mention, target) for mention in mentions for target in self._config.targets_of(mention)]
-        return tuple(self._facts_of(mention, target, place) for place, (mention, target) in enumerate(pairs))
+        return tuple(self._facts_of(mention, target, place, strategy) for place, (mention, target) in enumerate(pairs))
 
-    def _facts_of(self, mention: TargetConfig, target: Target, place: int) -> TargetFacts:
+    def _facts_of(self, mention: TargetConfig, target: Target, place: int, strategy: str) -> TargetFacts:
         provider, kind = self._config.providers[target.provider], self._kind(target.provider)
         domain = provider.failure_domain or failure_domain(provider.kind)
         is_local = provider.kind == "local"
@@ -353,6 +357,7 @@ class _Parts:
                 domain=f"{domain}/{provider.region}" if provider.region else domain,
                 weight=mention.weight,
                 price=self._price(provider.kind, target.model),
+                group=self._group(mention, target, strategy),
             ),
             dialects,
             lacks=frozenset(need for need in _ALL_NEEDS if not self._can(mention, kind.capabilities, need)),
@@ -367,6 +372,23 @@ class _Parts:
             newest_chat=kind.newest_chat,
             prefill=mention.prefill or kind.prefill,
         )
+
+    def _group(self, mention: TargetConfig, target: Target, strategy: str) -> str:
+        """What interchangeable targets have in common: the name their owner gave, else all that is not the key.
+
+        Servers that speak OpenAI's dialect may be anything: only the keys of one entry are taken to be for the same.
+        `weighted` says itself who gets what, and `ordered` goes by its word where the owner has named no group.
+        """
+        if strategy == "weighted":
+            return ""
+        if mention.group is not None:
+            return mention.group
+        if strategy == "ordered":
+            return ""
+        provider, kind = self._config.providers[target.provider], self._kind(target.provider)
+        host = urlsplit(provider.base_url or kind.base_url or "").hostname
+        of_one_entry = provider.kind in _ANYTHING or not host
+        return f"{provider.kind} {target.provider if of_one_entry else host} {target.model}"
 
     def _price(self, kind: str, model: str) -> float | None:
         """USD per million tokens, looked up only where a strategy orders by it."""

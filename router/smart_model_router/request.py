@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -24,6 +25,8 @@ CRITICALITIES: tuple[Criticality, ...] = get_args(Criticality)
 _IMAGES = ("image_url", "image", "input_image", "computer_screenshot")
 _OBJECTS = (dict, Mapping)
 """What a JSON object is: to ask an abstract class alone costs ten times as much, for each message of each request."""
+_CACHED_FROM = 4096
+"""Bytes: 1,024 tokens. Providers cache no shorter prompt."""
 _INSTEAD_OF_INPUT = ("previous_response_id", "conversation", "prompt")
 WAITING_CRITICALITIES: frozenset[Criticality] = frozenset({"critical_plus", "critical"})
 
@@ -111,6 +114,17 @@ class RouteRequest:
         """What sticky routing hashes: the session given, else the body's own prompt_cache_key."""
         key = self.session if self.session is not None else self.body.get("prompt_cache_key")
         return key if isinstance(key, str) and key else None
+
+    @property
+    def prompt_key(self) -> str | None:
+        """What a conversation is known by that has no session: its system prompt and its first user message, hashed.
+
+        None where the prompt is too short for a provider's cache.
+        """
+        if self.prompt_bytes < _CACHED_FROM or self.dialect == "embeddings":
+            return None
+        beginning = repr((self.body.get("system"), self.body.get("instructions"), _up_to_first_user(self.body)))
+        return hashlib.blake2b(beginning.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
     def payload(self, model: str) -> bytes:
         """The body as it is sent to a target that calls the model `model`."""
@@ -295,6 +309,15 @@ def _parts(dialect: Dialect, messages: object) -> list[Mapping[str, Any]]:
         outputs = [message["output"] for message in messages if message.get("output")]
         found += _objects_in([[output] if isinstance(output, _OBJECTS) else output for output in outputs])
     return found
+
+
+def _up_to_first_user(body: Mapping[str, Any]) -> object:
+    """What the messages begin with: all up to the first one of the user."""
+    messages = body.get("messages") or body.get("input")
+    if not isinstance(messages, (list, tuple)):
+        return messages
+    of_user = (place for place, message in enumerate(messages, 1) if _member(message, "role") == "user")
+    return messages[: next(of_user, len(messages))]
 
 
 def _objects_in(contents: list[object]) -> list[Mapping[str, Any]]:

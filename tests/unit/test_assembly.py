@@ -69,3 +69,53 @@ def test_a_provider_object_that_counts_as_nothing_is_used() -> None:
 
     config = {"version": 1, "providers": AZURE, "models": MODELS}
     SmartModelRouter.from_config(config, providers={"azure": Empty()})
+
+
+# Interchangeable targets ------------------------------------------------------------------------------
+
+
+def groups(strategy: str, providers: dict[str, Any], *targets: Any) -> list[list[str]]:
+    """The targets of a tier that share the load, group by group; others are left out."""
+    config = {
+        "version": 1,
+        "providers": providers,
+        "models": {"smart": {"tiers": [{"targets": list(targets)}], "last_resort": [], "strategy": strategy}},
+    }
+    router = SmartModelRouter.from_config(config)
+    found: dict[str, list[str]] = {}
+    for facts in router._state.ladder("smart").tiers[0].targets:
+        if facts.candidate.group:
+            found.setdefault(facts.candidate.group, []).append(facts.id)
+    return [members for members in found.values() if len(members) > 1]
+
+
+OPENAI = {"kind": "openai", "api_key": "k"}
+SERVER = {"kind": "openai_compatible", "base_url": "http://one.invalid/v1", "api_key": ["k", "l"]}
+
+
+@pytest.mark.parametrize("strategy", ["health", "cheapest", "fastest", "power_of_two"])
+def test_keys_of_one_model_at_one_host_are_a_group(strategy: str) -> None:
+    """Of one entry or of several; another model or another host is another group."""
+    eu = {**OPENAI, "base_url": "https://eu.api.openai.com/v1"}
+    same = {**OPENAI, "base_url": "https://API.openai.com/v1"}
+    providers = {"a": {**OPENAI, "api_key": ["k", "l"]}, "b": same, "eu": eu}
+    found = groups(strategy, providers, "a/big", "a/small", "b/big", "eu/big")
+    assert found == [["a/big", "a/big#2", "b/big"], ["a/small", "a/small#2"]]
+
+
+def test_servers_that_may_be_anything_are_grouped_by_their_owner() -> None:
+    """Only the keys of one entry are taken to be for the same."""
+    providers = {"a": SERVER, "b": SERVER}
+    assert groups("health", providers, "a/m", "b/m") == [["a/m", "a/m#2"], ["b/m", "b/m#2"]]
+    named = [{"target": f"{name}/m", "group": "llamas"} for name in "ab"]
+    assert groups("health", providers, *named) == [["a/m", "a/m#2", "b/m", "b/m#2"]]
+    assert groups("health", providers, {"target": "a/m", "group": ""}, "b/m") == [["b/m", "b/m#2"]]
+
+
+def test_an_order_that_was_asked_for_is_kept() -> None:
+    """`ordered` shares no load unless a group is named; `weighted` says itself who gets what."""
+    keys = {**OPENAI, "api_key": ["k", "l"]}
+    assert groups("ordered", {"a": keys}, "a/m") == groups("weighted", {"a": keys}, "a/m") == []
+    named = {"target": "a/m", "group": "g"}
+    assert groups("ordered", {"a": keys}, named) == [["a/m", "a/m#2"]]
+    assert groups("weighted", {"a": keys}, named) == []

@@ -174,7 +174,7 @@ def test_a_wrong_switch_is_named(written: object) -> None:
         ({"providres": {}}, "providres", "did you mean 'providers'?"),
         ({"resilience": {"braker": {}}}, "resilience.braker", "did you mean 'breaker'?"),
         ({"resilience": {"breaker": {"opne": 1}}}, "resilience.breaker.opne", "did you mean 'open'?"),
-        ({"routing": {"zzz": 1}}, "routing.zzz", "known: allow_escalation"),
+        ({"routing": {"zzz": 1}}, "routing.zzz", "known: affinity_wait, allow_escalation"),
         ({"providers": {"a": {"kind": "x", "apikey": "v"}}}, "providers.a.apikey", "did you mean 'api_key'?"),
         ({"local": {"__pydantic_config__": 1}}, "local.__pydantic_config__", "no such key"),
         ({"__pydantic_config__": {}}, "__pydantic_config__", "no such key"),

@@ -411,3 +411,52 @@ def test_a_fresh_report_has_done_nothing() -> None:
 def test_things_kept_at_a_provider_are_read_from_the_body(more: dict[str, Any], things: set[str]) -> None:
     """Containers and uploaded files: only who made them knows them."""
     assert peek("chat", body(**more)).state_ids == things
+
+
+# What a conversation without a session is known by ----------------------------------------------------
+
+LONG = "You are an agent. " * 300
+
+
+def conversation(dialect: Dialect, first: str, *later: str, system: str = LONG) -> str | None:
+    """The key of a conversation that began with `first`."""
+    turns = [{"role": role, "content": text} for role, text in zip(("assistant", "user") * 9, later, strict=False)]
+    user = {"role": "user", "content": first}
+    bodies: dict[Dialect, dict[str, Any]] = {
+        "chat": {"messages": [{"role": "system", "content": system}, user, *turns]},
+        "messages": {"system": system, "max_tokens": 9, "messages": [user, *turns]},
+        "responses": {"instructions": system, "input": [user, *turns]},
+        "embeddings": {"input": [system + first]},
+    }
+    return peek(dialect, {"model": "m", **bodies[dialect]}).prompt_key
+
+
+@pytest.mark.parametrize("dialect", ["chat", "messages", "responses"])
+def test_a_conversation_is_known_by_how_it_begins(dialect: Dialect) -> None:
+    """Every turn has the same key; another first message or another system prompt is another conversation."""
+    key = conversation(dialect, "hello")
+    assert key is not None
+    assert conversation(dialect, "hello", "hi", "and now?") == key
+    assert conversation(dialect, "good morning") != key
+    assert conversation(dialect, "hello", system=LONG + ".") != key
+
+
+def test_a_short_prompt_is_no_conversation() -> None:
+    """Nothing of it is kept in a cache; nor is there one for embeddings."""
+    assert conversation("chat", "hello", system="Be brief.") is None
+    assert conversation("embeddings", "hello") is None
+
+
+@pytest.mark.parametrize(
+    "messages", [[{"role": "assistant", "content": LONG}], [{"content": LONG}], [{"role": 3, "content": LONG}]]
+)
+def test_a_conversation_without_a_user_has_a_key(messages: list[dict[str, Any]]) -> None:
+    """Whatever the body holds, it is hashed and not judged."""
+    assert peek("chat", {"model": "m", "messages": messages}).prompt_key is not None
+
+
+def test_the_text_of_a_response_s_input_is_how_it_begins() -> None:
+    """Text alone, halves of surrogates and all."""
+    keys = {peek("responses", {"model": "m", "input": LONG + end}).prompt_key for end in ("a", "b", "\ud83d")}
+    assert len(keys) == 3
+    assert None not in keys

@@ -67,13 +67,14 @@ class TargetConfig(Options):
 
     Facts (`rpm`, `tpm`, `reasoning`, `context_tokens`, `tools`, `images`, `schema`, `embedding_space`, `prefill`)
     belong to the target: said in one place, they hold wherever it is named. The rest belongs to the tier: `timeout`
-    (seconds) replaces the attempt's; `weight` is a share; `only` keeps it for requests with all of these needs,
-    `unless` from requests with any of them.
+    (seconds) replaces the attempt's; `weight` is a share; `group` names the targets of the tier that it is
+    interchangeable with; `only` keeps it for requests with all of these needs, `unless` from requests with any of them.
     """
 
     target: str
     timeout: Seconds | None = None
     weight: Annotated[float, Interval(ge=0, le=1_000_000)] = 1.0
+    group: str | None = None
     only: tuple[Need, ...] = ()
     unless: tuple[Need, ...] = ()
     rpm: Count | None = None

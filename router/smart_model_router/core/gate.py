@@ -201,6 +201,7 @@ class Gate:
         "_in_paced_spell",
         "_returned_at",
         "breakers",
+        "chosen_at",
         "config",
         "cooldown",
         "credential",
@@ -241,6 +242,8 @@ class Gate:
         """How many calls at once it was seen to bear; None: that is not learned."""
         self.throttle = AdaptiveThrottle(self.config.throttle)
         """Counts this target alone; that of the provider counts when several of its targets turn calls away."""
+        self.chosen_at = -math.inf
+        """When it admitted the newest call; -inf: none yet."""
         self._empties = 0
         self._in_paced_spell = False
         self._returned_at = -math.inf
@@ -524,6 +527,12 @@ class Gate:
         bulkhead = self.provider.bulkhead
         return min(self.free_slots / bulkhead.slots, self.limits.free_share(now))
 
+    def load(self, now: float) -> float:
+        """The part of its capacity that is in use, from 0: of its slots, or of its requests or tokens a minute."""
+        limit = self.provider.bulkhead.limit
+        slots = limit if self.learned is None else min(limit, self.learned.limit)
+        return max(self.in_flight / slots, 1.0 - self.limits.free_share(now))
+
     def _law(self, now: float) -> Refusal | None:
         """The law in force for the target or its credential: what nobody waits for first, else the longer wait."""
         own, shared = self.cooldown.law(now), self.credential.law(now)
@@ -563,6 +572,7 @@ class Gate:
     ) -> Lease:
         self.provider.bulkhead.enter()
         self.in_flight += 1
+        self.chosen_at = now
         self.provider.sequence += 1
         for trial in trials:
             trial.on_trial += 1

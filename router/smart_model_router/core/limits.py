@@ -11,7 +11,8 @@ from smart_model_router.core.options import Count, CountOrZero, Options, Ratio, 
 class RoutingConfig(Options):
     """How far one request goes (routing.md section 8). Durations are seconds.
 
-    `degrade_after` bounds the wait in the asked tier before a lower one is taken. The last resort is taken at the age
+    `degrade_after` bounds the wait in the asked tier before a lower one is taken, `affinity_wait` that for the target
+    that has the prompt in its cache before an equal one is. The last resort is taken at the age
     of `last_resort_after`, at 0.6 of the deadline at the latest. `max_wait` bounds the sum of a request's waits (None:
     its deadline does), `sheddable_wait` that of a sheddable one; `max_waiting` is the size of the waiting room.
     `default_model` answers for names nobody knows; None refuses them.
@@ -21,6 +22,7 @@ class RoutingConfig(Options):
     default_model: str | None = None
     allow_escalation: bool = False
     degrade_after: SecondsOrZero = 2.0
+    affinity_wait: SecondsOrZero = 2.0
     last_resort_after: SecondsOrZero = 20.0
     max_wait: SecondsOrZero | None = None
     sheddable_wait: SecondsOrZero = 10.0

@@ -55,6 +55,17 @@ class Tier:
 
     name: str
     targets: tuple[TargetFacts, ...]
+    grouped: bool = field(init=False)
+    """Whether some of them are interchangeable."""
+
+    def __post_init__(self) -> None:
+        groups = [facts.candidate.group for facts in self.targets if facts.candidate.group]
+        object.__setattr__(self, "grouped", len(set(groups)) < len(groups))
+
+    def conversation(self, request: RouteRequest) -> str | None:
+        """What keeps a conversation on one target: its session; among interchangeable ones also how it begins."""
+        session = request.session_key
+        return request.prompt_key if session is None and self.grouped else session
 
 
 @dataclass(frozen=True)
@@ -68,6 +79,10 @@ class Ladder:
     recovery: Recovery = NO_RECOVERY
     plans: dict[_Shape, Plan] = field(default_factory=dict, init=False, repr=False, compare=False)
     """Plans made before, by everything they depend on: most requests are like another one (see `_shape`)."""
+
+    def home_name(self, tier: str, conversation: str) -> str:
+        """Under what the home of a conversation is remembered: in each tier of each model it has one."""
+        return f"{conversation}\x00{self.model}\x00{tier}"
 
     @cached_property
     def least_context(self) -> float:

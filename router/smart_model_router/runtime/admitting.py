@@ -10,6 +10,7 @@ from smart_model_router.core.ratelimit import Cost
 from smart_model_router.core.selection import STRATEGIES, Candidate, View
 from smart_model_router.core.selection.correlated import elsewhere_first
 from smart_model_router.core.selection.draw import redistribute
+from smart_model_router.core.selection.groups import spread
 from smart_model_router.core.selection.looks import Look
 from smart_model_router.core.selection.scoring import scores
 from smart_model_router.core.tiers import Ladder, TargetFacts, Tier
@@ -17,7 +18,7 @@ from smart_model_router.events import ProbeStarted
 from smart_model_router.outcome import Refusal
 from smart_model_router.runtime.account import Account
 from smart_model_router.runtime.calling import Admission, Caller
-from smart_model_router.runtime.pauses import Pauses
+from smart_model_router.runtime.pauses import Pause, Pauses
 from smart_model_router.runtime.translations import PREFILL
 from smart_model_router.runtime.watchdog import Watchdog
 
@@ -43,6 +44,10 @@ class Admitter:
         self._tossed: dict[tuple[str, Pacing], Refusal] = {}
         """The last toss that was lost, by target: it holds until it is over, however often the request is woken."""
         self._probe_taken = False
+        self._conversations: dict[str, str | None] = {}
+        """What the request's conversation is known by, by tier."""
+        self._homes: dict[str, str] = {}
+        """Under what the conversation's home is remembered, by target that is it or may become it."""
         self._look: Look | None = None
         """The second look that this request is to take, when its target admits it."""
 
@@ -50,8 +55,8 @@ class Admitter:
         """Everybody is asked anew."""
         self.refused.clear()
 
-    def in_tier(self, tier: Tier, now: float) -> Admission | None:
-        """The best target of a tier that takes the call."""
+    def in_tier(self, tier: Tier, now: float) -> Admission | Pause | None:
+        """The best target of a tier that takes the call, or a wait for that one which has the prompt in its cache."""
         self._look = None
         order = self._order(tier, now)
         if order and self._progress.tier_is_spent(tier.name) and self._free_below(tier, now):
@@ -59,7 +64,11 @@ class Admitter:
         for index, facts in enumerate(order):
             if (admission := self.ask(facts, tier.name, now)) is not None:
                 return admission
-            if index == 0 and self._selector.redistributes and len(order) > 2:
+            if index > 0:
+                continue
+            if (pause := self._at_home(facts.id, now)) is not None:
+                return pause
+            if self._selector.redistributes and len(order) > 2 and not self._homes:
                 order[1:] = self._redistributed(order[1:], now)
         return None
 
@@ -159,7 +168,14 @@ class Admitter:
         if look is not None:
             state.looks.began(look, now)
             self._look, self._probe_taken = None, True
-        return Admission(facts, tier, gate, got, look=look)
+        return Admission(facts, tier, gate, got, look=look, home=self._homes.get(facts.id))
+
+    def _at_home(self, target: str, now: float) -> Pause | None:
+        """A wait for the home of the request's key, which has just refused it: no longer than its cache is worth."""
+        key, homes = self._homes.get(target), self._state.homes
+        if key is None or homes.of(key) != target:
+            return None
+        return self._pauses.at_home(target, self.refused, now, homes.worth(key))
 
     def _tossed_for(self, now: float) -> Refusal:
         """A toss that was lost holds for about a second."""
@@ -206,18 +222,29 @@ class Admitter:
                 self.refused[facts.id] = refusal
         if len(able) < 2:
             return list(able.values())
-        view = state.view(able, now, stream=self._request.stream, session=self._request.session_key)
+        session, key = self._request.session_key, self._conversation(tier)
+        home_name = "" if key is None else self._ladder.home_name(tier.name, key)
+        home = state.homes.of(home_name)
+        view = state.view(able, now, stream=self._request.stream, session=session, key=key, home=home)
         candidates = [facts.candidate for facts in able.values()]
-        order = self._selector.order(candidates, view, now, state.dice.roll())
+        ranked = order = self._selector.order(candidates, view, now, state.dice.roll())
+        if tier.grouped:
+            order = spread(order, view, state.dice.roll())
+        self._homes = {} if key is None else dict.fromkeys(_homes_among(order, session), home_name)
         if progress.failures:
             failed_facts, failure = progress.failures[-1]
             order = elsewhere_first(order, failed_facts.candidate, failure.failure_class, scores(order, view, now))
         due = self._due_for_probe(able.values(), now) or (
-            self._due_for_look(able, order, view, now) if looking else None
+            self._due_for_look(able, ranked, view, now) if looking else None
         )
         if due is not None:
             order.sort(key=lambda c: c.id != due)
         return [able[c.id] for c in order]
+
+    def _conversation(self, tier: Tier) -> str | None:
+        if tier.name not in self._conversations:
+            self._conversations[tier.name] = tier.conversation(self._request)
+        return self._conversations[tier.name]
 
     def _due_for_probe(self, able: Iterable[TargetFacts], now: float) -> str | None:
         """The target due the longest; at most one probe a request, none of a pinned one."""
@@ -279,3 +306,9 @@ class Admitter:
             if any(f.id == facts.id for f in tier.targets):
                 return tier.name
         return "last_resort"
+
+
+def _homes_among(order: Sequence[Candidate], session: str | None) -> list[str]:
+    """The two targets that may be home to the key of this order: equals of the first."""
+    first = order[0]
+    return [c.id for c in order[:2] if c is first or session is not None or c.group == first.group != ""]

@@ -52,6 +52,8 @@ class Admission:
     """The target whose head was late, when this is a hedge."""
     look: Look | None = None
     """When it is to find out whether the target is its old self again."""
+    home: str | None = None
+    """Under what the home of the request's conversation is remembered, when this target is it or may become it."""
     watchdog: Watchdog | None = None
     """A hedge's own, as another call is under way beside it; None for all others."""
 
@@ -367,6 +369,10 @@ class Caller:
             latency = ttft if step.look.stream else _pace(seconds, usage)
             if state.looks.ended(step.look, latency, now):
                 state.begin_anew(facts.id, lease.admitted_at)
+        if step.home is not None and failure is None:
+            state.homes.served(step.home, facts.id, now, usage)
+            if ttft is not None and usage is not None:
+                state.homes.prefilled(facts.id, ttft, usage)
         # First: a recovery empties the window that this call then enters.
         state.apply(step.gate, settlement, now, failure, since=lease.admitted_at)
         state.observe(

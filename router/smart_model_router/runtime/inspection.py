@@ -10,8 +10,9 @@ from smart_model_router.core.fallback import least_retry_after
 from smart_model_router.core.gate import Gate
 from smart_model_router.core.ratelimit import Cost
 from smart_model_router.core.selection import STRATEGIES, View
+from smart_model_router.core.selection.groups import spread
 from smart_model_router.core.selection.scoring import scores
-from smart_model_router.core.tiers import Ladder, ModelSelection, TargetFacts, plan
+from smart_model_router.core.tiers import Ladder, ModelSelection, TargetFacts, Tier, plan
 from smart_model_router.errors import AllTargetsFailed, InvalidRequest
 from smart_model_router.outcome import Refusal
 from smart_model_router.request import RouteRequest
@@ -124,7 +125,7 @@ def select(state: RouterState, ladder: Ladder, tier: str) -> ModelSelection:
     reasons: dict[str, str] = {}
     refusals: list[Refusal] = []
     for lower in ladder.tiers[names.index(tier) :] if state.degrade else ladder.tiers[names.index(tier) :][:1]:
-        for facts in _ordered(state, ladder, lower.targets, now):
+        for facts in _ordered(state, ladder, lower, now):
             refusal = state.fleet.gates[facts.id].refusal(_FREE, now)
             if refusal is None:
                 return ModelSelection(facts.id, tier, lower.name, lower.name != tier, reasons)
@@ -154,9 +155,9 @@ def explain(state: RouterState, request: RouteRequest) -> Explanation:
     lines: list[PlannedTarget] = []
     untranslatable = Translations(request, state.wall).refusal
     for tier in drawn.tiers:
-        view = _view(state, tier.targets, now, request)
+        view = _view(state, ladder, tier, now, request)
         health = scores([f.candidate for f in tier.targets], view, now) if tier.targets else {}
-        for rank, facts in enumerate(_ordered(state, ladder, tier.targets, now, request), 1):
+        for rank, facts in enumerate(_ordered(state, ladder, tier, now, request), 1):
             refusal = state.fleet.gates[facts.id].refusal(_FREE, now, stream=request.stream)
             refusal = refusal if untranslatable(facts) is None else Refusal("filtered:translation")
             lines.append(_line(facts.id, tier.name, refusal, now, rank, health[facts.id]))
@@ -180,26 +181,24 @@ def _line(
 
 
 def _ordered(
-    state: RouterState,
-    ladder: Ladder,
-    targets: tuple[TargetFacts, ...],
-    now: float,
-    request: RouteRequest | None = None,
+    state: RouterState, ladder: Ladder, tier: Tier, now: float, request: RouteRequest | None = None
 ) -> list[TargetFacts]:
-    if not targets:
+    """The targets of a tier in the order in which they would be asked, but for chance."""
+    if not tier.targets:
         return []
-    by_id = {facts.id: facts for facts in targets}
-    order = STRATEGIES[ladder.strategy].order(
-        [facts.candidate for facts in targets], _view(state, targets, now, request), now, 0.0
-    )
-    return [by_id[c.id] for c in order]
+    by_id = {facts.id: facts for facts in tier.targets}
+    view = _view(state, ladder, tier, now, request)
+    order = STRATEGIES[ladder.strategy].order([facts.candidate for facts in tier.targets], view, now, 0.0)
+    return [by_id[c.id] for c in (spread(order, view, 0.0) if tier.grouped else order)]
 
 
-def _view(state: RouterState, targets: tuple[TargetFacts, ...], now: float, request: RouteRequest | None) -> View:
-    ids = [facts.id for facts in targets]
+def _view(state: RouterState, ladder: Ladder, tier: Tier, now: float, request: RouteRequest | None) -> View:
+    ids = [facts.id for facts in tier.targets]
     if request is None:
         return state.view(ids, now)
-    return state.view(ids, now, stream=request.stream, session=request.session_key)
+    key = tier.conversation(request)
+    home = None if key is None else state.homes.of(ladder.home_name(tier.name, key))
+    return state.view(ids, now, stream=request.stream, session=request.session_key, key=key, home=home)
 
 
 def _status(state: RouterState, gate: Gate, now: float) -> TargetStatus:

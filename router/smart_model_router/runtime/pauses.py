@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -27,13 +28,14 @@ class Pause:
     """Nobody can be asked now: wait for one of `gates` (none: only for time), at most until `until`.
 
     `place` is the gate whose bucket the request will most likely take from, `pacing` how the gates are asked on its
-    behalf. `resorts` are those of the gates that are waited for as a last resort.
+    behalf. `budget` names the bound of several waits that this one counts toward. `resorts` are those of the gates that
+    are waited for as a last resort.
     """
 
     gates: tuple[str, ...]
     place: str | None
     until: float
-    in_asked_tier: bool = False
+    budget: str = ""
     resorts: frozenset[str] = frozenset()
     pacing: Pacing = "off"
 
@@ -54,7 +56,8 @@ class Pauses:
         self._started = caller.state.clock.now()
         self.ticket: Ticket | None = None
         """Its place in the waiting room, from its first pause on."""
-        self._waited_in_asked = 0.0
+        self._waited: defaultdict[str, float] = defaultdict(float)
+        """Seconds waited, by budget."""
 
     def begin_anew(self) -> None:
         """The request goes on after an answer that broke off: its patience before the last resort is new."""
@@ -67,12 +70,20 @@ class Pauses:
 
     def in_asked_tier(self, refused: Mapping[str, Refusal], now: float) -> Pause | None:
         """Before a lower tier is taken: for what ends by law, or for a slot that is free soon."""
-        within = self._state.routing.degrade_after - self._waited_in_asked
-        if within <= 0 or not refused:
+        most = self._state.routing.degrade_after
+        if most <= self._waited["asked tier"] or not refused:
             return None
         asked = {facts.id for facts in self._caller.plan.tiers[0].targets}
-        worth = {t: refusal for t, refusal in refused.items() if t in asked and self._ends_soon(t, refusal)}
-        return self._pause(worth, now, within, in_asked_tier=True)
+        worth = {t: refusal for t, refusal in refused.items() if t in asked and self._ends_soon(t, refusal, most)}
+        return self._pause(worth, now, most - self._waited["asked tier"], budget="asked tier")
+
+    def at_home(self, target: str, refused: Mapping[str, Refusal], now: float, worth: float) -> Pause | None:
+        """For the target that has the prompt in its cache, which saves `worth` seconds, before an equal is asked."""
+        refusal = refused.get(target)
+        within = min(worth, self._state.routing.affinity_wait) - self._waited["home"]
+        if within <= 0 or refusal is None or refusal.reason == "wait" or not self._ends_soon(target, refusal, within):
+            return None
+        return self._pause({target: refusal}, now, within, budget="home")
 
     def before_last_resort(self, refused: Mapping[str, Refusal], now: float) -> Pause | None:
         """Before the last resort is taken: while a real target is ill, but not gone."""
@@ -118,8 +129,8 @@ class Pauses:
             await state.clock.sleep(pause.until - began)
         waited = state.clock.now() - began
         self._report.waited_seconds += waited
-        if pause.in_asked_tier:
-            self._waited_in_asked += waited
+        if pause.budget:
+            self._waited[pause.budget] += waited
         state.emit(WaitFinished(at=began + waited, request_id=self._report.request_id, seconds=waited, woken_by=woken))
 
     def leave_room(self) -> None:
@@ -133,7 +144,7 @@ class Pauses:
         now: float,
         within: float,
         *,
-        in_asked_tier: bool = False,
+        budget: str = "",
         pacing: Pacing = "off",
     ) -> Pause | None:
         """A wait for those of `refused` that may come due within so many seconds.
@@ -158,7 +169,7 @@ class Pauses:
                 gates.append(target)
         place = min(instants)[1] if instants else None
         place = place if place in gates else None
-        return Pause(tuple(gates), place, until, in_asked_tier=in_asked_tier, pacing=pacing)
+        return Pause(tuple(gates), place, until, budget=budget, pacing=pacing)
 
     def _time_left(self, now: float) -> float:
         """Seconds that the request may still wait, but for its deadline."""
@@ -168,9 +179,9 @@ class Pauses:
             most = min(most, routing.sheddable_wait)
         return min(most - self._report.waited_seconds, self._caller.deadline - now)
 
-    def _ends_soon(self, target: str, refusal: Refusal) -> bool:
-        """Whether a refusal of the asked tier is worth a wait before a lower tier is taken."""
+    def _ends_soon(self, target: str, refusal: Refusal, within: float) -> bool:
+        """Whether a refusal is worth a wait of so many seconds, although others may be free."""
         if refusal.reason != "bulkhead":
             return refusal.reason in _BY_LAW
         gate, waiting = self._state.fleet.gates[target], self._state.room.queued(target)
-        return (waiting + 1) * gate.expected_wait <= self._state.routing.degrade_after
+        return (waiting + 1) * gate.expected_wait <= within

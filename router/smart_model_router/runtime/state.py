@@ -16,7 +16,8 @@ from smart_model_router.core.fleet import Fleet
 from smart_model_router.core.gate import Gate
 from smart_model_router.core.lease import Lease, Settlement
 from smart_model_router.core.limits import PatienceConfig, RoutingConfig, TimeoutConfig
-from smart_model_router.core.selection import View
+from smart_model_router.core.selection import Load, View
+from smart_model_router.core.selection.affinity import Homes
 from smart_model_router.core.selection.looks import Looks
 from smart_model_router.core.shedding import Shedding
 from smart_model_router.core.tiers import EstimateUsd, Ladder, TargetFacts
@@ -99,6 +100,7 @@ class RouterState:
     wall: Callable[[], float] = time.time
     """Epoch seconds, for people and for answers that are stamped with them; no decision reads it."""
     looks: Looks = field(default_factory=Looks)
+    homes: Homes = field(default_factory=Homes)
     closed: bool = False
     sink_errors: int = 0
     rejected_fields: Counter[str] = field(default_factory=Counter)
@@ -139,7 +141,7 @@ class RouterState:
         shared = self.sharing is not None or before.sharing is not None
         unchanged = self.fleet.continue_from(before.fleet, now, shared=shared)
         self.room.continue_from(before.room, () if shared else unchanged)
-        self.made_by = before.made_by
+        self.made_by, self.homes = before.made_by, before.homes
         if unchanged:
             self.looks = before.looks
         if self.budget.config == before.budget.config:
@@ -199,13 +201,28 @@ class RouterState:
             except Exception:  # noqa: BLE001 - somebody else's code, and nobody's reason to fail a request
                 self.sink_errors += 1
 
-    def view(self, targets: Iterable[str], now: float, *, stream: bool = False, session: str | None = None) -> View:
-        """What a selector sees of these targets."""
+    def view(
+        self,
+        targets: Iterable[str],
+        now: float,
+        *,
+        stream: bool = False,
+        session: str | None = None,
+        key: str | None = None,
+        home: str | None = None,
+    ) -> View:
+        """What a selector sees of these targets. `key` and `home` are those of a request that has no session, too."""
         gates, snapshot = self.fleet.gates, self.book.snapshot
         snapshots = {target: snapshot(target, now) for target in targets}
         new = [target for target, known in snapshots.items() if known.last_success_at is None]
         tried = frozenset(target for target in new if gates[target].tried) if new else frozenset[str]()
-        return View(snapshots, stream, session, tried)
+
+        def load(target: str) -> Load:
+            gate = gates[target]
+            kept = 0.0 if key is None else self.homes.in_use(target, now) / gate.provider.bulkhead.slots
+            return Load(gate.load(now) + kept, gate.chosen_at)
+
+        return View(snapshots, stream, session, tried, key, home, load)
 
     def observe(self, event: AttemptFinished) -> None:
         """An attempt ended: statistics first, then the world."""

@@ -9,10 +9,11 @@ import pytest
 
 from smart_model_router.core import selection
 from smart_model_router.core.selection import STRATEGIES, Candidate, View, register
+from smart_model_router.core.selection.affinity import rendezvous
 from smart_model_router.core.selection.correlated import elsewhere_first
 from smart_model_router.core.selection.draw import draw, redistribute
 from smart_model_router.core.selection.ordered import Ordered
-from smart_model_router.core.selection.scoring import health, latency_of, median, ranked, rendezvous, scores
+from smart_model_router.core.selection.scoring import health, latency_of, median, ranked, scores
 from smart_model_router.errors import ConfigurationError
 from smart_model_router.outcome import EMPTY_SNAPSHOT, FailureClass, Snapshot
 

@@ -215,3 +215,28 @@ def test_degraded_mode_is_the_founding_name_of_degraded() -> None:
 def test_a_plan_knows_its_targets_by_id() -> None:
     """Those of every tier, and of the last resort."""
     assert dict(planned(request(), LADDER).by_id) == {"a/big": BIG, "a/small": SMALL, "b/tiny": TINY, "l/local": LOCAL}
+
+
+# Conversations ----------------------------------------------------------------------------------------
+
+
+def test_among_equals_a_conversation_is_known_by_how_it_begins() -> None:
+    """A session always counts; without one a long prompt does, where targets are interchangeable."""
+    equal, other = (replace(facts(f"p/{name}"), candidate=Candidate(f"p/{name}", "p", 0, group="g")) for name in "ab")
+    long = peek("chat", {"model": "m", "messages": [{"role": "user", "content": "word " * 1000}]})
+    with_session = replace(long, session="s")
+    assert long.prompt_key is not None
+    assert [Tier("t", members).grouped for members in ((equal,), (equal, facts("p/c")), (equal, other))] == [
+        False,
+        False,
+        True,
+    ]
+    assert Tier("t", (equal,)).conversation(long) is None
+    assert Tier("t", (equal, other)).conversation(long) == long.prompt_key
+    assert Tier("t", (equal,)).conversation(with_session) == Tier("t", (equal, other)).conversation(with_session) == "s"
+
+
+def test_a_conversation_has_a_home_in_each_tier_of_each_model() -> None:
+    """The same session may use several models."""
+    names = {Ladder(model, ()).home_name(tier, "s") for model in ("x", "y") for tier in ("t", "u")}
+    assert len(names) == 4

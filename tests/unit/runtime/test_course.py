@@ -719,7 +719,7 @@ async def test_other_keys_of_an_overloaded_provider_come_last() -> None:
     w = world(["a/1", "b/1"], kinds={"a": {"api_key": ["k1", "k2"]}})
     w.providers["a"].set(failing(FailureClass.OVERLOADED, 529))
     assert await served_by(w) == "b/1"
-    assert attempted(w) == ["a/1", "b/1"]
+    assert attempted(w) in (["a/1", "b/1"], ["a/1#2", "b/1"])
 
 
 @virtual

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from smart_model_router.core.selection.base import Candidate, Selector, View
+from smart_model_router.core.selection.base import Candidate, Load, Selector, View
 from smart_model_router.core.selection.cheapest import Cheapest
 from smart_model_router.core.selection.fastest import Fastest
 from smart_model_router.core.selection.health import Health
@@ -32,4 +32,4 @@ def register(name: str, selector: Selector) -> None:
     _TABLE[name] = selector
 
 
-__all__ = ["STRATEGIES", "Candidate", "Selector", "View", "register"]
+__all__ = ["STRATEGIES", "Candidate", "Load", "Selector", "View", "register"]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from smart_model_router.outcome import EMPTY_SNAPSHOT, Snapshot
 from smart_model_router.quick import quick
@@ -14,7 +15,8 @@ from smart_model_router.quick import quick
 class Candidate:
     """One target of the tier being tried. `price` is USD per million tokens, None when unknown.
 
-    `position` is its place in the configured order; `weight` (>= 0) its configured share.
+    `position` is its place in the configured order; `weight` (>= 0) its configured share. Candidates of one `group` are
+    interchangeable; one of the group "" is so with nobody.
     """
 
     id: str
@@ -23,6 +25,20 @@ class Candidate:
     domain: str = ""
     weight: float = 1.0
     price: float | None = None
+    group: str = ""
+
+
+class Load(NamedTuple):
+    """How much a target has to do. The less loaded one is the lesser: equal shares go by who was chosen longest ago.
+
+    `share` is the part of its capacity that is in use, from 0; `chosen_at` an instant, -inf for never.
+    """
+
+    share: float = 0.0
+    chosen_at: float = -math.inf
+
+
+_IDLE = Load()
 
 
 @quick
@@ -30,13 +46,17 @@ class Candidate:
 class View:
     """The immutable statistics an order is made from. `session` asks to stay with one target among equals.
 
-    `tried` are the targets that were called and have not succeeded yet.
+    `tried` are the targets that were called and have not succeeded yet. `key` is the session, or what stands for it
+    among interchangeable targets; `home` is the target that served the key last. `load` tells how busy a target is.
     """
 
     snapshots: Mapping[str, Snapshot]
     stream: bool = False
     session: str | None = None
     tried: frozenset[str] = frozenset()
+    key: str | None = None
+    home: str | None = None
+    load: Callable[[str], Load] = lambda _: _IDLE
 
     def of(self, target: str) -> Snapshot:
         """The statistics of a target; those of an untried one when nothing is known."""

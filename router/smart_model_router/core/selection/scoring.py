@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from smart_model_router.core.selection.affinity import of_key
 from smart_model_router.core.selection.base import Candidate, View
 from smart_model_router.outcome import Snapshot
 
@@ -21,13 +21,17 @@ def latency_of(snapshot: Snapshot, stream: bool) -> float | None:
     return snapshot.ttft_ema if stream else snapshot.seconds_per_100_tokens
 
 
+def _merit(snapshot: Snapshot, latency: float | None) -> float:
+    speed = 0.5 if latency is None else max(0.0, 1 - latency / LATENCY_SCALE)
+    return 0.6 * snapshot.success_rate + SPEED_WEIGHT * speed
+
+
 def health(snapshot: Snapshot, latency: float | None, now: float) -> float:
     """The score in [0, 1]; `latency` None (nobody in the tier is known) scores as an average one."""
-    speed = 0.5 if latency is None else max(0.0, 1 - latency / LATENCY_SCALE)
     recency = 0.0
     if snapshot.last_success_at is not None:
         recency = max(0.0, 1 - max(0.0, now - snapshot.last_success_at) / RECENCY_SCALE)
-    return 0.6 * snapshot.success_rate + SPEED_WEIGHT * speed + 0.2 * recency
+    return _merit(snapshot, latency) + 0.2 * recency
 
 
 def median(values: Sequence[float]) -> float:
@@ -38,18 +42,32 @@ def median(values: Sequence[float]) -> float:
 
 def scores(candidates: Sequence[Candidate], view: View, now: float) -> dict[str, float]:
     """The health of every candidate; an unknown latency counts as the median of the known ones."""
+    return {c.id: health(seen, latency, now) for c, seen, latency in _figures(candidates, view)}
+
+
+def peers(candidates: Sequence[Candidate], view: View) -> list[Candidate]:
+    """Those of some equals that are as good as the best, in their order: when each was asked last does not matter.
+
+    Who has few outcomes in its window is one: it has yet to show what it is, and its gate knows if it is down.
+    """
+    merit = {c.id: _merit(seen, latency) for c, seen, latency in _figures(candidates, view)}
+    proven = {target: each for target, each in merit.items() if view.of(target).outcomes >= NEWCOMER_OUTCOMES}
+    best = max(proven.values(), default=0.0)
+    return [c for c in candidates if c.id not in proven or proven[c.id] >= best - TIE]
+
+
+def _figures(candidates: Sequence[Candidate], view: View) -> Iterator[tuple[Candidate, Snapshot, float | None]]:
+    """Each candidate, its statistics and its latency: where it is unknown, the median of the known ones."""
     seen = [view.of(c.id) for c in candidates]
     latencies = [latency_of(snapshot, view.stream) for snapshot in seen]
     known = [latency for latency in latencies if latency is not None]
     usual = median(known) if known else None
-    return {
-        candidate.id: health(snapshot, usual if own is None else own, now)
-        for candidate, snapshot, own in zip(candidates, seen, latencies, strict=True)
-    }
+    for candidate, snapshot, own in zip(candidates, seen, latencies, strict=True):
+        yield candidate, snapshot, usual if own is None else own
 
 
 def ranked(candidates: Sequence[Candidate], view: View, now: float) -> list[Candidate]:
-    """Best first; near equals keep the configured order, or that of the session's hash.
+    """Best first; near equals keep the configured order, or for a session go by its hash and its home.
 
     A target that was ever tried and has few outcomes in its window is judged by where it stands in the
     configuration, not by a handful of samples: that is how a recovered primary gets its share back, also one whose
@@ -57,22 +75,15 @@ def ranked(candidates: Sequence[Candidate], view: View, now: float) -> list[Cand
     """
     score = scores(candidates, view, now)
     best = max(score.values())
-    tied = [c for c in candidates if score[c.id] >= best - TIE or _is_newcomer(c.id, view)]
-    if view.session is None:
-        tied.sort(key=lambda c: c.position)
-    else:
-        session = view.session
-        tied.sort(key=lambda c: rendezvous(session, c.id), reverse=True)
-    if len(tied) == len(candidates):
-        return tied
-    among = {c.id for c in tied}
+    equals = [c for c in candidates if score[c.id] >= best - TIE or _is_newcomer(c.id, view)]
+    equals.sort(key=lambda c: c.position)
+    if view.session is not None:
+        equals = of_key(view.session, view.home, equals, view.load)
+    if len(equals) == len(candidates):
+        return equals
+    among = {c.id for c in equals}
     rest = sorted((c for c in candidates if c.id not in among), key=lambda c: (-score[c.id], c.position))
-    return tied + rest
-
-
-def rendezvous(session: str, target: str) -> bytes:
-    """The weight of a target for a session (highest random weight hashing): no table, minimal movement."""
-    return hashlib.blake2b(f"{session}\x00{target}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return equals + rest
 
 
 def _is_newcomer(target: str, view: View) -> bool:
