@@ -22,7 +22,9 @@ async def test_a_row_is_played_and_counted() -> None:
     )
     played = await play(ROWS[0], scene)
     assert [request["error"] for request in played.requests] == [None, None]
-    assert [(call.status, call.key) for call in played.calls[0]] == [(429, "k1"), (200, "k2"), (200, "k2")]
+    refused, *served = [(call.status, call.key) for call in played.calls[0]]
+    first, second = sorted(("k1", "k2"), key=lambda key: key != refused[1])  # equals: either is asked first
+    assert (refused, served) == ((429, first), [(200, second)] * 2)
     assert {"answered": "2 of 2", "429s of the worse key": "1", "wasted calls": "1"}.items() <= of_two_keys(
         played
     ).items()
