@@ -23,6 +23,7 @@ _CHECKPOINT_BYTES = 4 * MIB
 _TRUNCATE_BUSY_SECONDS = 0.1
 _MINUTES_AT_ONCE = 5
 _REFRESH_SECONDS = 1.0
+_READINGS = 10
 _PACE = 10.0
 """Keeping in order takes at most one part in so many of the time."""
 
@@ -73,19 +74,26 @@ class Housekeeper:
         ended = monotonic()
         self._refresh_at = ended + max(_REFRESH_SECONDS, _PACE * (ended - now))
 
-    async def refresh(self, wall: float) -> None:
-        """Let minutes leave, and read the percentiles, unless nothing has changed."""
+    async def refresh(self, wall: float) -> bool:
+        """Let minutes leave, and read the percentiles; False: nothing has changed."""
         floor = int(wall // 60) - RECENT_MINUTES
         seen = (floor, *await self._database.fetch(statements.CHANGED))
         if seen == self._seen:
-            return
+            return False
         await self._database.execute(statements.GIVE_CHORE, (wall, floor))
         await self._database.run(statements.AGE)
         await self._database.run(statements.REFRESH)
         self._seen = seen
+        return True
 
-    async def resign(self) -> None:
-        """Let another process take over at once."""
+    async def leave(self, wall: float) -> None:
+        """Leave the percentiles of now, and the turn to another process at once.
+
+        Another one that leaves as well may write between our reading and our telling, and what we tell would stand.
+        """
+        for _ in range(_READINGS):
+            if not await self.refresh(wall):
+                break
         if self._elected:
             self._elected = False
             await self._database.execute("UPDATE keeping SET lease_until = 0 WHERE owner = ?", (self._owner,))

@@ -240,10 +240,9 @@ class SqliteStore:
         atexit.unregister(self._finish)
 
     async def _tidy_up(self) -> None:
-        """Leave the percentiles of now, and the housekeeping to somebody else."""
+        """Leave the file in order, and the housekeeping to somebody else."""
         try:
-            await self._keeper.refresh(self._wall())
-            await self._keeper.resign()
+            await self._keeper.leave(self._wall())
         except sqlite3.Error as error:
             self._failed(error)
 

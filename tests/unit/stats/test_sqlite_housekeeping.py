@@ -90,6 +90,28 @@ async def test_percentiles_follow_the_recent_minutes(database: Database, path: P
 
 
 @pytest.mark.asyncio
+async def test_who_leaves_last_leaves_the_percentiles_of_everything(database: Database, path: Path) -> None:
+    """Another process writes its last calls, and reads them off, between our reading of the file and our telling."""
+
+    class Overtaken(Database):
+        overtaken = False
+
+        async def run(self, script: str) -> None:
+            await super().run(script)
+            if script == statements.REFRESH and not self.overtaken:
+                self.overtaken = True
+                await write(database, 2, NOW, NOW, NOW)
+
+    mine = Overtaken(str(path), lambda: open_store(path, STATS_MIGRATIONS))
+    await mine.open()
+    await mine.run(statements.SETUP)
+    await write(database, 1, NOW)
+    await keeper(mine, path).leave(NOW)
+    await mine.close()
+    assert rows(path, "SELECT DISTINCT count FROM percentile WHERE level = 'target' AND span = 'all_time'") == [(4,)]
+
+
+@pytest.mark.asyncio
 async def test_old_minutes_are_forgotten_and_totals_stay(database: Database, path: Path) -> None:
     """Beyond the retention minutes go, a few at a time; what they added up to stays."""
     await write(database, 1, *(NOW + 60 * minute for minute in range(60)))
@@ -134,7 +156,7 @@ async def test_one_of_all_processes_keeps_house(database: Database, path: Path) 
     assert one(path, owner) == "second"
     await third.tick(at(0.0), NOW - 100_000)  # the clock went back: a lease of so long is none
     assert one(path, owner) == "third"
-    await third.resign()
+    await third.leave(NOW)
     await keeper(database, path, "fourth").tick(at(0.0), NOW - 100_000)
     assert one(path, owner) == "fourth"
 
