@@ -123,9 +123,10 @@ class Storm:
         slots: int | None = None,
         last_resort: Sequence[str] = (),
         seed: int = 1,
+        providers: Mapping[str, Provider] | None = None,
         **sections: Any,
     ) -> None:
-        self.providers = {name: Provider(name, each, seed) for name, each in behaviour.items()}
+        self.providers = {name: Provider(name, each, seed) for name, each in behaviour.items()} | dict(providers or {})
         kinds: dict[str, dict[str, Any]] = {name: {} if slots is None else {"bulkhead": slots} for name in behaviour}
         for target in last_resort:
             kinds[target.partition("/")[0]] = {"kind": "scripted"}
@@ -157,13 +158,13 @@ class Storm:
         return Asked(at - START, now() - at, report.target, None, report)
 
     async def play(
-        self, arrivals: Iterable[float], *, timeout: float | None = 30.0, stream: bool = False
+        self, arrivals: Iterable[float], *, timeout: float | None = 30.0, stream: bool = False, named: str = ""
     ) -> list[Asked]:
         """Send a request at each of these instants (seconds since the beginning); all their ends, by arrival."""
 
         async def arrive(number: int, at: float) -> Asked:
             await asyncio.sleep(START + at - now())
-            return await self.ask(number, timeout=timeout, stream=stream)
+            return await self.ask(f"{named}{number}", timeout=timeout, stream=stream)
 
         return list(await asyncio.gather(*(arrive(number, at) for number, at in enumerate(arrivals))))
 

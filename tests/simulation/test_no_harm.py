@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 
 import pytest
 
 from smart_model_router.events import BreakerChanged
+from smart_model_router.ports import ProviderCall
 from smart_model_router.testing import FakeReply
 from tests.simulation.storms import (
     ERROR,
@@ -15,6 +17,7 @@ from tests.simulation.storms import (
     Arrival,
     Asked,
     Behaviour,
+    Provider,
     Storm,
     away,
     ladder,
@@ -117,6 +120,28 @@ async def test_a_primary_that_dies_under_load_is_back_soon(rate: float, outage: 
     assert served == 1.0
     assert primary.between(died, min(recovered, died + 60.0)) <= 15 + in_flight
     assert_back(asked, recovered)
+
+
+# One kind of call fails ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("providers", [1, 2])
+@pytest.mark.parametrize("ill", ["stream", "whole"])
+@virtual
+async def test_a_kind_of_call_that_fails_holds_up_no_other(providers: int, ill: str) -> None:
+    """Every stream (or whole answer) ends in a 500, as many of the others are well: those are served at once."""
+
+    class Half(Provider):
+        def _answer(self, call: ProviderCall) -> FakeReply:
+            reply = super()._answer(call)
+            return ERROR if call.stream == (ill == "stream") else reply
+
+    half = {name: Half(name, well(0.5)) for name in "ab"[:providers]}
+    storm = Storm(*ladder(providers), behaviour=dict.fromkeys(half, well()), providers=half)
+    failing = storm.play(poisson(2.0, 60.0, seed=1), stream=ill == "stream", named="ill")
+    _, asked = await asyncio.gather(failing, storm.play(poisson(2.0, 60.0, seed=2), stream=ill != "stream"))
+    assert share_served(asked) == 1.0
+    assert max(one.seconds for one in asked) < 1.0
 
 
 # A share of the calls fails ---------------------------------------------------------------------------

@@ -37,10 +37,12 @@ from smart_model_router.request import WAITING_CRITICALITIES, RouteRequest, stat
 from smart_model_router.runtime.content import Content
 from smart_model_router.runtime.portal import Portal
 from smart_model_router.runtime.sharing import Sharing
-from smart_model_router.runtime.waiting import Ticket, WaitingRoom
+from smart_model_router.runtime.waiting import Due, Ticket, WaitingRoom
 
 RECENT_EVENTS = 1000
 REMEMBERED_THINGS = 10_000
+_SHORT_OF = frozenset({"bulkhead", "requests", "tokens"})
+"""Refusals for want of what others would take: who waits for it first has it first."""
 
 
 class Book(Protocol):
@@ -343,9 +345,11 @@ class RouterState:
                 if provider is None or gate.provider.name == provider:
                     state.room.pump(gate.id)
 
-    def _look(self, gate_id: str, ticket: Ticket, now: float) -> float | None:
+    def _look(self, gate_id: str, ticket: Ticket, now: float) -> Due:
         gate = self.fleet.gates[gate_id]
         if gate_id in ticket.resorts:
-            return now if gate.provider.bulkhead.free else None
+            return Due(now if gate.provider.bulkhead.free else None)
         refusal = gate.refusal(ticket.gates[gate_id], now, stream=ticket.stream, pacing=ticket.pacing)
-        return now if refusal is None else gate.ready_at(refusal)
+        if refusal is None:
+            return Due(now)
+        return Due(gate.ready_at(refusal), lane_alone=refusal.reason not in _SHORT_OF)

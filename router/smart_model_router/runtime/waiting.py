@@ -1,11 +1,17 @@
-"""The waiting room: who cannot be admitted now waits here, oldest first per gate, woken by events or by time."""
+"""The waiting room: who cannot be admitted now waits here, oldest first per gate, woken by events or by time.
+
+A breaker is that of streams, or of whole answers, and each plan paces in its own way. So the tickets of a gate stand in
+lanes: one whose lane is refused by our own judgement holds up its lane alone, one that lacks a slot or tokens all lanes.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from bisect import insort
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from heapq import merge
+from typing import NamedTuple
 
 from smart_model_router.core.gate import Pacing
 from smart_model_router.core.ratelimit import Cost
@@ -39,11 +45,16 @@ class Ticket:
         return (self.rank if gate in self.resorts else _seniority(self.since, self.rank), self.number)
 
 
+_Lane = tuple[bool, Pacing]
+"""Whether its tickets want streams, and how the gate is asked for them."""
+
+
 @dataclass(slots=True)
 class _Shared:
     """What the rooms of a router and of those it takes the place of have in common."""
 
-    queues: dict[str, list[Ticket]] = field(default_factory=dict)
+    queues: dict[str, dict[_Lane, list[Ticket]]] = field(default_factory=dict)
+    """By gate, then by lane; empty ones are left out."""
     timers: dict[str, TimerHandle] = field(default_factory=dict)
     tickets: int = 0
     waiting: int = 0
@@ -60,8 +71,17 @@ class RoomSnapshot:
     queues: Mapping[str, tuple[Ticket, ...]]
 
 
-Look = Callable[[str, Ticket, float], float | None]
-"""When the gate would admit the ticket: now (or earlier), a later instant, or None: an event will tell."""
+class Due(NamedTuple):
+    """When the gate would admit a ticket: now (or earlier), a later instant, or None: an event will tell.
+
+    `lane_alone` says that it is refused for what it is, as all of its lane are, and not for want of a slot or tokens.
+    """
+
+    at: float | None
+    lane_alone: bool = False
+
+
+Look = Callable[[str, Ticket, float], Due]
 
 
 class WaitingRoom:
@@ -105,26 +125,31 @@ class WaitingRoom:
 
     def snapshot(self) -> RoomSnapshot:
         """Everything that waits, for checkers."""
-        return RoomSnapshot(self.waiting, {gate: tuple(queue) for gate, queue in self._queues.items()})
+        queues = {gate: merge(*lanes.values(), key=lambda t: t.order(gate)) for gate, lanes in self._queues.items()}
+        return RoomSnapshot(self.waiting, {gate: tuple(queue) for gate, queue in queues.items()})
 
     def queued(self, gate: str) -> int:
         """How many wait for a gate."""
-        return len(self._queue(gate))
+        return sum(len(lane) for lane in self._lanes(gate).values())
 
     def is_behind(self, ticket: Ticket | None, gate: str, rank: int = 0) -> bool:
-        """Whether a ticket of an earlier place waits for the gate; None is a newcomer of this `rank`."""
-        queue = self._queue(gate)
-        if not queue:
-            return False
-        if ticket is not None:
-            return queue[0].order(gate) < ticket.order(gate)
-        head = queue[0]
-        mine = rank if gate in head.resorts else _seniority(self._clock.now(), rank)
-        return head.order(gate)[0] <= mine
+        """Whether a ticket of an earlier place waits for the gate; None is a newcomer of this `rank`.
+
+        Those whose lane alone is refused do not count: the gate says no to whoever stands behind them there.
+        """
+        now = self._clock.now()
+        for head in self._heads(gate):
+            if ticket is not None:
+                first = head.order(gate) < ticket.order(gate)
+            else:
+                first = head.order(gate)[0] <= (rank if gate in head.resorts else _seniority(now, rank))
+            if first and not self._look(gate, head, now).lane_alone:
+                return True
+        return False
 
     def ahead(self, ticket: Ticket | None, gate: str) -> tuple[int, int]:
         """The requests and tokens that older waiters will take from the gate's buckets first."""
-        here = [t for t in self._queue(gate) if t.place == gate]
+        here = [t for lane in self._lanes(gate).values() for t in lane if t.place == gate]
         older = [t for t in here if ticket is None or t.order(gate) < ticket.order(gate)]
         return len(older), sum(t.gates[gate].total for t in older)
 
@@ -144,8 +169,7 @@ class WaitingRoom:
         while it takes its turn.
         """
         ticket.woken = asyncio.get_running_loop().create_future()
-        ticket.pacing = pacing
-        self._enter(ticket, gates, place, resorts)
+        self._enter(ticket, gates, place, resorts, pacing)
         timer = self._clock.call_at(until, lambda: _wake(ticket, None))
         try:
             gate = await ticket.woken
@@ -166,27 +190,30 @@ class WaitingRoom:
             self.pump(gate)
 
     def pump(self, gate: str) -> None:
-        """Something changed at the gate: wake the head of its queue if it would be admitted, else set its alarm."""
+        """Something changed at the gate: wake the first ticket that would be admitted, else set its alarm."""
         name = self._queue_of(gate)
         timer = self._timers.pop(name, None)
         if timer is not None:
             timer.cancel()
-        queue = self._queues.get(name)
-        if not queue or queue[0].woken is None or queue[0].woken.done():
-            return  # nobody, or the head is just taking its turn
         now = self._clock.now()
-        due = self._look(gate, queue[0], now)
-        if due is None:
-            return
-        if due <= now:
-            _wake(queue[0], gate)
-        else:
-            self._timers[name] = self._clock.call_at(due, lambda: self.pump(gate))
+        instants: list[float] = []
+        for head in self._heads(gate):
+            if head.woken is None or head.woken.done():
+                return  # it is just taking its turn
+            due = self._look(gate, head, now)
+            if due.at is not None and due.at <= now:
+                _wake(head, gate)
+                return
+            if due.at is not None:
+                instants.append(due.at)
+            if not due.lane_alone:
+                break
+        if instants:
+            self._timers[name] = self._clock.call_at(min(instants), lambda: self.pump(gate))
 
     def wake(self, least_rank: int) -> None:
         """Wake every ticket of this rank or a lower one, oldest first: what it waits for will not be given to it."""
-        tickets = {ticket for queue in self._queues.values() for ticket in queue}
-        for ticket in sorted(tickets, key=lambda one: one.number):
+        for ticket in sorted(self._everyone(), key=lambda one: one.number):
             if ticket.rank >= least_rank:
                 _wake(ticket, None)
 
@@ -200,7 +227,7 @@ class WaitingRoom:
     def forget(self) -> None:
         """Let everybody go without waking them: the loop they wait on is gone."""
         self._stop_alarms()
-        for ticket in {ticket for queue in self._queues.values() for ticket in queue}:
+        for ticket in self._everyone():
             ticket.gates, ticket.place = {}, None
         self._queues.clear()
         self._shared.waiting = 0
@@ -219,16 +246,26 @@ class WaitingRoom:
         """What the queue of a gate is called among the rooms that share."""
         return self._names.get(gate) or gate + self._mark
 
-    def _queue(self, gate: str) -> Sequence[Ticket]:
-        return self._queues.get(self._queue_of(gate), ())
+    def _lanes(self, gate: str) -> Mapping[_Lane, list[Ticket]]:
+        return self._queues.get(self._queue_of(gate), {})
 
-    def _enter(self, ticket: Ticket, gates: Mapping[str, Cost], place: str | None, resorts: frozenset[str]) -> None:
+    def _heads(self, gate: str) -> Iterator[Ticket]:
+        """The first ticket of each lane of a gate, the first of them first."""
+        heads = [lane[0] for lane in self._lanes(gate).values()]
+        return iter(sorted(heads, key=lambda t: t.order(gate)) if len(heads) > 1 else heads)
+
+    def _everyone(self) -> set[Ticket]:
+        return {ticket for lanes in self._queues.values() for lane in lanes.values() for ticket in lane}
+
+    def _enter(
+        self, ticket: Ticket, gates: Mapping[str, Cost], place: str | None, resorts: frozenset[str], pacing: Pacing
+    ) -> None:
         self._shared.waiting += not ticket.gates
         left = self._leave(ticket)
-        ticket.gates, ticket.place, ticket.resorts = gates, place, resorts
+        ticket.gates, ticket.place, ticket.resorts, ticket.pacing = gates, place, resorts, pacing
         for gate in gates:
-            queue = self._queues.setdefault(self._queue_of(gate), [])
-            insort(queue, ticket, key=lambda t: t.order(gate))
+            lanes = self._queues.setdefault(self._queue_of(gate), {})
+            insort(lanes.setdefault((ticket.stream, pacing), []), ticket, key=lambda t: t.order(gate))
         for gate in {**left, **gates}:
             self.pump(gate)
 
@@ -236,10 +273,12 @@ class WaitingRoom:
         """Take the ticket out of every queue; the gates it left."""
         left, ticket.gates, ticket.place = ticket.gates, {}, None
         for gate in left:
-            name = self._queue_of(gate)
-            queue = self._queues[name]
-            queue.remove(ticket)
-            if not queue:
+            name, lane = self._queue_of(gate), (ticket.stream, ticket.pacing)
+            lanes = self._queues[name]
+            lanes[lane].remove(ticket)
+            if not lanes[lane]:
+                del lanes[lane]
+            if not lanes:
                 del self._queues[name]
         return left
 

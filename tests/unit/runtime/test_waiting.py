@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from smart_model_router.core.ratelimit import Cost
-from smart_model_router.runtime.waiting import Ticket, WaitingRoom
+from smart_model_router.runtime.waiting import Due, Ticket, WaitingRoom
 from smart_model_router.testing import LoopClock
 from tests.world import now, virtual
 
@@ -22,10 +22,14 @@ class Doors:
     def __init__(self, **due: float | None) -> None:
         self.due = dict(due)
         self.looks = 0
+        self.no_streams: float | None = None
+        """Until when every gate refuses streams, and nothing else."""
 
-    def look(self, gate: str, ticket: Ticket, at: float) -> float | None:
+    def look(self, gate: str, ticket: Ticket, at: float) -> Due:
         self.looks += 1
-        return self.due[gate]
+        if ticket.stream and self.no_streams is not None and at < self.no_streams:
+            return Due(self.no_streams, lane_alone=True)
+        return Due(self.due[gate])
 
 
 class Visitors:
@@ -38,9 +42,15 @@ class Visitors:
         self.began = now()
 
     def enter(
-        self, name: str, *gates: str, until: float = 1000.0, rank: int = 0, resort: bool = False
+        self,
+        name: str,
+        *gates: str,
+        until: float = 1000.0,
+        rank: int = 0,
+        resort: bool = False,
+        stream: bool = False,
     ) -> asyncio.Task[None]:
-        ticket = self.room.ticket(stream=False, rank=rank)
+        ticket = self.room.ticket(stream=stream, rank=rank)
         resorts = frozenset(gates) if resort else frozenset[str]()
         return asyncio.ensure_future(self._stay(name, ticket, gates, until, resorts))
 
@@ -68,6 +78,40 @@ async def test_the_oldest_goes_first() -> None:
     visitors.room.pump("a")
     await settled(*tasks)
     assert visitors.log == [("x", "a", 5.0), ("y", "a", 5.0), ("z", "a", 5.0)]
+
+
+@virtual
+async def test_whoever_is_refused_for_what_it_is_holds_up_its_like_alone() -> None:
+    """A gate that refuses streams until an instant: whole answers do not stand behind them, and none is forgotten."""
+    doors = Doors(a=None)
+    doors.no_streams = now() + 7.0
+    visitors = Visitors(doors)
+    tasks = [visitors.enter(name, "a", stream=name < "x") for name in "uvxy"]
+    await asyncio.sleep(0.0)
+    assert not visitors.room.is_behind(visitors.room.ticket(stream=True), "b")
+    assert visitors.room.is_behind(None, "a")  # x lacks what a newcomer would take
+    await asyncio.sleep(5.0)
+    doors.due["a"] = 0.0
+    visitors.room.pump("a")
+    await settled(*tasks[2:])
+    assert not visitors.room.is_behind(None, "a")
+    await settled(*tasks)
+    assert visitors.log == [("x", "a", 5.0), ("y", "a", 5.0), ("u", "a", 7.0), ("v", "a", 7.0)]
+
+
+@pytest.mark.parametrize("first", ["stream", "whole"])
+@virtual
+async def test_what_is_lacking_is_waited_for_in_one_queue(first: str) -> None:
+    """No slot is free: streams and whole answers have theirs in the order of their arrival."""
+    doors = Doors(a=None)
+    visitors = Visitors(doors)
+    order = ["stream", "whole"] if first == "stream" else ["whole", "stream"]
+    tasks = [visitors.enter(name, "a", stream=name == "stream") for name in order]
+    await asyncio.sleep(5.0)
+    doors.due["a"] = 0.0
+    visitors.room.pump("a")
+    await settled(*tasks)
+    assert [name for name, _, _ in visitors.log] == order
 
 
 @virtual

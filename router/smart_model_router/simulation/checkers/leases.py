@@ -116,7 +116,8 @@ class Slots(Checker):
 class FirstComeFirstServed(Checker):
     """I10: waiters are served in order within their criticality, and a class older by 5 s counts as the next higher.
 
-    No request, old or new, passes one that stands before it in the queue of the same gate.
+    No request, old or new, passes one that stands before it in the queue of the same gate, unless the gate refuses that
+    one for being a stream, or none.
     """
 
     def admitted(self, held: Held, now: float) -> None:
@@ -133,6 +134,8 @@ class FirstComeFirstServed(Checker):
                 return
 
     def _passed(self, other: Ticket, mine: Ticket | None, held: Held, now: float) -> bool:
+        if other.stream != held.lease.stream and not held.gate.steady_breakers(stream=other.stream):
+            return False
         resort = held.gate.id in other.resorts
         if mine is not None:
             if resort != (held.gate.id in mine.resorts):
