@@ -263,8 +263,8 @@ async def read_only(path: str) -> None:
     await serve(path)
 
 
-async def limited(path: str, url: str) -> None:
-    """Two workers, until the input ends, against a provider that counts; how often it refused this process."""
+async def limited(path: str, url: str, count: str) -> None:
+    """So many workers, until the input ends, against a provider that counts; how often it refused this process."""
     trust_the_store()
     config = {
         "version": 1,
@@ -278,7 +278,7 @@ async def limited(path: str, url: str) -> None:
             while True:
                 await router.chat(ask("smart"), timeout=600)
 
-        workers = [asyncio.create_task(work()) for _ in range(2)]
+        workers = [asyncio.create_task(work()) for _ in range(int(count))]
         await asyncio.to_thread(sys.stdin.read)
         for worker in workers:
             worker.cancel()

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 PROGRAM = Path(__file__).with_name("shared_program.py")
 PROCESSES = 4
+WORKERS = 2
+"""Of each process: so many calls of it are under way."""
 LIMIT = 300
 WINDOW = 600.0
 """Seconds; longer than the test takes on any machine."""
@@ -26,14 +28,14 @@ WINDOW = 600.0
 @pytest.mark.parametrize("refill", ["continuous", "window"])
 @pytest.mark.asyncio
 async def test_four_processes_use_one_limit_up(tmp_path: Path, refill: LimitKind) -> None:
-    """300 in ten minutes, 8 workers: 90 % of what is due is granted, and no process is refused more than once.
+    """300 in ten minutes, 8 workers: 90 % of what is due is granted, and only what was under way at its end is refused.
 
     They work until that is so, however long it takes; then for a while against the end of the limit.
     """
     environment = {"PYTHONPATH": str(Path(__file__).parents[2])}
     limit = Fault.limit(rpm=LIMIT, window=WINDOW, kind=refill, headers="openai")
     async with FaultServer([limit], keep_requests=10_000) as server:
-        arguments = ("limited", str(tmp_path / "stats.db"), server.base_url)
+        arguments = ("limited", str(tmp_path / "stats.db"), server.base_url, str(WORKERS))
         programs = [
             await asyncio.create_subprocess_exec(
                 sys.executable,
@@ -49,7 +51,7 @@ async def test_four_processes_use_one_limit_up(tmp_path: Path, refill: LimitKind
         await asyncio.sleep(5.0)  # real time: a slow machine asks less often, and is refused less often
         outs = [(await program.communicate(b""))[0] for program in programs]
     assert used_up, (used(server), due(server, refill))
-    assert all(json.loads(out)["refused"] <= 1 for out in outs), outs
+    assert all(json.loads(out)["refused"] <= WORKERS for out in outs), outs
 
 
 def used(server: FaultServer) -> int:
