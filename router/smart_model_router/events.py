@@ -135,6 +135,7 @@ class RestStarted:
     hinted: bool
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetRefused:
     """Our own gate said no to a request. `retry_after` is seconds, None when it ends by an event."""

@@ -290,7 +290,11 @@ REFUSAL_REASONS: frozenset[str] = frozenset(
 EVENT_REASONS: frozenset[str] = frozenset({"half_open", "bulkhead", "slow_start", "probation", "paced"})
 """Refusals that end by an event and have no instant."""
 
+CAPACITY_REASONS: frozenset[str] = frozenset({"bulkhead", "requests", "tokens"})
+"""Refusals for want of what others would take, under any pacing: who waits for it first has it first."""
 
+
+@quick
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """Our own no. Never counted against a provider.

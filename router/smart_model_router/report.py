@@ -33,6 +33,7 @@ class Attempt:
     hedge: bool = False
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class ReportedRefusal:
     """A target that was not asked, and why. `retry_after` is seconds from the refusal, None when unknown."""

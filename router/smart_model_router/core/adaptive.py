@@ -40,7 +40,7 @@ class LearnedLimit:
     Outcomes carry the number in flight that they were sent with, themselves included.
     """
 
-    __slots__ = ("_grows_at", "_hold", "_most", "_outcomes", "_service_times", "limit")
+    __slots__ = ("_grows_at", "_hold", "_most", "_outcomes", "_service_time", "_service_times", "limit")
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -48,15 +48,16 @@ class LearnedLimit:
         """How many calls may be in flight."""
         self._outcomes: deque[tuple[int, bool]] = deque(maxlen=_NEWEST)
         self._service_times: deque[float] = deque(maxlen=_SERVICE_TIMES)
+        self._service_time: float | None = _UNKNOWN_SERVICE_TIME
         self._grows_at = -math.inf
         self._hold = 1.0
 
     @property
     def service_time(self) -> float:
         """Seconds that an answer usually takes: the median of the newest; 1 while none is known."""
-        if not self._service_times:
-            return _UNKNOWN_SERVICE_TIME
-        return sorted(self._service_times)[len(self._service_times) // 2]
+        if self._service_time is None:
+            self._service_time = sorted(self._service_times)[len(self._service_times) // 2]
+        return self._service_time
 
     def resize(self, most: int) -> None:
         """The owner allows another number. A limit that was at the old one goes to the new one."""
@@ -73,6 +74,7 @@ class LearnedLimit:
         """A call sent as the `at`-th in flight was answered after `seconds`."""
         self._outcomes.append((at, True))
         self._service_times.append(seconds)
+        self._service_time = None
         if self.limit < self._most and at >= self.limit - 1 and now >= self._grows_at:
             self.limit += 1
             self._grows_at = now + self.service_time

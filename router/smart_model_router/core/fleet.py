@@ -41,6 +41,13 @@ class Fleet:
             gate.resize()
         return frozenset(unchanged)
 
+    def targets(self, provider: str | None) -> Iterable[str]:
+        """The ids of a provider's gates, or of all."""
+        if provider is None:
+            return tuple(self.gates)
+        state = self.providers.get(provider)
+        return () if state is None else tuple(target for target in state.gates if target in self.gates)
+
     def make_transports_due(self, now: float) -> None:
         """The first remote success after being offline: every OPEN transport breaker may probe at once."""
         for provider in self.providers.values():

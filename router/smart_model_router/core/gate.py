@@ -270,7 +270,7 @@ class Gate:
             if self.isolated:
                 return Refusal("isolated")
             if provider.bulkhead.free == 0:
-                return Refusal("bulkhead")
+                return _NO_SLOT
             return self._lease(breaker, None, None, cost, now, stream, last_resort=True)
         probing, trials = False, _NO_TRIALS
         calm = self._is_calm(breaker, now)
@@ -315,7 +315,7 @@ class Gate:
     def free_slots(self) -> int:
         """Calls it would take now, as far as slots are concerned."""
         free = self.provider.bulkhead.free
-        return free if self.learned is None else min(free, max(0, self.learned.limit - self.in_flight))
+        return free if free == 0 or self.learned is None else min(free, max(0, self.learned.limit - self.in_flight))
 
     @property
     def expected_wait(self) -> float:
@@ -368,7 +368,7 @@ class Gate:
     def _shortage(self, cost: Cost, now: float) -> Refusal | None:
         """What refuses a call for want of a slot or of tokens."""
         if self.config.measures.cascade_prevention and self.free_slots == 0:
-            return Refusal("bulkhead")
+            return _NO_SLOT
         return self.limits.refusal(cost, now) if self.limits.known else None
 
     def _is_calm(self, breaker: CircuitBreaker, now: float) -> bool:
@@ -649,6 +649,7 @@ def _evidence(config: GateConfig) -> Evidence:
 
 
 _NO_COST = Cost(0, 0)
+_NO_SLOT = Refusal("bulkhead")
 _NO_TRIALS: tuple[Cooldown, ...] = ()
 
 

@@ -111,6 +111,11 @@ class Plan:
         everyone = chain(*(tier.targets for tier in self.tiers), self.last_resort)
         return {facts.id: facts for facts in everyone}
 
+    @cached_property
+    def tier_of(self) -> Mapping[str, str]:
+        """The name of each target's tier, but for the last resort's."""
+        return {facts.id: tier.name for tier in self.tiers for facts in tier.targets}
+
     @property
     def empty(self) -> bool:
         """Whether nobody at all can serve the request."""

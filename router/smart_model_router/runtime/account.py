@@ -64,11 +64,13 @@ class Account:
         report.degraded = step.last_resort or (step.tier != self._plan.asked and not report.escalated)
         if step.facts.id == self._plan.first:
             return
+        told = {refusal.target: refusal.reason for refusal in report.refusals}
+        told |= {a.target: a.failure_class.value for a in report.attempts if a.failure_class is not None}
         for tier in self._plan.tiers:
             for facts in tier.targets:
                 if facts.id == step.facts.id:
                     return
-                if (reason := self._why_not(facts.id)) is not None:
+                if (reason := told.get(facts.id)) is not None:
                     report.ruled_out[facts.id] = reason
 
     def finish_served(self, answer: Callable[[], str]) -> None:
@@ -125,10 +127,3 @@ class Account:
                 configured_model=self._model,
             )
         )
-
-    def _why_not(self, target: str) -> str | None:
-        failed = [a.failure_class for a in self._report.attempts if a.target == target and a.failure_class is not None]
-        if failed:
-            return failed[-1].value
-        refused = [r.reason for r in self._report.refusals if r.target == target]
-        return refused[-1] if refused else None

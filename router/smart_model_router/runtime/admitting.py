@@ -15,7 +15,7 @@ from smart_model_router.core.selection.looks import Look
 from smart_model_router.core.selection.scoring import scores
 from smart_model_router.core.tiers import Ladder, TargetFacts, Tier
 from smart_model_router.events import ProbeStarted
-from smart_model_router.outcome import Refusal
+from smart_model_router.outcome import CAPACITY_REASONS, Refusal
 from smart_model_router.runtime.account import Account
 from smart_model_router.runtime.calling import Admission, Caller
 from smart_model_router.runtime.pauses import Pause, Pauses
@@ -23,6 +23,7 @@ from smart_model_router.runtime.translations import PREFILL
 from smart_model_router.runtime.watchdog import Watchdog
 
 _FREE = Cost(0, 0)
+_NO_SLOT = Refusal("bulkhead")
 _TOSS_SECONDS = 1.0
 
 
@@ -68,7 +69,7 @@ class Admitter:
                 continue
             if (pause := self._at_home(facts.id, now)) is not None:
                 return pause
-            if self._selector.redistributes and len(order) > 2 and not self._homes:
+            if self._selector.redistributes and len(order) > 2 and self._conversation(tier) is None:
                 order[1:] = self._redistributed(order[1:], now)
         return None
 
@@ -81,6 +82,9 @@ class Admitter:
         able: list[tuple[bool, int, int, TargetFacts, str]] = []
         for tier in self._plan.tiers:
             for facts in tier.targets:
+                told = self.refused.get(facts.id)
+                if told is not None and told.reason in CAPACITY_REASONS:
+                    continue
                 refusal = self._progress.pause(facts, now)
                 if refusal is None:
                     gate = self._state.fleet.gates[facts.id]
@@ -93,6 +97,15 @@ class Admitter:
                 return admission
         return None
 
+    def in_turn(self, target: str, pacing: Pacing, now: float) -> Admission | None:
+        """The target whose turn for this request has come, while the others that it waits for refuse it."""
+        facts = self._plan.by_id[target]
+        tier = self._plan.tier_of.get(target)
+        if tier is None or self._progress.pause(facts, now) is not None:
+            return None
+        self._look = None
+        return self.ask(facts, tier, now) or self.ask(facts, tier, now, pacing=pacing)
+
     def last_resort(self, now: float) -> Admission | tuple[str, ...]:
         """A target of the last resort that takes the call, or those whose slots the request may queue for."""
         full: list[str] = []
@@ -103,7 +116,7 @@ class Admitter:
                 continue
             gate = self._state.fleet.gates[facts.id]
             behind = self._state.room.is_behind(self._pauses.ticket, facts.id, self._pauses.rank)
-            got = Refusal("bulkhead") if behind else gate.try_admit(_FREE, now, 0.0, last_resort=True)
+            got = _NO_SLOT if behind else gate.try_admit(_FREE, now, 0.0, last_resort=True)
             if isinstance(got, Lease):
                 self._state.held[got] = gate
                 return Admission(facts, self._last_resort_tier(facts), gate, got, last_resort=True)
@@ -151,7 +164,7 @@ class Admitter:
             got: Lease | Refusal = (
                 gate.refusal(cost, now, stream=stream, pacing=pacing)
                 or gate.limits.refusal(cost, now, state.room.ahead(ticket, facts.id))
-                or Refusal("bulkhead")
+                or _NO_SLOT
             )
         else:
             got = gate.try_admit(cost, now, state.dice.roll(), stream=stream, pacing=pacing)
@@ -230,7 +243,8 @@ class Admitter:
         ranked = order = self._selector.order(candidates, view, now, state.dice.roll())
         if tier.grouped:
             order = spread(order, view, state.dice.roll())
-        self._homes = {} if key is None else dict.fromkeys(_homes_among(order, session), home_name)
+        if key is not None:
+            self._homes |= dict.fromkeys(_homes_among(order, session), home_name)
         if progress.failures:
             failed_facts, failure = progress.failures[-1]
             order = elsewhere_first(order, failed_facts.candidate, failure.failure_class, scores(order, view, now))
@@ -274,12 +288,16 @@ class Admitter:
         return look.target
 
     def _redistributed(self, rest: list[TargetFacts], now: float) -> list[TargetFacts]:
-        state, by_id = self._state, {facts.id: facts for facts in rest}
+        """Those that have a slot by health and free capacity, then the others."""
+        state, gates = self._state, self._state.fleet.gates
+        by_id = {facts.id: facts for facts in rest if gates[facts.id].free_slots}
+        if not by_id:
+            return rest
+        free = {target: gates[target].free_share(now) for target in by_id}
         view = state.view(by_id, now, stream=self._request.stream)
-        candidates = [facts.candidate for facts in rest]
-        free = {target: state.fleet.gates[target].free_share(now) for target in by_id}
+        candidates = [facts.candidate for facts in by_id.values()]
         drawn = redistribute(candidates, scores(candidates, view, now), free, state.dice.roll())
-        return [by_id[c.id] for c in drawn]
+        return [by_id[c.id] for c in drawn] + [facts for facts in rest if facts.id not in by_id]
 
     def _free_below(self, tier: Tier, now: float) -> bool:
         """Whether a tier after this one has a candidate that would be admitted."""

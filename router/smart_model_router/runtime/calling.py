@@ -77,6 +77,8 @@ class Caller:
     """When a stream that is gone on with has to be over, monotonic."""
     watchdog: Watchdog = field(init=False)
     _asked_first: str = field(init=False, default="")
+    _usual: tuple[float, float] = field(init=False, default=(-math.inf, 0.0))
+    """At an instant, what `usual_seconds` is then: it is asked for each tier's wait."""
     _begun: str = field(init=False, default="")
     """What the answer begins with already."""
     translations: Translations = field(init=False)
@@ -189,12 +191,14 @@ class Caller:
 
     def usual_seconds(self, now: float) -> float:
         """What an answer usually takes at the quickest of the plan's targets; 0 while it is known for none of them."""
-        medians = (
-            self.state.book.median(facts.id, now, stream=self.request.stream)
-            for tier in self.plan.tiers
-            for facts in tier.targets
-        )
-        return _SPREAD * min((median for median in medians if median is not None), default=0.0)
+        if self._usual[0] != now:
+            medians = (
+                self.state.book.median(facts.id, now, stream=self.request.stream)
+                for tier in self.plan.tiers
+                for facts in tier.targets
+            )
+            self._usual = now, _SPREAD * min((median for median in medians if median is not None), default=0.0)
+        return self._usual[1]
 
     @property
     def last_resort_left(self) -> bool:

@@ -68,6 +68,8 @@ class Course:
         )
         self._pauses = Pauses(self.caller)
         self._admitter = Admitter(self.caller, self.account, self._pauses, ladder)
+        self._turn: tuple[str, Pacing] | None = None
+        """The target whose turn for the request has come, and how it is asked."""
         self._hedging = Hedging(self.caller, self._admitter, self.recovery, state.budget, state.hedges)
         for target, refusal in self._plan.left_out:
             self.account.tell(target, refusal, started)
@@ -124,7 +126,8 @@ class Course:
             while True:
                 step = self._next_step()
                 if isinstance(step, Pause):
-                    await self._pauses.take(step)
+                    woken = await self._pauses.take(step)
+                    self._turn = None if woken is None or woken in step.resorts else (woken, step.pacing)
                     continue
                 if step.lease.probe and not await self._admitter.may_probe(step):
                     continue
@@ -144,16 +147,8 @@ class Course:
             raise RouterUnavailable("the router was closed")
         if self.caller.expired(now):
             raise self._final_error(now)
-        if not self._progress.exhausted and not self._only_last_resort():
-            for number, tier in enumerate(self._plan.tiers):
-                if (admission := admitter.in_tier(tier, now)) is not None:
-                    return admission
-                if number == 0 and (pause := pauses.in_asked_tier(admitter.refused, now)) is not None:
-                    return pause
-            if (admission := admitter.anyway(now, self._pacing)) is not None:
-                return admission
-            if (pause := pauses.before_last_resort(admitter.refused, now)) is not None:
-                return pause
+        if (step := self._real_target(now)) is not None:
+            return step
         if (step := self._last_resort(now)) is not None:
             return step
         if self._progress.exhausted:
@@ -161,6 +156,22 @@ class Course:
         if (pause := pauses.to_the_end(admitter.refused, now, self._pacing)) is not None:
             return pause
         raise self._final_error(now)
+
+    def _real_target(self, now: float) -> Admission | Pause | None:
+        """The one whose turn has come, else the best that is free, else the best that is asked all the same."""
+        if self._progress.exhausted or self._only_last_resort():
+            return None
+        admitter, pauses = self._admitter, self._pauses
+        turn, self._turn = self._turn, None
+        step: Admission | Pause | None
+        if turn is not None and (step := admitter.in_turn(*turn, now)) is not None:
+            return step
+        for number, tier in enumerate(self._plan.tiers):
+            if (step := admitter.in_tier(tier, now)) is not None:
+                return step
+            if number == 0 and (step := pauses.in_asked_tier(admitter.refused, now)) is not None:
+                return step
+        return admitter.anyway(now, self._pacing) or pauses.before_last_resort(admitter.refused, now)
 
     @property
     def _pacing(self) -> Pacing:

@@ -89,12 +89,14 @@ def _gate(state: RouterState, name: str, limits: GuardLimits | None, config: Gat
         provider = ProviderState(
             name, slots=wanted.slots, remote=False, connectivity=state.fleet.connectivity, config=config
         )
+        state.fleet.providers[name] = provider
         gate = gates[name] = Gate(name, provider, limits=RateLimitTracker(wanted.rpm))
     elif gate.provider.name != name:
         raise ConfigurationError("guard", name, "a name that is not that of a target is needed")
     elif limits is not None:
         gate.provider.bulkhead.resize(limits.slots)
         gate.resize()
+        state.pump(name)
     return gate
 
 

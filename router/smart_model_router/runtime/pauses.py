@@ -113,8 +113,8 @@ class Pauses:
         mine = self.ticket is not None and target in self.ticket.gates
         return mine or (not room.full and (limit is None or room.queued(target) < limit))
 
-    async def take(self, pause: Pause) -> None:
-        """Wait; the report and the sinks hear of it."""
+    async def take(self, pause: Pause) -> str | None:
+        """Wait; the report and the sinks hear of it. The gate whose turn came; None when there was none in time."""
         state, began = self._state, self._state.clock.now()
         self._caller.progress.waited()
         woken: str | None = None
@@ -132,6 +132,7 @@ class Pauses:
         if pause.budget:
             self._waited[pause.budget] += waited
         state.emit(WaitFinished(at=began + waited, request_id=self._report.request_id, seconds=waited, woken_by=woken))
+        return woken
 
     def leave_room(self) -> None:
         """The request took its turn or gave up: whoever stands behind it may look."""

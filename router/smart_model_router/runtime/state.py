@@ -31,18 +31,16 @@ from smart_model_router.events import (
     RestStarted,
     SheddingChanged,
 )
-from smart_model_router.outcome import Failure, FailureClass, LimitReading, Snapshot, Usage
+from smart_model_router.outcome import CAPACITY_REASONS, Failure, FailureClass, LimitReading, Snapshot, Usage
 from smart_model_router.ports import Clock, Dice, EventSink, Provider, StatsStore
 from smart_model_router.request import WAITING_CRITICALITIES, RouteRequest, state_made
 from smart_model_router.runtime.content import Content
 from smart_model_router.runtime.portal import Portal
 from smart_model_router.runtime.sharing import Sharing
-from smart_model_router.runtime.waiting import Due, Ticket, WaitingRoom
+from smart_model_router.runtime.waiting import FULL, Due, Ticket, WaitingRoom
 
 RECENT_EVENTS = 1000
 REMEMBERED_THINGS = 10_000
-_SHORT_OF = frozenset({"bulkhead", "requests", "tokens"})
-"""Refusals for want of what others would take: who waits for it first has it first."""
 
 
 class Book(Protocol):
@@ -341,15 +339,16 @@ class RouterState:
     def pump(self, provider: str | None) -> None:
         """Let the waiters of a provider's gates look (of all gates when more than one provider may have changed)."""
         for state in list(self.together):
-            for gate in list(state.fleet.gates.values()):
-                if provider is None or gate.provider.name == provider:
-                    state.room.pump(gate.id)
+            for target in state.fleet.targets(provider):
+                state.room.pump(target)
 
     def _look(self, gate_id: str, ticket: Ticket, now: float) -> Due:
         gate = self.fleet.gates[gate_id]
+        if gate.provider.bulkhead.free == 0 and gate.config.measures.cascade_prevention:
+            return FULL
         if gate_id in ticket.resorts:
-            return Due(now if gate.provider.bulkhead.free else None)
+            return Due(now)
         refusal = gate.refusal(ticket.gates[gate_id], now, stream=ticket.stream, pacing=ticket.pacing)
         if refusal is None:
             return Due(now)
-        return Due(gate.ready_at(refusal), lane_alone=refusal.reason not in _SHORT_OF)
+        return Due(gate.ready_at(refusal), lane_alone=refusal.reason not in CAPACITY_REASONS)

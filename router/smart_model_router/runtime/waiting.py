@@ -1,16 +1,16 @@
 """The waiting room: who cannot be admitted now waits here, oldest first per gate, woken by events or by time.
 
 A breaker is that of streams, or of whole answers, and each plan paces in its own way. So the tickets of a gate stand in
-lanes: one whose lane is refused by our own judgement holds up its lane alone, one that lacks a slot or tokens all lanes.
+lanes: one whose lane is refused by our own judgement holds up that lane alone, one that lacks a slot or tokens all.
 """
 
 from __future__ import annotations
 
 import asyncio
-from bisect import insort
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from heapq import merge
+from itertools import chain
 from typing import NamedTuple
 
 from smart_model_router.core.gate import Pacing
@@ -40,6 +40,11 @@ class Ticket:
     place: str | None = None
     woken: asyncio.Future[str] | None = field(default=None, repr=False)
 
+    @property
+    def lane(self) -> _Lane:
+        """Where it stands in each of its queues."""
+        return self.stream, self.pacing
+
     def order(self, gate: str) -> tuple[float, int]:
         """Its place in the queue of a gate, the least first."""
         return (self.rank if gate in self.resorts else _seniority(self.since, self.rank), self.number)
@@ -47,15 +52,62 @@ class Ticket:
 
 _Lane = tuple[bool, Pacing]
 """Whether its tickets want streams, and how the gate is asked for them."""
+_Place = tuple[float, int, Ticket]
+"""A ticket and what it is ordered by."""
+
+
+@dataclass(slots=True)
+class _Queue:
+    """Who waits for one gate, by lane; there are no empty lanes.
+
+    `placed` are those who will most likely take from the gate's buckets. `full` says that it had no slot for anybody
+    when it was looked at: until something happens there, nobody needs to look.
+    """
+
+    lanes: dict[_Lane, list[_Place]] = field(default_factory=dict)
+    placed: dict[Ticket, None] = field(default_factory=dict)
+    alarm: TimerHandle | None = None
+    full: bool = False
+
+    @property
+    def heads(self) -> list[_Place]:
+        """The first of each lane, the first of them first."""
+        heads = [lane[0] for lane in self.lanes.values()]
+        return heads if len(heads) == 1 else sorted(heads)
+
+    def enter(self, place: _Place, gate: str) -> None:
+        ticket = place[2]
+        lane = self.lanes.setdefault(ticket.lane, [])
+        if lane and lane[-1] > place:
+            insort(lane, place)
+        else:
+            lane.append(place)
+        if ticket.place == gate:
+            self.placed[ticket] = None
+
+    def leave(self, ticket: Ticket, gate: str) -> bool:
+        """Whether it was the first of its lane."""
+        lane = self.lanes[ticket.lane]
+        at = 0 if lane[0][2] is ticket else bisect_left(lane, ticket.order(gate))
+        del lane[at]
+        if not lane:
+            del self.lanes[ticket.lane]
+        self.placed.pop(ticket, None)
+        return at == 0
+
+    def stop(self) -> None:
+        """No alarm any more."""
+        if self.alarm is not None:
+            self.alarm.cancel()
+            self.alarm = None
 
 
 @dataclass(slots=True)
 class _Shared:
     """What the rooms of a router and of those it takes the place of have in common."""
 
-    queues: dict[str, dict[_Lane, list[Ticket]]] = field(default_factory=dict)
-    """By gate, then by lane; empty ones are left out."""
-    timers: dict[str, TimerHandle] = field(default_factory=dict)
+    queues: dict[str, _Queue] = field(default_factory=dict)
+    """By gate; empty ones are left out."""
     tickets: int = 0
     waiting: int = 0
     rooms: int = 0
@@ -74,12 +126,16 @@ class RoomSnapshot:
 class Due(NamedTuple):
     """When the gate would admit a ticket: now (or earlier), a later instant, or None: an event will tell.
 
-    `lane_alone` says that it is refused for what it is, as all of its lane are, and not for want of a slot or tokens.
+    `lane_alone` says that it is refused for what it is, as all of its lane are, and not for want of a slot or tokens;
+    `full` that no ticket would be admitted, as there is no slot.
     """
 
     at: float | None
     lane_alone: bool = False
+    full: bool = False
 
+
+FULL = Due(None, full=True)
 
 Look = Callable[[str, Ticket, float], Due]
 
@@ -125,31 +181,36 @@ class WaitingRoom:
 
     def snapshot(self) -> RoomSnapshot:
         """Everything that waits, for checkers."""
-        queues = {gate: merge(*lanes.values(), key=lambda t: t.order(gate)) for gate, lanes in self._queues.items()}
-        return RoomSnapshot(self.waiting, {gate: tuple(queue) for gate, queue in queues.items()})
+        queues = {gate: sorted(chain(*queue.lanes.values())) for gate, queue in self._queues.items()}
+        return RoomSnapshot(self.waiting, {gate: tuple(place[2] for place in queue) for gate, queue in queues.items()})
 
     def queued(self, gate: str) -> int:
         """How many wait for a gate."""
-        return sum(len(lane) for lane in self._lanes(gate).values())
+        queue = self._queue(gate)
+        return 0 if queue is None else sum(map(len, queue.lanes.values()))
 
     def is_behind(self, ticket: Ticket | None, gate: str, rank: int = 0) -> bool:
         """Whether a ticket of an earlier place waits for the gate; None is a newcomer of this `rank`.
 
         Those whose lane alone is refused do not count: the gate says no to whoever stands behind them there.
         """
+        queue = self._queue(gate)
+        if queue is None:
+            return False
         now = self._clock.now()
-        for head in self._heads(gate):
+        for since, number, head in queue.heads:
             if ticket is not None:
-                first = head.order(gate) < ticket.order(gate)
+                first = (since, number) < ticket.order(gate)
             else:
-                first = head.order(gate)[0] <= (rank if gate in head.resorts else _seniority(now, rank))
-            if first and not self._look(gate, head, now).lane_alone:
+                first = since <= (rank if gate in head.resorts else _seniority(now, rank))
+            if first and (queue.full or not self._look(gate, head, now).lane_alone):
                 return True
         return False
 
     def ahead(self, ticket: Ticket | None, gate: str) -> tuple[int, int]:
         """The requests and tokens that older waiters will take from the gate's buckets first."""
-        here = [t for lane in self._lanes(gate).values() for t in lane if t.place == gate]
+        queue = self._queue(gate)
+        here = () if queue is None else queue.placed
         older = [t for t in here if ticket is None or t.order(gate) < ticket.order(gate)]
         return len(older), sum(t.gates[gate].total for t in older)
 
@@ -186,18 +247,18 @@ class WaitingRoom:
         if not ticket.gates:
             return
         self._shared.waiting -= 1
-        for gate in self._leave(ticket):
-            self.pump(gate)
+        self._look_again(self._leave(ticket))
 
     def pump(self, gate: str) -> None:
         """Something changed at the gate: wake the first ticket that would be admitted, else set its alarm."""
-        name = self._queue_of(gate)
-        timer = self._timers.pop(name, None)
-        if timer is not None:
-            timer.cancel()
+        queue = self._queue(gate)
+        if queue is None:
+            return
+        queue.stop()
+        queue.full = False
         now = self._clock.now()
         instants: list[float] = []
-        for head in self._heads(gate):
+        for *_, head in queue.heads:
             if head.woken is None or head.woken.done():
                 return  # it is just taking its turn
             due = self._look(gate, head, now)
@@ -207,9 +268,10 @@ class WaitingRoom:
             if due.at is not None:
                 instants.append(due.at)
             if not due.lane_alone:
+                queue.full = due.full
                 break
         if instants:
-            self._timers[name] = self._clock.call_at(min(instants), lambda: self.pump(gate))
+            queue.alarm = self._clock.call_at(min(instants), lambda: self.pump(gate))
 
     def wake(self, least_rank: int) -> None:
         """Wake every ticket of this rank or a lower one, oldest first: what it waits for will not be given to it."""
@@ -233,54 +295,62 @@ class WaitingRoom:
         self._shared.waiting = 0
 
     def _stop_alarms(self) -> None:
-        for timer in self._timers.values():
-            timer.cancel()
-        self._timers.clear()
+        for queue in self._queues.values():
+            queue.stop()
 
     def _share(self, shared: _Shared) -> None:
         shared.rooms += 1
         shared.opened += 1
-        self._shared, self._queues, self._timers = shared, shared.queues, shared.timers
+        self._shared, self._queues = shared, shared.queues
 
     def _queue_of(self, gate: str) -> str:
         """What the queue of a gate is called among the rooms that share."""
         return self._names.get(gate) or gate + self._mark
 
-    def _lanes(self, gate: str) -> Mapping[_Lane, list[Ticket]]:
-        return self._queues.get(self._queue_of(gate), {})
-
-    def _heads(self, gate: str) -> Iterator[Ticket]:
-        """The first ticket of each lane of a gate, the first of them first."""
-        heads = [lane[0] for lane in self._lanes(gate).values()]
-        return iter(sorted(heads, key=lambda t: t.order(gate)) if len(heads) > 1 else heads)
+    def _queue(self, gate: str) -> _Queue | None:
+        return self._queues.get(self._queue_of(gate))
 
     def _everyone(self) -> set[Ticket]:
-        return {ticket for lanes in self._queues.values() for lane in lanes.values() for ticket in lane}
+        return {place[2] for queue in self._queues.values() for lane in queue.lanes.values() for place in lane}
 
     def _enter(
         self, ticket: Ticket, gates: Mapping[str, Cost], place: str | None, resorts: frozenset[str], pacing: Pacing
     ) -> None:
         self._shared.waiting += not ticket.gates
-        left = self._leave(ticket)
+        moved = self._leave(ticket)
         ticket.gates, ticket.place, ticket.resorts, ticket.pacing = gates, place, resorts, pacing
+        rising, ranked = (
+            (_seniority(ticket.since, ticket.rank), ticket.number, ticket),
+            (ticket.rank, ticket.number, ticket),
+        )
         for gate in gates:
-            lanes = self._queues.setdefault(self._queue_of(gate), {})
-            insort(lanes.setdefault((ticket.stream, pacing), []), ticket, key=lambda t: t.order(gate))
-        for gate in {**left, **gates}:
-            self.pump(gate)
+            name = self._queue_of(gate)
+            queue = self._queues.get(name)
+            if queue is None:
+                queue = self._queues[name] = _Queue()
+            queue.enter(ranked if gate in resorts else rising, gate)
+        self._look_again(dict.fromkeys((*moved, *gates)))
 
-    def _leave(self, ticket: Ticket) -> Mapping[str, Cost]:
-        """Take the ticket out of every queue; the gates it left."""
-        left, ticket.gates, ticket.place = ticket.gates, {}, None
-        for gate in left:
-            name, lane = self._queue_of(gate), (ticket.stream, ticket.pacing)
-            lanes = self._queues[name]
-            lanes[lane].remove(ticket)
-            if not lanes[lane]:
-                del lanes[lane]
-            if not lanes:
+    def _leave(self, ticket: Ticket) -> list[str]:
+        """Take the ticket out of every queue; the gates where somebody else is the first of its lane now."""
+        moved = []
+        for gate in ticket.gates:
+            name = self._queue_of(gate)
+            queue = self._queues[name]
+            if queue.leave(ticket, gate):
+                moved.append(gate)
+            if not queue.lanes:
+                queue.stop()
                 del self._queues[name]
-        return left
+        ticket.gates, ticket.place = {}, None
+        return moved
+
+    def _look_again(self, gates: Iterable[str]) -> None:
+        """Others are the first there."""
+        for gate in gates:
+            queue = self._queue(gate)
+            if queue is not None and not queue.full:
+                self.pump(gate)
 
 
 def _seniority(since: float, rank: int) -> float:

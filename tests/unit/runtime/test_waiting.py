@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from smart_model_router.core.ratelimit import Cost
-from smart_model_router.runtime.waiting import Due, Ticket, WaitingRoom
+from smart_model_router.runtime.waiting import FULL, Due, Ticket, WaitingRoom
 from smart_model_router.testing import LoopClock
 from tests.world import now, virtual
 
@@ -24,12 +24,14 @@ class Doors:
         self.looks = 0
         self.no_streams: float | None = None
         """Until when every gate refuses streams, and nothing else."""
+        self.full = False
+        """Whether no gate has a slot."""
 
     def look(self, gate: str, ticket: Ticket, at: float) -> Due:
         self.looks += 1
         if ticket.stream and self.no_streams is not None and at < self.no_streams:
             return Due(self.no_streams, lane_alone=True)
-        return Due(self.due[gate])
+        return FULL if self.full else Due(self.due[gate])
 
 
 class Visitors:
@@ -136,6 +138,21 @@ async def test_without_an_instant_nobody_looks_until_something_happens() -> None
     visitors.room.pump("a")
     await task
     assert doors.looks == 2
+
+
+@virtual
+async def test_a_full_gate_is_looked_at_once_however_many_come_and_go() -> None:
+    """Until something happens there: with a thousand gates and a thousand waiters all else would be a million looks."""
+    doors = Doors(a=None, b=None)
+    doors.full = True
+    visitors = Visitors(doors)
+    tasks = [visitors.enter(name, "a", "b", until=float(at)) for at, name in enumerate("uvwxyz", start=1)]
+    await settled(*tasks[:3])
+    assert doors.looks == 2
+    doors.full, doors.due["b"] = False, 0.0
+    visitors.room.pump("b")
+    await settled(*tasks)
+    assert [(name, woken) for name, woken, _ in visitors.log[3:]] == [("x", "b"), ("y", "b"), ("z", "b")]
 
 
 @virtual

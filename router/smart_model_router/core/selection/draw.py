@@ -7,15 +7,18 @@ from collections.abc import Mapping, Sequence
 
 from smart_model_router.core.selection.base import Candidate
 
+_DRAWS = 8
+"""What is left of a roll after so many draws is no chance any more."""
+
 
 def draw(candidates: Sequence[Candidate], weights: Sequence[float], roll: float) -> list[Candidate]:
-    """All candidates in an order drawn by weight; those of weight 0 come last, in the configured order.
+    """All candidates, the first ones drawn by weight; the others in the configured order, those of weight 0 last.
 
-    One uniform number is enough for all draws: what is left of it after a draw is uniform again.
+    One uniform number is enough for these draws: what is left of it after a draw is uniform again.
     """
     pool = [(c, w) for c, w in zip(candidates, weights, strict=True) if w > 0]
     drawn: list[Candidate] = []
-    while pool:
+    while pool and len(drawn) < _DRAWS:
         point = roll * sum(weight for _, weight in pool)
         index = 0
         while point >= pool[index][1] and index < len(pool) - 1:
@@ -24,8 +27,13 @@ def draw(candidates: Sequence[Candidate], weights: Sequence[float], roll: float)
         candidate, weight = pool.pop(index)
         roll = point / weight
         drawn.append(candidate)
-    left = {c.id for c in drawn}
-    return drawn + sorted((c for c in candidates if c.id not in left), key=lambda c: c.position)
+    drawn += sorted((c for c, _ in pool), key=_position)
+    among = {c.id for c in drawn}
+    return drawn + sorted((c for c in candidates if c.id not in among), key=_position)
+
+
+def _position(candidate: Candidate) -> int:
+    return candidate.position
 
 
 def redistribute(

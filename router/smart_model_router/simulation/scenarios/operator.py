@@ -45,5 +45,6 @@ def operated(dice: Random) -> Setting:
 def _resized(provider: str, slots: int) -> Order:
     def order(_: SmartModelRouter, state: RouterState) -> None:
         state.fleet.providers[provider].bulkhead.resize(slots)
+        state.pump(provider)
 
     return order
