@@ -17,11 +17,10 @@ from smart_model_router.core.options import Options
 _NEWEST = 60
 _SERVICE_TIMES = 50
 _LEFT = 0.1
-"""Above the limit so much of the usual success share is left."""
+"""About so much of the success share is left above the limit."""
 _ODDS = math.log(200.0)
 _DOUBT = math.log(5.0)
 """From here on a refusal at the limit delays its growth."""
-_MOST_SHARE = 0.95
 _LONGEST_HOLD = 16.0
 _HOLD_FADES = 0.95
 _UNKNOWN_SERVICE_TIME = 1.0
@@ -85,12 +84,25 @@ class LearnedLimit:
         self._outcomes.append((at, False))
         seen = [*self._outcomes, *((number, True) for number in outlived)]
         below = [accepted for number, accepted in seen if number < at]
-        usual = min(_MOST_SHARE, (sum(below) + 1) / (len(below) + 2))
-        refusal, success = math.log((1 - _LEFT * usual) / (1 - usual)), math.log(_LEFT)
-        odds = sum(success if accepted else refusal for number, accepted in seen if number >= at)
+        odds = _odds(below, [accepted for number, accepted in seen if number >= at])
         if any(below) and odds >= _ODDS and at - 1 < self.limit:
             self.limit = max(1, at - 1)
             self._hold = min(_LONGEST_HOLD, self._hold * 2)
         elif at < self.limit or odds <= _DOUBT:
             return
         self._grows_at = max(self._grows_at, now + self._hold * self.service_time)
+
+
+def _odds(below: Sequence[bool], above: Sequence[bool]) -> float:
+    """The ln likelihood ratio of two success shares, below and above a number in flight, to one share for all.
+
+    No share is known, so each hypothesis is averaged over what its shares may be: any below, about a tenth above. A
+    share estimated from a single answer would make six refusals in a row a proof: half of all calls may be refused.
+    """
+    ok, failed, ok_above, failed_above = sum(below), below.count(False), sum(above), above.count(False)
+    two = _ln_beta(ok + 1, failed + 1) + _ln_beta(ok_above + 1, failed_above + 1 / _LEFT) - _ln_beta(1, 1 / _LEFT)
+    return two - _ln_beta(ok + ok_above + 1, failed + failed_above + 1)
+
+
+def _ln_beta(a: float, b: float) -> float:
+    return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)

@@ -405,8 +405,13 @@ class Gate:
         closed = breaker.is_closed and provider.transport.is_closed
         if not closed and provider.probe_in_flight and self.config.measures.serialized_probes:
             return Refusal("half_open")
-        if pacing != "off":
-            return Refusal("paced") if closed and self.in_flight + 1 > self._paced_limit(now) else None
+        if pacing != "off" and not (closed and self.in_flight + 1 > self._paced_limit(now)):
+            return None
+        excluded = self._exclusion(closed, now)
+        return excluded if excluded is None or pacing == "off" else Refusal("paced")
+
+    def _exclusion(self, closed: bool, now: float) -> Refusal | None:
+        """What keeps calls from a target that is ill, or was until just now, while another one is free."""
         if closed and (advice := self.cooldown.advice(now)) is not None:
             return advice
         if any(trial.on_trial for trial in self._trials(now)):

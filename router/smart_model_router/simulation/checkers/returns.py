@@ -5,6 +5,7 @@ That is what binds while another target is free. Where none is, judgement only p
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar
 
 from smart_model_router.outcome import BreakerCount, FailureClass
@@ -70,7 +71,7 @@ class Returns(Checker):
             self._judge(held, trials, now)
         elif not held.probing and paced:
             most = self._paced_limit(gate, now, but=held)
-            if in_flight > most + EPSILON:
+            if in_flight > most + EPSILON and (cooling or any(self._excluding(gate, trials, now))):
                 self.violate("D4", now, f"{gate.id}: {in_flight} paced calls in flight, not {most:.2f}")
         if held.pacing != "off" and held.alternative is not None:
             self.violate("D3", now, f"{gate.id}: a paced call although {held.alternative} is free")
@@ -148,11 +149,16 @@ class Returns(Checker):
 
     def _judge(self, held: Held, trials: tuple[Account, ...], now: float) -> None:
         """What binds an admission while another target is free."""
+        for promise, what in self._excluding(held.gate, trials, now):
+            self.violate(promise, now, what)
+
+    def _excluding(self, gate: Gate, trials: tuple[Account, ...], now: float) -> Iterator[tuple[str, str]]:
+        """The promises that the newest call in flight breaks where another target is free: each with what it does."""
         if any(one is other for one in trials for on in self._trials.values() for other in on):
-            self.violate("probation", now, f"{held.gate.id}: a second call on probation")
-        for name, in_flight, allowed in self._steps(held.gate, now):
+            yield "probation", f"{gate.id}: a second call on probation"
+        for name, in_flight, allowed in self._steps(gate, now):
             if in_flight > allowed + EPSILON:
-                self.violate("slow_start", now, f"{name}: {in_flight} in flight, not {allowed:.2f}")
+                yield "slow_start", f"{name}: {in_flight} in flight, not {allowed:.2f}"
 
     def _answered(self, settled: Settled) -> None:
         held, now = settled.held, settled.now
