@@ -1,7 +1,7 @@
 """The waiting room: who cannot be admitted now waits here, oldest first per gate, woken by events or by time.
 
-A breaker is that of streams, or of whole answers, and each plan paces in its own way. So the tickets of a gate stand in
-lanes: one whose lane is refused by our own judgement holds up that lane alone, one that lacks a slot or tokens all.
+A breaker is that of streams, or of whole answers, and each plan paces in its own way. So tickets of a gate stand in
+lanes: one that our own judgement refuses holds up its lane alone, one that lacks a slot or tokens all lanes.
 """
 
 from __future__ import annotations

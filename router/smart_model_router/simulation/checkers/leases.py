@@ -116,8 +116,8 @@ class Slots(Checker):
 class FirstComeFirstServed(Checker):
     """I10: waiters are served in order within their criticality, and a class older by 5 s counts as the next higher.
 
-    No request, old or new, passes one that stands before it in the queue of the same gate, unless the gate refuses that
-    one for being a stream, or none.
+    No request, old or new, passes one that stands before it in the queue of the same gate, unless our own
+    judgement refuses that one alone: for being a stream or none, or for being asked in another way.
     """
 
     def admitted(self, held: Held, now: float) -> None:
@@ -134,7 +134,7 @@ class FirstComeFirstServed(Checker):
                 return
 
     def _passed(self, other: Ticket, mine: Ticket | None, held: Held, now: float) -> bool:
-        if other.stream != held.lease.stream and not held.gate.steady_breakers(stream=other.stream):
+        if _in_another_lane(other, held, now):
             return False
         resort = held.gate.id in other.resorts
         if mine is not None:
@@ -145,6 +145,17 @@ class FirstComeFirstServed(Checker):
             return False
         rank = CRITICALITIES.index(held.asked.criticality)
         return _place(other, resort) <= (rank if resort else now + _SENIORITY * rank)
+
+
+def _in_another_lane(other: Ticket, held: Held, now: float) -> bool:
+    """Whether the ticket waits for what this admission had no need of: its breaker, or a place among paced calls."""
+    gate = held.gate
+    if other.stream != held.lease.stream and not gate.steady_breakers(stream=other.stream):
+        return True
+    if other.pacing == held.pacing or gate.id in other.resorts:
+        return False
+    refusal = gate.refusal(other.gates[gate.id], now, stream=other.stream, pacing=other.pacing)
+    return refusal is not None and refusal.reason not in {"bulkhead", "requests", "tokens"}
 
 
 def _place(ticket: Ticket, resort: bool) -> float:
