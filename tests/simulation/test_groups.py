@@ -222,6 +222,45 @@ async def test_conversations_stay_on_busy_keys() -> None:
     assert steadiness(turns) >= 0.97
 
 
+@pytest.mark.parametrize("timeout", [5.0, 8.0])
+@virtual
+async def test_no_request_is_lost_to_a_wait_for_its_home(timeout: float) -> None:
+    """57 calls of 3 s at once on 3 x 20 slots, all with one beginning: as many are served as without such waits."""
+    served = []
+    for affinity_wait in (2.0, 0.0):
+        kinds = {name: {**SAME, "bulkhead": 20} for name in "abc"}
+        replies = {name: Cached(name, well(3.0, spread=0.3)) for name in "abc"}
+        config = {"routing": {"affinity_wait": affinity_wait}}
+        w = world(list(KEYS), replies=replies, kinds=kinds, config=config)
+        ends = await asyncio.gather(*(classify(w, n, at, timeout) for n, at in enumerate(poisson(19.0, 40.0))))
+        served.append(sum(ends) / len(ends))
+    assert served[0] >= served[1] - 0.01
+
+
+class Cached(Provider):
+    """A provider that has nine tenths of every prompt in its cache."""
+
+    def _answer(self, call: ProviderCall) -> FakeReply:
+        return replace(super()._answer(call), usage=Usage(10_000, 50, 9_000))
+
+
+async def classify(w: World, number: int, at: float, timeout: float) -> bool:
+    """Whether a request is served that begins, as all others do, with the same example; one of four is a stream."""
+    await asyncio.sleep(at)
+    opening = [{"role": "system", "content": LONG}, {"role": "user", "content": "an example"}]
+    body = {"model": "smart", "messages": [*opening, {"role": "user", "content": f"question {number}"}]}
+    try:
+        if number % 4:
+            await w.router.chat(body, timeout=timeout)
+        else:
+            async with w.router.stream_chat(body, timeout=timeout) as chunks:
+                async for _ in chunks:
+                    pass
+    except RouterUnavailable:
+        return False
+    return True
+
+
 @pytest.mark.parametrize("strategy", ["health", "weighted"])
 @virtual
 async def test_sessions_stay_through_the_outage_of_another_target(strategy: str) -> None:

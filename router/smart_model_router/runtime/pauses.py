@@ -78,9 +78,13 @@ class Pauses:
         return self._pause(worth, now, most - self._waited["asked tier"], budget="asked tier")
 
     def at_home(self, target: str, refused: Mapping[str, Refusal], now: float, worth: float) -> Pause | None:
-        """For the target that has the prompt in its cache, which saves `worth` seconds, before an equal is asked."""
-        refusal = refused.get(target)
+        """For the target that has the prompt in its cache, which saves `worth` seconds, before an equal is asked.
+
+        A request with less than twice its patience left does not wait: a cache is worth no request.
+        """
+        caller, refusal = self._caller, refused.get(target)
         within = min(worth, self._state.routing.affinity_wait) - self._waited["home"]
+        within = min(within, caller.deadline - now - 2 * caller.patience(caller.plan.by_id[target], now))
         if within <= 0 or refusal is None or refusal.reason == "wait" or not self._ends_soon(target, refusal, within):
             return None
         return self._pause({target: refusal}, now, within, budget="home")
