@@ -132,6 +132,16 @@ async def test_four_refusals_of_five_at_random_lower_no_limit_to_a_few_calls(pro
     assert served >= (0.36 if providers == 1 else 0.75)
 
 
+@pytest.mark.parametrize(("answer", "timeout"), [(9.0, 10.0), (25.0, 30.0)])
+@virtual
+async def test_no_call_is_cut_off_for_another_that_could_not_answer_either(answer: float, timeout: float) -> None:
+    """Two lose a fifth of their calls at once, and an answer takes nine tenths of the time: the loop serves 99.9 %."""
+    storm = ill(2, losing(0.2, seconds=answer), slots=200)
+    asked = await storm.play(poisson(2.0, 150.0), timeout=timeout)
+    served = share_served(asked)
+    assert served >= 0.985
+
+
 # One kind of call fails ---------------------------------------------------------------------------------
 
 

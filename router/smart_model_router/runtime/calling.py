@@ -148,13 +148,18 @@ class Caller:
         allowed, known = remaining, self.is_known(facts, now)
         # A silent call of an unknown target is not cut off for another real target: that one is asked beside it.
         if another and (known or (self.last_resort_left and not self.another_is_free(facts, now))):
-            allowed = remaining * (1 - self.state.timeouts.margin)
+            allowed = remaining - self._margin(remaining, now)
             if known and not (self.progress.failures or self.report.waited_seconds):
                 # Nor is the first call before it can be called silent.
                 allowed = min(remaining, max(allowed, self.patience(facts, now)))
         if step.lease.probe or step.lease.paced:
             own, allowed = self._verdict_limit(step, now, own, allowed)
         return now + min(own, allowed), own <= allowed
+
+    def _margin(self, remaining: float, now: float) -> float:
+        """Seconds of those that remain that are left for another candidate: none where no answer fits into them."""
+        margin = remaining * self.state.timeouts.margin
+        return margin if margin >= self.usual_seconds(now) else 0.0
 
     def _own_limit(self, step: Admission, now: float) -> float:
         """The target's own limit in seconds: for whole answers what they take, once that is known."""
