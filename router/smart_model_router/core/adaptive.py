@@ -18,6 +18,7 @@ _NEWEST = 60
 _SERVICE_TIMES = 50
 _LEFT = 0.1
 """About so much of the success share is left above the limit."""
+_MOST_SHARE = 0.95
 _ODDS = math.log(200.0)
 _DOUBT = math.log(5.0)
 """From here on a refusal at the limit delays its growth."""
@@ -79,12 +80,16 @@ class LearnedLimit:
             self._grows_at = now + self.service_time
             self._hold = max(1.0, self._hold * _HOLD_FADES)
 
-    def refused(self, at: int, now: float, outlived: Sequence[int]) -> None:
-        """A call sent as the `at`-th in flight was turned away, while those sent as `outlived` are still served."""
+    def refused(self, at: int, now: float, outlived: Sequence[int], *, hinted: bool = False) -> None:
+        """A call sent as the `at`-th in flight was turned away, while those sent as `outlived` are still served.
+
+        `hinted` says that the provider asked for a short pause: that is its word for fewer at once.
+        """
         self._outcomes.append((at, False))
         seen = [*self._outcomes, *((number, True) for number in outlived)]
         below = [accepted for number, accepted in seen if number < at]
-        odds = _odds(below, [accepted for number, accepted in seen if number >= at])
+        above = [accepted for number, accepted in seen if number >= at]
+        odds = _likely(below, above) if hinted else _proven(below, above)
         if any(below) and odds >= _ODDS and at - 1 < self.limit:
             self.limit = max(1, at - 1)
             self._hold = min(_LONGEST_HOLD, self._hold * 2)
@@ -93,11 +98,18 @@ class LearnedLimit:
         self._grows_at = max(self._grows_at, now + self._hold * self.service_time)
 
 
-def _odds(below: Sequence[bool], above: Sequence[bool]) -> float:
-    """The ln likelihood ratio of two success shares, below and above a number in flight, to one share for all.
+def _likely(below: Sequence[bool], above: Sequence[bool]) -> float:
+    """The ln likelihood ratio of "a tenth of the share below is left above" to one share, as estimated from below."""
+    usual = min(_MOST_SHARE, (sum(below) + 1) / (len(below) + 2))
+    refusal, success = math.log((1 - _LEFT * usual) / (1 - usual)), math.log(_LEFT)
+    return sum(success if accepted else refusal for accepted in above)
 
-    No share is known, so each hypothesis is averaged over what its shares may be: any below, about a tenth above. A
-    share estimated from a single answer would make six refusals in a row a proof: half of all calls may be refused.
+
+def _proven(below: Sequence[bool], above: Sequence[bool]) -> float:
+    """The same without an estimate: averaged over all that the share below may be, and about a tenth of it above.
+
+    With one call in flight six refusals in a row are odds of 200 by the estimate. One in four such rows is chance
+    where four calls of five are refused at random, and the limit would stay at a few calls.
     """
     ok, failed, ok_above, failed_above = sum(below), below.count(False), sum(above), above.count(False)
     two = _ln_beta(ok + 1, failed + 1) + _ln_beta(ok_above + 1, failed_above + 1 / _LEFT) - _ln_beta(1, 1 / _LEFT)

@@ -325,11 +325,15 @@ class Gate:
         limit = min(self.provider.bulkhead.limit, self.learned.limit)
         return self.learned.service_time / max(1, limit)
 
-    def turned_away(self, number: int, sent_at: float, now: float, patience: float) -> None:
-        """A call sent at `sent_at` as the `number`-th in flight was refused for want of capacity."""
+    def turned_away(self, number: int, sent_at: float, now: float, patience: float, *, hinted: bool) -> None:
+        """A call sent at `sent_at` as the `number`-th in flight was refused for want of capacity.
+
+        `hinted` says that the provider told for how long.
+        """
         depends = self.evidence.turned_away(sent_at, now, patience)
         if depends and self.learned is not None:
-            self.learned.refused(number, now, self.evidence.outlived_numbers(sent_at, now, patience))
+            outlived = self.evidence.outlived_numbers(sent_at, now, patience)
+            self.learned.refused(number, now, outlived, hinted=hinted)
 
     def count(self, accepted: bool, now: float) -> None:
         """Tell the throttles what came of a call."""

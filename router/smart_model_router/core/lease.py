@@ -277,7 +277,8 @@ class Lease:
         if failure.wait is not None and failure.wait.scope == "concurrency":
             provider.bulkhead.shrink(now)
         if not self._last_resort and _says_too_many(failure):
-            gate.turned_away(self.number_in_flight, self.admitted_at, now, patience)
+            hinted = failure.wait is not None
+            gate.turned_away(self.number_in_flight, self.admitted_at, now, patience, hinted=hinted)
 
     def _succeeded(self, now: float) -> bool:
         own = self._gate.cooldown.succeeded(self.admitted_at, now)

@@ -69,6 +69,16 @@ def test_the_usual_share_may_be_low() -> None:
     assert refuse(limit, 6, 1) == 5
 
 
+@pytest.mark.parametrize(("below", "refusals"), [(1, 6), (4, 4), (18, 2), (40, 2)])
+def test_refusals_with_a_hint_are_believed_sooner(below: int, refusals: int) -> None:
+    """The provider asks for a pause: the usual share is (answered + 1) / (known + 2), at most 95 %."""
+    limit = served(calls=below)
+    for _ in range(refusals):
+        assert limit.limit == 10
+        limit.refused(6, 0.0, (), hinted=True)
+    assert limit.limit == 5
+
+
 def test_without_an_answer_below_it_a_refusal_lowers_nothing() -> None:
     """All are turned away, one at a time or more: that says nothing about the number in flight."""
     limit = LearnedLimit(10)
