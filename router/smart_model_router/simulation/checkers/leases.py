@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, ClassVar
 
 from smart_model_router.events import AttemptFinished
+from smart_model_router.outcome import CAPACITY_REASONS
 from smart_model_router.request import CRITICALITIES
 from smart_model_router.simulation.checkers.base import Checker
 
@@ -155,7 +156,7 @@ def _in_another_lane(other: Ticket, held: Held, now: float) -> bool:
     if other.pacing == held.pacing or gate.id in other.resorts:
         return False
     refusal = gate.refusal(other.gates[gate.id], now, stream=other.stream, pacing=other.pacing)
-    return refusal is not None and refusal.reason not in {"bulkhead", "requests", "tokens"}
+    return refusal is not None and refusal.reason not in CAPACITY_REASONS
 
 
 def _place(ticket: Ticket, resort: bool) -> float:
