@@ -107,6 +107,8 @@ def assemble(
         ),
         classify=classify_exception,
         scrub=scrubber.failure,
+        scrub_text=scrubber.text,
+        here=here,
         sinks=watching if listening is None else (*watching, cast("EventSink", kept)),
         store=kept,
         degrade=measures.tiered_degradation,
@@ -140,7 +142,7 @@ def _share(config: RouterConfig, state: RouterState, parts: _Parts) -> Sharing:
     from smart_model_router_stats.shared_sqlite import SqliteSharedState, state_path  # noqa: PLC0415 - brings sqlite3
 
     shared = SqliteSharedState(state_path(Path(cast("str", config.store.path))), here)
-    return Sharing(state, shared, parts.owners(), here=here, holder=lambda: uuid.uuid4().hex)
+    return Sharing(state, shared, parts.owners(), holder=lambda: uuid.uuid4().hex)
 
 
 def _price(kind: str, model: str, usage: Usage) -> float | None:

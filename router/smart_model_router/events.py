@@ -115,6 +115,22 @@ class BreakerChanged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorSpoke:
+    """The operator isolated or enabled a target: `by` whom, `since` when (seconds since the epoch) and `why`.
+
+    `heard`: it was said in another process, or before this one began. `why` is "" where no reason was given.
+    """
+
+    at: float
+    target: str
+    word: Literal["isolate", "enable"]
+    by: str
+    why: str
+    since: float
+    heard: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeStarted:
     """A due target got its one probe."""
 
@@ -202,6 +218,7 @@ Event = (
     | AttemptFinished
     | ContentSeen
     | BreakerChanged
+    | OperatorSpoke
     | ProbeStarted
     | RestStarted
     | TargetRefused

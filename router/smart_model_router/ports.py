@@ -135,13 +135,17 @@ class StatsStore(Protocol):
 class SharedState(Protocol):
     """What the processes of one host know together, and the next ones after a restart.
 
-    Asked on the request path for a probe alone, and not waited for longer than 20 ms there. Every method but `aclose`
-    raises SharedStateError when the state cannot be had, and nothing else. Whatever is written is written whole or not
-    at all, also when the caller is cancelled.
+    Asked on the request path for a probe, and waited for 20 ms at most there; and where a process begins to listen,
+    100 ms at most. Every method but `aclose` raises SharedStateError when the state cannot be had, and nothing else.
+    Whatever is written is written whole or not at all, also when the caller is cancelled.
     """
 
     def restore(self) -> Restored:
         """What there is when a process begins. Blocks, a quarter of a second at most."""
+        ...
+
+    def publish_now(self, changes: Changes) -> SharedView:
+        """As `publish`, where no loop runs. Blocks, a quarter of a second at most."""
         ...
 
     async def poll(self) -> SharedView | None:

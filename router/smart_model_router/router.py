@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from types import TracebackType
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from smart_model_router.config import RouterConfig
 from smart_model_router.core.gate import Gate
-from smart_model_router.core.lease import Settlement
 from smart_model_router.core.tiers import Ladder, ModelSelection
 from smart_model_router.errors import InvalidRequest, RouterUnavailable
 from smart_model_router.quick import quick
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from smart_model_router.runtime.portal import Portal
     from smart_model_router.runtime.state import RouterState
     from smart_model_router.runtime.streaming import RouterStream
+    from smart_model_router.shared import OperatorWord
     from smart_model_router_stats.book import StatsBook
     from smart_model_router_stats.figures import StatsView
 
@@ -211,13 +211,33 @@ class SmartModelRouter:
 
         return Monitor(self._state, self._book, self._ladders)
 
-    def isolate(self, target: str) -> None:
-        """The operator's no: nothing is sent to `target` until `close`."""
-        self._operate(target, lambda gate, now: Settlement(gate.isolate(now)))
+    def isolate(self, target: str, *, by: str = "", why: str = "") -> None:
+        """Send nothing to `target` until `close`, also as a last resort. `by` says who (default: this process).
 
-    def close(self, target: str) -> None:
-        """The operator's yes: breakers closed, cooldowns and walls forgotten."""
-        self._operate(target, lambda gate, now: Settlement(gate.close(now), recovered=True))
+        With shared state every process of the host obeys within 0.25 s, and so does every later one. Raises
+        InvalidRequest for a target that is not there, and for more than 100 characters of `by` or 200 of `why`.
+        """
+        self._speak(target, "isolate", by, why)
+
+    def close(self, target: str, *, by: str = "", why: str = "") -> None:
+        """Send to `target` again: it is not isolated, its breakers are closed, its cooldowns and walls forgotten.
+
+        Reaches as far as `isolate`, and raises as it does.
+        """
+        self._speak(target, "enable", by, why)
+
+    async def publish_word(self) -> str:
+        """Wait until the host's other processes can hear what `isolate` and `close` said here, a second at most.
+
+        Returns "" when they can, else why this process alone obeys.
+        """
+        sharing = self._state.sharing
+        return self.monitor.shared_problem if sharing is None else await self.portal.reach(sharing.publish_word)
+
+    async def listen(self) -> None:
+        """Begin to hear what the host's other processes say, without waiting for the first request."""
+        if self._state.sharing is not None:
+            await self.portal.reach(self._listen)
 
     def continue_from(self, before: SmartModelRouter) -> None:
         """Take the place of another router of this loop: to be called before anything is asked of this one.
@@ -253,6 +273,7 @@ class SmartModelRouter:
                 stack.push_async_callback(provider.aclose)
 
     async def __aenter__(self) -> Self:
+        await self.listen()
         return self
 
     async def __aexit__(
@@ -265,14 +286,19 @@ class SmartModelRouter:
         success = await course.answer()
         return RouterReply(success.body, success.raw, course.report)
 
-    def _operate(self, target: str, act: Callable[[Gate, float], Settlement]) -> None:
+    async def _listen(self) -> None:
+        if self._state.sharing is not None:
+            self._state.sharing.touch()
+
+    def _speak(self, target: str, word: OperatorWord, by: str, why: str) -> None:
         gate, state = self._gate(target), self._state
 
-        def operate() -> None:
-            now = state.clock.now()
-            state.apply(gate, act(gate, now), now, None)
+        def speak() -> None:
+            state.words.speak(gate.id, word, by=by or f"process {os.getpid()}", why=why)
+            if state.sharing is not None:
+                state.sharing.spoken()
 
-        self.portal.call(operate)
+        self.portal.call(speak)
 
     def _peek(
         self, dialect: Dialect, body: Mapping[str, Any], options: RequestOptions, written: bytes, *, stream: bool

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         Changes,
         Claim,
         Here,
+        OperatorRow,
         Restored,
         RestRow,
         SharedView,
@@ -41,6 +42,7 @@ class MemoryTables:
         self._buckets: dict[str, BucketRow] = {}
         self._calls: dict[str, deque[CallRow]] = {}
         self._successes: dict[str, CallRow] = {}
+        self._words: dict[str, OperatorRow] = {}
 
     def breakers(self) -> Iterable[BreakerRow]:
         """All of them."""
@@ -96,6 +98,19 @@ class MemoryTables:
             if row.failure is None:
                 self._successes[row.target] = row
 
+    def words(self) -> Iterable[OperatorRow]:
+        """The operator's newest word on each target."""
+        return tuple(self._words.values())
+
+    def word(self, target: str) -> OperatorRow | None:
+        """That on one of them."""
+        return self._words.get(target)
+
+    def put_word(self, row: OperatorRow) -> None:
+        """Add or replace it."""
+        self.version += 1
+        self._words[row.target] = row
+
 
 class MemorySharedState:
     """One process's way to the tables. It passes tests/conformance/shared_states.py.
@@ -112,6 +127,10 @@ class MemorySharedState:
     def restore(self) -> Restored:
         """What there is."""
         return transactions.restore(self._asked(), self._here())
+
+    def publish_now(self, changes: Changes) -> SharedView:
+        """Write what may be written."""
+        return transactions.publish(self._asked(), changes, self._here())
 
     async def poll(self) -> SharedView | None:
         """Everything, when something changed."""
@@ -131,7 +150,7 @@ class MemorySharedState:
 
     async def publish(self, changes: Changes) -> SharedView:
         """Write what may be written."""
-        return transactions.publish(self._asked(), changes, self._here())
+        return self.publish_now(changes)
 
     async def lease(self, asks: Sequence[BucketAsk]) -> tuple[BucketGrant, ...]:
         """Lease tokens."""

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from smart_model_router.outcome import FailureClass, RestReason
-from smart_model_router.shared import BreakerRow, BucketRow, CallRow, Deadline, Here, RestRow
+from smart_model_router.shared import BreakerRow, BucketRow, CallRow, Deadline, Here, OperatorRow, OperatorWord, RestRow
 from smart_model_router_stats.migrations import Migration
 from smart_model_router_stats.shared_memory import CALLS_KEPT
 
@@ -54,7 +54,22 @@ def _first(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
-STATE_MIGRATIONS = (Migration("breakers, rests, limits and recent calls", _first),)
+_OPERATOR = """
+CREATE TABLE operator (
+  target TEXT PRIMARY KEY, word TEXT NOT NULL, spoken_by TEXT NOT NULL, why TEXT NOT NULL,
+  boot TEXT NOT NULL, boottime REAL NOT NULL, wall REAL NOT NULL, gen INTEGER NOT NULL
+) WITHOUT ROWID
+"""
+
+
+def _second(connection: sqlite3.Connection) -> None:
+    connection.execute(_OPERATOR)
+
+
+STATE_MIGRATIONS = (
+    Migration("breakers, rests, limits and recent calls", _first),
+    Migration("the operator's words", _second),
+)
 
 _FORGET_CALLS = """
 DELETE FROM call WHERE target = :target
@@ -152,12 +167,33 @@ class SqliteTables:
         for target in {row.target for row in rows}:
             self._connection.execute(_FORGET_CALLS, {"target": target, "kept": CALLS_KEPT})
 
+    def words(self) -> Iterable[OperatorRow]:
+        """The operator's newest word on each target."""
+        return words_in(self._connection)
+
+    def word(self, target: str) -> OperatorRow | None:
+        """That on one of them."""
+        row = self._connection.execute("SELECT * FROM operator WHERE target = ?", (target,)).fetchone()
+        return None if row is None or row[1] not in _WORDS else _word(row)
+
+    def put_word(self, row: OperatorRow) -> None:
+        """Add or replace it."""
+        at = row.at
+        self._put("operator", (row.target, row.word, row.by, row.why, at.boot, at.boottime, at.wall, row.gen))
+        self._connection.execute(_VERSION)
+
     def _put(self, table: str, values: tuple[Any, ...]) -> None:
         places = ", ".join("?" * len(values))
         self._connection.execute(f"INSERT OR REPLACE INTO {table} VALUES ({places})", values)
 
 
+def words_in(connection: sqlite3.Connection) -> list[OperatorRow]:
+    """The operator's newest word on each target, as far as it is one that is known here."""
+    return [_word(row) for row in connection.execute("SELECT * FROM operator").fetchall() if row[1] in _WORDS]
+
+
 _RESTS = frozenset(get_args(RestReason))
+_WORDS = frozenset(get_args(OperatorWord))
 _STATES = frozenset({"closed", "open", "half_open"})
 
 
@@ -249,4 +285,15 @@ def _call(row: Sequence[Any]) -> CallRow:
         ttft_seconds=ttft if ttft is not None and ttft >= 0 and math.isfinite(ttft) else None,
         completion_tokens=None if row[9] is None else max(0, _count(row[9])),
         anew=bool(_count(row[10])),
+    )
+
+
+def _word(row: Sequence[Any]) -> OperatorRow:
+    return OperatorRow(
+        target=str(row[0]),
+        word=cast("OperatorWord", row[1]),
+        by=str(row[2]),
+        why=str(row[3]),
+        at=Here(str(row[4]), _number(row[5]), _number(row[6])),
+        gen=_count(row[7]),
     )

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_RESTORE_SECONDS = 0.25
+_BLOCKING_SECONDS = 0.25
 _BUSY_SECONDS = 2.0
 _CHECKPOINT_BYTES = 4 * MIB
 
@@ -79,22 +79,22 @@ class SqliteSharedState:
         """What there is. Nothing is made of a file that is not there yet."""
         if not self._path.exists():
             return Restored()
-        try:
-            with closing(self._open(_RESTORE_SECONDS)) as connection:
-                return _transaction(connection, lambda tables: transactions.restore(tables, self._here()))
-        except (sqlite3.Error, OSError, StoreUnavailableError) as error:
-            raise self._failed(error) from error
+        return self._now(lambda tables: transactions.restore(tables, self._here()))
+
+    def publish_now(self, changes: Changes) -> SharedView:
+        """Write what may be written, on a connection of its own: nobody listens on that of the thread."""
+        return self._now(lambda tables: transactions.publish(tables, changes, self._here()))
 
     async def poll(self) -> SharedView | None:
         """Everything, when something changed."""
 
         def look(connection: GuardedConnection) -> SharedView | None:
             tables = SqliteTables(connection)
+            if tables.version() == self._seen:
+                return None
             connection.execute("BEGIN")
             try:
                 version = tables.version()
-                if version == self._seen:
-                    return None
                 seen = transactions.view(tables)
                 self._seen = version
                 return seen
@@ -129,6 +129,13 @@ class SqliteSharedState:
     async def aclose(self) -> None:
         """Close the file."""
         await self._database.close()
+
+    def _now(self, work: Callable[[SqliteTables], T]) -> T:
+        try:
+            with closing(self._open(_BLOCKING_SECONDS)) as connection:
+                return _transaction(connection, work)
+        except (sqlite3.Error, OSError, StoreUnavailableError) as error:
+            raise self._failed(error) from error
 
     async def _write(self, work: Callable[[SqliteTables], T]) -> T:
         def write(connection: GuardedConnection) -> T:

@@ -21,6 +21,7 @@ from smart_model_router.events import (
     NAME_LIMIT,
     BreakerChanged,
     OfflineChanged,
+    OperatorSpoke,
     ProbeStarted,
     RequestFinished,
     RequestShed,
@@ -72,7 +73,16 @@ _LONGEST_RETRY_SECONDS = 30.0
 _TELLING_BUSY = 3
 
 _KEPT_EVENTS = frozenset(
-    (BreakerChanged, ProbeStarted, RestStarted, OfflineChanged, SheddingChanged, RequestShed, StoreChanged)
+    (
+        BreakerChanged,
+        OperatorSpoke,
+        ProbeStarted,
+        RestStarted,
+        OfflineChanged,
+        SheddingChanged,
+        RequestShed,
+        StoreChanged,
+    )
 )
 _same = attrgetter(*SAME)
 

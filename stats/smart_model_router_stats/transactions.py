@@ -14,6 +14,7 @@ from smart_model_router.shared import (
     SharedView,
     accepts_breaker,
     accepts_rest,
+    accepts_word,
     is_due,
     is_news,
     lease_tokens,
@@ -23,7 +24,16 @@ from smart_model_router.shared import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from smart_model_router.shared import BreakerRow, BucketAsk, BucketGrant, BucketRow, CallRow, Here, RestRow
+    from smart_model_router.shared import (
+        BreakerRow,
+        BucketAsk,
+        BucketGrant,
+        BucketRow,
+        CallRow,
+        Here,
+        OperatorRow,
+        RestRow,
+    )
 
 Key = tuple[str, str]
 
@@ -75,10 +85,22 @@ class Tables(Protocol):
         """Add them; of each target the newest 50 are kept, and its newest success."""
         ...
 
+    def words(self) -> Iterable[OperatorRow]:
+        """The operator's newest word on each target."""
+        ...
+
+    def word(self, target: str) -> OperatorRow | None:
+        """That on one of them."""
+        ...
+
+    def put_word(self, row: OperatorRow) -> None:
+        """Add or replace it."""
+        ...
+
 
 def view(tables: Tables) -> SharedView:
-    """Everything there is about breakers, rests and limits."""
-    return SharedView(tuple(tables.breakers()), tuple(tables.rests()), tuple(tables.buckets()))
+    """Everything there is about breakers, rests and limits, and the operator's words."""
+    return SharedView(tuple(tables.breakers()), tuple(tables.rests()), tuple(tables.buckets()), tuple(tables.words()))
 
 
 def restore(tables: Tables, here: Here) -> Restored:
@@ -136,11 +158,20 @@ def publish(tables: Tables, changes: Changes, here: Here) -> SharedView:
         before = tables.rest(rest.key)
         if accepts_rest(before, rest, here):
             tables.put_rest(replace(rest, gen=1 if before is None else before.gen + 1))
+    for word in changes.words:
+        said = tables.word(word.target)
+        if accepts_word(said, word, here):
+            tables.put_word(replace(word, gen=1 if said is None else said.gen + 1))
     if changes.calls:
         tables.add_calls(changes.calls)
     breakers = [tables.breaker(row.key) for row in changes.breakers]
     rests = [tables.rest(row.key) for row in changes.rests]
-    return SharedView(tuple(row for row in breakers if row), tuple(row for row in rests if row))
+    words = [tables.word(row.target) for row in changes.words]
+    return SharedView(
+        breakers=tuple(row for row in breakers if row),
+        rests=tuple(row for row in rests if row),
+        words=tuple(row for row in words if row),
+    )
 
 
 def lease(tables: Tables, asks: Sequence[BucketAsk], here: Here) -> tuple[BucketGrant, ...]:

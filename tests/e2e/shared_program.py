@@ -36,7 +36,7 @@ def stand_at(boottime: str) -> None:
 def trust_the_store() -> None:
     """Wait for the store however slow the machine is: a store that does not answer is the subject of other tests."""
     vars(importlib.import_module("smart_model_router.runtime.sharing.reach"))["SLOW_SECONDS"] = PATIENCE
-    vars(importlib.import_module("smart_model_router_stats.shared_sqlite"))["_RESTORE_SECONDS"] = PATIENCE
+    vars(importlib.import_module("smart_model_router_stats.shared_sqlite"))["_BLOCKING_SECONDS"] = PATIENCE
     SqliteSharedState._open.__defaults__ = (PATIENCE,)
 
 

@@ -60,7 +60,8 @@ async def use_up(refill: LimitKind, burst: float | None, begins: Sequence[float]
         router = SmartModelRouter.from_config(tree, clock=LoopClock(), seed=number, providers={"p": provider})
         owners = {"p/m": Owners("p/m", "p", "p/m")}
         state = router._state
-        state.sharing = Sharing(state, Store(tables, chance), owners, here=here, holder=lambda: f"process {number}")
+        state.here = here
+        state.sharing = Sharing(state, Store(tables, chance), owners, holder=lambda: f"process {number}")
 
         async def worker() -> None:
             body = {"model": "smart", "messages": [{"role": "user", "content": "hello"}], "user": str(number)}

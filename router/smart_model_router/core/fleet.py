@@ -20,13 +20,12 @@ class Fleet:
         self._uncounted = frozenset(uncounted)
         self._counted = self._count()
 
-    def continue_from(self, before: Fleet, now: float, *, shared: bool) -> frozenset[str]:
+    def continue_from(self, before: Fleet, *, shared: bool) -> frozenset[str]:
         """Go on where another configuration's fleet is; the ids of the targets that are configured as they were there.
 
         For a reload: this fleet has admitted nothing yet, the one of before admits and settles until it is drained.
         Their gates are one from now on, unless the state is `shared` among processes: then each has its own, and what
-        is not shared (slots, throttles, the operator's no) goes on. Whatever is configured otherwise begins anew, but
-        nobody lets an isolated target in.
+        is not shared (slots, throttles) goes on. Whatever is configured otherwise begins anew.
         """
         for name, old in before.providers.items():
             if name in self.providers and old.origin == self.providers[name].origin:
@@ -34,9 +33,6 @@ class Fleet:
         unchanged = self._unchanged(before)
         if not shared:
             self._take_over(before, unchanged)
-        for gate_id, gate in self.gates.items():
-            if gate_id in before.gates and before.gates[gate_id].isolated:
-                gate.isolate(now)
         for gate in self.gates.values():
             gate.resize()
         return frozenset(unchanged)

@@ -267,10 +267,8 @@ class Gate:
         """
         provider, breaker = self.provider, self.breakers["stream" if stream else "whole"]
         if last_resort:
-            if self.isolated:
-                return Refusal("isolated")
-            if provider.bulkhead.free == 0:
-                return _NO_SLOT
+            if (refused := self.resort_refusal()) is not None:
+                return refused
             return self._lease(breaker, None, None, cost, now, stream, last_resort=True)
         probing, trials = False, _NO_TRIALS
         calm = self._is_calm(breaker, now)
@@ -300,6 +298,12 @@ class Gate:
         if not self._is_calm(breaker, now) and (told := self._restraint(breaker, now, pacing)) is not None:
             return told
         return self._shortage(cost, now)
+
+    def resort_refusal(self) -> Refusal | None:
+        """What would refuse a call that comes here as a last resort."""
+        if self.isolated:
+            return Refusal("isolated")
+        return _NO_SLOT if self.provider.bulkhead.free == 0 else None
 
     def snapshot(self, *, stream: bool) -> GateSnapshot:
         """The state that calls of one kind move, for checkers."""

@@ -79,6 +79,7 @@ class Gateway:
             return False
         house.continue_from(self._house)
         old, self._house = self._house, house
+        await house.router.listen()
         log.info("the new configuration is in use")
         await old.retire()
         return True
@@ -118,6 +119,7 @@ class Gateway:
     async def _lifespan(self, app: Any) -> AsyncGenerator[None]:
         del app
         await self._figures.start()
+        await self._house.router.listen()
         try:
             yield
         finally:

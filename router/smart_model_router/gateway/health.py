@@ -50,6 +50,7 @@ class Health:
             "in_flight": house.in_flight - 1,  # but for this one
             "models": _unserved(house),
             "store": monitor.store_problem or "ok",
+            "shared_state": monitor.shared_problem or "ok",
             "sinks": [asdict(sink) for sink in monitor.sinks()],
             "targets": [asdict(status) for status in house.router.targets()],
         }

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from types import MappingProxyType
+from typing import Any, Protocol
 
 from smart_model_router.edge import ProblemError
 from smart_model_router.edge.http import json_reply
@@ -14,7 +15,16 @@ from smart_model_router.gateway.house import House
 from smart_model_router.router import SmartModelRouter
 from smart_model_router.wires.values import decode_object, text
 
-ACTIONS: Mapping[str, Callable[[SmartModelRouter, str], None]] = MappingProxyType(
+
+class Action(Protocol):
+    """Something to do to a target."""
+
+    def __call__(self, router: SmartModelRouter, target: str, /, *, by: str, why: str) -> None:
+        """Do it. Raises InvalidRequest."""
+        ...
+
+
+ACTIONS: Mapping[str, Action] = MappingProxyType(
     {"enable": SmartModelRouter.close, "isolate": SmartModelRouter.isolate}
 )
 """What an operator may do to a target: `enable` forgets every rest and breaker, `isolate` sends it nothing more."""
@@ -28,21 +38,36 @@ async def targets(arrival: Arrival) -> None:
 
 
 def acting(action: str) -> Walk:
-    """The walk that does one of ACTIONS to what the body names: `{"name": a target or a provider}`."""
+    """The walk that does one of ACTIONS to what the body names: `{"name": a target or a provider}`.
+
+    The body may say `why`, and `by` whom beside the key's name. The reply says how far the word reaches: `scope` is
+    `host` once every process of the host can hear it, else `process`, and `note` says why.
+    """
     act = ACTIONS[action]
 
     async def walk(arrival: Arrival) -> None:
         house = arrival.house
-        if not house.ring.guest(arrival.headers).admin:
+        guest = house.ring.guest(arrival.headers)
+        if not guest.admin:
             raise ProblemError(FORBIDDEN, "a key with `admin: true` is needed")
-        chosen = _chosen(house, text((decode_object(await arrival.body()) or {}).get("name")))
+        said = decode_object(await arrival.body()) or {}
+        chosen = _chosen(house, text(said.get("name")))
+        by, why = _line(said, "by"), _line(said, "why")
         for target in chosen:
-            act(house.router, target)
-        statuses = house.router.targets()
-        told = [asdict(status) for status in statuses if status.id in chosen]
-        await arrival.reply(json_reply({"targets": told}))
+            act(house.router, target, by=f"{by} ({guest.name})" if by else guest.name, why=why)
+        note = await house.router.publish_word()
+        told = [asdict(status) for status in house.router.targets() if status.id in chosen]
+        await arrival.reply(json_reply({"targets": told, "scope": "process" if note else "host", "note": note}))
 
     return walk
+
+
+def _line(said: Mapping[str, Any], key: str) -> str:
+    """An optional text. Raises ProblemError."""
+    given = said.get(key, "")
+    if not isinstance(given, str):
+        raise ProblemError(BAD_REQUEST, f"{key}: a text is needed")
+    return given
 
 
 def _chosen(house: House, name: str) -> frozenset[str]:

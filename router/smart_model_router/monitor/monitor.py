@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from smart_model_router.ports import EventSink
     from smart_model_router_stats.book import StatsBook
 
+_NOT_SHARED = "there is no shared state (store.path names no file, or store.shared_state is off)"
+
 
 class Monitor:
     """Watches one router; `router.monitor` makes one."""
@@ -44,6 +46,12 @@ class Monitor:
         """Why statistics do not reach their file at present; "" when they do, or when there is none."""
         status = getattr(self._state.store, "status", None)
         return str(getattr(status, "reason", ""))
+
+    @property
+    def shared_problem(self) -> str:
+        """Why this process decides alone at present; "" while it shares its state with the others of the host."""
+        sharing = self._state.sharing
+        return _NOT_SHARED if sharing is None else sharing.reason
 
     def watch(self, sink: EventSink) -> None:
         """Tell one more sink of every event from now on, on the router's loop: it must return at once."""

@@ -31,6 +31,12 @@ def _breaker(of: Details) -> Move:
     return Move("breaker", of["owner"], of["to_state"], text, of["to_state"] in ("open", "isolated"))
 
 
+def _operator(of: Details) -> Move:
+    isolated = of["word"] == "isolate"
+    text = f"{'isolated' if isolated else 'enabled'} by {of['by']}{': ' if of['why'] else ''}{of['why']}"
+    return Move("operator", of["target"], "isolated" if isolated else "closed", text, isolated)
+
+
 def _probe(of: Details) -> Move:
     return Move(
         "probe", of["target"], "half_open", f"one call asks whether {of['kind']} calls succeed again", bad=False
@@ -70,6 +76,7 @@ def _unknown(of: Details) -> Move:
 
 MOVES: dict[str, Callable[[Details], Move]] = {
     "BreakerChanged": _breaker,
+    "OperatorSpoke": _operator,
     "ProbeStarted": _probe,
     "RestStarted": _rest,
     "OfflineChanged": _offline,

@@ -121,7 +121,7 @@ class Admitter:
                 self._state.held[got] = gate
                 return Admission(facts, self._last_resort_tier(facts), gate, got, last_resort=True)
             self._account.tell(facts.id, got, now)
-            if self._pauses.may_queue(facts.id, gate):
+            if got.reason == "bulkhead" and self._pauses.may_queue(facts.id, gate):
                 full.append(facts.id)
         return tuple(full)
 

@@ -120,8 +120,9 @@ class Course:
         return await self._walk(perform)
 
     async def _walk(self, perform: Perform[T]) -> T:
-        if self.state.sharing is not None:
-            self.state.sharing.touch()
+        sharing = self.state.sharing
+        if sharing is not None and not sharing.touch():
+            await sharing.first_look()
         try:
             while True:
                 step = self._next_step()

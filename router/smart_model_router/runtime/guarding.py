@@ -91,6 +91,7 @@ def _gate(state: RouterState, name: str, limits: GuardLimits | None, config: Gat
         )
         state.fleet.providers[name] = provider
         gate = gates[name] = Gate(name, provider, limits=RateLimitTracker(wanted.rpm))
+        state.words.bind(gate)
     elif gate.provider.name != name:
         raise ConfigurationError("guard", name, "a name that is not that of a target is needed")
     elif limits is not None:

@@ -18,6 +18,7 @@ from smart_model_router.outcome import Refusal
 from smart_model_router.request import RouteRequest
 from smart_model_router.runtime.state import RouterState
 from smart_model_router.runtime.translations import Translations
+from smart_model_router.shared import Isolation
 
 _FREE = Cost(0, 0)
 
@@ -48,7 +49,8 @@ class Availability:
 class TargetStatus:
     """A target as it stands. `state` is the worse of its breakers'; `refusal` what a call would meet now.
 
-    `because` is the failure class behind a wait, a wall or being off. `retry_after` is in seconds; `success_rate` in
+    `because` is the failure class behind a wait, a wall or being off; `isolated` is set while the operator keeps the
+    target out. `retry_after` is in seconds; `success_rate` in
     [0, 1] is smoothed (see Snapshot); latencies are seconds.
     """
 
@@ -63,6 +65,7 @@ class TargetStatus:
     success_rate: float
     latency_seconds: float | None
     ttft_seconds: float | None
+    isolated: Isolation | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +135,10 @@ def select(state: RouterState, ladder: Ladder, tier: str) -> ModelSelection:
             refusals.append(refusal)
             reasons[facts.id] = refusal.reason
     for facts in ladder.last_resort if state.degrade else ():
-        if state.fleet.gates[facts.id].provider.bulkhead.free:
+        refusal = state.fleet.gates[facts.id].resort_refusal()
+        if refusal is None:
             return ModelSelection(facts.id, tier, "last_resort", degraded=True, reasons=reasons)
-        reasons[facts.id] = "bulkhead"
+        reasons[facts.id] = refusal.reason
     told = ", ".join(f"{target} {reason}" for target, reason in reasons.items())
     raise AllTargetsFailed(f"no target can serve {tier}: {told}", retry_after=least_retry_after(refusals, now))
 
@@ -162,8 +166,7 @@ def explain(state: RouterState, request: RouteRequest) -> Explanation:
             refusal = refusal if untranslatable(facts) is None else Refusal("filtered:translation")
             lines.append(_line(facts.id, tier.name, refusal, now, rank, health[facts.id]))
     for facts in drawn.last_resort:
-        full = state.fleet.gates[facts.id].provider.bulkhead.free == 0
-        refusal = Refusal("bulkhead") if full else None
+        refusal = state.fleet.gates[facts.id].resort_refusal()
         refusal = refusal if untranslatable(facts) is None else Refusal("filtered:translation")
         lines.append(_line(facts.id, "last_resort", refusal, now))
     serves = next((line for line in lines if line.refusal is None), None)
@@ -216,6 +219,7 @@ def _status(state: RouterState, gate: Gate, now: float) -> TargetStatus:
         success_rate=snapshot.success_rate,
         latency_seconds=snapshot.latency_ema,
         ttft_seconds=snapshot.ttft_ema,
+        isolated=state.words.isolation(gate.id),
     )
 
 

@@ -34,10 +34,13 @@ from smart_model_router.events import (
 from smart_model_router.outcome import CAPACITY_REASONS, Failure, FailureClass, LimitReading, Snapshot, Usage
 from smart_model_router.ports import Clock, Dice, EventSink, Provider, StatsStore
 from smart_model_router.request import WAITING_CRITICALITIES, RouteRequest, state_made
+from smart_model_router.runtime.boot import here
 from smart_model_router.runtime.content import Content
+from smart_model_router.runtime.operator_words import OperatorWords
 from smart_model_router.runtime.portal import Portal
 from smart_model_router.runtime.sharing import Sharing
 from smart_model_router.runtime.waiting import FULL, Due, Ticket, WaitingRoom
+from smart_model_router.shared import Here
 
 RECENT_EVENTS = 1000
 REMEMBERED_THINGS = 10_000
@@ -88,6 +91,8 @@ class RouterState:
     classify: Callable[[BaseException], Failure]
     scrub: Callable[[Failure], Failure] = lambda failure: failure
     """Takes our keys out of what a provider said: some repeat the one they were shown."""
+    scrub_text: Callable[[str], str] = lambda text: text
+    """Takes our keys out of what a person wrote."""
     dropped: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Top-level fields of a body that a provider does not get, by provider name."""
     sinks: Sequence[EventSink] = ()
@@ -99,6 +104,8 @@ class RouterState:
     degrade: bool = True
     wall: Callable[[], float] = time.time
     """Epoch seconds, for people and for answers that are stamped with them; no decision reads it."""
+    here: Callable[[], Here] = here
+    """The clocks that other processes read as well."""
     looks: Looks = field(default_factory=Looks)
     homes: Homes = field(default_factory=Homes)
     closed: bool = False
@@ -118,6 +125,7 @@ class RouterState:
     """Calls that run on for their verdict after their caller has left, and the target of each."""
     room: WaitingRoom = field(init=False)
     portal: Portal = field(init=False)
+    words: OperatorWords = field(init=False)
     sharing: Sharing | None = field(init=False, default=None)
     """This router's part in the state that processes share; None shares nothing."""
     together: list[RouterState] = field(init=False, repr=False, compare=False)
@@ -129,6 +137,7 @@ class RouterState:
         self._instance = f"{int(self.dice.roll() * 16**6):06x}"
         self.room = WaitingRoom(self.clock, self.routing.max_waiting, self._look)
         self.portal = Portal(self._moved)
+        self.words = OperatorWords(self)
         self.together = [self]
 
     def continue_from(self, before: RouterState) -> frozenset[str]:
@@ -139,7 +148,8 @@ class RouterState:
         """
         now = self.clock.now()
         shared = self.sharing is not None or before.sharing is not None
-        unchanged = self.fleet.continue_from(before.fleet, now, shared=shared)
+        unchanged = self.fleet.continue_from(before.fleet, shared=shared)
+        self.words.continue_from(before.words)
         self.room.continue_from(before.room, () if shared else unchanged)
         self.made_by, self.homes = before.made_by, before.homes
         if unchanged:
@@ -347,7 +357,7 @@ class RouterState:
         if gate.provider.bulkhead.free == 0 and gate.config.measures.cascade_prevention:
             return FULL
         if gate_id in ticket.resorts:
-            return Due(now)
+            return Due(now if gate.resort_refusal() is None else None)
         refusal = gate.refusal(ticket.gates[gate_id], now, stream=ticket.stream, pacing=ticket.pacing)
         if refusal is None:
             return Due(now)

@@ -12,6 +12,7 @@ from smart_model_router.shared.limits import BucketRow
 
 BreakerKind = Literal["whole", "stream", "transport"]
 SharedBreakerState = Literal["closed", "open", "half_open"]
+OperatorWord = Literal["isolate", "enable"]
 
 LEASE_SECONDS = 30.0
 """How long a probe belongs to its holder; whoever still probes renews it every third of that."""
@@ -78,12 +79,44 @@ class CallRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Isolation:
+    """A target that the operator took out: `by` whom, `since` when (seconds since the epoch), and why ("": unsaid)."""
+
+    target: str
+    by: str
+    since: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorRow:
+    """The operator's newest word on a target, `by` whom and why, spoken at the instant `at`.
+
+    The row stays when the target is enabled: a process that missed it must not bring the old word back. `gen` grows
+    with every change, as a breaker's.
+    """
+
+    target: str
+    word: OperatorWord
+    by: str
+    why: str
+    at: Here
+    gen: int = 0
+
+    @property
+    def isolation(self) -> Isolation | None:
+        """The same for people; None when the target is enabled."""
+        return Isolation(self.target, self.by, self.at.wall, self.why) if self.word == "isolate" else None
+
+
+@dataclass(frozen=True, slots=True)
 class SharedView:
     """Everything shared at one instant. A limit is as somebody wrote it last, without what came back since."""
 
     breakers: tuple[BreakerRow, ...] = ()
     rests: tuple[RestRow, ...] = ()
     limits: tuple[BucketRow, ...] = ()
+    words: tuple[OperatorRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +134,7 @@ class Changes:
     breakers: tuple[BreakerRow, ...] = ()
     rests: tuple[RestRow, ...] = ()
     calls: tuple[CallRow, ...] = ()
+    words: tuple[OperatorRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,3 +178,17 @@ def accepts_rest(known: RestRow | None, new: RestRow, here: Here) -> bool:
     if known.over or new.hinted != known.hinted:
         return known.over or new.hinted
     return remaining(new.until, here, math.inf) > remaining(known.until, here, math.inf)
+
+
+def accepts_word(known: OperatorRow | None, new: OperatorRow, here: Here) -> bool:
+    """Whether an operator's word may be written over what is there: knowing the newest generation, or spoken later."""
+    return known is None or new.gen == known.gen or is_later(new.at, known.at, here)
+
+
+def is_later(one: Here, other: Here, here: Here) -> bool:
+    """Whether `one` was after `other`. What was said in this boot is later than what was said in another one."""
+    if one.boot == other.boot:
+        return one.ticks > other.ticks
+    if here.boot in (one.boot, other.boot):
+        return one.boot == here.boot
+    return one.wall > other.wall

@@ -22,6 +22,7 @@ from smart_model_router.events import (
     ContentSeen,
     Event,
     OfflineChanged,
+    OperatorSpoke,
     RequestFinished,
     RestStarted,
     SheddingChanged,
@@ -35,6 +36,7 @@ from smart_model_router.telemetry.redacting import Redaction
 
 TRANSITIONS: dict[type, str] = {
     BreakerChanged: "breaker",
+    OperatorSpoke: "operator",
     RestStarted: "rest",
     OfflineChanged: "offline",
     SheddingChanged: "shedding",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pytest
 
@@ -80,9 +79,9 @@ def said(fleet: Fleet, target: str, now: float = 0.0) -> str | None:
     return None if refusal is None else refusal.reason
 
 
-def reloaded(before: Fleet, after: Fleet, *, shared: bool = False, now: float = 0.0) -> frozenset[str]:
+def reloaded(before: Fleet, after: Fleet, *, shared: bool = False) -> frozenset[str]:
     """Take its place."""
-    return after.continue_from(before, now, shared=shared)
+    return after.continue_from(before, shared=shared)
 
 
 def test_what_is_configured_as_before_is_one_gate_and_one_provider() -> None:
@@ -278,30 +277,6 @@ def test_slots_and_throttles_of_other_rules_begin_anew(config: GateConfig, slots
     reloaded(before, after)
     assert (after.providers["a"].bulkhead is before.providers["a"].bulkhead) is slots
     assert (after.providers["a"].throttle is before.providers["a"].throttle) is throttle
-
-
-@pytest.mark.parametrize("shared", [False, True])
-@pytest.mark.parametrize(
-    "changed",
-    [{}, {"config": PATIENT}, {"keys": ["new"]}, {"origin": "there"}, {"rpm": {"a/m": 60}}],
-    ids=["nothing", "rules", "key", "place", "limits"],
-)
-def test_an_isolated_target_stays_isolated_whatever_changed(changed: dict[str, Any], shared: bool) -> None:
-    """Only the operator's own word ends it."""
-    before, after = make("a/m", "a/n"), make("a/m", **changed)
-    before.gates["a/m"].isolate(0.0)
-    reloaded(before, after, shared=shared)
-    assert said(after, "a/m") == "isolated"
-    after.gates["a/m"].close(0.0)
-    assert said(after, "a/m") is None
-
-
-def test_nobody_else_is_isolated() -> None:
-    """A target that was not, or was not there, is free."""
-    before, after = make("a/m", "b/m"), make("a/m", "b/n")
-    before.gates["b/m"].isolate(0.0)
-    reloaded(before, after)
-    assert said(after, "a/m") is said(after, "b/n") is None
 
 
 def test_shared_state_is_found_again_where_it_is_shared() -> None:

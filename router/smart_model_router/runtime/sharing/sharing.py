@@ -1,12 +1,14 @@
 """One router's part in the shared state: the task that tells and listens, and what the router says to it.
 
-Every change of a breaker or a rest is written, every change of others is taken over, by one task that looks every
-quarter of a second. A request meets the shared state only when it is about to probe, and then for 20 ms at most.
+Every change of a breaker or a rest and every word of the operator is written, every change of others is taken over, by
+one task that looks every tenth of a second. A request meets the shared state when it is about to probe, or is the first
+one on its loop, and then for 20 and 100 ms at most.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -20,22 +22,25 @@ from smart_model_router.runtime.sharing.breakers import SharedBreakers
 from smart_model_router.runtime.sharing.calls import RecentCalls, Untold
 from smart_model_router.runtime.sharing.owners import Owners
 from smart_model_router.runtime.sharing.probes import Probes
-from smart_model_router.runtime.sharing.reach import POLL_SECONDS, RETRY_SECONDS, Reach
+from smart_model_router.runtime.sharing.reach import POLL_SECONDS, RETRY_SECONDS, TELL_SECONDS, TOO_SLOW, Reach
 from smart_model_router.runtime.sharing.rests import SharedRests
 from smart_model_router.runtime.sharing.tokens import TokenLeases
-from smart_model_router.shared import Changes, Here, SharedStateError, SharedView
+from smart_model_router.runtime.sharing.words import SharedWords
+from smart_model_router.shared import Changes, SharedStateError, SharedView
 
 if TYPE_CHECKING:
     from smart_model_router.runtime.state import RouterState
 
 _LEAST_PAUSE = 0.005
+FIRST_LOOK_SECONDS = 0.1
+"""How long a request waits to hear what was said before anybody listened on its loop."""
 _NOTHING = Changes()
 
 
 class Sharing:
     """One router's part in the shared state. `owners` has the targets that take part, `holder` names this router.
 
-    Not thread-safe: it belongs to the router's loop. `here` reads the clocks that all processes have in common.
+    Not thread-safe: it belongs to the router's loop.
     """
 
     def __init__(
@@ -44,21 +49,22 @@ class Sharing:
         shared: SharedState,
         owners: Mapping[str, Owners],
         *,
-        here: Callable[[], Here],
         holder: Callable[[], str],
     ) -> None:
         self._state = state
         self._shared = shared
         self._owners = owners
-        self._here = here
+        self._here = state.here
         self._new_holder = holder
         self._reach = Reach(state.clock, self._reach_changed)
         self._breakers = SharedBreakers(state, owners)
-        self._probes = Probes(state, shared, self._breakers, self._reach, here=here, heard=self._take)
+        self._probes = Probes(state, shared, self._breakers, self._reach, here=state.here, heard=self._take)
         self._rests = SharedRests(state)
         self._calls = RecentCalls(state, owners)
         self._tokens = TokenLeases(state, shared, owners)
+        self._words = SharedWords(state)
         self._closed = False
+        self._heard_at = -math.inf
         self._begin()
         self._register()
         self._restore()
@@ -70,8 +76,12 @@ class Sharing:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
         self._alarm = asyncio.Event()
+        self._turned = asyncio.Event()
+        self._stale = False
         self._changed = False
+        self._pressed = False
         self._poll_at = 0.0
+        self._tell_at = 0.0
 
     # For the router -----------------------------------------------------------------------------------------
 
@@ -80,20 +90,60 @@ class Sharing:
         """Why the shared state is out of reach, "" while it is not: every process decides alone meanwhile."""
         return self._reach.reason
 
-    def touch(self) -> None:
-        """A request is here: see that somebody listens to the others on this loop."""
+    def touch(self) -> bool:
+        """A request is here: see that somebody listens to the others on this loop.
+
+        Returns False while what was said before somebody listened is not known yet: see `first_look`.
+        """
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._loop, self._task = loop, None
             self._alarm = asyncio.Event()
+            self._turned = asyncio.Event()
             self._probes.forget()
         if not self._closed and (self._task is None or self._task.done()):
             self._task = loop.create_task(self._run(loop), name="smart-model-router shared state")
+            self._stale = self._state.clock.now() - self._heard_at > POLL_SECONDS
+            self._poll_at = 0.0
+            self._press()
+        return not self._stale
+
+    async def first_look(self) -> None:
+        """Wait for the first answer of the others, a tenth of a second at most."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._turned.wait(), FIRST_LOOK_SECONDS)
+        self._stale = False
+
+    async def publish_word(self) -> str:
+        """Wait until the others can hear what the operator said here; "" then, else why they cannot.
+
+        Where they cannot they are told later: as soon as the shared state answers, or when this router closes.
+        """
+        self.touch()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(RETRY_SECONDS):
+                while self._words.differences() and not self._reach.reason:
+                    await self._turned.wait()
+        return self._reach.reason or (TOO_SLOW if self._words.differences() else "")
+
+    def spoken(self) -> None:
+        """The operator spoke here: tell the others, right now where no task would."""
+        if self._task is not None and not self._task.done() and self._loop is not None and self._loop.is_running():
+            self.changed()
+            return
+        rows = self._words.differences()
+        try:
+            view = self._shared.publish_now(Changes(words=rows))
+        except SharedStateError as error:
+            self._reach.lose(error.reason, again_in=0.0)
+            self._changed = True
+        else:
+            self._words.take(view.words, self._here())
 
     def changed(self) -> None:
         """A call was settled, or the operator spoke: whatever is different now is told."""
         self._changed = True
-        self._alarm.set()
+        self._press()
 
     def settled(self, gate: Gate, settlement: Settlement) -> None:
         """A call ended (or the operator spoke): whatever is different now is told."""
@@ -104,7 +154,7 @@ class Sharing:
     def asked(self, gate: Gate) -> None:
         """A call was admitted, or refused: lease more of its limits when little is left."""
         if gate.limits.short:
-            self._alarm.set()
+            self._press()
 
     def observe(self, event: AttemptFinished) -> None:
         """Keep what the next process should know of this target's recent calls."""
@@ -152,15 +202,18 @@ class Sharing:
             if clock.now() >= reach.retry_at:
                 await self._turn()
 
+    def _press(self) -> None:
+        """There is something to tell at once."""
+        self._pressed = True
+        self._alarm.set()
+
     async def _turn(self) -> None:
         """Tell, lease, listen, as far as each is due."""
         reach = self._reach
         reach.overdue = False
         with reach.patience():
             try:
-                await self._publish()
-                await self._keep_probes()
-                await self._tokens.settle()
+                await self._tell()
                 await self._listen()
             except SharedStateError as error:
                 reach.lose(error.reason)
@@ -169,15 +222,35 @@ class Sharing:
             else:
                 if not reach.overdue and not self._probes.asked:
                     reach.regain()
+        self._let_go()
 
-    async def _publish(self, *, ending: bool = False) -> None:
+    def _let_go(self) -> None:
+        """Those who wait for a turn have had it."""
+        self._stale = False
+        turned, self._turned = self._turned, asyncio.Event()
+        turned.set()
+
+    async def _tell(self) -> None:
+        now, leases_at = self._state.clock.now(), self._tokens.due_at
+        due = now >= self._tell_at
+        if not (due or self._pressed or (leases_at is not None and now >= leases_at)):
+            return
+        self._pressed = False
+        if due:
+            self._tell_at = now + TELL_SECONDS
+        await self._publish(calls=due)
+        await self._keep_probes()
+        await self._tokens.settle()
+
+    async def _publish(self, *, calls: bool = True, ending: bool = False) -> None:
         here, now = self._here(), self._state.clock.now()
         tells = self._changed or ending
-        untold = self._calls.take() if ending or now >= self._poll_at else Untold()
+        untold = self._calls.take() if calls else Untold()
         changes = Changes(
             self._breakers.differences(now, here, ending=ending) if tells else (),
             self._rests.differences(now, here) if tells else (),
             self._calls.rows(untold, now, here),
+            self._words.differences() if tells else (),
         )
         self._changed = False
         if changes == _NOTHING:
@@ -204,15 +277,18 @@ class Sharing:
             return
         self._poll_at = now + POLL_SECONDS
         view = await self._shared.poll()
+        self._heard_at = self._state.clock.now()
         if view is not None:
             self._register()
-            if self._breakers.miss(view) | self._rests.miss(view):
+            if self._breakers.miss(view) | self._rests.miss(view) | self._words.miss(view):
                 self.changed()
             self._take(view)
 
-    def _take(self, view: SharedView) -> None:
-        """Take over what others have changed."""
+    def _take(self, view: SharedView, *, beginning: bool = False) -> None:
+        """Take over what others have changed. The operator's word comes first: a breaker may have moved after it."""
         now, here = self._state.clock.now(), self._here()
+        if self._words.take(view.words, here, beginning=beginning):
+            self.changed()
         self._breakers.take(view.breakers, now, here)
         if self._rests.take(view.rests, now, here):
             self.changed()
@@ -237,11 +313,13 @@ class Sharing:
         except SharedStateError as error:
             self._reach.lose(error.reason, again_in=0.0)
             return
-        self._calls.restore(found.calls, self._state.clock.now(), self._here())
-        self._take(found.view)
+        self._heard_at = self._state.clock.now()
+        self._calls.restore(found.calls, self._heard_at, self._here())
+        self._take(found.view, beginning=True)
 
     def _reach_changed(self, reason: str) -> None:
         self._tokens.suspend(suspended=bool(reason))
+        self._let_go()
         if reason:
             self._breakers.decide_alone()
         now = self._state.clock.now()

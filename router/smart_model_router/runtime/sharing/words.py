@@ -1,0 +1,56 @@
+"""The operator's words that processes share: the later one counts everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from smart_model_router.shared import Here, OperatorRow, SharedView, is_later
+
+if TYPE_CHECKING:
+    from smart_model_router.runtime.state import RouterState
+
+
+class SharedWords:
+    """What the others know of this router's words. Not thread-safe: it belongs to the router's loop."""
+
+    def __init__(self, state: RouterState) -> None:
+        self._state = state
+        self._known: dict[str, OperatorRow] = {}
+
+    def differences(self) -> tuple[OperatorRow, ...]:
+        """What the others do not know yet."""
+        return tuple(
+            replace(row, gen=0 if known is None else known.gen)
+            for target, row in self._state.words.rows.items()
+            if (known := self._known.get(target)) is None or not _same(known, row)
+        )
+
+    def miss(self, view: SharedView) -> bool:
+        """Whether something that all knew is not there any more: somebody removed the file."""
+        lost = self._known.keys() - {row.target for row in view.words}
+        for target in lost:
+            del self._known[target]
+        return bool(lost)
+
+    def take(self, rows: Iterable[OperatorRow], here: Here, *, beginning: bool = False) -> bool:
+        """Obey what others have said, as far as nothing later was said here; whether something was.
+
+        `beginning`: this process has just begun, and what was rested by then is not ended by an `enable` before it.
+        """
+        words, later = self._state.words, False
+        for row in rows:
+            self._known[row.target] = row
+            ours = words.rows.get(row.target)
+            if ours is not None and not is_later(row.at, ours.at, here):
+                later = later or not _same(ours, row)
+            elif beginning and row.word == "enable":
+                words.rows[row.target] = row
+            else:
+                words.obey(row, heard=True)
+        return later
+
+
+def _same(one: OperatorRow, other: OperatorRow) -> bool:
+    return replace(one, gen=other.gen) == other
