@@ -139,7 +139,8 @@ def _store_changed(state: RouterState, reason: str) -> None:
 
 def _share(config: RouterConfig, state: RouterState, parts: _Parts) -> Sharing:
     """This router's part in the state that the processes of the host share."""
-    from smart_model_router_stats.shared_sqlite import SqliteSharedState, state_path  # noqa: PLC0415 - brings sqlite3
+    from smart_model_router_stats.shared_schema import state_path  # noqa: PLC0415 - brings sqlite3
+    from smart_model_router_stats.shared_sqlite import SqliteSharedState  # noqa: PLC0415 - as above
 
     shared = SqliteSharedState(state_path(Path(cast("str", config.store.path))), here)
     return Sharing(state, shared, parts.owners(), holder=lambda: uuid.uuid4().hex)

@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from smart_model_router.outcome import FailureClass
 from smart_model_router_stats.figures import ModelStats, Percentiles, StatsView
 from smart_model_router_stats.opening import StoreUnavailableError, open_to_read, writable_problem
 from smart_model_router_stats.schema import STATS_MIGRATIONS
+from smart_model_router_stats.shared_schema import STATE_MIGRATIONS, state_path, words_in
 from smart_model_router_stats.views import KINDS, LEVELS, PERCENTS, SPANS
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from smart_model_router.shared import Isolation
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,8 @@ class StoreView:
 
     `observed` and `stats_dropped` count observations of the writers that are remembered; `writers` is how many wrote
     in the last 10 seconds. `percentiles_at` is seconds since the epoch, 0 when nobody has read them off yet.
-    `problem` says why nobody can write to the file at present, None when nothing speaks against it.
+    `problem` says why nobody can write to the file at present, None when nothing speaks against it. `isolated` are the
+    targets that the operator keeps out; None while the shared state cannot be read, and `state_problem` says why.
     """
 
     figures: StatsView
@@ -33,6 +37,8 @@ class StoreView:
     writers: int
     percentiles_at: float
     problem: str | None
+    isolated: tuple[Isolation, ...] | None = ()
+    state_problem: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values: those of StatsView, and the rest beside them."""
@@ -43,6 +49,8 @@ class StoreView:
             "writers": self.writers,
             "percentiles_at": self.percentiles_at,
             "problem": self.problem,
+            "isolated": None if self.isolated is None else [asdict(one) for one in self.isolated],
+            "state_problem": self.state_problem,
         }
 
 
@@ -61,7 +69,26 @@ def read_store(path: Path) -> StoreView:
     except sqlite3.Error as error:
         raise StoreUnavailableError(path, f"it cannot be read: {error}") from None
     figures = StatsView(levels["target"], levels["model"], levels["provider"], scope="store")
-    return StoreView(figures, observed, dropped, writers, percentiles_at, writable_problem(path))
+    view = StoreView(figures, observed, dropped, writers, percentiles_at, writable_problem(path))
+    try:
+        return replace(view, isolated=isolations(path))
+    except StoreUnavailableError as error:
+        return replace(view, isolated=None, state_problem=error.reason)
+
+
+def isolations(path: Path) -> tuple[Isolation, ...]:
+    """The targets that the operator keeps out, as the shared state beside the store at `path` has them.
+
+    Raises StoreUnavailableError.
+    """
+    path = state_path(path)
+    if not path.exists():
+        return ()
+    try:
+        with closing(open_to_read(path, STATE_MIGRATIONS)) as connection:
+            return tuple(found for row in words_in(connection) if (found := row.isolation) is not None)
+    except sqlite3.Error as error:
+        raise StoreUnavailableError(path, f"it cannot be read: {error}") from None
 
 
 def _level(connection: sqlite3.Connection, level: str) -> dict[str, ModelStats]:

@@ -16,6 +16,7 @@ from smart_model_router_stats.shared_memory import CALLS_KEPT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
     from smart_model_router.shared import BreakerKind, SharedBreakerState
     from smart_model_router_stats.transactions import Key
@@ -77,6 +78,12 @@ DELETE FROM call WHERE target = :target
   AND id IS NOT (SELECT max(id) FROM call WHERE target = :target AND failure IS NULL)
 """
 _VERSION = "UPDATE version SET number = number + 1"
+
+
+def state_path(stats: Path) -> Path:
+    """The file of the shared state that belongs to a statistics file: `state.db` beside `stats.db`."""
+    stats = stats.expanduser().absolute()
+    return stats.with_name("state.db" if stats.name == "stats.db" else f"{stats.stem}-state.db")
 
 
 class SqliteTables:
@@ -188,7 +195,9 @@ class SqliteTables:
 
 
 def words_in(connection: sqlite3.Connection) -> list[OperatorRow]:
-    """The operator's newest word on each target, as far as it is one that is known here."""
+    """The operator's newest word on each target, as far as it is one that is known here; none in an older file."""
+    if connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'operator'").fetchone() is None:
+        return []
     return [_word(row) for row in connection.execute("SELECT * FROM operator").fetchall() if row[1] in _WORDS]
 
 

@@ -43,12 +43,6 @@ _BUSY_SECONDS = 2.0
 _CHECKPOINT_BYTES = 4 * MIB
 
 
-def state_path(stats: Path) -> Path:
-    """The file of the shared state that belongs to a statistics file: `state.db` beside `stats.db`."""
-    stats = stats.expanduser().absolute()
-    return stats.with_name("state.db" if stats.name == "stats.db" else f"{stats.stem}-state.db")
-
-
 class SqliteSharedState:
     """One process's way to the file. Every question is one transaction on the connection's thread.
 

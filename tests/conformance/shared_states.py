@@ -19,6 +19,7 @@ from smart_model_router.shared import (
     Changes,
     Deadline,
     Here,
+    OperatorRow,
     RestRow,
 )
 
@@ -255,6 +256,32 @@ class SharedStateContract(ABC):
         assert low is not None
         assert [row.level for row in low.limits] == [9.0]
         assert self.process().restore().view.limits == low.limits
+        await one.aclose()
+        await other.aclose()
+
+    def word(self, word: Any, **given: Any) -> OperatorRow:
+        """What the operator says of `a/m` now."""
+        facts: dict[str, Any] = {"target": "a/m", "by": "ada", "why": "it lies"}
+        return OperatorRow(word=word, at=self.clock(), **{**facts, **given})
+
+    @pytest.mark.asyncio
+    async def test_the_operators_later_word_is_heard_by_all_and_found_again(self) -> None:
+        """Whole, whether it is written at once or by the task; after a restart; an earlier one changes nothing."""
+        one, other = self.process(), self.process()
+        earlier = self.word("enable", by="bob")
+        self.clock.advance(1.0)
+        isolate = self.word("isolate")
+        view = one.publish_now(Changes(words=(isolate, self.word("isolate", target="b/m"))))
+        assert view.words[0] == replace(isolate, gen=1)
+        heard = await other.poll()
+        assert heard is not None
+        assert set(heard.words) == set(view.words)
+        assert (await other.publish(Changes(words=(earlier,)))).words == view.words[:1]
+        self.clock.advance(1.0)
+        enable = self.word("enable", why="")
+        assert (await other.publish(Changes(words=(enable,)))).words == (replace(enable, gen=2),)
+        self.clock.reboot()
+        assert set(self.process().restore().view.words) == {replace(enable, gen=2), view.words[1]}
         await one.aclose()
         await other.aclose()
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Mapping
 from typing import Any
+
+import pytest
 
 from smart_model_router.outcome import FailureClass
 from smart_model_router.testing import FakeProvider, FakeReply
@@ -311,3 +314,68 @@ async def test_with_shared_state_each_router_has_its_own_part_in_it() -> None:
     await asyncio.sleep(LISTENED)
     assert after.router.stats().targets["a/m"].calls == 6
     await after.router.aclose()
+
+
+# The operator's word -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {},
+        {"config": {"resilience": {"slow_start": "3s"}}},
+        {"kinds": {"a": {"api_key": "new"}}},
+        {"kinds": {"a": {"base_url": "http://there.invalid/v1"}}},
+        {"kinds": {"a": {"rpm": 60}}},
+    ],
+    ids=["nothing", "rules", "key", "place", "limits"],
+)
+def test_an_isolated_target_stays_isolated_whatever_changed(changed: dict[str, Any], shared: bool) -> None:
+    """Only the operator's own word ends it; by whom it was said and why is known on. Nothing else is isolated."""
+
+    @virtual
+    async def reload() -> None:
+        tables = MemoryTables()
+        make = (
+            functools.partial(sharing, tables=tables) if shared else lambda *args, **given: (world(*args, **given), 0)
+        )
+        before, _ = make(["a/m", "a/n", "b/m"])
+        before.router.isolate("a/m", by="ada", why="it lies")
+        before.router.isolate("b/m")
+        after, _ = make(["a/m", "a/n", "b/n"], **changed)
+        after.router.continue_from(before.router)
+        assert refusals(after) == {"a/m": "isolated", "a/n": None, "b/n": None}
+        isolated = after.router.targets()[0].isolated
+        assert isolated is not None
+        assert isolated.told == "by ada: it lies"
+        after.router.close("a/m")
+        assert refusals(after)["a/m"] is None
+        for w in (before, after):
+            await w.router.aclose()
+
+    reload()
+
+
+@virtual
+async def test_a_reload_takes_the_later_word() -> None:
+    """What another process has said and this one has not heard, and what was said here and nobody has heard."""
+    tables = MemoryTables()
+    before, store = sharing(["a/m", "b/m"], tables=tables)
+    other, _ = sharing(["a/m", "b/m"], tables=tables)
+    before.router.isolate("a/m")
+    await other.router.listen()
+    await asyncio.sleep(LISTENED)
+    store.failure = "it is away"
+    await before.router.listen()
+    await asyncio.sleep(1)
+    other.router.close("a/m")
+    await asyncio.sleep(LISTENED)
+    before.router.isolate("b/m")
+    after, _ = sharing(["a/m", "b/m"], tables=tables)
+    after.router.continue_from(before.router)
+    await after.router.listen()
+    await asyncio.sleep(LISTENED)
+    assert refusals(after) == refusals(other) == {"a/m": None, "b/m": "isolated"}
+    for w in (before, after, other):
+        await w.router.aclose()

@@ -14,10 +14,12 @@ from smart_model_router.shared import (
     BucketRow,
     Deadline,
     Here,
+    OperatorRow,
     RestRow,
     ToldLimit,
     accepts_breaker,
     accepts_rest,
+    accepts_word,
     age,
     is_due,
     is_news,
@@ -335,3 +337,31 @@ def test_tokens_may_be_leased_in_parts() -> None:
     """Only what is asked for in whole numbers is granted in whole numbers."""
     assert lease_tokens(bucket(2.5), ask(want=1.5, least=1.5), WRITTEN)[1].granted == 1.5
     assert lease_tokens(bucket(10.0), ask(want=6.0), WRITTEN)[1].granted == 2.0
+
+
+# The operator's word -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("known", "new", "here", "accepted"),
+    [
+        pytest.param(at(), at(boottime=1, wall=-50), at(), True, id="same boot: later, though the wall went back"),
+        pytest.param(at(), at(boottime=-1, wall=50), at(), False, id="same boot: earlier, though the wall went on"),
+        pytest.param(at(), at(), at(), False, id="the same instant"),
+        pytest.param(
+            at("boot-0", 500, 50), at(wall=-50), at(), True, id="this boot after another one, in spite of the wall"
+        ),
+        pytest.param(at(wall=-50), at("boot-0", 500, 50), at(), False, id="another boot before this one"),
+        pytest.param(at("boot-0"), at("boot-1", wall=1), at("boot-2"), True, id="two boots before this one: the wall"),
+        pytest.param(at("boot-0", wall=1), at("boot-1"), at("boot-2"), False, id="two boots before this one: earlier"),
+        pytest.param(at("", -5, 1), at("", -9, 2), at(""), True, id="no boots: the wall"),
+        pytest.param(at(boottime=math.nan), at(), at(), False, id="what somebody wrote by hand is not earlier"),
+    ],
+)
+def test_the_later_word_of_the_operator_counts(known: Here, new: Here, here: Here, accepted: bool) -> None:
+    """Unless the new one is said in knowledge of the old one: then it counts whatever the clocks say."""
+    there = OperatorRow(target="a/m", word="isolate", by="ada", why="", at=known, gen=7)
+    said = replace(there, word="enable", at=new, gen=3)
+    assert accepts_word(there, said, here) is accepted
+    assert accepts_word(there, replace(said, gen=7), here)
+    assert accepts_word(None, said, here)

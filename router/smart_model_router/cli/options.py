@@ -40,3 +40,4 @@ Through = Annotated[
 ]
 Timeout = Annotated[float | None, typer.Option(min=0.001, help="Seconds in all.")]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A target (see smr targets), or a provider: all of its.")]
+Why = Annotated[str, typer.Option("--why", metavar="TEXT", help="The reason, shown with the target and in the log.")]

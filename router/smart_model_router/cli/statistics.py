@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 from smart_model_router.cli.configured import configured
 from smart_model_router.cli.ending import ExitCode
 from smart_model_router.cli.printing import print_json, print_line, print_table
 from smart_model_router.errors import ConfigurationError
+from smart_model_router.shared import Isolation
 from smart_model_router_stats.figures import ModelStats
 from smart_model_router_stats.opening import StoreUnavailableError
 from smart_model_router_stats.reading import StoreView, read_store
@@ -20,6 +22,9 @@ HEADINGS = (
     *("target", "calls", "ok", "now ok", "p50", "p95", "p99", "first p50", "first p95", "last ok", "USD"),
     "failures",
 )
+
+
+ISOLATED_HEADINGS = ("isolated", "since", "by", "why")
 
 
 def run(*, db: Path | None, config: Path | None, as_json: bool, watch: bool) -> int:
@@ -34,6 +39,8 @@ def run(*, db: Path | None, config: Path | None, as_json: bool, watch: bool) -> 
             print_json(view.to_dict())
         else:
             print_table(HEADINGS, rows(view), sys.stdout)
+            if view.isolated:
+                print_table(ISOLATED_HEADINGS, isolated_rows(view.isolated), sys.stdout)
             print_line(summary(view))
         if view.problem is not None:
             print_line(f"smr: {path}: {view.problem}: routers keep their statistics in memory")
@@ -76,11 +83,32 @@ def rows(view: StoreView) -> Iterator[tuple[str, ...]]:
         )
 
 
+def isolated_rows(isolated: Iterable[Isolation]) -> Iterator[tuple[str, ...]]:
+    """A line for each target that the operator keeps out."""
+    for one in isolated:
+        yield (one.target, instant(one.since), one.by, one.why)
+
+
+def instant(seconds: float) -> str:
+    """Seconds since the epoch as people read them, in UTC."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (ValueError, OverflowError, OSError):  # a row that somebody wrote by hand
+        return "?"
+
+
 def summary(view: StoreView) -> str:
     """The store in one line."""
     calls = sum(stats.calls for stats in view.figures.targets.values())
     dropped = f", {view.stats_dropped} observations dropped" if view.stats_dropped else ""
-    return f"{calls} calls at {len(view.figures.targets)} targets; {view.writers} processes are writing{dropped}"
+    targets, writers = len(view.figures.targets), view.writers
+    return f"{calls} calls at {targets} targets; {writers} processes are writing{dropped}{_isolated(view)}"
+
+
+def _isolated(view: StoreView) -> str:
+    if view.isolated is None:
+        return f"; which targets are isolated is not known: {view.state_problem}"
+    return f"; isolated: {', '.join(one.target for one in view.isolated)}" if view.isolated else ""
 
 
 def _share(part: int, whole: int) -> str:

@@ -18,8 +18,7 @@ from smart_model_router_stats.opening import (
     writable_problem,
 )
 from smart_model_router_stats.schema import STATS_MIGRATIONS
-from smart_model_router_stats.shared_schema import STATE_MIGRATIONS
-from smart_model_router_stats.shared_sqlite import state_path
+from smart_model_router_stats.shared_schema import STATE_MIGRATIONS, state_path
 
 
 def store_findings(store: StoreConfig) -> list[Finding]:
@@ -29,7 +28,7 @@ def store_findings(store: StoreConfig) -> list[Finding]:
     path = Path(store.path).expanduser()
     found = [_library(), _file("store", path, STATS_MIGRATIONS, "statistics stay in memory")]
     if store.shared_state:
-        told = "breakers, cooldowns and limits are not shared and end with the process"
+        told = "breakers, cooldowns, limits and what the operator says are not shared and end with the process"
         found.append(_file("shared state", state_path(path), STATE_MIGRATIONS, told))
     return found
 

@@ -87,7 +87,7 @@ class Painter:
             "tokens": None if tokens is None else tokens.level(now),
             "tokens_limit": None if tokens is None else tokens.capacity,
             "cost_hour": cost * 3600 / recorder.covered(STEP_SECONDS * STEPS),
-            "run": told(recorder.runs.get(target, {})),
+            "run": self._run(status),
         }
 
     def _spread(self, target: str, now: float) -> dict[str, float | None]:
@@ -120,8 +120,12 @@ class Painter:
         if status is None or (status.refusal is None and status.state == "closed"):
             return None
         why = status.state if status.state != "closed" else status.refusal
-        run = told(self._recorder.runs.get(status.id, {})) or status.because
+        run = self._run(status) or status.because
         return {"target": status.id, "why": why, "run": run, "due": status.retry_after}
+
+    def _run(self, status: TargetStatus) -> str:
+        """What led to the state: the operator's word, else a run of failures."""
+        return told(self._recorder.runs.get(status.id, {})) if status.isolated is None else status.isolated.told
 
     def _served_by(self, model: str, ladder: Ladder, wall: float) -> tuple[str | None, float]:
         """Who serves the model and since when: who answered most of late; when nobody asked, who would answer."""

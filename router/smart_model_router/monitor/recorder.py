@@ -17,6 +17,7 @@ from smart_model_router.events import (
     AttemptFinished,
     BreakerChanged,
     OfflineChanged,
+    OperatorSpoke,
     RequestFinished,
     RestStarted,
     SheddingChanged,
@@ -134,6 +135,7 @@ class Recorder(Gathering):
                 TargetRefused: self._note,
                 WaitFinished: self._note,
                 BreakerChanged: self._move,
+                OperatorSpoke: self._move,
                 RestStarted: self._move,
                 OfflineChanged: self._move,
                 SheddingChanged: self._move,
@@ -235,7 +237,10 @@ class Recorder(Gathering):
         if len(self._requests) > REQUESTS:
             self._requests.popitem(last=False)
 
-    def _move(self, event: BreakerChanged | RestStarted | OfflineChanged | SheddingChanged | StoreChanged) -> None:
+    def _move(
+        self,
+        event: BreakerChanged | OperatorSpoke | RestStarted | OfflineChanged | SheddingChanged | StoreChanged,
+    ) -> None:
         details = details_of(event)
         if isinstance(event, BreakerChanged) and event.to_state == "open":
             details["run"] = told(self._runs.get(event.owner, {}))

@@ -51,6 +51,8 @@ class StoredPainter:
         except sqlite3.Error as error:
             raise StoreUnavailableError(self._path, f"it cannot be read: {error}") from None
         stands = _stands(events, now)
+        for one in view.isolated or ():
+            stands[one.target] = {"state": "isolated", "run": one.told}
         return {
             "version": VERSION,
             "scope": "store",

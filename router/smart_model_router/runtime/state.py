@@ -150,6 +150,8 @@ class RouterState:
         shared = self.sharing is not None or before.sharing is not None
         unchanged = self.fleet.continue_from(before.fleet, shared=shared)
         self.words.continue_from(before.words)
+        if self.sharing is not None:
+            self.sharing.changed()
         self.room.continue_from(before.room, () if shared else unchanged)
         self.made_by, self.homes = before.made_by, before.homes
         if unchanged:
@@ -353,7 +355,10 @@ class RouterState:
                 state.room.pump(target)
 
     def _look(self, gate_id: str, ticket: Ticket, now: float) -> Due:
+        """When a waiter should ask this gate; at once where the operator says no, for that is not waited out."""
         gate = self.fleet.gates[gate_id]
+        if gate.isolated:
+            return Due(now)
         if gate.provider.bulkhead.free == 0 and gate.config.measures.cascade_prevention:
             return FULL
         if gate_id in ticket.resorts:

@@ -87,6 +87,11 @@ class Isolation:
     since: float
     why: str
 
+    @property
+    def told(self) -> str:
+        """By whom and why, in words."""
+        return f"by {self.by}: {self.why}" if self.why else f"by {self.by}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorRow:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from smart_model_router.events import (
     BreakerChanged,
     Event,
     OfflineChanged,
+    OperatorSpoke,
     ProbeStarted,
     RequestShed,
     RestStarted,
@@ -31,9 +33,12 @@ OPENED = BreakerChanged(
 RESTS = RestStarted(
     at=AT, target="a/big", reason="wait", seconds=3.0, failure_class=FailureClass.RATE_LIMITED, hinted=True
 )
+ISOLATED = OperatorSpoke(at=AT, target="a/big", word="isolate", by="ada", why="it lies", since=WALL, heard=True)
 TOLD: list[tuple[Event, str, str, bool]] = [
     (OPENED, "breaker", "a/big", True),
     (RESTS, "rest", "a/big", True),
+    (ISOLATED, "operator", "a/big", True),
+    (replace(ISOLATED, word="enable", why=""), "operator", "a/big", False),
     (OfflineChanged(at=AT, offline=True), "offline", "network", True),
     (OfflineChanged(at=AT, offline=False), "offline", "network", False),
     (SheddingChanged(at=AT, shedding=True, open_ratio=1.0), "shedding", "router", True),
@@ -58,7 +63,7 @@ async def test_a_file_tells_what_was_told_live(tmp_path: Path) -> None:
     assert [(move["kind"], move["subject"], move["bad"]) for move in stored] == [(*told,) for _, *told in TOLD]
     live = [move.to_dict() for move in recorder.transitions]
     words = ("kind", "subject", "state", "text", "bad")
-    assert [[move[word] for word in words] for move in live] == [[move[word] for word in words] for move in stored[:8]]
+    assert [[move[word] for word in words] for move in live] == [[move[word] for word in words] for move in stored[:10]]
 
 
 def test_every_event_that_a_file_keeps_has_its_words() -> None:

@@ -148,7 +148,8 @@ async function act(path, body, what) {
   try {
     const reply = await fetch(path, { method: "POST", headers: asked(), body: JSON.stringify(body) });
     const said = await reply.json();
-    told.textContent = reply.ok ? `${what}: done` : `${what}: ${said.error ? said.error.message : reply.status}`;
+    const done = said.scope === "process" ? `done in this process alone: ${said.note}` : "done";
+    told.textContent = `${what}: ${reply.ok ? done : said.error ? said.error.message : reply.status}`;
     return reply.ok ? said : null;
   } catch (error) {
     told.textContent = `${what}: ${error.message}`;
