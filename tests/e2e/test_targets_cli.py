@@ -83,6 +83,19 @@ def test_a_provider_s_name_stands_for_all_of_its_targets(gateway: Served) -> Non
     assert ask(gateway) == 200
 
 
+def test_a_word_has_its_speaker_its_reason_and_its_reach(gateway: Served) -> None:
+    """Who said it, with which key, when and why stands in the list; without a store stderr says who obeys."""
+    said = smr(gateway, "isolate", "ao", "--why", "it lies")
+    assert (said.returncode, "(ops): it lies, 20" in said.stdout) == (0, True)
+    assert "the process that answered obeys, and no other one: there is no shared state" in said.stderr
+    word = listed(gateway)["ao/big"]["isolated"]
+    assert (word["target"], word["why"], word["by"].endswith("(ops)")) == ("ao/big", "it lies", True)
+    refused = smr(gateway, "enable", "ao", "--why", "x" * 300)
+    assert (refused.returncode, refused.stdout) == (3, "")
+    assert "why: at most 200 printable characters" in refused.stderr
+    assert listed(gateway)["ao/big"]["state"] == "isolated"
+
+
 def test_only_an_admin_s_key_operates(gateway: Served) -> None:
     """Every key may look; who may not act is told so, and nothing changes."""
     assert smr(gateway, "--json", key=PLAIN).returncode == 0

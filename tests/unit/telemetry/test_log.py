@@ -18,6 +18,7 @@ from smart_model_router.errors import ConfigurationError
 from smart_model_router.events import (
     AttemptFinished,
     BreakerChanged,
+    OperatorSpoke,
     ProbeStarted,
     RequestFinished,
     RequestOutcome,
@@ -99,6 +100,20 @@ def test_a_transition_is_one_line() -> None:
     [line] = lines_of(moved)
     said = tuple(line[key] for key in ("event", "owner", "to_state", "reason"))
     assert said == ("breaker", "a/big", "open", "failure_ratio")
+
+
+def test_the_operators_word_is_one_line() -> None:
+    """With by whom, since when and why, and whether this process was told."""
+    said = {
+        "target": "a/big",
+        "word": "isolate",
+        "by": "ada",
+        "why": "it lies",
+        "since": 1_700_000_000.0,
+        "heard": True,
+    }
+    [line] = lines_of(OperatorSpoke(at=100.0, **said))
+    assert {key: line[key] for key in ("event", *said)} == {"event": "operator", **said}
 
 
 def test_lines_are_written_together() -> None:
