@@ -269,7 +269,7 @@ class SharedStateContract(ABC):
         """Whole, whether it is written at once or by the task; after a restart; an earlier one changes nothing."""
         one, other = self.process(), self.process()
         earlier = self.word("enable", by="bob")
-        self.clock.advance(1.0)
+        self.clock.advance(0.5)
         isolate = self.word("isolate")
         view = one.publish_now(Changes(words=(isolate, self.word("isolate", target="b/m"))))
         assert view.words[0] == replace(isolate, gen=1)
@@ -277,7 +277,7 @@ class SharedStateContract(ABC):
         assert heard is not None
         assert set(heard.words) == set(view.words)
         assert (await other.publish(Changes(words=(earlier,)))).words == view.words[:1]
-        self.clock.advance(1.0)
+        self.clock.advance(0.5)
         enable = self.word("enable", why="")
         assert (await other.publish(Changes(words=(enable,)))).words == (replace(enable, gen=2),)
         self.clock.reboot()
