@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -120,9 +120,17 @@ class AllTargetsFailed(RouterUnavailable):
     """Every target that could have served was asked or refused, and none did."""
 
 
-class StreamInterrupted(SmartRouterError):
-    """The stream ended after content was delivered. `text` is what had arrived (text parts only)."""
+Interruption = Literal["cut", "stream_max", "reader_idle", "closed"]
+"""Why a stream ended early: its provider cut it or fell silent, it was as long as one may be, its reader did not read,
+the router was closed."""
 
-    def __init__(self, message: str, *, report: RouteReport | None = None, text: str = "") -> None:
+
+class StreamInterrupted(SmartRouterError):
+    """The stream ended after content was delivered. `text` is what had arrived (text parts only), `reason` why."""
+
+    def __init__(
+        self, message: str, *, report: RouteReport | None = None, text: str = "", reason: Interruption = "cut"
+    ) -> None:
         super().__init__(message, report=report)
         self.text = text
+        self.reason: Interruption = reason

@@ -40,7 +40,8 @@ class TimeoutConfig(Options):
     """Timeouts of a call in seconds.
 
     `total` bounds the time to the first delivered content and whole answers; a committed stream has only `idle`
-    and `stream_max`. `finish_grace` is how long a stream may linger between its finish reason and its terminator.
+    and `stream_max`; its reader has `reader_idle` for each
+    chunk that waits. `finish_grace` is how long a stream may linger between its finish reason and its terminator.
     `margin` of what remains is left for another candidate while there is one.
     """
 
@@ -51,6 +52,7 @@ class TimeoutConfig(Options):
     attempt_reasoning: Seconds = 480.0
     idle: Seconds = 60.0
     stream_max: Seconds = 3600.0
+    reader_idle: Seconds = 60.0
     connect: Seconds = 5.0
     finish_grace: Seconds = 5.0
     margin: Ratio = 0.2

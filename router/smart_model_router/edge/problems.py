@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, get_args
 
 from smart_model_router.edge.headers import report_headers, unrouted_headers
 from smart_model_router.edge.http import Family, HttpReply, encoded
@@ -15,6 +15,7 @@ from smart_model_router.errors import (
     ContentBlocked,
     ContextTooLong,
     DeadlineExceeded,
+    Interruption,
     InvalidRequest,
     Overloaded,
     RequestRejected,
@@ -73,6 +74,11 @@ KINDS: Mapping[type[SmartRouterError], Kind] = MappingProxyType(
 )
 """Every error that ends a request (wires.md section 3)."""
 
+CUTS: Mapping[Interruption, Kind] = MappingProxyType(
+    {reason: CUT if reason == "cut" else replace(CUT, code=reason) for reason in get_args(Interruption)}
+)
+"""A stream that ended early, by its reason: a client can tell its own slowness from a provider's cut."""
+
 _RATE_REFUSALS = frozenset({"wait", "requests", "tokens"})
 
 
@@ -121,6 +127,8 @@ def problem_of(error: SmartRouterError | ProblemError) -> Problem:
         if isinstance(error, AllTargetsFailed) and _all_rate_limited(error.report):
             kind = LIMITED
         return Problem(kind, error.message, error.retry_after, waitable=True, report=error.report)
+    if isinstance(error, StreamInterrupted):
+        kind = CUTS[error.reason]
     return Problem(kind, error.message, report=error.report)
 
 

@@ -20,7 +20,6 @@ from smart_model_router.runtime.account import Account
 from smart_model_router.runtime.calling import Admission, Caller
 from smart_model_router.runtime.pauses import Pause, Pauses
 from smart_model_router.runtime.translations import PREFILL
-from smart_model_router.runtime.watchdog import Watchdog
 
 _FREE = Cost(0, 0)
 _NO_SLOT = Refusal("bulkhead")
@@ -147,7 +146,7 @@ class Admitter:
                 state.sharing.asked(gate)
             if isinstance(got, Lease):
                 state.held[got] = gate
-                return Admission(facts, tier.name, gate, got, beside=late.facts.id, watchdog=Watchdog(state.clock))
+                return Admission(facts, tier.name, gate, got, beside=late.facts.id, watchdog=state.watchdog())
         return None
 
     def ask(self, facts: TargetFacts, tier: str, now: float, *, pacing: Pacing = "off") -> Admission | None:

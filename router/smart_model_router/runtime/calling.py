@@ -86,7 +86,7 @@ class Caller:
     """The calls that run on for their verdict without their caller: they are their targets' upkeep."""
 
     def __post_init__(self) -> None:
-        self.watchdog = Watchdog(self.state.clock)
+        self.watchdog = self.state.watchdog()
         self.translations = Translations(self.request, self.state.wall)
 
     def expired(self, now: float) -> bool:

@@ -40,7 +40,7 @@ class LiveStream:
         self.guard = StreamGuard(finish_required=finish_required, skips=skips)
         """What is known of its answer so far."""
         self._translator = None if sent.translation is None else sent.translation.events()
-        self._watchdog = caller.watchdog_of(step)
+        self.watchdog = caller.watchdog_of(step)
         self._admitted_at = step.lease.admitted_at
         self.ends_at = min(self._admitted_at + caller.state.timeouts.stream_max, caller.ends_at)
         """When it is as long as one may be, monotonic."""
@@ -70,7 +70,7 @@ class LiveStream:
         """
         if self._left_at is not None:
             self._resume()
-        guard, watchdog = self.guard, self._watchdog
+        guard, watchdog = self.guard, self.watchdog
         theirs = min(self.ends_at, until)
         while not guard.ended:
             if own is None:
@@ -120,6 +120,11 @@ class LiveStream:
         return await self._end(failure)
 
     @property
+    def too_long(self) -> str:
+        """What is said of a stream at `ends_at`."""
+        return f"longer than {self._state.timeouts.stream_max:g} s"
+
+    @property
     def ttft(self) -> float | None:
         """Seconds from admission to the first content."""
         return None if self._first_content_at is None else self._first_content_at - self._admitted_at
@@ -129,7 +134,7 @@ class LiveStream:
         """Whether the whole answer came, read to its end or not."""
         return self.guard.state is StreamState.COMPLETE
 
-    def abandon(self) -> None:
+    def abandon(self, why: str = "the caller left") -> None:
         """The caller left: give everything back now; closing the connection follows on the loop.
 
         Who leaves after the finish reason has the whole answer: many stop reading there. A probe that was bringing
@@ -142,11 +147,17 @@ class LiveStream:
             if self.complete:
                 self._succeeded()
             else:
-                left = self._caller.given_up(self._step, self._heard_at)
+                left = self._caller.given_up(self._step, self._heard_at, who=why)
                 if left.failure_class is FailureClass.CANCELLED and self._proof_at < math.inf:
                     self._prove(self._now())
                 self._failed(left)
-        self._watchdog.close()
+        self.watchdog.close()
+
+    def cut_short(self, why: str) -> Sequence[StreamEvent]:
+        """As `abandon`, for a reader that may come back: what still completes an answer whose finish reason came."""
+        last = () if self.guard.finish is None or self.guard.ended else self._delivered(self.guard.end())
+        self.abandon(why)
+        return last
 
     async def close_proved(self) -> None:
         """Its content was all that was wanted of it: it counts as answered, and its connection is closed."""
@@ -188,8 +199,10 @@ class LiveStream:
 
     def _expired(self, own: bool) -> Failure:
         """Whose fault it is that time ran out; a stream as long as one may be is nobody's."""
+        if self._state.closed:
+            return Failure(FailureClass.CANCELLED, "its time was over")
         if self._now() >= self.ends_at:
-            return Failure(FailureClass.CANCELLED, f"longer than {self._state.timeouts.stream_max:g} s")
+            return Failure(FailureClass.CANCELLED, self.too_long)
         return self._caller.timed_out(self._step, own, self._heard_at)
 
     def _take(self, events: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
@@ -254,7 +267,7 @@ class LiveStream:
     async def _complete(self) -> None:
         if not self._step.lease.settled:
             self._succeeded()
-        self._watchdog.close()
+        self.watchdog.close()
         await self._disconnect()
 
     async def _end(self, failure: Failure) -> Failure:

@@ -40,6 +40,7 @@ from smart_model_router.runtime.operator_words import OperatorWords
 from smart_model_router.runtime.portal import Portal
 from smart_model_router.runtime.sharing import Sharing
 from smart_model_router.runtime.waiting import FULL, Due, Ticket, WaitingRoom
+from smart_model_router.runtime.watchdog import Watchdog
 from smart_model_router.shared import Here
 
 RECENT_EVENTS = 1000
@@ -123,6 +124,8 @@ class RouterState:
     """Tasks that close the connections of hedges' losers: a loop alone does not hold on to its tasks."""
     detached: dict[asyncio.Task[Any], str] = field(default_factory=dict)
     """Calls that run on for their verdict after their caller has left, and the target of each."""
+    ticking: set[Watchdog] = field(default_factory=set)
+    """What keeps time for the calls under way, their streams and their back-offs: a closing router ends them all."""
     room: WaitingRoom = field(init=False)
     portal: Portal = field(init=False)
     words: OperatorWords = field(init=False)
@@ -170,6 +173,8 @@ class RouterState:
         """Nothing more is begun for this router; what is under way ends, and that is nobody's fault."""
         self.closed = True
         self.room.close()
+        for watchdog in tuple(self.ticking):
+            watchdog.expire()
         for task in tuple(self.detached):
             task.cancel()
         self.together[:] = [state for state in self.together if state is not self]
@@ -184,6 +189,10 @@ class RouterState:
         if unknown := request.avoid - self.fleet.gates.keys() - self.providers.keys():
             known = ", ".join((*self.providers, *self.fleet.gates))
             raise InvalidRequest(f"avoid: {min(unknown)!r} is no provider and no target; there are {known}")
+
+    def watchdog(self) -> Watchdog:
+        """One that ends what it keeps time for when the router closes, too."""
+        return Watchdog(self.clock, self.ticking)
 
     def keep(self, task: asyncio.Task[Any]) -> None:
         """Hold on to a task until it has ended."""
@@ -332,6 +341,7 @@ class RouterState:
         """The loop before this one is gone: nobody waits there any more, and what its calls hold is given back."""
         self.room.forget()
         self.detached.clear()
+        self.ticking.clear()
         now = self.clock.now()
         while self.held:
             lease, gate = self.held.popitem()

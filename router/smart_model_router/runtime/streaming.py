@@ -10,11 +10,14 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequenc
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final, Self
+from weakref import WeakMethod
 
-from smart_model_router.errors import SmartRouterError, StreamInterrupted
-from smart_model_router.outcome import EventKind, Failure, StreamEvent
+from smart_model_router.errors import Interruption, SmartRouterError, StreamInterrupted
+from smart_model_router.events import RequestOutcome
+from smart_model_router.outcome import EventKind, Failure, FailureClass, StreamEvent
 from smart_model_router.report import RouteReport
 from smart_model_router.request import Dialect
+from smart_model_router.runtime.clock import EARLY
 from smart_model_router.runtime.course import Course
 from smart_model_router.runtime.livestream import LiveStream
 from smart_model_router.runtime.opening import StreamOpener
@@ -22,6 +25,9 @@ from smart_model_router.runtime.recovery import Salvage
 from smart_model_router.wires.dialects import TEXT_READERS
 
 _CONTENT: Final = EventKind.CONTENT  # as in livestream.py
+_DRAIN_SECONDS = 0.5
+_DRAIN_BYTES = 65_536
+"""How long, and how much, is read for a reader whose time is over: an answer that has come is not to be lost."""
 
 
 class RouterStream:
@@ -31,6 +37,9 @@ class RouterStream:
     loop early gives everything back at once. Before content was delivered another target answers a failure and nobody
     notices; after it, the policy of recovery (recovery.py) decides, and a failure that nobody makes good is a
     `StreamInterrupted` that carries what arrived.
+
+    A reader that takes nothing for `timeouts.reader_idle` loses its slot and connection to others, whether or not it
+    ever comes back; when it does it finds what had arrived, then the error.
     """
 
     def __init__(self, course: Course) -> None:
@@ -44,8 +53,15 @@ class RouterStream:
         """Of what arrived, also of what waits in `_ready`."""
         self._opened = False
         self._ended = False
+        self._untold: StreamInterrupted | None = None
+        """The error of a stream that ended while nobody read it."""
+        self._now = course.state.clock.now
+        self._idle = course.state.timeouts.reader_idle
+        self._taken_at = 0.0
+        self._absent = _weakly(WeakMethod(self._overdue))  # a timer keeps no stream that nobody else keeps
         self._malformed = 0
         self._closing: asyncio.Task[None] | None = None
+        self._draining: asyncio.Task[None] | None = None
         self._usage_wanted = _wants_usage(course.request.body)
         policy = course.recovery
         self._salvage = None if policy.mode == "none" else Salvage(policy, self._dialect, course.report)
@@ -73,9 +89,10 @@ class RouterStream:
     async def next_event(self) -> StreamEvent:
         """The next event as it came, pings included. Raises StopAsyncIteration at the end."""
         while not self._ready:
-            if self._ended:
+            if self._ended and self._untold is None:
                 raise StopAsyncIteration
             await (self._fill() if self._portal.here else self._portal.reach(self._fill))
+        self._taken_at = self._now()
         return self._ready.popleft()
 
     def next_events(self) -> Coroutine[Any, Any, Sequence[StreamEvent]]:
@@ -109,12 +126,14 @@ class RouterStream:
             await self._closing
 
     def _abandon(self) -> None:
-        if self._ended:
-            return
-        self._ended = True
+        ended, self._ended, self._untold = self._ended, True, None
         self._text = [self.text]
         missing = any(event.kind is _CONTENT or event.finish is not None for event in self._ready)
         self._ready.clear()
+        if ended:
+            return
+        if self._draining is not None:
+            self._draining.cancel()
         if self._live is not None:
             self._live.abandon()
         if self._opened:
@@ -150,6 +169,10 @@ class RouterStream:
         self._ready.extend(await self._arriving())
 
     def _taken(self) -> Sequence[StreamEvent]:
+        if not self._ready and self._untold is not None:
+            untold, self._untold = self._untold, None
+            raise untold
+        self._taken_at = self._now()
         events = tuple(self._ready)
         self._ready.clear()
         return events
@@ -164,6 +187,10 @@ class RouterStream:
                 self._opened = True
                 await self._open()
                 continue
+            if self._draining is not None:
+                await asyncio.wait((self._draining,))
+                self._draining = None
+                continue
             live = self._live
             assert live is not None  # noqa: S101 - opened and not ended
             failure: Failure | None = None
@@ -175,7 +202,7 @@ class RouterStream:
                         continue
             except asyncio.CancelledError:
                 self._ended = True
-                self._course.caller.watchdog_of(live.step).close()
+                live.watchdog.close()
                 self._finish_left()
                 raise
             if self._ended:
@@ -183,11 +210,16 @@ class RouterStream:
             if live.guard.malformed:
                 self.report.malformed_events = self._malformed + live.guard.malformed
             if not got:
-                self._end(live, failure)
-            elif self._salvage is None:
+                self._untold = self._end(live, failure)
+                continue
+            self._await_reader(live)
+            if self._salvage is None:
                 return self._heard(got)
-            else:
-                self._ready.extend(self._heard(self._salvage.delivered(self._salvage.take(got))))
+            self._ready.extend(self._passed_on(got))
+
+    def _passed_on(self, got: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
+        """What the reader gets of these events now."""
+        return self._heard(got if self._salvage is None else self._salvage.delivered(self._salvage.take(got)))
 
     def _heard(self, events: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
         """Remember the visible text of what arrived."""
@@ -199,20 +231,68 @@ class RouterStream:
                 self._text.append(text)
         return events
 
-    def _end(self, live: LiveStream, failure: Failure | None) -> None:
-        """It is over: complete, or cut by a failure that nobody makes good. Raises StreamInterrupted then."""
+    def _await_reader(self, live: LiveStream) -> None:
+        """Something is handed over: from now on the reader has its time for it."""
+        self._taken_at = self._now()
+        live.watchdog.absent(min(self._taken_at + self._idle, live.ends_at), self._absent)
+
+    def _overdue(self) -> None:
+        """The reader asked for no more in time, or the router closes: give everything back, tell the reader later."""
+        live, now, state = self._live, self._now(), self._course.state
+        if self._ended or live is None:
+            return
+        due = min(self._taken_at + self._idle, live.ends_at)
+        if state.closed:
+            self._cut_off(live, "closed", "its time was over")
+        elif now < due - EARLY:  # it has read of what is here already
+            live.watchdog.absent(due, self._absent)
+        elif now >= live.ends_at - EARLY:
+            self._cut_off(live, "stream_max", live.too_long)
+        else:
+            self._draining = asyncio.get_running_loop().create_task(self._drain(live))
+            state.keep(self._draining)
+
+    async def _drain(self, live: LiveStream) -> None:
+        """The reader's time is over: take what has come, for an answer that is all there is not to be lost."""
+        until, room = self._now() + _DRAIN_SECONDS, _DRAIN_BYTES
+        while room > 0 and (got := await live.more(until)) and not self._ended:
+            room -= sum(len(event.raw) for event in got)
+            self._ready.extend(self._passed_on(got))
+        if self._ended:
+            return
+        failure = live.guard.failure
+        if failure is not None and failure.failure_class is not FailureClass.CANCELLED:
+            self._untold = self._end(live, await live.outcome())
+        else:
+            self._cut_off(live, "reader_idle", f"its reader read nothing for {self._idle:g} s")
+
+    def _cut_off(self, live: LiveStream, reason: Interruption, why: str) -> None:
+        """Give everything back now, and tell the reader when it comes back, unless it has the whole answer."""
+        self._ready.extend(self._passed_on(live.cut_short(why)))
+        self._closing = asyncio.get_running_loop().create_task(live.close())
+        self._course.state.keep(self._closing)
+        self._untold = self._end(live, None if live.complete else Failure(FailureClass.CANCELLED, why), reason)
+
+    def _end(self, live: LiveStream, failure: Failure | None, reason: Interruption = "cut") -> StreamInterrupted | None:
+        """It is over: complete, or cut by a failure that nobody makes good and the reader is still to be told of."""
         self._ended = True
         if failure is None:
             if self._salvage is not None:
                 self._ready.extend(self._heard(self._salvage.delivered(self._salvage.flush())))
             self.report.complete = True
             self._course.account.finish_served(self._said)
-            return
-        text = self.text
-        message = f"the stream was cut after {len(text)} characters: {failure.failure_class} {failure.message}"
-        self._course.caller.watchdog_of(live.step).close()
-        self._course.account.finish("failed", StreamInterrupted.__name__, self._said)
-        raise StreamInterrupted(message, report=self.report, text=text)
+            return None
+        said = failure.message
+        if self._course.state.closed:
+            reason, said = "closed", "the router was closed"
+        elif reason == "cut" and failure.failure_class is FailureClass.CANCELLED:
+            reason = "stream_max"  # of a stream that is being read nothing else is nobody's fault
+        text = self._said()
+        message = f"the stream was cut after {len(text)} characters: {failure.failure_class} {said}"
+        live.watchdog.close()
+        outcome: RequestOutcome = "cancelled" if reason == "reader_idle" else "failed"
+        self._course.account.finish(outcome, StreamInterrupted.__name__, self._said)
+        return StreamInterrupted(message, report=self.report, text=text, reason=reason)
 
     async def _open(self) -> None:
         try:
@@ -255,6 +335,7 @@ class RouterStream:
                 self._text.clear()
                 self._ready.extend(self._heard((restart,)))
         self._ready.extend(self._heard(head))
+        self._await_reader(live)
 
     def _is_our_usage(self, event: StreamEvent) -> bool:
         """The usage chunk that only we asked for."""
@@ -279,6 +360,17 @@ class _Iteration:
         if not sys.is_finalizing():
             with suppress(RuntimeError):  # no loop runs any more: nothing is left to give back
                 self._stream.abandon()
+
+
+def _weakly(method: WeakMethod[Callable[[], None]]) -> Callable[[], None]:
+    """A call of a method that does nothing once its object is gone."""
+
+    def call() -> None:
+        found = method()
+        if found is not None:
+            found()
+
+    return call
 
 
 def _wants_usage(body: Mapping[str, Any]) -> bool:

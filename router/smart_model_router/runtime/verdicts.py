@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, TypeVar
 from smart_model_router.outcome import Failure, FailureClass
 from smart_model_router.report import Attempt
 from smart_model_router.runtime.clock import EARLY
-from smart_model_router.runtime.watchdog import Watchdog
 
 if TYPE_CHECKING:
     from smart_model_router.runtime.calling import Admission, Caller
@@ -57,7 +56,7 @@ class Verdicts:
         patience = caller.patience(step.facts, lease.admitted_at)
         patient_until = lease.admitted_at + patience
         verdict_at = max(limit, patient_until)
-        watchdog = Watchdog(state.clock)
+        watchdog = state.watchdog()
         alone = replace(step, watchdog=watchdog)
         loop = asyncio.get_running_loop()
         gone = False

@@ -1,9 +1,11 @@
-"""One re-armed timer that ends an await at an instant: the timeout of a call and of every event of a stream."""
+"""One re-armed timer that ends an await, or a reader's absence, at an instant: all timeouts of a call."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+import math
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from smart_model_router.ports import Clock, TimerHandle
@@ -18,19 +20,33 @@ class Expired(Exception):
 class Watchdog:
     """`within` awaits something until an instant. Between two awaits the timer keeps ticking and is only moved.
 
-    Arming a loop timer for each event of a stream would cost more than reading the event.
+    Arming a loop timer for each event of a stream would cost more than reading the event. While the timer is set the
+    watchdog is in `ticking`, for a router that closes to end what it keeps time for (`expire`).
     """
 
-    __slots__ = ("_cancelling", "_clock", "_fired", "_loop", "_task", "_timer", "_timer_at", "deadline")
+    __slots__ = (
+        "_absent",
+        "_cancelling",
+        "_clock",
+        "_fired",
+        "_loop",
+        "_task",
+        "_ticking",
+        "_timer",
+        "_timer_at",
+        "deadline",
+    )
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, ticking: set[Watchdog] | None = None) -> None:
         self._clock = clock
+        self._ticking = set[Watchdog]() if ticking is None else ticking
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[Any] | None = None
         self._timer: TimerHandle | None = None
         self._timer_at = 0.0
         self._fired = False
         self._cancelling = 0
+        self._absent: Callable[[], object] | None = None
         self.deadline = 0.0
 
     async def within(self, awaitable: Awaitable[T], deadline: float) -> T:
@@ -47,14 +63,19 @@ class Watchdog:
                 raise Expired from None
             raise
 
+    async def sleep(self, until: float) -> None:
+        """Return at the instant `until` (monotonic), or as soon as the router closes."""
+        forever: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        with suppress(Expired):
+            await self.within(forever, until)
+
     def watch(self, deadline: float) -> None:
         """The running task awaits something until `deadline` (monotonic), and is cancelled then; `rest` must follow.
 
         Two plain calls around an await: who reads a stream is spared a coroutine for each chunk.
         """
-        self.deadline = deadline
-        if self._timer is None or self._timer_at > deadline:
-            self._arm(deadline)
+        self._absent = None
+        self._set(deadline)
         # To ask for the running loop is a system call in 3.11; whoever reads on another one than before is asked again.
         task = asyncio.current_task(self._loop) or asyncio.current_task()
         assert task is not None  # noqa: S101 - only a task can await
@@ -67,24 +88,50 @@ class Watchdog:
         task, self._task = self._task, None
         return self._fired and task is not None and task.uncancel() <= self._cancelling
 
+    def absent(self, until: float, act: Callable[[], object]) -> None:
+        """Nothing is awaited now: call `act` once the instant `until` (monotonic) is there without another `watch`."""
+        self._absent = act
+        self._set(until)
+
+    def expire(self) -> None:
+        """Time is over now for what is awaited, or for who is absent."""
+        self.deadline = -math.inf
+        if self._timer is not None:
+            self._timer.cancel()
+        self._tick()
+
     def close(self) -> None:
         """Stop the timer."""
+        self._absent = None
+        self._ticking.discard(self)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
+    def _set(self, deadline: float) -> None:
+        self.deadline = deadline
+        if self._timer is None or self._timer_at > deadline:
+            self._arm(deadline)
+
     def _arm(self, when: float) -> None:
-        self.close()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._ticking.add(self)
         self._loop = asyncio.get_running_loop()
         self._timer_at = when
         self._timer = self._clock.call_at(when, self._tick)
 
     def _tick(self) -> None:
         self._timer = None
-        if self._task is None:
+        self._ticking.discard(self)
+        task, absent = self._task, self._absent
+        if task is None and absent is None:
             return
         if self._clock.now() < self.deadline:
             self._arm(self.deadline)
-        elif not self._fired:
+        elif absent is not None:
+            self._absent = None
+            absent()
+        elif task is not None and not self._fired:
             self._fired = True
-            self._task.cancel()
+            task.cancel()

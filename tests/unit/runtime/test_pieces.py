@@ -141,7 +141,8 @@ async def test_an_error_behind_content_comes_after_it() -> None:
 @virtual
 async def test_a_silence_between_pieces_is_the_providers() -> None:
     """Past `idle` the stream is cut to the second, and the time in which nobody read does not count."""
-    w = world(["a/big"], replies={"a": InPieces(ONE, 50.0, TWO, 100.0)})
+    config = {"resilience": {"timeouts": {"reader_idle": "1h"}}}
+    w = world(["a/big"], replies={"a": InPieces(ONE, 50.0, TWO, 100.0)}, config=config)
     stream = w.router.stream_chat(BODY)
     await stream.next_events()
     await asyncio.sleep(1000.0)

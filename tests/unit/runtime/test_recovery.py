@@ -454,7 +454,7 @@ async def test_all_parts_of_an_answer_together_are_as_long_as_a_stream_may_be() 
 @virtual
 async def test_the_consumers_own_time_is_not_the_calls() -> None:
     """Five minutes of thinking between two chunks are in no statistics."""
-    w = fleet(WHOLE)
+    w = fleet(WHOLE, resilience={"timeouts": {"reader_idle": "6m"}})
     async for _ in w.router.stream_chat(BODY):
         await asyncio.sleep(300.0)
     assert w.sink.of(AttemptFinished)[0].seconds < 2.0

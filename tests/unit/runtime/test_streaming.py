@@ -227,8 +227,8 @@ async def test_the_usage_chunk_that_only_we_asked_for_is_hidden() -> None:
 
 @virtual
 async def test_a_consumer_may_take_its_time() -> None:
-    """Somebody who reads a chunk and thinks for minutes is no stall of the provider."""
-    w = world(["a/big"])
+    """Somebody who reads a chunk and thinks for minutes, within `reader_idle`, is no stall of the provider."""
+    w = world(["a/big"], config={"resilience": {"timeouts": {"reader_idle": "3m"}}})
     w.providers["a"].set(FakeReply(pieces=("one", "two", "three"), gap=1.0))
     stream = w.router.stream_chat(BODY)
     seen = []
