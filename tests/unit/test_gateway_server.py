@@ -16,7 +16,7 @@ from smart_model_router.config import GatewayConfig
 from smart_model_router.edge import HttpReply
 from smart_model_router.gateway.protocol import protocol_for
 from smart_model_router.gateway.responding import PIECE, Piece, Responder
-from tests.world import virtual
+from tests.world import timers, virtual
 
 
 async def _silent(scope: Scope, receive: Receive, send: Send) -> None:
@@ -30,7 +30,16 @@ class Wire(asyncio.Transport):
     def __init__(self) -> None:
         super().__init__()
         self.written: list[bytes] = []
-        self.closed = False
+        self.closed = self.aborted = False
+        self.unread = 0
+
+    def get_write_buffer_size(self) -> int:
+        """What the client has not read."""
+        return self.unread
+
+    def abort(self) -> None:
+        """Remember."""
+        self.aborted = True
 
     def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
         """Keep it."""
@@ -61,7 +70,7 @@ def connection() -> Generator[tuple[Any, Wire]]:
     state.default_headers = [(b"date", b"today")]
     options = uvicorn.Config(_silent, lifespan="off", ws="none", timeout_keep_alive=75)
     options.load()
-    protocol, wire = protocol_for(GatewayConfig(head_timeout=10))(options, state, {}), Wire()
+    protocol, wire = protocol_for(GatewayConfig(head_timeout=10), reader_idle=20)(options, state, {}), Wire()
     protocol.connection_made(wire)
     try:
         yield protocol, wire
@@ -128,6 +137,44 @@ async def test_a_connection_that_nobody_uses_is_closed() -> None:
             assert not wire.closed
         await asyncio.sleep(2)
         assert wire.closed
+
+
+@virtual
+async def test_a_client_that_reads_nothing_is_cut_off() -> None:
+    """20 s after it last read, a second later at most: also of a whole reply, and where only a little waits."""
+    with connection() as (protocol, wire):
+        wire.unread = 100_000
+        protocol.pause_writing()
+        await asyncio.sleep(19.9)
+        assert not wire.aborted
+        await asyncio.sleep(1.0)
+        assert wire.aborted
+    with connection() as (protocol, wire):
+        protocol.data_received(HEAD)
+        wire.unread = 9
+        await Responder(protocol.cycle.send, "openai", protocol.scope).reply(HttpReply(200, {}, b"{}"))
+        await asyncio.sleep(20.9)
+        assert wire.aborted
+
+
+@virtual
+async def test_a_client_that_reads_slowly_is_left_alone() -> None:
+    """A byte in 19 s is something; so is room for more; and who has read all is looked at no longer."""
+    with connection() as (protocol, wire):
+        wire.unread = 100_000
+        protocol.pause_writing()
+        for _ in range(5):
+            await asyncio.sleep(19.0)
+            wire.unread -= 1
+        protocol.resume_writing()
+        wire.unread = 200_000
+        protocol.pause_writing()
+        await asyncio.sleep(19.0)
+        assert not wire.aborted
+        wire.unread = 0
+        await asyncio.sleep(1.0)
+        assert not timers()
+        assert not wire.aborted
 
 
 @virtual

@@ -1,4 +1,4 @@
-"""uvicorn's HTTP/1.1 with our manners: impatient with slow heads and idle connections, quick with what we write."""
+"""uvicorn's HTTP/1.1 with our manners: impatient with slow heads and with clients that do not read, quick to write."""
 
 from __future__ import annotations
 
@@ -12,12 +12,19 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from smart_model_router.config import GatewayConfig
 from smart_model_router.gateway.responding import PIECE, WHOLE
 
+_LOOK_SECONDS = 0.5
+"""How often a client that leaves something unread is looked at."""
+
 
 class PatientProtocol(HttpToolsProtocol):
-    """HTTP/1.1 that gives a head so many seconds and bytes, and an idle connection its time, and not more."""
+    """HTTP/1.1 that gives a head so many seconds and bytes, an idle connection and a client's reading their time.
+
+    A client that reads nothing for `reader_idle` seconds while something waits for it is cut off.
+    """
 
     head_timeout: ClassVar[float]
     head_bytes: ClassVar[int]
+    reader_idle: ClassVar[float]
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -27,6 +34,9 @@ class PatientProtocol(HttpToolsProtocol):
         self._idle_until = math.inf
         self._idle_alarm: asyncio.TimerHandle | None = None
         self._earlier: list[RequestResponseCycle] = []
+        self._reader_alarm: asyncio.TimerHandle | None = None
+        self._unread = 0
+        self._read_at = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         """The first head begins now."""
@@ -36,8 +46,9 @@ class PatientProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Nothing is expected any more. uvicorn tells the newest request; those before it have to know, too."""
         self._head_ended()
-        if self._idle_alarm is not None:
-            self._idle_alarm.cancel()
+        for alarm in (self._idle_alarm, self._reader_alarm):
+            if alarm is not None:
+                alarm.cancel()
         super().connection_lost(exc)
         for cycle in self._earlier:
             cycle.disconnected = True
@@ -53,6 +64,16 @@ class PatientProtocol(HttpToolsProtocol):
                 self._refuse(b"431 Request Header Fields Too Large")
             elif self._head_alarm is None:
                 self._time_head()
+
+    def pause_writing(self) -> None:
+        """More waits for the client than is to be kept for it."""
+        super().pause_writing()
+        self._await_reader()
+
+    def resume_writing(self) -> None:
+        """It has read."""
+        super().resume_writing()
+        self._read_at = self.loop.time()
 
     def on_message_begin(self) -> None:
         """Another head begins: not with any byte, but with one that is more than a line break."""
@@ -74,6 +95,7 @@ class PatientProtocol(HttpToolsProtocol):
 
         Neither the rest of a body that was answered early nor a line break makes it any longer.
         """
+        self._await_reader()
         if self.pipeline or self.transport.is_closing():
             super().on_response_complete()
             return
@@ -91,6 +113,26 @@ class PatientProtocol(HttpToolsProtocol):
             self.timeout_keep_alive_handler()
         elif self._idle_until < math.inf:
             self._idle_alarm = self.loop.call_at(self._idle_until, self._look_idle)
+
+    def _await_reader(self) -> None:
+        """Look after a client until it has read what waits for it, whatever becomes of the request meanwhile."""
+        self._unread = self.transport.get_write_buffer_size()
+        if self._unread and self._reader_alarm is None:
+            self._read_at = self.loop.time()
+            self._reader_alarm = self.loop.call_later(_LOOK_SECONDS, self._look_at_reader)
+
+    def _look_at_reader(self) -> None:
+        self._reader_alarm = None
+        now, unread = self.loop.time(), self.transport.get_write_buffer_size()
+        if unread < self._unread:
+            self._read_at = now
+        self._unread = unread
+        if not unread:
+            return
+        if now - self._read_at >= self.reader_idle:
+            self.transport.abort()  # to close it would wait for what it does not read
+        else:
+            self._reader_alarm = self.loop.call_later(_LOOK_SECONDS, self._look_at_reader)
 
     def _time_head(self) -> None:
         """Begin to count, once a head has not come in one piece."""
@@ -157,7 +199,7 @@ class GatewayProtocol(PatientProtocol):
         return True
 
 
-def protocol_for(config: GatewayConfig) -> type[GatewayProtocol]:
+def protocol_for(config: GatewayConfig, *, reader_idle: float) -> type[GatewayProtocol]:
     """The protocol with the limits of a configuration: uvicorn makes it without arguments of ours."""
-    limits = {"head_timeout": config.head_timeout, "head_bytes": config.head_bytes}
+    limits = {"head_timeout": config.head_timeout, "head_bytes": config.head_bytes, "reader_idle": reader_idle}
     return type("GatewayProtocol", (GatewayProtocol,), limits)

@@ -23,10 +23,11 @@ _IDLE_SECONDS = 75
 
 def serve(gateway: Gateway, listener: socket.socket, on_ready: Callable[[], None]) -> None:
     """Serve on `listener` until SIGINT or SIGTERM."""
-    config = gateway.house.config.gateway
+    tree = gateway.house.config
+    config, reader_idle = tree.gateway, tree.resilience.timeouts.reader_idle
     options = uvicorn.Config(
         gateway,
-        http=protocol_for(config),
+        http=protocol_for(config, reader_idle=reader_idle),
         loop="auto",
         ws="none",
         lifespan="on",

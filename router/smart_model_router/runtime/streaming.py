@@ -25,7 +25,7 @@ from smart_model_router.runtime.recovery import Salvage
 from smart_model_router.wires.dialects import TEXT_READERS
 
 _CONTENT: Final = EventKind.CONTENT  # as in livestream.py
-_DRAIN_SECONDS = 0.5
+_DRAIN_SECONDS = 0.2
 _DRAIN_BYTES = 65_536
 """How long, and how much, is read for a reader whose time is over: an answer that has come is not to be lost."""
 

@@ -144,10 +144,10 @@ async def test_an_answer_that_lacks_only_its_terminator_is_complete() -> None:
 
 @virtual
 async def test_who_comes_back_in_the_last_moment_has_what_had_come() -> None:
-    """What has arrived is taken for a reader whose time is over, for half a second; whoever asks meanwhile waits."""
-    w = world(["a/big"], replies={"a": InPieces(ONE, 0.2, TWO, 0.2, STOP + DONE)}, config=IDLE)
+    """What has arrived is taken for a reader whose time is over, for a moment; whoever asks meanwhile waits."""
+    w = world(["a/big"], replies={"a": InPieces(ONE, 0.1, TWO, 0.05, STOP + DONE)}, config=IDLE)
     stream = await begun(w, 1)
-    await asyncio.sleep(10.1)
+    await asyncio.sleep(10.05)
     assert [data["choices"][0]["delta"].get("content") async for data in stream] == ["two", None]
     assert stream.report.complete
     w.assert_idle()
@@ -160,7 +160,7 @@ async def test_who_leaves_in_the_last_moment_leaves_nothing() -> None:
     w.providers["a"].set(ENDLESS)
     tasks = asyncio.all_tasks()
     stream = await begun(w)
-    await asyncio.sleep(10.2)
+    await asyncio.sleep(10.1)
     await stream.aclose()
     assert outcomes(w) == [("cancelled", "")]
     w.assert_idle()
