@@ -21,6 +21,7 @@ from smart_model_router.runtime.streaming import RouterStream
 from smart_model_router.testing import RecordingSink
 from tests.e2e.eventually import becomes
 from tests.e2e.gateways import MESSAGES, footprint, served
+from tests.e2e.gateways import becomes as soon
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.alone]
 READERS = 200
@@ -143,7 +144,7 @@ async def test_two_hundred_clients_of_the_gateway_that_do_not_read(tmp_path: Pat
             begun = time.monotonic()
             assert await becomes(lambda: not provider.open)
             assert await becomes(lambda: footprint(gateway.process.pid)[0] <= before + 1)
-            assert await asyncio.to_thread(gateway.in_flight) == 0
+            assert await asyncio.to_thread(soon, lambda: gateway.in_flight() == 0)
             assert time.monotonic() - begun <= AT_MOST + lag.most
             assert (await asyncio.to_thread(gateway.health))["targets"][0]["state"] == "closed"
             for client in clients:
