@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from smart_model_router.events import Event
     from smart_model_router.monitor.monitor import Monitor
     from smart_model_router.ports import Clock, EventSink, Provider, StatsStore
+    from smart_model_router.runtime.closing import Part
     from smart_model_router.runtime.guarding import GuardLease, GuardLimits
     from smart_model_router.runtime.inspection import Availability, Explanation, SystemHealth, TargetStatus
     from smart_model_router.runtime.portal import Portal
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
     from smart_model_router_stats.book import StatsBook
     from smart_model_router_stats.figures import StatsView
 
-_CLOSE_SECONDS = 5.0
 _OPTIONS = RequestOptions.__annotations__.keys()
 
 
@@ -155,10 +156,11 @@ class SmartModelRouter:
         """The same breaker, cooldown, buckets and bulkhead for any awaitable: `async with router.guard("tavily")`.
 
         `limits` of the first use count (later ones resize the slots). An exception inside is a failure of the
-        resource; RouterUnavailable is raised when it is not admitted within `max_wait`.
+        resource; RouterUnavailable is raised when it is not admitted within `max_wait`, and by a closed router.
         """
         from smart_model_router.runtime.guarding import guard  # noqa: PLC0415
 
+        self._check_open()
         return guard(self._state, name, limits, self._config.resilience.gate)
 
     def get_model_for_tier(self, tier: str, model: str | None = None) -> ModelSelection:
@@ -253,24 +255,25 @@ class SmartModelRouter:
         self.monitor.continue_from(before.monitor)
 
     async def aclose(self) -> None:
-        """Close every provider, then the store; one that raises keeps no other open. Safe to call twice."""
+        """End what is under way and close everything, in 6 s at most; safe to call twice.
+
+        Requests that wait or are called, and streams, end at once: RouterUnavailable, StreamInterrupted. A part that
+        raises, or takes longer than 5 s, keeps no other open. Raises the first error of a part.
+        """
         await self.portal.reach(self._end)
 
     async def _end(self) -> None:
-        detached = tuple(self._state.detached)
-        self._state.leave()
-        if detached:
-            await asyncio.wait(detached, timeout=_CLOSE_SECONDS)
         from smart_model_router.monitor.sinks import close as close_sinks  # noqa: PLC0415
+        from smart_model_router.runtime.closing import close_parts  # noqa: PLC0415
 
-        async with AsyncExitStack() as stack:
-            stack.push_async_callback(close_sinks, self._state.sinks)
-            if self._state.store is not None:
-                stack.push_async_callback(self._state.store.aclose)
-            if self._state.sharing is not None:
-                stack.push_async_callback(self._state.sharing.aclose)
-            for provider in self._state.providers.values():
-                stack.push_async_callback(provider.aclose)
+        state = self._state
+        first: dict[str, Part] = {f"provider {name}": provider.aclose for name, provider in state.providers.items()}
+        if state.detached:
+            first["a call that ran on"] = partial(asyncio.wait, tuple(state.detached))
+        stores = {"the shared state": state.sharing, "the store": state.store}
+        second: dict[str, Part] = {name: store.aclose for name, store in stores.items() if store is not None}
+        state.leave()
+        await close_parts((first, second, {"a sink": partial(close_sinks, state.sinks)}))
 
     async def __aenter__(self) -> Self:
         await self.listen()
@@ -303,12 +306,15 @@ class SmartModelRouter:
     def _peek(
         self, dialect: Dialect, body: Mapping[str, Any], options: RequestOptions, written: bytes, *, stream: bool
     ) -> RouteRequest:
-        if self._state.closed:
-            raise RouterUnavailable("this router is closed")
+        self._check_open()
         if not options.keys() <= _OPTIONS:
             known = ", ".join(RequestOptions.__annotations__)
             raise InvalidRequest(f"{min(options.keys() - _OPTIONS)}: no such option; there are {known}")
         return peek(dialect, body, stream=stream, written=written, **options)
+
+    def _check_open(self) -> None:
+        if self._state.closed:
+            raise RouterUnavailable("this router is closed")
 
     def _ladder(self, model: str | None) -> Ladder:
         return next(iter(self._ladders.values())) if model is None else self._state.ladder(model)

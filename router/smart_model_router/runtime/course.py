@@ -216,7 +216,9 @@ class Course:
         if paid and not state.budget.try_spend():
             return None
         self._progress.retrying(step.facts)
-        await state.clock.sleep(pause)
+        await self.caller.watchdog.sleep(now + pause)
+        if state.closed:
+            return None
         now = state.clock.now()
         if not paid and self.caller.another_is_free(step.facts, now) and not state.budget.try_spend():
             return None  # meanwhile another one is free

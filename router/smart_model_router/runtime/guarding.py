@@ -13,7 +13,7 @@ from smart_model_router.core.gate import Gate, GateConfig, ProviderState
 from smart_model_router.core.lease import Lease
 from smart_model_router.core.options import Count, Interval, Options, Unit
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker
-from smart_model_router.errors import AllTargetsFailed, ConfigurationError
+from smart_model_router.errors import AllTargetsFailed, ConfigurationError, RouterUnavailable
 from smart_model_router.events import AttemptFinished
 from smart_model_router.outcome import Failure, FailureClass, Refusal
 from smart_model_router.runtime.state import RouterState
@@ -102,12 +102,14 @@ def _gate(state: RouterState, name: str, limits: GuardLimits | None, config: Gat
 
 
 async def _admitted(state: RouterState, gate: Gate) -> Lease:
-    began = state.clock.now()
+    began, watchdog = state.clock.now(), state.watchdog()
     most = state.timeouts.total if state.routing.max_wait is None else state.routing.max_wait
     until = began + most
     ticket = None
     try:
         while True:
+            if state.closed:
+                raise RouterUnavailable("the router was closed")
             now = state.clock.now()
             behind = state.room.is_behind(ticket, gate.id)
             got: Lease | Refusal = (
@@ -123,11 +125,12 @@ async def _admitted(state: RouterState, gate: Gate) -> Lease:
             if got.reason == "throttle":  # the gate itself would say yes: waited for by time alone
                 if ticket is not None:
                     state.room.done(ticket)
-                await state.clock.sleep((got.retry_at or now) - now)
+                await watchdog.sleep(got.retry_at or now)
                 continue
             ticket = ticket or state.room.ticket(stream=False)
             await state.room.wait(ticket, {gate.id: _ONE}, gate.id, until, pacing="eager")
     finally:
+        watchdog.close()
         if ticket is not None:
             state.room.done(ticket)
 

@@ -13,6 +13,7 @@ from smart_model_router.outcome import EventKind, Failure, FailureClass, StreamE
 from smart_model_router.ports import PieceStream, ProviderStream
 from smart_model_router.request import Dialect
 from smart_model_router.runtime.calling import Admission, Caller, provider_bug
+from smart_model_router.runtime.closing import CLOSE_SECONDS
 
 PROOF_SECONDS = 10.0
 """A streaming probe has succeeded after so many seconds of content, complete or not."""
@@ -284,9 +285,10 @@ class LiveStream:
         return self._caller.settle(self._step, failure, ttft=self.ttft, usage=spent, away=self._away)
 
     async def _disconnect(self) -> None:
-        """Close the connection. A provider that cannot even do that is no news for the caller."""
+        """Close the connection, within its bound. A provider that cannot even do that is no news for the caller."""
         with suppress(Exception):
-            await self._source.aclose()
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await self._source.aclose()
 
 
 class _OneByOne:

@@ -130,7 +130,7 @@ class Pauses:
             woken = await state.room.wait(self.ticket, costs, pause.place, pause.until, pause.resorts, pause.pacing)
         else:
             self.leave_room()  # it waits for no gate: who does is not to stand behind it
-            await state.clock.sleep(pause.until - began)
+            await self._caller.watchdog.sleep(pause.until)
         waited = state.clock.now() - began
         self._report.waited_seconds += waited
         if pause.budget:

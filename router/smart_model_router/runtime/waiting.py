@@ -151,6 +151,8 @@ class WaitingRoom:
         self._capacity = capacity
         self._look = look
         self._share(_Shared())
+        self._here: dict[Ticket, None] = {}
+        """Those who wait for this room's router, in the order in which they began to."""
         self._names: dict[str, str] = {}
         self._mark = ""
         self._closed = False
@@ -230,6 +232,7 @@ class WaitingRoom:
         while it takes its turn.
         """
         ticket.woken = asyncio.get_running_loop().create_future()
+        self._here[ticket] = None
         self._enter(ticket, gates, place, resorts, pacing)
         timer = self._clock.call_at(until, lambda: _wake(ticket, None))
         try:
@@ -240,6 +243,7 @@ class WaitingRoom:
         finally:
             timer.cancel()
             ticket.woken = None
+            self._here.pop(ticket, None)
         return gate or None
 
     def done(self, ticket: Ticket) -> None:
@@ -280,9 +284,11 @@ class WaitingRoom:
                 _wake(ticket, None)
 
     def close(self) -> None:
-        """Nobody waits here any more: stop every alarm, unless it is for those in a room that goes on."""
+        """Wake all who wait here, oldest first, and stop every alarm, unless it is for those in a room that goes on."""
         self._shared.rooms -= not self._closed
         self._closed = True
+        for ticket in sorted(self._here, key=lambda one: one.number):
+            _wake(ticket, None)
         if not self._shared.rooms:
             self._stop_alarms()
 
@@ -292,6 +298,7 @@ class WaitingRoom:
         for ticket in self._everyone():
             ticket.gates, ticket.place = {}, None
         self._queues.clear()
+        self._here.clear()
         self._shared.waiting = 0
 
     def _stop_alarms(self) -> None:

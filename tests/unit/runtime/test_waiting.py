@@ -11,7 +11,7 @@ import pytest
 from smart_model_router.core.ratelimit import Cost
 from smart_model_router.runtime.waiting import FULL, Due, Ticket, WaitingRoom
 from smart_model_router.testing import LoopClock
-from tests.world import now, virtual
+from tests.world import now, timers, virtual
 
 FREE = Cost(0, 0)
 
@@ -325,14 +325,15 @@ async def test_a_full_room_says_so() -> None:
 
 
 @virtual
-async def test_a_closed_room_rings_no_alarm() -> None:
-    """After close no timer of the room fires."""
+async def test_nobody_waits_in_a_closed_room() -> None:
+    """Whoever waits is woken at once, and no alarm rings later."""
     visitors = Visitors(Doors(a=now() + 5.0))
     task = visitors.enter("x", "a", until=9.0)
     await asyncio.sleep(0)
     visitors.room.close()
     await task
-    assert visitors.log == [("x", None, 9.0)]
+    assert visitors.log == [("x", None, 0.0)]
+    assert not timers()
 
 
 @pytest.mark.parametrize("leave", ["done", "cancelled"])

@@ -1,0 +1,83 @@
+"""Closing a router on real time: threads that hang and files that are locked, which no virtual clock has."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from smart_model_router import RouterUnavailable, SmartModelRouter, StreamInterrupted
+from smart_model_router.events import Event
+from smart_model_router.testing import FakeProvider, FakeReply
+from tests.e2e.eventually import becomes
+from tests.e2e.gateways import MESSAGES
+
+pytestmark = [pytest.mark.asyncio, pytest.mark.alone]
+CHAT = {"model": "smart", "messages": MESSAGES}
+BOUND = 6.0
+
+
+class Hanging(FakeProvider):
+    """A provider whose calls, and whose end, take for ever."""
+
+    async def aclose(self) -> None:
+        """Hang."""
+        await asyncio.Event().wait()
+
+
+class Blocking:
+    """A sink that never comes back from its first event, nor from its end."""
+
+    def __init__(self) -> None:
+        self.released = threading.Event()
+
+    def emit(self, event: Event) -> None:
+        """Block."""
+        self.released.wait()
+
+    def close(self) -> None:
+        """Block."""
+        self.released.wait()
+
+
+async def test_a_router_closes_in_time_whatever_hangs(tmp_path: Path) -> None:
+    """A provider and a sink that hang, both files of the store locked: 6 s, and whoever waits is told at once."""
+    provider, sink, path = Hanging(), Blocking(), tmp_path / "stats.db"
+    tree = {
+        "version": 1,
+        "providers": {"p": {"kind": "openai_compatible", "base_url": "http://fake.invalid/v1", "bulkhead": 2}},
+        "models": {"smart": {"tiers": [{"targets": ["p/m"]}], "last_resort": []}},
+        "store": {"path": str(path)},
+    }
+    router = SmartModelRouter.from_config(tree, providers={"p": provider}, sinks=[sink])
+    await router.chat(CHAT)
+    files = (path, path.with_name("state.db"))
+    assert await becomes(lambda: all(file.exists() for file in files))
+    provider.set(FakeReply(pieces=("x",), stalls=True))
+    stream = router.stream_chat(CHAT)
+    while not stream.text:
+        await anext(stream)
+    provider.set(FakeReply(seconds=float("inf")))
+    asked = [asyncio.ensure_future(router.chat(CHAT)) for _ in range(20)]
+    assert await becomes(lambda: len(provider.calls) == 3)
+    ends: list[float] = []
+    for call in asked:
+        call.add_done_callback(lambda _: ends.append(time.monotonic()))
+    with closing(sqlite3.connect(files[0])) as one, closing(sqlite3.connect(files[1])) as other:
+        for lock in (one, other):
+            lock.execute("BEGIN EXCLUSIVE")
+        began = time.monotonic()
+        await router.aclose()
+        took = time.monotonic() - began
+    sink.released.set()
+    assert took <= BOUND
+    errors = await asyncio.gather(*asked, return_exceptions=True)
+    assert [type(error) for error in errors] == [RouterUnavailable] * 20
+    assert max(ends) - began <= 1.0
+    with pytest.raises(StreamInterrupted, match="the router was closed"):
+        await anext(stream)
