@@ -213,6 +213,14 @@ class StoreChanged:
     reason: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardsForgotten:
+    """These names of `router.guard` were not used for an hour: nothing is known of them any more."""
+
+    at: float
+    names: frozenset[str]
+
+
 Event = (
     RequestFinished
     | AttemptFinished
@@ -227,4 +235,5 @@ Event = (
     | SheddingChanged
     | RequestShed
     | StoreChanged
+    | GuardsForgotten
 )

@@ -253,6 +253,11 @@ class SmartModelRouter:
         if self._config.resilience.measures.monotonic_clock == before.config.resilience.measures.monotonic_clock:
             self._book.continue_from(before._book, unchanged, self._state.clock.now())
         self.monitor.continue_from(before.monitor)
+        if before._state.guards:
+            from smart_model_router.runtime.guarding import forget_unused  # noqa: PLC0415
+
+            self._state.guards |= before._state.guards
+            forget_unused(self._state)
 
     async def aclose(self) -> None:
         """End what is under way and close everything, in 6 s at most; safe to call twice.

@@ -33,7 +33,7 @@ class StatsBook:
     on it.
     """
 
-    __slots__ = ("_known", "_models", "_providers", "_records", "_wall")
+    __slots__ = ("_known", "_models", "_named", "_providers", "_records", "_wall")
 
     def __init__(self, targets: Iterable[Target], *, wall: Callable[[], float]) -> None:
         self._wall = wall
@@ -43,6 +43,8 @@ class StatsBook:
         self._providers: defaultdict[str, _Averages] = defaultdict(_Averages)
         for target in targets:
             self._add(target)
+        self._named = self._models.keys() | self._providers.keys()
+        """The models and providers that are configured."""
 
     def observe(self, event: AttemptFinished) -> None:
         """Take what came of one call. A target not heard of before is added."""
@@ -104,6 +106,13 @@ class StatsBook:
             record.averages.forget()
             record.began_at = now
             record.refresh(now)
+
+    def forget(self, name: str) -> None:
+        """Keep nothing of a target that is its own model and provider: it is no more."""
+        self._records.pop(name, None)
+        if name not in self._named:
+            self._models.pop(name, None)
+            self._providers.pop(name, None)
 
     def median(self, target_id: str, now: float, *, stream: bool) -> float | None:
         """Half of the answers of the last 15 minutes took no longer: whole ones, or streams to first content."""

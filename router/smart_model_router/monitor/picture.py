@@ -42,6 +42,7 @@ class Painter:
         """Everything on the first screen. Yields to the loop between a few targets and the next."""
         recorder, wall = self._recorder, self._recorder.wall()
         known = {status.id: status for status in statuses(self._state)}
+        self._spreads = {target: spread for target, spread in self._spreads.items() if target in known}
         health = system_health(self._state)
         targets = []
         for place, status in enumerate(known.values()):

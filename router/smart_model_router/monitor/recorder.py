@@ -16,6 +16,7 @@ from typing import Any
 from smart_model_router.events import (
     AttemptFinished,
     BreakerChanged,
+    GuardsForgotten,
     OfflineChanged,
     OperatorSpoke,
     RequestFinished,
@@ -140,6 +141,7 @@ class Recorder(Gathering):
                 OfflineChanged: self._move,
                 SheddingChanged: self._move,
                 StoreChanged: self._move,
+                GuardsForgotten: self._forget,
             }
         )
         self.clock = clock
@@ -219,6 +221,10 @@ class Recorder(Gathering):
         if event.cost_usd:
             step.cost_usd[target] += event.cost_usd
         self._note(event)
+
+    def _forget(self, event: GuardsForgotten) -> None:
+        for name in event.names:
+            self._runs.pop(name, None)
 
     def _note(self, event: AttemptFinished | TargetRefused | WaitFinished) -> None:
         self._open.note(event.request_id, event)

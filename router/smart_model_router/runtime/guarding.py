@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
+from weakref import ref
 
 from smart_model_router.core.fallback import comes_due, least_retry_after
 from smart_model_router.core.gate import Gate, GateConfig, ProviderState
@@ -14,10 +15,15 @@ from smart_model_router.core.lease import Lease
 from smart_model_router.core.options import Count, Interval, Options, Unit
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker
 from smart_model_router.errors import AllTargetsFailed, ConfigurationError, RouterUnavailable
-from smart_model_router.events import AttemptFinished
+from smart_model_router.events import AttemptFinished, GuardsForgotten
 from smart_model_router.outcome import Failure, FailureClass, Refusal
+from smart_model_router.runtime.clock import EARLY
 from smart_model_router.runtime.state import RouterState
 
+FORGET_SECONDS = 3600.0
+"""A name that was not used for so long is forgotten, and all that is known of it."""
+_SWEEP_SECONDS = 60.0
+"""Names are looked at no more often than this, so that thousands of them are forgotten together."""
 _ONE = Cost(0, 0)
 _LEFT = Failure(FailureClass.CANCELLED, "the caller left")
 
@@ -98,7 +104,49 @@ def _gate(state: RouterState, name: str, limits: GuardLimits | None, config: Gat
         gate.provider.bulkhead.resize(limits.slots)
         gate.resize()
         state.pump(name)
+    _used(state, name)
     return gate
+
+
+def _used(state: RouterState, name: str) -> None:
+    state.guards.pop(name, None)
+    state.guards[name] = state.clock.now()
+    if state.forgetting is None:
+        forget_unused(state)
+
+
+def forget_unused(state: RouterState) -> None:
+    """Forget every name that nobody used for FORGET_SECONDS, and look again when the next one is due.
+
+    One that is in use, or that the operator isolated, counts as used now.
+    """
+    now, guards, gates = state.clock.now(), state.guards, state.fleet.gates
+    state.forgetting, names = None, set[str]()
+    for name, used_at in tuple(guards.items()):
+        if now < used_at + FORGET_SECONDS - EARLY:
+            break
+        del guards[name]
+        gate = gates.get(name)
+        if gate is not None and gate.provider.name != name:
+            continue  # since a reload it is a target
+        if gate is not None and (gate.in_flight or gate.isolated or state.room.queued(name)):
+            guards[name] = now
+            continue
+        gates.pop(name, None)
+        state.fleet.providers.pop(name, None)
+        state.book.forget(name)
+        names.add(name)
+    if names:
+        state.emit(GuardsForgotten(at=now, names=frozenset(names)))
+    if guards and not state.closed:
+        due, alive = next(iter(guards.values())) + FORGET_SECONDS, ref(state)
+        due = max(due, now + _SWEEP_SECONDS)
+        state.forgetting = state.clock.call_at(due, lambda: _forget_unused_of(alive))
+
+
+def _forget_unused_of(alive: ref[RouterState]) -> None:
+    if (state := alive()) is not None:
+        forget_unused(state)
 
 
 async def _admitted(state: RouterState, gate: Gate) -> Lease:
@@ -139,6 +187,7 @@ def _settle(state: RouterState, gate: Gate, lease: Lease, failure: Failure | Non
     now = state.clock.now()
     settlement = lease.settle(failure, now, roll=state.dice.roll())
     state.held.pop(lease, None)
+    _used(state, gate.id)
     state.apply(gate, settlement, now, failure, since=lease.admitted_at)
     state.observe(
         AttemptFinished(

@@ -32,7 +32,7 @@ from smart_model_router.events import (
     SheddingChanged,
 )
 from smart_model_router.outcome import CAPACITY_REASONS, Failure, FailureClass, LimitReading, Snapshot, Usage
-from smart_model_router.ports import Clock, Dice, EventSink, Provider, StatsStore
+from smart_model_router.ports import Clock, Dice, EventSink, Provider, StatsStore, TimerHandle
 from smart_model_router.request import WAITING_CRITICALITIES, RouteRequest, state_made
 from smart_model_router.runtime.boot import here
 from smart_model_router.runtime.content import Content
@@ -68,6 +68,10 @@ class Book(Protocol):
 
     def reset_window(self, target_id: str, now: float) -> None:
         """Forget recent outcomes and latencies: the target came back."""
+        ...
+
+    def forget(self, name: str) -> None:
+        """Keep nothing of a target that is its own model and provider: it is no more."""
         ...
 
 
@@ -124,6 +128,10 @@ class RouterState:
     """Tasks that close the connections of hedges' losers: a loop alone does not hold on to its tasks."""
     detached: dict[asyncio.Task[Any], str] = field(default_factory=dict)
     """Calls that run on for their verdict after their caller has left, and the target of each."""
+    guards: dict[str, float] = field(default_factory=dict)
+    """When each name of `router.guard` was last used, the longest unused first."""
+    forgetting: TimerHandle | None = None
+    """Rings when the first of them is to be forgotten."""
     ticking: set[Watchdog] = field(default_factory=set)
     """What keeps time for the calls under way, their streams and their back-offs: a closing router ends them all."""
     room: WaitingRoom = field(init=False)
@@ -175,6 +183,8 @@ class RouterState:
         self.room.close()
         for watchdog in tuple(self.ticking):
             watchdog.expire()
+        if self.forgetting is not None:
+            self.forgetting.cancel()
         for task in tuple(self.detached):
             task.cancel()
         self.together[:] = [state for state in self.together if state is not self]
@@ -342,6 +352,7 @@ class RouterState:
         self.room.forget()
         self.detached.clear()
         self.ticking.clear()
+        self.forgetting = None
         now = self.clock.now()
         while self.held:
             lease, gate = self.held.popitem()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from smart_model_router.events import AttemptFinished, BreakerChanged, RequestFinished, RequestShed
+from smart_model_router.events import AttemptFinished, BreakerChanged, GuardsForgotten, RequestFinished, RequestShed
 from smart_model_router.outcome import FailureClass
 from smart_model_router.telemetry.gathering import Gathering
 from smart_model_router.telemetry.open_requests import OpenRequests
@@ -21,6 +21,7 @@ class Metrics(Gathering):
                 RequestFinished: self._request,
                 BreakerChanged: self._transition,
                 RequestShed: self._shed,
+                GuardsForgotten: self._forget,
             }
         )
         self._calls = OpenRequests[tuple[float, float]]()
@@ -97,6 +98,13 @@ class Metrics(Gathering):
         self._registry.count(
             "smr_breaker_transitions_total", event.owner, event.from_state, event.to_state, event.reason
         )
+
+    def _forget(self, event: GuardsForgotten) -> None:
+        for key in [key for key in self._attempts if key[0] in event.names]:
+            del self._attempts[key]
+        for name in event.names:
+            self._tokens.pop(name, None)
+        self._registry.forget(event.names)
 
     def _shed(self, event: RequestShed) -> None:
         self._registry.count("smr_shed_total", event.criticality)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from smart_model_router.telemetry.table import METRICS
@@ -58,6 +59,13 @@ class Registry:
         if known is None:
             known = self._histograms[name, values] = Histogram(METRICS[name].buckets)
         return known
+
+    def forget(self, targets: AbstractSet[str]) -> None:
+        """Drop every figure of targets that are no more."""
+        for name, values in (*self._counts, *self._histograms):
+            if values and values[0] in targets and METRICS[name].labels[0] == "target":
+                self._counts.pop((name, values), None)
+                self._histograms.pop((name, values), None)
 
     def samples(self) -> list[Sample]:
         """Every figure, histograms cumulative as they are exposed."""

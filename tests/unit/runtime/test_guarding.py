@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 
 import pytest
 
 from smart_model_router import AllTargetsFailed, ConfigurationError, FailureClass, GuardLimits
 from smart_model_router.core.breaker import BreakerState
-from smart_model_router.events import AttemptFinished
+from smart_model_router.events import AttemptFinished, GuardsForgotten
+from smart_model_router.monitor.recorder import Recorder
 from smart_model_router.testing import FakeDice
-from tests.world import World, now, swallow, virtual, world
+from tests.world import World, now, swallow, timers, virtual, world
 
 
 def classes(w: World) -> list[FailureClass | None]:
@@ -203,3 +206,103 @@ def test_nonsense_limits_are_refused_by_name() -> None:
     """Zero slots would never admit anybody."""
     with pytest.raises(ConfigurationError, match=r"GuardLimits\.slots"):
         GuardLimits(slots=0)
+
+
+async def targets(w: World) -> set[str]:
+    """Every name that stands anywhere where people look: targets, statistics, metrics, dashboard."""
+    painter = w.router.monitor.painter(Recorder())
+    samples = {value for sample in w.router.monitor.samples() for label, value in sample.labels if label == "target"}
+    view = w.router.stats()
+    return {
+        *(status.id for status in w.router.targets()),
+        *view.targets,
+        *view.models,
+        *view.providers,
+        *samples,
+        *(target["id"] for target in (await painter.picture())["targets"]),
+    } - {"a", "big"}
+
+
+@virtual
+async def test_a_name_unused_for_an_hour_is_forgotten() -> None:
+    """Within a minute gate, statistics, metrics and the dashboard's row go, unasked; the configured target stays."""
+    w = world(["a/big"])
+    for name in ("search", "database"):
+        async with w.router.guard(name):
+            await asyncio.sleep(0.1)
+    await asyncio.sleep(1800.0)
+    await hold(w, 1.0)
+    assert await targets(w) == {"a/big", "search", "database"}
+    await asyncio.sleep(1870.0)
+    assert await targets(w) == {"a/big", "search"}
+    assert [event.names for event in w.sink.of(GuardsForgotten)] == [{"database"}]
+    await asyncio.sleep(1800.0)
+    assert await targets(w) == {"a/big"}
+    assert not timers()
+    await hold(w, 1.0)
+    assert w.router.stats().targets["search"].successes == 1
+    await w.router.aclose()
+    assert not timers()
+
+
+@virtual
+async def test_a_name_in_use_is_not_forgotten() -> None:
+    """While a block runs, waits, or the operator has said no, the name stays, however long that is."""
+    w = world(["a/big"])
+    await asyncio.gather(hold(w, 10_000.0, GuardLimits(slots=1)), waits_for(w, 8_000.0))
+    async with w.router.guard("database"):
+        pass
+    w.router.isolate("database")
+    await asyncio.sleep(7300.0)
+    assert await targets(w) == {"a/big", "database"}
+    with pytest.raises(AllTargetsFailed, match="isolated"):
+        async with w.router.guard("database"):
+            raise AssertionError
+
+
+async def waits_for(w: World, seconds: float) -> None:
+    """Wait in vain for a slot, again and again."""
+    until = now() + seconds
+    while now() < until:
+        with pytest.raises(AllTargetsFailed):
+            await hold(w, 0.0)
+
+
+@virtual
+async def test_thousands_of_names_are_not_kept() -> None:
+    """A name for each user, each used once: only those of the last hour are known, give or take a minute."""
+    w = world(["a/big"])
+    for number in range(3000):
+        async with w.router.guard(f"user-{number}"):
+            pass
+        await asyncio.sleep(3.6)
+    assert len(w.state.fleet.gates) <= 1020
+    assert len(w.router.targets()) <= 1020
+    await asyncio.sleep(3700.0)
+    assert len(w.state.fleet.gates) == len(w.router.stats().targets) == len(w.router.stats().models) == 1
+
+
+@virtual
+async def test_a_reload_does_not_keep_what_is_unused() -> None:
+    """Names of the router before are forgotten by the one in its place, unless it has a target of that name."""
+    w = world(["a/big"])
+    await hold(w, 1.0)
+    other = world(["a/big"])
+    other.router.continue_from(w.router)
+    await w.router.aclose()
+    assert await targets(other) == {"a/big", "search"}
+    await asyncio.sleep(3601.0)
+    assert await targets(other) == {"a/big"}
+    assert not timers()
+
+
+@virtual
+async def test_a_router_that_is_dropped_is_not_kept_for_its_guards() -> None:
+    """The timer that forgets them holds no router."""
+    w = world(["a/big"])
+    await hold(w, 1.0)
+    state = weakref.ref(w.state)
+    del w
+    gc.collect()
+    assert state() is None
+    await asyncio.sleep(3601.0)
