@@ -44,6 +44,10 @@ _WRITE = "INSERT OR REPLACE INTO sample VALUES (?, ?, ?, ?)"
 _TAKE_BACK = "DELETE FROM sample WHERE writer = ? AND name = ? AND labels = ?"
 
 
+_Figures = dict[tuple[str, str], float]
+"""Figures by name and labels."""
+
+
 class SharedMetrics:
     """This process's part in the file at `path`. Blocks: to be used on a thread, by one at a time."""
 
@@ -56,9 +60,10 @@ class SharedMetrics:
         self._path = path
         self._wall = wall
         self._writer = uuid.uuid4().hex
-        self._written: dict[tuple[str, str], float] = {}
-        self._before: dict[tuple[str, str], float] = {}
-        """What this process had counted when it was taken for gone: that is in the file already."""
+        self._written: _Figures = {}
+        self._before: _Figures = {}
+        """What a counter stood at when its count in the file began: above 0 where this process was taken for gone (the
+        file has that much already), below where the counter was forgotten and begins anew."""
         self.problem = ""
 
     def exchange(self, samples: Iterable[Sample]) -> list[Sample]:
@@ -67,13 +72,13 @@ class SharedMetrics:
         try:
             with closing(self._open()) as connection:
                 connection.execute("BEGIN IMMEDIATE")
-                written = self._give(connection, given)
+                written, before = self._give(connection, given)
                 got = _together(connection)
                 connection.execute("COMMIT")
         except (sqlite3.Error, OSError) as error:
             self._tell(str(error) or type(error).__name__)
             return given
-        self._written = written
+        self._written, self._before = written, before
         self._tell("")
         return got
 
@@ -86,8 +91,8 @@ class SharedMetrics:
         connection.executescript(_SCHEMA)
         return connection
 
-    def _give(self, connection: sqlite3.Connection, samples: Sequence[Sample]) -> dict[tuple[str, str], float]:
-        """Write what changed and take back gauges that are no more; what is written then."""
+    def _give(self, connection: sqlite3.Connection, samples: Sequence[Sample]) -> tuple[_Figures, _Figures]:
+        """Write what changed and take back gauges that are no more; what is written then, and what came before."""
         now = self._wall()
         known = connection.execute("SELECT 1 FROM writer WHERE id = ?", (self._writer,)).fetchone()
         if known is None and self._written:
@@ -95,7 +100,11 @@ class SharedMetrics:
         connection.execute("INSERT OR REPLACE INTO writer VALUES (?, ?)", (self._writer, now))
         given = {(one.name, json.dumps(one.labels, separators=(",", ":"))): one.value for one in samples}
         fresh = {key: value for key, value in given.items() if self._written.get(key) != value}
-        before = self._before
+        before = self._before | {
+            key: self._before.get(key, 0.0) - self._written[key]
+            for key in fresh.keys() & self._written.keys()
+            if fresh[key] < self._written[key] and key[0] not in _GAUGES  # forgotten meanwhile, and begun anew
+        }
         rows = [(self._writer, *key, value - before.get(key, 0.0)) for key, value in fresh.items()]
         connection.executemany(_WRITE, rows)
         gone = {key for key in self._written if key not in given and key[0] in _GAUGES}
@@ -104,7 +113,7 @@ class SharedMetrics:
         connection.execute(_FOLD[0], (*_GAUGES, *limit))
         for statement in _FOLD[1:]:
             connection.execute(statement, limit)
-        return {key: value for key, value in self._written.items() if key not in gone} | given
+        return {key: value for key, value in self._written.items() if key not in gone} | given, before
 
     def _start_over(self) -> None:
         """This process slept so long that its counters were added up without it, or the file is a new one."""

@@ -109,6 +109,18 @@ def test_what_a_process_no_longer_has_is_no_longer_shown(tmp_path: Path, clock: 
     assert states(got)["open"] == 1
 
 
+def test_a_counter_that_was_forgotten_goes_on(tmp_path: Path, clock: Clock) -> None:
+    """A name that was unused for an hour counts from 0 again: in the file that is added to what there was."""
+    one, two = (SharedMetrics(tmp_path / "m.db", wall=clock) for _ in range(2))
+    two.exchange(given(4))
+    one.exchange(given(3))
+    one.exchange([])
+    assert told(one.exchange(given(1)), OK) == 8
+    assert told(one.exchange(given(2)), OK) == 9
+    assert told(one.exchange(given(1)), OK) == 10
+    assert told(two.exchange(given(4)), OK) == 10
+
+
 def test_figures_of_a_newer_version_are_left_to_it(tmp_path: Path, clock: Clock) -> None:
     """A process of another version on the same file: what only it knows is not shown, and in nobody's way."""
     ours, newer = (SharedMetrics(tmp_path / "m.db", wall=clock) for _ in range(2))
