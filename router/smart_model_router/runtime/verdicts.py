@@ -62,7 +62,11 @@ class Verdicts:
         gone = False
 
         async def performing() -> T | Failure:
-            served = await perform(alone, verdict_at, True)
+            try:
+                served = await perform(alone, verdict_at, True)
+            except BaseException:
+                watchdog.close()
+                raise
             if isinstance(served, Failure) or drop is None:
                 watchdog.close()
             elif gone:
