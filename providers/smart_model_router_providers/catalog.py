@@ -23,7 +23,7 @@ HeaderFamily = Literal[
 
 _HTTP = "smart_model_router_providers.http:HttpProvider"
 _OPENAI_WIRES: tuple[Dialect, ...] = ("chat", "embeddings")
-_ALL_NEEDS: tuple[Need, ...] = ("tools", "images", "schema")
+_ALL_NEEDS: tuple[Need, ...] = ("tools", "images", "schema", "pdf", "audio")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,8 @@ class Kind:
     own. `capabilities` are what the kind can do in general; a model may do less. `newest_chat`: its Chat takes OpenAI's
     newest parameters; others reject what they do not know. `remote` is False on this machine. `failure_domain` is what
     fails together with it; "" means the kind alone. `prefill` is how it goes on with an answer that has begun, as its
-    documentation has it; a model that refuses to is passed over (a 400 of a fallback is the next one's turn).
+    documentation has it; a model that refuses to is passed over (a 400 of a fallback is the next one's turn). `media` is
+    the family of rules for what media cost its models, where their names say nothing (models.py).
     """
 
     path: str = _HTTP
@@ -56,6 +57,7 @@ class Kind:
     newest_chat: bool = False
     capabilities: tuple[Need, ...] = _ALL_NEEDS
     prefill: Prefill = "none"
+    media: str = ""
     remote: bool = True
 
 
@@ -64,6 +66,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "openai": Kind(
             wires=("chat", "responses", "embeddings"),
             newest_chat=True,
+            media="patches",
             base_url="https://api.openai.com/v1",
             key_variables=("OPENAI_API_KEY",),
             bulkhead=50,
@@ -77,18 +80,22 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             key_variables=("ANTHROPIC_API_KEY",),
             bulkhead=50,
             header_family="anthropic",
+            media="claude",
+            capabilities=("tools", "images", "schema", "pdf"),
             limit_pool=r"claude-(?:opus|sonnet|haiku)-\d+",  # docs, "Rate limits": Opus 4.x counts as one model
             prefill="plain",  # docs, "Prefill Claude's response"; models from 4.6 on refuse it with 400
         ),
         "gemini": Kind(
             base_url="https://generativelanguage.googleapis.com/v1beta/openai",
             key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+            media="gemini-3",
             bulkhead=50,
         ),
         "azure": Kind(  # base_url: https://RESOURCE.openai.azure.com; the model is the deployment
             auth="api-key",
             key_variables=("AZURE_OPENAI_API_KEY",),
             newest_chat=True,
+            media="gpt-4o",
             bulkhead=50,
             failure_domain="azure",
             header_family="azure",
@@ -106,6 +113,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             base_url="https://api.mistral.ai/v1",
             key_variables=("MISTRAL_API_KEY",),
             header_family="mistral",
+            media="mistral",
             prefill="prefix",  # API reference, AssistantMessage.prefix
         ),
         "deepseek": Kind(  # goes on by `prefix` at https://api.deepseek.com/beta only: who asks there says so
@@ -114,7 +122,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             key_variables=("DEEPSEEK_API_KEY",),
             capabilities=("tools",),
         ),
-        "xai": Kind(wires=("chat",), base_url="https://api.x.ai/v1", key_variables=("XAI_API_KEY",)),
+        "xai": Kind(wires=("chat",), base_url="https://api.x.ai/v1", key_variables=("XAI_API_KEY",), media="grok"),
         "cerebras": Kind(
             wires=("chat",),
             base_url="https://api.cerebras.ai/v1",

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
-from smart_model_router import pricing
 from smart_model_router.config import ModelConfig, ProviderConfig, RouterConfig, TargetConfig
 from smart_model_router.config.secret import Secret
 from smart_model_router.config.telemetry import ContentConfig
@@ -19,18 +18,18 @@ from smart_model_router.core.budget import RetryBudget
 from smart_model_router.core.fleet import Fleet
 from smart_model_router.core.gate import Gate, ProviderState
 from smart_model_router.core.offline import Connectivity
-from smart_model_router.core.ratelimit import DEFAULT_OUTPUT_TOKENS, RateLimitTracker, TokenFactor
+from smart_model_router.core.ratelimit import RateLimitTracker, TokenFactor
 from smart_model_router.core.selection import Candidate
 from smart_model_router.core.shedding import Shedding
 from smart_model_router.core.tiers import Ladder, TargetFacts, Tier
 from smart_model_router.discovery import default_config, with_last_resort
 from smart_model_router.errors import ConfigurationError
 from smart_model_router.events import StoreChanged
+from smart_model_router.known import KnownTarget
 from smart_model_router.monitor.sinks import sinks_of
-from smart_model_router.outcome import Usage
 from smart_model_router.recovery import NO_RECOVERY, parse_recovery
 from smart_model_router.redaction import Scrubber
-from smart_model_router.request import Dialect, Need, Target
+from smart_model_router.request import Dialect, Target
 from smart_model_router.runtime.boot import here
 from smart_model_router.runtime.clock import SystemClock, SystemDice, WallClock
 from smart_model_router.runtime.content import Content
@@ -40,6 +39,7 @@ from smart_model_router.suggest import did_you_mean
 from smart_model_router.wires.translate import reachable
 from smart_model_router_providers.catalog import KINDS, Kind, failure_domain, kind_of, limit_pool, resolve
 from smart_model_router_providers.classify import classify_exception
+from smart_model_router_providers.models import media_family
 from smart_model_router_providers.signals import FAMILIES
 from smart_model_router_stats.book import StatsBook
 
@@ -52,7 +52,6 @@ _PROMPT_SHARE = 3
 """Tokens of prompt to one of answer, for the one figure targets are compared by."""
 _ANYTHING = frozenset({"openai_compatible", "scripted", "local"})
 """Kinds of provider of which two with one model's name need not have the same model."""
-_ALL_NEEDS: frozenset[Need] = frozenset({"tools", "images", "schema"})
 
 
 def assemble(
@@ -77,7 +76,6 @@ def assemble(
     # Before anything is opened: most of what can be wrong is found here.
     made = {name: given[name] if name in given else make_provider(config, name) for name in parts.used}
     book = StatsBook(parts.targets.values(), wall=WallClock().now)
-    kinds = {name: provider.kind for name, provider in config.providers.items()}
     used_clock = clock or (SystemClock() if measures.monotonic_clock else WallClock())
     secrets = secrets_of(config)
     scrubber = Scrubber(secrets)
@@ -99,12 +97,7 @@ def assemble(
         timeouts=config.resilience.timeouts,
         patience=config.resilience.patience,
         backoff=config.resilience.backoff,
-        price=lambda facts, usage: _price(kinds[facts.target.provider], facts.target.model, usage),
-        estimate_usd=lambda facts, request: _price(
-            kinds[facts.target.provider],
-            facts.target.model,
-            Usage(request.prompt_bytes // 4, request.max_tokens or DEFAULT_OUTPUT_TOKENS),
-        ),
+        price=lambda facts, usage: parts.known[facts.id].cost_usd(usage),
         classify=classify_exception,
         scrub=scrubber.failure,
         scrub_text=scrubber.text,
@@ -144,11 +137,6 @@ def _share(config: RouterConfig, state: RouterState, parts: _Parts) -> Sharing:
 
     shared = SqliteSharedState(state_path(Path(cast("str", config.store.path))), here)
     return Sharing(state, shared, parts.owners(), holder=lambda: uuid.uuid4().hex)
-
-
-def _price(kind: str, model: str, usage: Usage) -> float | None:
-    """USD; the embedded model costs nothing, for every other kind the price list speaks or nobody knows."""
-    return 0.0 if kind == "local" else pricing.cost_usd(kind, model, usage)
 
 
 def open_store(config: RouterConfig, clock: Clock) -> StatsStore | None:
@@ -257,6 +245,9 @@ class _Parts:
         self._factors: dict[tuple[str, str], TokenFactor] = {}
         self._states = {name: self._provider_state(name) for name in self.used}
         self.targets: dict[str, Target] = {t.id: t for m in mentions for t in config.targets_of(m)}
+        self.known = {
+            t.id: KnownTarget(m, config.providers[m.provider].kind) for m in mentions for t in config.targets_of(m)
+        }
         self.fleet = Fleet(
             self._gates(mentions), self._connectivity, uncounted=self._ids(resorts) - self._ids(in_tiers)
         )
@@ -351,6 +342,7 @@ class _Parts:
         domain = provider.failure_domain or failure_domain(provider.kind)
         is_local = provider.kind == "local"
         dialects = self._dialects(target.provider)
+        known = self.known[target.id]
         return TargetFacts(
             target,
             Candidate(
@@ -359,21 +351,23 @@ class _Parts:
                 place,
                 domain=f"{domain}/{provider.region}" if provider.region else domain,
                 weight=mention.weight,
-                price=self._price(provider.kind, target.model),
+                price=self._price(known),
                 group=self._group(mention, target, strategy),
             ),
             dialects,
-            lacks=frozenset(need for need in _ALL_NEEDS if not self._can(mention, kind.capabilities, need)),
+            lacks=known.lacks,
             context_tokens=mention.context_tokens or (self._config.local.prompt_cap_tokens if is_local else None),
             embedding_space=mention.embedding_space or target.model,
-            reasoning=bool(mention.reasoning),
+            reasoning=bool(known.reasoning.value),
             timeout=mention.timeout,
             only=frozenset(mention.only),
             unless=frozenset(mention.unless),
             counts_max_tokens=kind.counts_max_tokens,
             translated=reachable(dialects),
             newest_chat=kind.newest_chat,
-            prefill=mention.prefill or kind.prefill,
+            prefill=known.prefill.value,
+            media=media_family(provider.kind, target.model),
+            listed_context=lambda: known.context_tokens.value,
         )
 
     def _group(self, mention: TargetConfig, target: Target, strategy: str) -> str:
@@ -393,15 +387,10 @@ class _Parts:
         of_one_entry = provider.kind in _ANYTHING or not host
         return f"{provider.kind} {target.provider if of_one_entry else host} {target.model}"
 
-    def _price(self, kind: str, model: str) -> float | None:
+    def _price(self, known: KnownTarget) -> float | None:
         """USD per million tokens, looked up only where a strategy orders by it."""
         strategies = {model.strategy or self._config.routing.strategy for model in self._config.models.values()}
-        price = pricing.price_of(kind, model) if "cheapest" in strategies else None
+        price = known.price.value if "cheapest" in strategies else None
         if price is None or price.input is None or price.output is None:
             return None
         return (_PROMPT_SHARE * price.input + price.output) / (_PROMPT_SHARE + 1)
-
-    @staticmethod
-    def _can(mention: TargetConfig, capabilities: Iterable[Need], need: Need) -> bool:
-        said: bool | None = getattr(mention, need)
-        return need in capabilities if said is None else said

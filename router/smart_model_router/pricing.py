@@ -82,9 +82,18 @@ def cost_usd(kind: str, model: str, usage: Usage) -> float | None:
     return (rates or _rates_now(*found)).cost(usage)
 
 
-def estimate(kind: str, model: str, prompt_tokens: int, output_tokens: int) -> float | None:
-    """What a call would cost without a cache; None when the list does not say."""
-    return cost_usd(kind, model, Usage(prompt_tokens, output_tokens))
+def cost_at(price: Price, usage: Usage) -> float | None:
+    """What a call costs at a price that somebody said; None for usage that cannot be."""
+    if min(usage.prompt_tokens, usage.completion_tokens, usage.cached_prompt_tokens) < 0:
+        return None
+    steps = (None if rate is None else ((0, rate),) for rate in (price.input, price.cached, price.output))
+    return _Rates(*steps).cost(usage)
+
+
+def context_window(kind: str, model: str) -> int | None:
+    """The longest prompt of a model in tokens; None when the list does not say."""
+    found = _found(kind, model)
+    return None if found is None else found[1].context_window
 
 
 def price_of(kind: str, model: str) -> Price | None:
@@ -99,17 +108,25 @@ def price_of(kind: str, model: str) -> Price | None:
 @lru_cache(maxsize=4096)
 def _listed(kind: str, model: str) -> tuple[Provider, ModelInfo] | None:
     """The model in the list, when it is there and has a price for tokens."""
+    found = _found(kind, model)
+    if found is None:
+        return None
+    rates = _rates_now(*found)
+    return found if rates.input is not None or rates.output is not None else None
+
+
+@lru_cache(maxsize=4096)
+def _found(kind: str, model: str) -> tuple[Provider, ModelInfo] | None:
+    """The model in the list, when it is there."""
     provider_id = _LISTS.get(kind)
     if provider_id is None or not model:
         return None
     from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415 - 0.1 s that only prices need
 
     try:
-        provider, info = get_snapshot().find_provider_model(model, None, provider_id, None)
+        return get_snapshot().find_provider_model(model, None, provider_id, None)
     except LookupError:
         return None
-    rates = _rates_now(provider, info)
-    return (provider, info) if rates.input is not None or rates.output is not None else None
 
 
 @lru_cache(maxsize=4096)

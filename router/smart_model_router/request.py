@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, TypedDict, get_args
 
 from smart_model_router.errors import InvalidRequest
 from smart_model_router.forwarding import FORWARDED
+from smart_model_router.media import Medium, MediumKind, media_in
 from smart_model_router.payload import around_model, model_name
 from smart_model_router.quick import quick
 from smart_model_router.recovery import Recovery, parse_recovery
 
 Dialect = Literal["chat", "messages", "responses", "embeddings"]
 Criticality = Literal["critical_plus", "critical", "sheddable_plus", "sheddable"]
-Need = Literal["tools", "images", "schema"]
+Need = Literal["tools", "images", "schema", "pdf", "audio"]
 Prefill = Literal["none", "plain", "prefix", "continue_final_message"]
 """How a target goes on with an answer that has begun: not at all; when the last message is the assistant's; when that
 message is marked `prefix` (Mistral, DeepSeek's beta); when the body says `continue_final_message` (vLLM, SGLang)."""
 
 CRITICALITIES: tuple[Criticality, ...] = get_args(Criticality)
-_IMAGES = ("image_url", "image", "input_image", "computer_screenshot")
+NEEDS: tuple[Need, ...] = get_args(Need)
+_NEEDED: Mapping[MediumKind, Need] = MappingProxyType({"image": "images", "pdf": "pdf", "audio": "audio"})
+"""What a target must be able to do for a medium of this kind."""
 _OBJECTS = (dict, Mapping)
 """What a JSON object is: to ask an abstract class alone costs ten times as much, for each message of each request."""
 _CACHED_FROM = 4096
@@ -37,6 +40,7 @@ class RequestOptions(TypedDict, total=False):
     `tier` is a tier other than the first; `avoid` names targets or providers not to use; `session` keeps a
     conversation on one target among equals; `timeout` is seconds in all; `max_cost` is USD; `criticality` is
     critical_plus, critical (the default), sheddable_plus or sheddable: the last two never wait and may be shed.
+    `priced` True: the call is paid from a budget in USD, so a target of unknown price is not for it.
     `recovery` is what becomes of a stream that is cut after content (recovery.py), in place of its model's policy;
     `accept_restart` False: a model's `restart` is not for this caller, who is told of the cut. `headers` go to the
     provider: traceparent, tracestate and idempotency-key (forwarding.py), no others.
@@ -47,6 +51,7 @@ class RequestOptions(TypedDict, total=False):
     session: str | None
     timeout: float | None
     max_cost: float | None
+    priced: bool
     criticality: Criticality
     recovery: str | None
     accept_restart: bool
@@ -74,7 +79,8 @@ class RouteRequest:
 
     `model` is the public name asked for; `before` and `after` are the body as JSON around it. `needs` is what a target
     must be able to do; `state_ids` are things kept at one provider (containers, uploaded files): only who made them
-    knows them.
+    knows them. `media` are its pictures, documents and recordings; `text_bytes` is the size of the body without
+    their data, the measure that tokens of text are estimated from (bytes / 4).
     """
 
     dialect: Dialect
@@ -84,12 +90,15 @@ class RouteRequest:
     after: bytes
     needs: frozenset[Need]
     state_ids: frozenset[str]
+    text_bytes: int
+    media: tuple[Medium, ...] = ()
     stream: bool = False
     tier: str | None = None
     avoid: frozenset[str] = frozenset()
     session: str | None = None
     timeout: float | None = None
     max_cost: float | None = None
+    priced: bool = False
     criticality: Criticality = "critical"
     recovery: Recovery | None = None
     accept_restart: bool = True
@@ -97,7 +106,7 @@ class RouteRequest:
 
     @property
     def prompt_bytes(self) -> int:
-        """The size of the body, the measure tokens are estimated from (bytes / 4)."""
+        """The size of the body, data of media included."""
         return len(self.before) + len(self.after)
 
     @property
@@ -141,6 +150,7 @@ def peek(
     session: str | None = None,
     timeout: float | None = None,
     max_cost: float | None = None,
+    priced: bool = False,
     criticality: Criticality = "critical",
     recovery: str | None = None,
     accept_restart: bool = True,
@@ -169,20 +179,24 @@ def peek(
         raise InvalidRequest(f"criticality: {_shown(criticality)} is none of {', '.join(CRITICALITIES)}")
     before, after = around_model(body, written, stream=stream, ask_usage=dialect == "chat")
     parts = _parts(dialect, body.get("input" if dialect == "responses" else "messages"))
+    media = media_in(parts) if parts and dialect != "embeddings" else ()
     return RouteRequest(
         dialect=dialect,
         body=body,
         model=model,
         before=before,
         after=after,
-        needs=_needs(dialect, body, parts),
+        needs=_needs(dialect, body, media),
         state_ids=_state_ids(dialect, body, parts),
+        text_bytes=_text_bytes(before, after, media),
+        media=media,
         stream=stream,
         tier=tier,
         avoid=_avoided(avoid),
         session=session,
         timeout=timeout,
         max_cost=max_cost,
+        priced=priced,
         criticality=criticality,
         recovery=None if recovery is None else _recovery(recovery),
         accept_restart=accept_restart,
@@ -199,9 +213,18 @@ def _avoided(avoid: object) -> frozenset[str]:
     raise InvalidRequest(f"avoid: target ids or provider names are needed, not {_shown(avoid)}")
 
 
-def _needs(dialect: Dialect, body: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> frozenset[Need]:
+def _text_bytes(before: bytes, after: bytes, media: tuple[Medium, ...]) -> int:
+    """The size of the body without the data of its media, in which some clients write each slash as two characters."""
+    size = len(before) + len(after)
+    if not any(medium.encoded for medium in media):
+        return size
+    escapes = before.count(b"\\/") + after.count(b"\\/")
+    return max(0, size - escapes - sum(medium.encoded for medium in media))
+
+
+def _needs(dialect: Dialect, body: Mapping[str, Any], media: Iterable[Medium]) -> frozenset[Need]:
     """What a target must be able to do to serve this body."""
-    found: set[Need] = set()
+    found: set[Need] = {_NEEDED[medium.kind] for medium in media if medium.kind in _NEEDED}
     if body.get("tools") or body.get("functions"):
         found.add("tools")
     text = body.get("text") if dialect == "responses" else None
@@ -211,8 +234,6 @@ def _needs(dialect: Dialect, body: Mapping[str, Any], parts: Sequence[Mapping[st
         or _is_schema(_member(text, "format"))
     ):
         found.add("schema")
-    if parts and dialect != "embeddings" and any(part.get("type") in _IMAGES for part in parts):
-        found.add("images")
     return frozenset(found)
 
 

@@ -32,6 +32,7 @@ from smart_model_router.suggest import did_you_mean
 if TYPE_CHECKING:
     from pathlib import Path
 
+Usd = Annotated[float, Interval(ge=0, le=1_000_000)]
 FROM_KEY = "from_key"
 """Metadata of a field that is filled with the key of the mapping its owner stands in, and cannot be written."""
 # No slots here: there is one tree a process, and making a class with slots doubles what importing it costs.
@@ -62,11 +63,20 @@ class ProviderConfig(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
+class PriceConfig(Options):
+    """USD per million tokens: of prompts, of what the provider has cached of them (None: as other prompts), of answers."""
+
+    input: Usd
+    cached: Usd | None = None
+    output: Usd
+
+
+@dataclass(frozen=True, kw_only=True)
 class TargetConfig(Options):
     """One target of a tier, `provider/model`, with what is known of it. None means: as the catalog says.
 
-    Facts (`rpm`, `tpm`, `reasoning`, `context_tokens`, `tools`, `images`, `schema`, `embedding_space`, `prefill`)
-    belong to the target: said in one place, they hold wherever it is named. The rest belongs to the tier: `timeout`
+    Facts (from `rpm` on) belong to the target: said in one place, they hold wherever it is named. `price` takes the
+    place of the price list's. The rest belongs to the tier: `timeout`
     (seconds) replaces the attempt's; `weight` is a share; `group` names the targets of the tier that it is
     interchangeable with; `only` keeps it for requests with all of these needs, `unless` from requests with any of them.
     """
@@ -84,6 +94,9 @@ class TargetConfig(Options):
     tools: bool | None = None
     images: bool | None = None
     schema: bool | None = None
+    pdf: bool | None = None
+    audio: bool | None = None
+    price: PriceConfig | None = None
     embedding_space: str | None = None
     prefill: Prefill | None = None
 

@@ -24,6 +24,10 @@ _REJECTIONS: tuple[tuple[frozenset[FailureClass], type[RequestRejected]], ...] =
     (frozenset({FailureClass.CONTENT_FILTERED}), ContentBlocked),
 )
 """When only such failures came, the request itself is to blame."""
+_UNPRICED = (
+    " (a budget in USD, such as max_cost, is not spent where the price is unknown: give the target its `price`, such as "
+    "{input: 1, output: 2} for USD per million tokens, or allow it with `routing.unpriced: allow`)"
+)
 
 
 def final_rejection(target: str, failure: Failure, *, content_filter_fallback: bool) -> RequestRejected | None:
@@ -66,4 +70,5 @@ def _unable(plan: Plan, model: str) -> RequestRejected:
     told = ", ".join(f"{target} {refusal.reason}" for target, refusal in plan.left_out)
     too_long = {refusal.reason for _, refusal in plan.left_out} == {"filtered:context"}
     kind = ContextTooLong if too_long else UnsupportedFeature
-    return kind(f"no target of {model!r} can serve this request: {told}")
+    unpriced = any(refusal.reason == "filtered:unpriced" for _, refusal in plan.left_out)
+    return kind(f"no target of {model!r} can serve this request: {told}{_UNPRICED if unpriced else ''}")

@@ -154,7 +154,7 @@ class Progress:
         if failure.failure_class is FailureClass.REJECTED_BY_FALLBACK:
             self.rejected += 1
         if failure.failure_class.policy.next is NextTarget.LARGER_ONLY:
-            self._larger_than = max(self._larger_than or 0, facts.context_tokens or 0)
+            self._larger_than = max(self._larger_than or 0, facts.context)
 
     def rule_out(self, target: str, why: str, need: str = "translation") -> Refusal:
         """The request would mean something else there (or cannot be gone on with): the target is not asked."""
@@ -191,7 +191,7 @@ class Progress:
         """Why the target cannot serve this request at all, however long it waits."""
         if facts.id in self._ruled_out:
             return Refusal(f"filtered:{self._ruled_out[facts.id][0]}")
-        if self._larger_than is not None and (facts.context_tokens or 0) <= self._larger_than:
+        if self._larger_than is not None and facts.context <= self._larger_than:
             return Refusal("filtered:context")
         return None
 

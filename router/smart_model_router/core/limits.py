@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from smart_model_router.core.options import Count, CountOrZero, Options, Ratio, Seconds, SecondsOrZero
 
@@ -15,7 +16,8 @@ class RoutingConfig(Options):
     that has the prompt in its cache before an equal one is. The last resort is taken at the age
     of `last_resort_after`, at 0.6 of the deadline at the latest. `max_wait` bounds the sum of a request's waits (None:
     its deadline does), `sheddable_wait` that of a sheddable one; `max_waiting` is the size of the waiting room.
-    `default_model` answers for names nobody knows; None refuses them.
+    `default_model` answers for names nobody knows; None refuses them. `unpriced` says whether budgets in USD may be
+    spent at targets whose price nobody knows.
     """
 
     strategy: str = "health"
@@ -33,6 +35,7 @@ class RoutingConfig(Options):
     rejected_by_fallback: Count = 2
     content_filter_fallback: bool = False
     shed_to_last_resort: bool = False
+    unpriced: Literal["refuse", "allow"] = "refuse"
 
 
 @dataclass(frozen=True, kw_only=True)

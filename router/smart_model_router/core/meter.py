@@ -16,6 +16,8 @@ Refill = Literal["continuous", "window"]
 """How a provider gives back what was used: all the time, or at once when a fixed window ends."""
 Counted = Literal["requests", "total", "prompt", "output"]
 
+ESTIMATES_ERR = 1.2
+"""How many times a limit a text may be estimated at and still be sent: an estimate alone refuses nothing for good."""
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 
 _COUNTED: Mapping[str, Counted] = MappingProxyType(
@@ -35,10 +37,11 @@ _MOVED = 0.45
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The estimate of one call in tokens."""
+    """The estimate of one call in tokens. `media_tokens` are those of the prompt that are no text."""
 
     prompt_tokens: int
     output_tokens: int
+    media_tokens: int = 0
 
     @property
     def total(self) -> int:
@@ -191,8 +194,14 @@ class Meter:
         return Cost(usage.prompt_tokens, usage.completion_tokens).of(self.counted)
 
     def too_small_for(self, cost: Cost) -> bool:
-        """Whether a prompt of this size would never fit."""
-        return self.counted in ("total", "prompt") and cost.prompt_tokens > self.bucket.capacity
+        """Whether a prompt of this size would never fit, as far as an estimate can tell.
+
+        A text that is longer by more than estimates err; all else goes out when the bucket is full, and the provider
+        decides.
+        """
+        if self.counted not in ("total", "prompt") or cost.media_tokens:
+            return False
+        return cost.prompt_tokens > ESTIMATES_ERR * self.bucket.capacity
 
     def begin(self, reading: BucketReading, open_calls: Outstanding, refill: Refill, now: float) -> None:
         """The first reading of a bucket nobody knew: what is left, less everything that is still under way."""

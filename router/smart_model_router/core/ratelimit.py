@@ -22,46 +22,69 @@ _TELLING_PROMPT = 50
 """Tokens. A shorter prompt is mostly JSON around it."""
 _FACTOR_ALPHA = 0.1
 _LEAST_FACTOR, _MOST_FACTOR = 0.1, 4.0
+_LEAST_MEDIA, _MOST_MEDIA = 0.05, 20.0
 
 
 def estimate(
-    prompt_bytes: int,
+    text_bytes: int,
     max_tokens: int | None,
     output_p95: int | None,
     *,
     counts_max_tokens: bool,
-    factor: float = 1.0,
+    media_tokens: int = 0,
+    factor: TokenFactor | None = None,
 ) -> Cost:
-    """What a call will probably cost: a token per 4 bytes of prompt; of the answer what is usual, at most the cap.
+    """What a call will probably cost: the prompt; of the answer what is usual, at most the cap.
 
-    `factor` corrects the prompt by what the model family was seen to count (TokenFactor). Providers of a family
-    that counts `max_tokens` charge the whole cap at admission.
+    `media_tokens` are what the table says of media (core/media.py), `factor` is what the model family was seen to
+    count. Providers of a family that counts `max_tokens` charge the whole cap at admission.
     """
-    prompt = math.ceil(prompt_bytes / 4 * factor)
+    prompt, media = (factor or TokenFactor()).weigh(text_bytes, media_tokens)
     usual = output_p95 if output_p95 is not None else DEFAULT_OUTPUT_TOKENS
     if max_tokens is None:
-        return Cost(prompt, usual)
-    return Cost(prompt, max_tokens if counts_max_tokens else min(max_tokens, usual))
+        return Cost(prompt, usual, media)
+    return Cost(prompt, max_tokens if counts_max_tokens else min(max_tokens, usual), media)
 
 
 class TokenFactor:
-    """How many tokens a model family counts for 4 bytes of prompt, learned from usage; 1 until then."""
+    """How many tokens a model family counts, learned from usage: `value` for 4 bytes of text, `media` for each token
+    that the table of media says; 1 until then.
+    """
 
-    __slots__ = ("value",)
+    __slots__ = ("media", "value")
 
     def __init__(self) -> None:
         self.value = 1.0
+        self.media = 1.0
 
-    def learn(self, estimated: int, counted: int) -> None:
-        """A prompt that was estimated with the present factor turned out to be `counted` tokens.
+    def weigh(self, text_bytes: int, media_tokens: int = 0) -> tuple[int, int]:
+        """The tokens of a prompt, and how many of them are no text."""
+        media = math.ceil(media_tokens * self.media)
+        return math.ceil(text_bytes / 4 * self.value) + media, media
 
-        Short prompts are mostly brackets, and what is far off is no text (pictures): neither says anything.
+    def learn(self, cost: Cost, counted: int) -> None:
+        """A prompt that was estimated with the present factors turned out to be `counted` tokens.
+
+        Short prompts are mostly brackets, and what is far off is no text: neither says anything. Of a prompt with
+        media text and media are corrected as far as each may have erred: by the square of its size.
         """
-        if estimated < _TELLING_PROMPT:
+        estimated, media = cost.prompt_tokens, cost.media_tokens
+        if estimated < _TELLING_PROMPT or counted <= 0:
             return
-        seen = self.value * counted / estimated
-        if _LEAST_FACTOR <= seen <= _MOST_FACTOR:
-            self.value += _FACTOR_ALPHA * (seen - self.value)
+        if not media:
+            seen = self.value * counted / estimated
+            if _LEAST_FACTOR <= seen <= _MOST_FACTOR:
+                self.value += _FACTOR_ALPHA * (seen - self.value)
+            return
+        text = estimated - media
+        credible = min(counted, _MOST_FACTOR * text / self.value + _MOST_MEDIA * media / self.media)
+        step = _FACTOR_ALPHA * (credible - estimated) / (text * text + media * media)
+        self.value = _within(self.value * (1 + step * text), _LEAST_FACTOR, _MOST_FACTOR)
+        self.media = _within(self.media * (1 + step * media), _LEAST_MEDIA, _MOST_MEDIA)
+
+
+def _within(factor: float, least: float, most: float) -> float:
+    return min(max(factor, least), most)
 
 
 @dataclass(eq=False, slots=True)
@@ -187,7 +210,7 @@ class RateLimitTracker:
             elif usage is not None:
                 meter.give_back(amount - meter.used(usage), now)
         if usage is not None:
-            self.factor.learn(reservation.cost.prompt_tokens, usage.prompt_tokens)
+            self.factor.learn(reservation.cost, usage.prompt_tokens)
 
     def update(self, reading: LimitReading, sent_seq: int, now: float, *, sent_at: float | None = None) -> None:
         """What an answer said of the limits, after every answer: levels, capacities, and how they refill.

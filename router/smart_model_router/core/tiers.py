@@ -7,15 +7,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
-from typing import get_args
 
+from smart_model_router.core.meter import ESTIMATES_ERR
 from smart_model_router.core.selection.base import Candidate
 from smart_model_router.errors import InvalidRequest
 from smart_model_router.outcome import Refusal
 from smart_model_router.recovery import NO_RECOVERY, Recovery
-from smart_model_router.request import Dialect, Need, Prefill, RouteRequest, Target
+from smart_model_router.request import NEEDS, Dialect, Need, Prefill, RouteRequest, Target
 
-_NEEDS: tuple[Need, ...] = get_args(Need)
+
+def _unknown() -> None:
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,9 @@ class TargetFacts:
     `lacks` is what it cannot do; `context_tokens` the prompt it can take, None when unknown. `only` keeps it for
     requests that need all of these, `unless` from requests that need any of them. It speaks `dialects`, and can be
     asked in those of `translated` by translation; `newest_chat`: OpenAI's newest Chat parameters are taken there.
-    `prefill` is how it goes on with an answer that another target began.
+    `prefill` is how it goes on with an answer that another target began; `media` names the family whose rules say what
+    pictures, documents and recordings cost it (core/media.py). `listed_context` asks a public list for the prompt it
+    takes where `context_tokens` is None: a list orders, its figure alone refuses nobody.
     """
 
     target: Target
@@ -42,11 +46,18 @@ class TargetFacts:
     translated: frozenset[Dialect] = frozenset()
     newest_chat: bool = False
     prefill: Prefill = "none"
+    media: str = ""
+    listed_context: Callable[[], int | None] = field(default=_unknown, repr=False, compare=False)
     id: str = field(init=False)
     """The target's id. Kept, as a request asks for it twenty times."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "id", self.target.id)
+
+    @property
+    def context(self) -> int:
+        """The prompt it takes, in tokens, as far as anybody says; 0 when nobody does."""
+        return (self.context_tokens if self.context_tokens is not None else self.listed_context()) or 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +98,21 @@ class Ladder:
     @cached_property
     def least_context(self) -> float:
         """Tokens of prompt that every target takes; infinity when none is known to have a limit."""
+        return min((limit for _, limit in self._limited), default=math.inf)
+
+    @cached_property
+    def _limited(self) -> tuple[tuple[TargetFacts, int], ...]:
         everyone = [*(facts for tier in self.tiers for facts in tier.targets), *self.last_resort]
-        return min((f.context_tokens for f in everyone if f.context_tokens is not None), default=math.inf)
+        return tuple((facts, facts.context_tokens) for facts in everyone if facts.context_tokens is not None)
+
+    def too_long_for(self, request: RouteRequest, tokens: Weigh) -> frozenset[str]:
+        """The targets whose context the text is longer than, by more than estimates err.
+
+        A prompt with media is sent: what they cost is a guess, and the provider knows.
+        """
+        if request.media or request.text_bytes <= ESTIMATES_ERR * self.least_context:  # a token is a byte at least
+            return _NONE
+        return frozenset(f.id for f, limit in self._limited if tokens(f, request) > ESTIMATES_ERR * limit)
 
 
 @dataclass(frozen=True)
@@ -122,6 +146,10 @@ class Plan:
         return not self.last_resort and not any(tier.targets for tier in self.tiers)
 
 
+Weigh = Callable[[TargetFacts, RouteRequest], float]
+"""How many tokens a prompt probably is at a target."""
+
+
 EstimateUsd = Callable[[TargetFacts, RouteRequest], float | None]
 """What a request would cost at a target in USD; None when nobody knows its price."""
 
@@ -134,13 +162,19 @@ def plan(
     request: RouteRequest,
     ladder: Ladder,
     *,
+    tokens: Weigh,
     estimate_usd: EstimateUsd,
     made_by: MadeBy,
+    unpriced: bool = False,
     allow_escalation: bool = False,
     degrade: bool = True,
 ) -> Plan:
-    """Who may serve `request`. Raises InvalidRequest for a tier the ladder does not have."""
-    shape = _shape(request, ladder, allow_escalation, degrade)
+    """Who may serve `request`. Raises InvalidRequest for a tier the ladder does not have.
+
+    `unpriced` says that a budget in USD may be spent where nobody knows the price.
+    """
+    too_long = ladder.too_long_for(request, tokens)
+    shape = _shape(request, too_long, allow_escalation, degrade)
     if shape is not None and (known := ladder.plans.get(shape)) is not None:
         return known
     names = [tier.name for tier in ladder.tiers]
@@ -151,7 +185,8 @@ def plan(
     higher = tuple(reversed(ladder.tiers[:at])) if allow_escalation else ()
     tiers = (ladder.tiers[at], *ladder.tiers[at + 1 :], *higher) if degrade else (ladder.tiers[at],)
     space = ladder.tiers[at].targets[0].embedding_space
-    wanted = _Wanted(request, request.needs, space, _makers(request, ladder, made_by), estimate_usd)
+    makers = _makers(request, ladder, made_by)
+    wanted = _Wanted(request, request.needs, space, makers, too_long, estimate_usd, unpriced)
     left_out: list[tuple[str, Refusal]] = []
     kept = []
     for tier in tiers:
@@ -167,16 +202,15 @@ def plan(
     return made
 
 
-_Shape = tuple[Dialect, str | None, frozenset[Need], bool, bool]
+_Shape = tuple[Dialect, str | None, frozenset[Need], frozenset[str], bool, bool]
+_NONE: frozenset[str] = frozenset()
 
 
-def _shape(request: RouteRequest, ladder: Ladder, allow_escalation: bool, degrade: bool) -> _Shape | None:
-    """All that the plan of an ordinary request depends on; None when it has a wish or a size of its own."""
-    if request.avoid or request.state_ids or request.max_cost is not None:
+def _shape(request: RouteRequest, too_long: frozenset[str], allow_escalation: bool, degrade: bool) -> _Shape | None:
+    """All that the plan of an ordinary request depends on; None when it has a wish of its own."""
+    if request.avoid or request.state_ids or request.priced or request.max_cost is not None:
         return None
-    if request.prompt_bytes > 4 * ladder.least_context:
-        return None
-    return request.dialect, request.tier, request.needs, allow_escalation, degrade
+    return request.dialect, request.tier, request.needs, too_long, allow_escalation, degrade
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +219,9 @@ class _Wanted:
     needs: frozenset[Need]
     embedding_space: str
     makers: frozenset[str] | None
+    too_long: frozenset[str]
     estimate_usd: EstimateUsd
+    unpriced: bool
 
 
 def _makers(request: RouteRequest, ladder: Ladder, made_by: MadeBy) -> frozenset[str] | None:
@@ -220,7 +256,7 @@ def _unmet(facts: TargetFacts, wanted: _Wanted) -> str | None:
     if request.avoid and (facts.id in request.avoid or facts.target.provider in request.avoid):
         return "avoid"
     if lacking := facts.lacks & needs:
-        return next(need for need in _NEEDS if need in lacking)
+        return next(need for need in NEEDS if need in lacking)
     if not facts.only <= needs:
         return "only"
     if facts.unless & needs:
@@ -229,12 +265,14 @@ def _unmet(facts: TargetFacts, wanted: _Wanted) -> str | None:
         return "embedding_space"
     if wanted.makers is not None and facts.id not in wanted.makers:
         return "pinned"
-    if facts.context_tokens is not None and request.prompt_bytes > 4 * facts.context_tokens:
+    if facts.id in wanted.too_long:
         return "context"
-    if request.max_cost is not None:
+    if request.max_cost is not None or request.priced:
         cost = wanted.estimate_usd(facts, request)
-        if cost is None or cost > request.max_cost:
-            return "max_cost"  # a price nobody knows is not known to be low enough
+        if cost is None:
+            return None if wanted.unpriced else "unpriced"  # what nobody knows is not known to be low enough
+        if request.max_cost is not None and cost > request.max_cost:
+            return "max_cost"
     return None
 
 

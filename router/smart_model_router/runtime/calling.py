@@ -12,6 +12,7 @@ from smart_model_router.core.evidence import PATIENCE
 from smart_model_router.core.fallback import Progress, gate_waits
 from smart_model_router.core.gate import Gate
 from smart_model_router.core.lease import Lease
+from smart_model_router.core.media import media_tokens
 from smart_model_router.core.ratelimit import Cost, estimate
 from smart_model_router.core.selection.looks import Look
 from smart_model_router.core.tiers import Plan, TargetFacts
@@ -81,6 +82,8 @@ class Caller:
     """At an instant, what `usual_seconds` is then: it is asked for each tier's wait."""
     _begun: str = field(init=False, default="")
     """What the answer begins with already."""
+    _media: dict[str, int] = field(init=False, default_factory=dict)
+    """What the request's media cost, by family: a target is asked about its cost many times."""
     translations: Translations = field(init=False)
     left: set[Lease] = field(init=False, default_factory=set)
     """The calls that run on for their verdict without their caller: they are their targets' upkeep."""
@@ -413,8 +416,7 @@ class Caller:
 
     def spent(self, step: Admission, told: Usage | None, pieces: int) -> Usage:
         """What a stream that broke off has cost at least: what it told, our estimate of the prompt, a token a piece."""
-        factor = step.gate.limits.factor.value
-        prompt = told.prompt_tokens if told is not None else round(self._prompt_bytes / 4 * factor)
+        prompt = told.prompt_tokens if told is not None else self.state.weigh(step.facts, self.request, self._begun)
         said = told.completion_tokens if told is not None else 0
         return Usage(prompt, max(said, pieces), 0 if told is None else told.cached_prompt_tokens)
 
@@ -436,17 +438,17 @@ class Caller:
             return _FREE
         usual = self.state.book.snapshot(facts.id, now).completion_tokens_p95
         request = self.request
+        media = self._media.get(facts.media)
+        if media is None:
+            media = self._media[facts.media] = media_tokens(request.media, facts.media)
         return estimate(
-            self._prompt_bytes,
+            request.text_bytes + len(self._begun.encode(errors="surrogatepass")),
             request.max_tokens,
             usual,
             counts_max_tokens=facts.counts_max_tokens,
-            factor=limits.factor.value,
+            media_tokens=media,
+            factor=limits.factor,
         )
-
-    @property
-    def _prompt_bytes(self) -> int:
-        return self.request.prompt_bytes + len(self._begun.encode(errors="surrogatepass"))
 
     def another_is_free(self, facts: TargetFacts, now: float) -> bool:
         """Whether another target of the plan would take this request now."""

@@ -16,7 +16,6 @@ from smart_model_router.core.fallback import Progress, least_retry_after
 from smart_model_router.core.gate import Pacing
 from smart_model_router.core.ratelimit import Cost
 from smart_model_router.core.recovery import effective
-from smart_model_router.core.tiers import plan
 from smart_model_router.errors import Overloaded, RouterUnavailable, SmartRouterError
 from smart_model_router.events import RequestShed
 from smart_model_router.outcome import Failure, Refusal, Success
@@ -44,16 +43,7 @@ class Course:
         total = state.timeouts.total
         deadline = started + (min(request.timeout, total) if request.timeout is not None else total)
         ladder = state.ladder(request.model)
-        if request.avoid:
-            state.check_avoided(request)
-        self._plan = plan(
-            request,
-            ladder,
-            estimate_usd=state.estimate_usd,
-            made_by=state.made_by.get,
-            allow_escalation=state.routing.allow_escalation,
-            degrade=state.degrade,
-        )
+        self._plan = state.plan(request, ladder)
         self.recovery = effective(request, ladder.recovery)
         self._progress = Progress(state.routing, self._plan)
         self.report = RouteReport(state.next_request_id(), request.model, self._plan.asked)

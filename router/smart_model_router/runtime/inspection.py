@@ -12,7 +12,7 @@ from smart_model_router.core.ratelimit import Cost
 from smart_model_router.core.selection import STRATEGIES, View
 from smart_model_router.core.selection.groups import spread
 from smart_model_router.core.selection.scoring import scores
-from smart_model_router.core.tiers import Ladder, ModelSelection, TargetFacts, Tier, plan
+from smart_model_router.core.tiers import Ladder, ModelSelection, TargetFacts, Tier
 from smart_model_router.errors import AllTargetsFailed, InvalidRequest
 from smart_model_router.outcome import Refusal
 from smart_model_router.request import RouteRequest
@@ -147,15 +147,7 @@ def explain(state: RouterState, request: RouteRequest) -> Explanation:
     """The plan of a request, what each gate would say to it, and who would serve it."""
     now = state.clock.now()
     ladder = state.ladder(request.model)
-    state.check_avoided(request)
-    drawn = plan(
-        request,
-        ladder,
-        estimate_usd=state.estimate_usd,
-        made_by=state.made_by.get,
-        allow_escalation=state.routing.allow_escalation,
-        degrade=state.degrade,
-    )
+    drawn = state.plan(request, ladder)
     lines: list[PlannedTarget] = []
     untranslatable = Translations(request, state.wall).refusal
     for tier in drawn.tiers:

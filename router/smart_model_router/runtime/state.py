@@ -20,7 +20,9 @@ from smart_model_router.core.selection import Load, View
 from smart_model_router.core.selection.affinity import Homes
 from smart_model_router.core.selection.looks import Looks
 from smart_model_router.core.shedding import Shedding
-from smart_model_router.core.tiers import EstimateUsd, Ladder, TargetFacts
+from smart_model_router.core.media import media_tokens
+from smart_model_router.core.ratelimit import DEFAULT_OUTPUT_TOKENS
+from smart_model_router.core.tiers import Ladder, Plan, TargetFacts, plan
 from smart_model_router.errors import InvalidRequest
 from smart_model_router.events import (
     AttemptFinished,
@@ -92,7 +94,6 @@ class RouterState:
     patience: PatienceConfig
     backoff: BackoffConfig
     price: Callable[[TargetFacts, Usage], float | None]
-    estimate_usd: EstimateUsd
     classify: Callable[[BaseException], Failure]
     scrub: Callable[[Failure], Failure] = lambda failure: failure
     """Takes our keys out of what a provider said: some repeat the one they were shown."""
@@ -194,7 +195,33 @@ class RouterState:
         self._requests += 1
         return f"req-{self._instance}-{self._requests}"
 
-    def check_avoided(self, request: RouteRequest) -> None:
+    def plan(self, request: RouteRequest, ladder: Ladder) -> Plan:
+        """Who may serve `request`. Raises InvalidRequest for a name or a tier that there is not."""
+        if request.avoid:
+            self._check_avoided(request)
+        return plan(
+            request,
+            ladder,
+            tokens=self.weigh,
+            estimate_usd=self._estimate_usd,
+            made_by=self.made_by.get,
+            unpriced=self.routing.unpriced == "allow",
+            allow_escalation=self.routing.allow_escalation,
+            degrade=self.degrade,
+        )
+
+    def weigh(self, facts: TargetFacts, request: RouteRequest, begun: str = "") -> int:
+        """How many tokens a prompt probably is at a target; `begun` is the answer's beginning where it is sent, too."""
+        text_bytes = request.text_bytes + len(begun.encode(errors="surrogatepass"))
+        factor = self.fleet.gates[facts.id].limits.factor
+        return factor.weigh(text_bytes, media_tokens(request.media, facts.media))[0]
+
+    def _estimate_usd(self, facts: TargetFacts, request: RouteRequest) -> float | None:
+        """What a request would cost at a target in USD; None when nobody knows its price."""
+        output = 0 if request.dialect == "embeddings" else request.max_tokens or DEFAULT_OUTPUT_TOKENS
+        return self.price(facts, Usage(self.weigh(facts, request), output))
+
+    def _check_avoided(self, request: RouteRequest) -> None:
         """Raises InvalidRequest for a name in `avoid` that nobody has: it would avoid nobody, and say nothing."""
         if unknown := request.avoid - self.fleet.gates.keys() - self.providers.keys():
             known = ", ".join((*self.providers, *self.fleet.gates))

@@ -241,7 +241,7 @@ def test_sequence_numbers_follow_the_order_of_admission_across_a_provider() -> N
 def test_a_refused_caller_holds_nothing() -> None:
     """All or none: a call refused by the last check has taken nothing from the first ones (I12)."""
     gate = make_gate(make_provider(slots=2), limits=RateLimitTracker(rpm=60, tpm=600))
-    too_large = Cost(601, 0)
+    too_large = Cost(721, 0)
     for _ in range(100):
         assert ask(gate, 0.0, cost=too_large) == Refusal("too_large")
     assert gate.provider.throttle.probability(0.0) == 0.0

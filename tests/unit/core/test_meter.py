@@ -258,8 +258,8 @@ def test_a_prompt_larger_than_the_bucket_of_prompts_is_refused_at_once() -> None
     """However much room there is for answers."""
     limits = RateLimitTracker()
     limits.update(said(BucketReading("input_tokens", 600, 600), BucketReading("output_tokens", 6_000, 6_000)), 0, 0.0)
-    assert limits.refusal(Cost(601, 0), 0.0) == Refusal("too_large")
-    assert limits.refusal(Cost(600, 0), 0.0) is None
+    assert limits.refusal(Cost(721, 0), 0.0) == Refusal("too_large")
+    assert limits.refusal(Cost(720, 0), 0.0) is None
 
 
 def test_limits_of_a_minute_and_of_a_day_are_two() -> None:
@@ -570,18 +570,41 @@ def test_the_estimate_learns_what_a_family_counts() -> None:
 
 @pytest.mark.parametrize(("estimated", "counted"), [(49, 100), (1000, 0), (1000, 99), (1000, 4001)])
 def test_what_is_no_text_teaches_nothing(estimated: int, counted: int) -> None:
-    """Tiny prompts, missing counts and pictures leave the factor alone."""
+    """Tiny prompts, missing counts and what nobody counts so leave the factor alone."""
     factor = TokenFactor()
-    factor.learn(estimated, counted)
-    assert factor.value == 1.0
+    factor.learn(Cost(estimated, 0), counted)
+    assert (factor.value, factor.media) == (1.0, 1.0)
 
 
 @pytest.mark.parametrize(("estimated", "counted", "value"), [(50, 100, 1.1), (1000, 100, 0.91), (1000, 4000, 1.3)])
 def test_what_is_just_text_teaches(estimated: int, counted: int, value: float) -> None:
     """Fifty tokens, a tenth of the estimate and four times of it are the bounds, and within them."""
     factor = TokenFactor()
-    factor.learn(estimated, counted)
-    assert factor.value == pytest.approx(value)
+    factor.learn(Cost(estimated, 0), counted)
+    assert (factor.value, factor.media) == (pytest.approx(value), 1.0)
+
+
+@pytest.mark.parametrize(("text", "media"), [(0.6, 1.0), (1.0, 12.0), (1.4, 0.1), (0.5, 3.0)])
+def test_the_estimate_learns_what_a_family_counts_for_media(text: float, media: float) -> None:
+    """From prompts of text, of media and of both: each factor finds what it is about."""
+    factor = TokenFactor()
+    prompts = [(4_000, 0), (400, 1_500), (8_000, 1_500), (2_000, 6_000)]
+    for _ in range(300):
+        for text_bytes, tabled in prompts:
+            prompt, of_media = factor.weigh(text_bytes, tabled)
+            factor.learn(Cost(prompt, 10, of_media), round(text_bytes / 4 * text + tabled * media))
+    assert (factor.value, factor.media) == (pytest.approx(text, rel=0.05), pytest.approx(media, rel=0.05))
+
+
+@pytest.mark.parametrize("counted", [-5, 0, 1, 10**6, 10**18])
+def test_no_count_makes_an_estimate_absurd(counted: int) -> None:
+    """Whatever a provider says a picture cost it, a thousand times over: the factors stay in their bounds."""
+    factor = TokenFactor()
+    for _ in range(1_000):
+        prompt, media = factor.weigh(4_000, 1_500)
+        factor.learn(Cost(prompt, 0, media), counted)
+        assert 0.1 <= factor.value <= 4.0
+        assert 0.05 <= factor.media <= 20.0
 
 
 def test_a_family_learns_together() -> None:

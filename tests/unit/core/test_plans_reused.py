@@ -14,6 +14,7 @@ WISHES: tuple[dict[str, Any], ...] = (
     {"tier": "standard"},
     {"avoid": ("a/big",)},
     {"max_cost": 0.01},
+    {"priced": True},
 )
 BODIES: tuple[dict[str, Any], ...] = (
     {},
@@ -46,6 +47,7 @@ def planned(asked: RouteRequest, ladder: Ladder, switches: dict[str, bool]) -> P
     return plan(
         asked,
         ladder,
+        tokens=lambda _, request: request.text_bytes / 4,
         estimate_usd=lambda target, _: PRICES.get(target.id),
         made_by={"made-at-small": "b/small"}.get,
         **switches,
@@ -68,13 +70,12 @@ def sized(prompt_bytes: int) -> RouteRequest:
     return peek("chat", {**body, "user": "x" * (prompt_bytes - peek("chat", body).prompt_bytes)})
 
 
-def test_a_request_that_fits_everywhere_to_the_byte_is_ordinary_and_a_longer_one_is_not() -> None:
-    """Four bytes a token: the plan of the first is kept, that of the second is not, nor given to anybody."""
+def test_a_request_that_fits_everywhere_to_the_byte_has_another_plan_than_a_longer_one() -> None:
+    """Both are kept, each for those of its like: there are as many as ways to be too long."""
     ladder, switches = new_ladder(), CASES[0][1]
-    assert planned(sized(4_001), ladder, switches) == planned(sized(4_001), new_ladder(), switches)
-    assert not ladder.plans
-    planned(sized(4_000), ladder, switches)
-    assert len(ladder.plans) == 1
+    for size in (4_801, 4_800, 9_999, 1_000):
+        assert planned(sized(size), ladder, switches) == planned(sized(size), new_ladder(), switches)
+    assert len(ladder.plans) == 2
 
 
 def test_ordinary_requests_share_a_plan_and_others_are_not_kept() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smart_model_router.core.ratelimit import Cost, RateLimitTracker, estimate
+from smart_model_router.core.ratelimit import Cost, RateLimitTracker, TokenFactor, estimate
 from smart_model_router.outcome import BucketReading, LimitReading, Refusal, Usage
 
 SMALL = Cost(100, 100)
@@ -36,8 +36,19 @@ def test_an_estimate_takes_the_prompt_and_the_usual_answer(
 
 def test_the_factor_multiplies_the_prompt_alone() -> None:
     """A family that counts half as much again: 100 tokens are 150, 100.25 are rounded up to 151; the answer stays."""
-    assert estimate(400, None, 300, counts_max_tokens=False, factor=1.5) == Cost(150, 300)
-    assert estimate(401, None, 300, counts_max_tokens=False, factor=1.5) == Cost(151, 300)
+    factor = TokenFactor()
+    factor.value = 1.5
+    assert estimate(400, None, 300, counts_max_tokens=False, factor=factor) == Cost(150, 300)
+    assert estimate(401, None, 300, counts_max_tokens=False, factor=factor) == Cost(151, 300)
+
+
+def test_media_have_a_factor_of_their_own() -> None:
+    """A hundred tokens of text and, by the table, a thousand of media that the family counts half: six hundred."""
+    factor = TokenFactor()
+    factor.media = 0.5
+    cost = estimate(400, None, 300, counts_max_tokens=False, media_tokens=1_000, factor=factor)
+    assert cost == Cost(600, 300, 500)
+    assert cost.total == 900
 
 
 def test_a_cost_is_prompt_and_answer() -> None:
@@ -123,11 +134,23 @@ def test_asking_takes_nothing() -> None:
 
 
 def test_a_prompt_larger_than_the_bucket_is_refused_at_once() -> None:
-    """It would never fit: too large, with nothing to wait for - also when requests are short."""
+    """By more than estimates err it would never fit: too large, with nothing to wait for - also when requests are short."""
     limits = RateLimitTracker(rpm=1, tpm=600)
     limits.reserve(Cost(1, 1), 0.0)
-    assert limits.refusal(Cost(601, 0), 0.0) == Refusal("too_large")
-    assert limits.refusal(Cost(600, 0), 60.0) is None
+    assert limits.refusal(Cost(721, 0), 0.0) == Refusal("too_large")
+    assert limits.refusal(Cost(720, 0), 60.0) is None
+
+
+def test_a_prompt_that_may_be_too_large_is_asked_for_all_the_bucket_holds() -> None:
+    """A text within a fifth of the limit, or media of any estimate: sent when the bucket is full, as the provider decides."""
+    for doubtful in (Cost(720, 0), Cost(1_000_000, 0, 999_000), Cost(1_000_000, 0, 1)):
+        limits = RateLimitTracker(tpm=600)
+        limits.reserve(Cost(60, 0), 0.0)
+        refused = limits.refusal(doubtful, 0.0)
+        assert refused is not None
+        assert (refused.reason, refused.retry_at) == ("tokens", pytest.approx(6.0))
+        assert limits.refusal(doubtful, 6.01) is None
+        assert limits.reserve(doubtful, 6.01).tokens == 600
 
 
 def test_an_answer_longer_than_the_bucket_is_asked_for_all_it_holds() -> None:

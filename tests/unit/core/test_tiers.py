@@ -41,7 +41,12 @@ def planned(
     **options: bool,
 ) -> Plan:
     """Plan on a ladder that keeps no plan yet, with nobody's price and nobody's things known but for what is given."""
-    return plan(asked, replace(ladder), estimate_usd=prices, made_by=made_by, **options)
+    return plan(asked, replace(ladder), tokens=in_fours, estimate_usd=prices, made_by=made_by, **options)
+
+
+def in_fours(_: TargetFacts, asked: RouteRequest) -> float:
+    """Weigh a prompt: a token for four bytes of text."""
+    return asked.text_bytes / 4
 
 
 def one_tier(*targets: TargetFacts, last_resort: tuple[TargetFacts, ...] = ()) -> Ladder:
@@ -135,11 +140,17 @@ def test_a_target_that_can_is_kept(target: TargetFacts, body: dict[str, Any]) ->
 
 @pytest.mark.parametrize(("more", "fits"), [("", True), ("x", False)])
 def test_the_context_is_measured_in_fours_of_bytes(more: str, fits: bool) -> None:
-    """A prompt of exactly four bytes a token fits, one byte more does not."""
-    padding = "x" * (-request(user="").prompt_bytes % 4)
-    tokens = request(user=padding).prompt_bytes // 4
-    made = planned(request(user=padding + more), one_tier(facts("a/big", context_tokens=tokens)))
+    """A text estimated at a fifth more than the context is sent, as estimates err; a byte more is not."""
+    padding = "x" * (480 - request(user="").prompt_bytes)
+    made = planned(request(user=padding + more), one_tier(facts("a/big", context_tokens=100)))
     assert made.empty is not fits
+
+
+def test_what_media_cost_is_no_reason_to_be_left_out() -> None:
+    """A guess: the provider knows. So it is with the text beside them."""
+    asked = request(messages=IMAGE, user="x" * 10_000)
+    assert planned(asked, one_tier(facts("a/big", context_tokens=10))).first == "a/big"
+    assert planned(request(user="x" * 10_000), one_tier(facts("a/big", context_tokens=10))).empty
 
 
 @pytest.mark.parametrize("avoid", ["a/big", "a"])
@@ -154,11 +165,22 @@ def test_an_avoided_target_or_provider_is_left_out(avoid: str) -> None:
     ("cost", "kept"), [(0.01, True), (0.0100001, False), (None, False)], ids=["equal", "dearer", "unknown"]
 )
 def test_a_price_above_the_limit_or_unknown_is_left_out(cost: float | None, kept: bool) -> None:
-    """A price nobody knows is not known to be low enough."""
+    """A price nobody knows is not known to be low enough; unless its owner allows it."""
     asked = request(max_cost=0.01)
     made = planned(asked, one_tier(BIG), prices=lambda f, r: cost if f is BIG and r is asked else 0.0)
     assert (made.first == "a/big") is kept
-    assert made.left_out == (() if kept else (("a/big", Refusal("filtered:max_cost")),))
+    reason = "unpriced" if cost is None else "max_cost"
+    assert made.left_out == (() if kept else (("a/big", Refusal(f"filtered:{reason}")),))
+
+
+@pytest.mark.parametrize(("unpriced", "kept"), [(False, []), (True, ["a/big"])])
+def test_a_budget_is_spent_where_the_price_is_known(unpriced: bool, kept: list[str]) -> None:
+    """However much it is; where it is not known only if the owner allows it. Without a budget it makes no difference."""
+    asked = peek("chat", {"model": "m", "messages": [{"role": "user", "content": "hi"}]}, priced=True)
+    ladder = one_tier(BIG, TINY)
+    made = planned(asked, ladder, prices=lambda f, r: None if f is BIG else 1e6, unpriced=unpriced)
+    assert [f.id for f in made.tiers[0].targets] == [*kept, "b/tiny"]
+    assert planned(request(), ladder).tiers[0].targets == (BIG, TINY)
 
 
 def test_embeddings_stay_in_the_space_of_the_asked_tier() -> None:

@@ -29,7 +29,7 @@ def test_a_target_that_translation_reaches_is_planned() -> None:
     """Speaking another dialect is no reason to be left out; having no translation is."""
     request = peek("chat", {"model": "m", "messages": [{"role": "user", "content": "hi"}]})
     ladder = Ladder("m", (Tier("frontier", (MESSAGES, CHAT, MUTE)),))
-    made = plan(request, ladder, estimate_usd=lambda f, r: None, made_by=lambda thing: None)
+    made = plan(request, ladder, tokens=lambda f, r: 0, estimate_usd=lambda f, r: None, made_by=lambda thing: None)
     assert made.tiers[0].targets == (MESSAGES, CHAT)
     assert made.left_out == (("e/m", Refusal("filtered:wire")),)
 

@@ -1,0 +1,86 @@
+"""What is known of a target, and who says so: its owner's configuration, the table of models, the catalog, the price list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from smart_model_router import pricing
+from smart_model_router.config import TargetConfig
+from smart_model_router.config.tree import PriceConfig
+from smart_model_router.outcome import Usage
+from smart_model_router.pricing import Price
+from smart_model_router.request import NEEDS, Need, Prefill
+from smart_model_router_providers import models
+
+T = TypeVar("T")
+CONFIGURATION = "configuration"
+PRICE_LIST = "genai-prices"
+
+
+@dataclass(frozen=True, slots=True)
+class Known(Generic[T]):
+    """A fact and its source; "" is nobody's, then `value` is None."""
+
+    value: T
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTarget:
+    """A target as it is mentioned, of a provider of `kind`."""
+
+    mention: TargetConfig
+    kind: str
+
+    def ability(self, need: Need) -> Known[bool | None]:
+        """Whether it can do what is needed; None where nobody says: it may be asked."""
+        said: bool | None = getattr(self.mention, need)
+        if said is not None:
+            return Known(said, CONFIGURATION)
+        return Known(*models.ability(self.kind, self.mention.model, need))
+
+    @property
+    def lacks(self) -> frozenset[Need]:
+        """What it is known not to be able to do."""
+        return frozenset(need for need in NEEDS if self.ability(need).value is False)
+
+    @property
+    def reasoning(self) -> Known[bool | None]:
+        """Whether it thinks first."""
+        if self.mention.reasoning is not None:
+            return Known(self.mention.reasoning, CONFIGURATION)
+        return Known(*models.reasoning(self.mention.model))
+
+    @property
+    def prefill(self) -> Known[Prefill]:
+        """How it goes on with an answer that has begun."""
+        if self.mention.prefill is not None:
+            return Known(self.mention.prefill, CONFIGURATION)
+        return Known(*models.prefill(self.kind, self.mention.model))
+
+    @property
+    def context_tokens(self) -> Known[int | None]:
+        """The longest prompt it takes, in tokens. Asks the price list, which is imported with the first question."""
+        if self.mention.context_tokens is not None:
+            return Known(self.mention.context_tokens, CONFIGURATION)
+        listed = pricing.context_window(self.kind, self.mention.model)
+        return Known(listed, PRICE_LIST if listed is not None else "")
+
+    @property
+    def price(self) -> Known[Price | None]:
+        """What it costs now. Asks the price list, as above."""
+        if self.mention.price is not None:
+            return Known(_price(self.mention.price), CONFIGURATION)
+        listed = pricing.price_of(self.kind, self.mention.model)
+        return Known(listed, PRICE_LIST if listed is not None else "")
+
+    def cost_usd(self, usage: Usage) -> float | None:
+        """What a call costs in USD; the embedded model costs nothing. None where nobody knows."""
+        if self.mention.price is not None:
+            return pricing.cost_at(_price(self.mention.price), usage)
+        return 0.0 if self.kind == "local" else pricing.cost_usd(self.kind, self.mention.model, usage)
+
+
+def _price(said: PriceConfig) -> Price:
+    return Price(said.input, said.cached, said.output)
