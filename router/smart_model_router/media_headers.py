@@ -21,8 +21,8 @@ _STEPS = 4096
 """Segments, chunks or boxes of a file that are stepped over."""
 _MOST_PIXELS = 1 << 30
 """Pixels of a side: more is no picture."""
-_PAGE_BYTES = 16
-"""Bytes that a page takes at least."""
+_PAGE_BYTES = 4
+"""Bytes that a page takes at least, compressed among its likes."""
 _QUIETEST = 250.0
 """Bytes a second of the most compressed recording there is (Codec 2 and the like; Opus needs 750)."""
 

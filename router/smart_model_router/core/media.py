@@ -78,19 +78,22 @@ class Area:
 
 @dataclass(frozen=True, slots=True)
 class Crops:
-    """258 for a small picture, and for each crop of a larger one; crops are two thirds of the short side."""
+    """258 for a small picture, and for each crop of a larger one, which is scaled to 3,072 pixels a side.
+
+    Crops are two thirds of the short side, at least 256 and at most 768 pixels.
+    """
 
     each: int = 258
     small: int = 384
-    most: int = 12
-    """Crops at most: a strip of a million pixels is scaled like any other."""
+    long: int = 3_072
 
     def tokens(self, width: int, height: int, *, low: bool) -> int:
         """Tokens of a picture of these pixels."""
         if low or max(width, height) <= self.small:
             return self.each
-        side = min(768, max(256, int(min(width, height) / 1.5)))
-        return self.each * min(self.most, _squares(width, side) * _squares(height, side))
+        scale = min(1.0, self.long / max(width, height))
+        side = min(768, max(256, int(min(width, height) * scale / 1.5)))
+        return self.each * _squares(width * scale, side) * _squares(height * scale, side)
 
 
 @dataclass(frozen=True, slots=True)
