@@ -39,7 +39,6 @@ from smart_model_router.suggest import did_you_mean
 from smart_model_router.wires.translate import reachable
 from smart_model_router_providers.catalog import KINDS, Kind, failure_domain, kind_of, limit_pool, resolve
 from smart_model_router_providers.classify import classify_exception
-from smart_model_router_providers.models import media_family
 from smart_model_router_providers.signals import FAMILIES
 from smart_model_router_stats.book import StatsBook
 
@@ -366,7 +365,7 @@ class _Parts:
             translated=reachable(dialects),
             newest_chat=kind.newest_chat,
             prefill=known.prefill.value,
-            media=media_family(provider.kind, target.model),
+            media=known.media,
             listed_context=lambda: known.context_tokens.value,
         )
 
@@ -388,9 +387,9 @@ class _Parts:
         return f"{provider.kind} {target.provider if of_one_entry else host} {target.model}"
 
     def _price(self, known: KnownTarget) -> float | None:
-        """USD per million tokens, looked up only where a strategy orders by it."""
+        """USD per million tokens, looked up only where a strategy orders by it; the embedded model is nobody's rival."""
         strategies = {model.strategy or self._config.routing.strategy for model in self._config.models.values()}
-        price = known.price.value if "cheapest" in strategies else None
+        price = known.price.value if "cheapest" in strategies and known.kind != "local" else None
         if price is None or price.input is None or price.output is None:
             return None
         return (_PROMPT_SHARE * price.input + price.output) / (_PROMPT_SHARE + 1)

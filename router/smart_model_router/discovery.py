@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from smart_model_router.config import (
     ModelConfig,
+    PriceConfig,
     ProviderConfig,
     RouterConfig,
     Secret,
@@ -18,6 +19,7 @@ from smart_model_router.config import (
     TierConfig,
 )
 from smart_model_router.config.files import FILE_NAME, VARIABLE, default_file
+from smart_model_router.config.rules import mentions_of
 from smart_model_router.core.limits import RoutingConfig
 from smart_model_router.errors import ConfigurationError
 from smart_model_router_providers.catalog import KINDS, found_in
@@ -96,7 +98,10 @@ def with_last_resort(config: RouterConfig, *, embedded: bool | None = None) -> R
     if provider is None:
         provider = next(name for name in (kind, "embedded", "last-resort") if name not in providers)
         providers[provider] = ProviderConfig(kind=kind, base_url=base_url)
-    resort = (TargetConfig(target=f"{provider}/{model}"),)
+    target = f"{provider}/{model}"
+    named = any(mention.target == target for _, mention in mentions_of(config.models))
+    # A server on this machine sends no bill; who has named it has said what it costs, or has not.
+    resort = (TargetConfig(target=target, price=None if named or kind == "local" else PriceConfig(input=0, output=0)),)
     completed = {model.name: replace(model, last_resort=resort) for model in open_models}
     return replace(config, providers=providers, models={**config.models, **completed})
 

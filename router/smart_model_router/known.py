@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from smart_model_router import pricing
-from smart_model_router.config import TargetConfig
-from smart_model_router.config.tree import PriceConfig
+from smart_model_router.config import PriceConfig, TargetConfig
 from smart_model_router.outcome import Usage
 from smart_model_router.pricing import Price
 from smart_model_router.request import NEEDS, Need, Prefill
@@ -16,6 +15,8 @@ from smart_model_router_providers import models
 T = TypeVar("T")
 CONFIGURATION = "configuration"
 PRICE_LIST = "genai-prices"
+FREE = Price(0.0, 0.0, 0.0)
+"""Of the embedded model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,11 @@ class KnownTarget:
         return Known(*models.prefill(self.kind, self.mention.model))
 
     @property
+    def media(self) -> str:
+        """The family whose rules say what media cost it (core/media.py)."""
+        return models.media_family(self.kind, self.mention.model)
+
+    @property
     def context_tokens(self) -> Known[int | None]:
         """The longest prompt it takes, in tokens. Asks the price list, which is imported with the first question."""
         if self.mention.context_tokens is not None:
@@ -72,14 +78,17 @@ class KnownTarget:
         """What it costs now. Asks the price list, as above."""
         if self.mention.price is not None:
             return Known(_price(self.mention.price), CONFIGURATION)
+        if self.kind == "local":
+            return Known(FREE, models.CATALOG)
         listed = pricing.price_of(self.kind, self.mention.model)
         return Known(listed, PRICE_LIST if listed is not None else "")
 
     def cost_usd(self, usage: Usage) -> float | None:
-        """What a call costs in USD; the embedded model costs nothing. None where nobody knows."""
-        if self.mention.price is not None:
-            return pricing.cost_at(_price(self.mention.price), usage)
-        return 0.0 if self.kind == "local" else pricing.cost_usd(self.kind, self.mention.model, usage)
+        """What a call costs in USD; None where nobody knows."""
+        if self.mention.price is not None or self.kind == "local":
+            said = self.price.value
+            return None if said is None else pricing.cost_at(said, usage)
+        return pricing.cost_usd(self.kind, self.mention.model, usage)
 
 
 def _price(said: PriceConfig) -> Price:

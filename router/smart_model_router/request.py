@@ -295,6 +295,14 @@ def _check_name(name: str, value: object) -> None:
         raise InvalidRequest(f"{name}: text is needed, not {_shown(value)}")
 
 
+def media_of(dialect: Dialect, body: Mapping[str, Any]) -> tuple[Medium, ...]:
+    """The media of a prompt, in their order."""
+    if dialect == "embeddings":
+        return ()
+    parts = _parts(dialect, body.get("input" if dialect == "responses" else "messages"))
+    return media_in(parts) if parts else ()
+
+
 def state_made(data: Mapping[str, Any]) -> list[str]:
     """Ids of things that an answer (or an event of one) says now exist at the provider."""
     things = [holder["container"] for holder in _holders(data, "delta", "message") if holder.get("container")]
@@ -323,7 +331,8 @@ def _parts(dialect: Dialect, messages: object) -> list[Mapping[str, Any]]:
     """The parts of all messages that have parts, and of what tools gave back; plain text is none."""
     if not isinstance(messages, (list, tuple)):
         return []
-    found = _objects_in([message.get("content") for message in messages if isinstance(message, _OBJECTS)])
+    messages = [message for message in messages if isinstance(message, _OBJECTS)]
+    found = _objects_in([message.get("content") for message in messages])
     if dialect == "messages":
         found += _objects_in([part.get("content") for part in found])
     elif dialect == "responses":

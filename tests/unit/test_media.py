@@ -89,7 +89,10 @@ def test_a_medium_is_found_in_every_dialect(dialect: Dialect, body: dict[str, An
 @pytest.mark.parametrize(
     ("part", "medium"),
     [
-        ({"type": "image_url", "image_url": {"url": "data:image/png;base64,#", "detail": "low"}}, ("image", None, True)),
+        (
+            {"type": "image_url", "image_url": {"url": "data:image/png;base64,#", "detail": "low"}},
+            ("image", None, True),
+        ),
         ({"type": "input_image", "image_url": "HTTPS://x", "detail": "low"}, ("image", None, True)),
         ({"type": "input_audio", "input_audio": {"data": "A" * 64_000, "format": "pcm16"}}, ("audio", 1.0, False)),
         ({"type": "input_audio", "input_audio": {"data": "A" * 64_000, "format": "webm"}}, ("audio", 3.0, False)),
@@ -124,7 +127,9 @@ def test_what_is_text_is_no_medium(part: dict[str, Any]) -> None:
     assert media_in([part]) == ()
 
 
-@pytest.mark.parametrize("value", [None, 5, True, [], {}, "", "   ", "data:", "data:,", "\ud800", "é" * 50, ["x"], {"url": 5}])
+@pytest.mark.parametrize(
+    "value", [None, 5, True, [], {}, "", "   ", "data:", "data:,", "\ud800", "é" * 50, ["x"], {"url": 5}]
+)
 @pytest.mark.parametrize("kind", ["image_url", "input_audio", "file", "source", "file_data", "document_url"])
 def test_no_part_can_do_harm(kind: str, value: Any) -> None:
     """Whatever stands where data should: the medium is there, its size is not known, and nothing is raised."""

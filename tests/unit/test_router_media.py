@@ -3,41 +3,169 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from smart_model_router import AllTargetsFailed, ContextTooLong, UnsupportedFeature
+from smart_model_router.outcome import FailureClass, Usage
 from smart_model_router.testing import FakeProvider, FakeReply
 from tests.media_files import b64, data_url, pdf, png, wav
-from tests.world import World, virtual, world
+from tests.world import World, failing, now, virtual, world
 
-PICTURE = {"type": "image_url", "image_url": {"url": data_url("image/png", png(2000, 1500, 4_000_000))}}
-DOCUMENT = {"type": "file", "file": {"filename": "a.pdf", "file_data": data_url("application/pdf", pdf(50))}}
-RECORDING = {"type": "input_audio", "input_audio": {"data": b64(wav(600, rate=8000)), "format": "wav"}}
+GOLDEN = json.loads((Path(__file__).parents[1] / "fixtures" / "media_golden.json").read_text())["rows"]
+FOUR_MEGABYTES = 4_000_000
+
+
+def part(medium: str, size: list[int]) -> dict[str, Any]:
+    """Make a part of Chat: a picture of 4 MB, a PDF of so many pages, a recording of so many seconds."""
+    if medium == "image":
+        return {"type": "image_url", "image_url": {"url": data_url("image/png", png(*size, size=FOUR_MEGABYTES))}}
+    if medium == "pdf":
+        return {"type": "file", "file": {"file_data": data_url("application/pdf", pdf(*size, filler=200_000))}}
+    return {"type": "input_audio", "input_audio": {"data": b64(wav(size[0], rate=8000)), "format": "wav"}}
+
+
+PICTURE, DOCUMENT, RECORDING = part("image", [3000, 2000]), part("pdf", [50]), part("audio", [600])
 
 
 def asking(*parts: Any, **more: Any) -> dict[str, Any]:
     """Ask about these parts."""
     content = [{"type": "text", "text": "What is it?"}, *parts]
-    return {"model": "smart", "messages": [{"role": "user", "content": content}], **more}
+    return {"model": "smart", "messages": [{"role": "user", "content": content}], "max_tokens": 1, **more}
 
 
-async def estimated(w: World, body: dict[str, Any], target: str = "a/big") -> float:
-    """What is reserved of a target's tokens a minute while it answers."""
+async def estimated(w: World, body: dict[str, Any]) -> float:
+    """What is reserved of the one target's tokens a minute while it answers."""
+    [gate] = w.state.fleet.gates.values()
     asked = asyncio.ensure_future(w.router.chat(body))
     await asyncio.sleep(1.0)
-    bucket = w.gate(target).limits.tokens
-    assert bucket is not None
-    taken = bucket.capacity - bucket.snapshot().level
-    assert (await asked).report.target == target
+    assert gate.limits.tokens is not None
+    taken = gate.limits.tokens.capacity - gate.limits.tokens.snapshot().level
+    assert (await asked).report.target == gate.id
     return taken
 
 
+def slow(usage: Usage = Usage(10, 1)) -> dict[str, FakeProvider]:
+    """Make a provider that takes ten seconds."""
+    return {"a": FakeProvider(FakeReply(seconds=10, usage=usage))}
+
+
+@pytest.mark.parametrize("row", GOLDEN, ids=lambda row: f"{row['model']}-{row['medium']}-{row['size']}")
+@virtual
+async def test_an_estimate_is_within_a_factor_of_two_of_what_is_documented(row: dict[str, Any]) -> None:
+    """A picture of 4 MB, a PDF of 50 pages, ten minutes of sound: at once, where a minute has room for little more."""
+    limits = {"kind": row["kind"], "tpm": max(10_000, 3 * row["tokens"])}
+    w = world([f"a/{row['model']}"], kinds={"a": limits}, replies=slow())
+    began = now()
+    reserved = await estimated(w, asking(part(row["medium"], row["size"])))
+    assert now() == began + 10
+    assert row["tokens"] / 2 <= reserved - 30 <= row["tokens"] * 2
+
+
+@pytest.mark.parametrize("medium", [PICTURE, DOCUMENT, RECORDING], ids=["picture", "document", "recording"])
+@virtual
+async def test_no_estimate_of_media_refuses_for_good(medium: dict[str, Any]) -> None:
+    """A target of a hundred tokens a minute: it is asked, though by every estimate it cannot; the next waits its turn."""
+    w = world(["a/big"], kinds={"a": {"tpm": 100}}, replies={"a": FakeProvider(FakeReply(usage=Usage(90, 1)))})
+    assert (await w.router.chat(asking(medium))).report.target == "a/big"
+    began = now()
+    assert (await w.router.chat(asking(medium))).report.target == "a/big"
+    assert 50 < now() - began < 61
+
+
+@virtual
+async def test_the_providers_word_is_what_refuses() -> None:
+    """It says that the prompt is too large: the next target is asked, or the caller is told in its words."""
+    too_large = FakeProvider(failing(FailureClass.TOO_LARGE, 413))
+    w = world(["a/big"], kinds={"a": {"tpm": 100}}, replies={"a": too_large})
+    with pytest.raises(ContextTooLong, match="TOO_LARGE"):
+        await w.router.chat(asking(PICTURE))
+    assert w.calls("a") == 1
+
+
+@virtual
+async def test_a_text_within_a_fifth_of_the_limit_is_sent_when_the_minute_is_full() -> None:
+    """The estimate may be wrong by as much; a longer one is refused at once, and a picture beside it changes that."""
+    w = world(["a/big"], kinds={"a": {"tpm": 1_000}}, replies={"a": FakeProvider(FakeReply(usage=Usage(900, 1)))})
+    text = {"type": "text", "text": "x" * 4_500}
+    assert (await w.router.chat(asking(text))).report.target == "a/big"
+    with pytest.raises(AllTargetsFailed, match="too_large"):
+        await w.router.chat(asking(text, text))
+    assert (await w.router.chat(asking(text, text, PICTURE))).report.target == "a/big"
+
+
+@virtual
+async def test_the_estimate_learns_what_a_picture_costs() -> None:
+    """A model nobody knows, which counts a picture at 8,000 tokens: after some of them that is what is reserved."""
+    w = world(["a/big"], kinds={"a": {"tpm": 400_000}}, replies=slow(Usage(8_000, 1)))
+    first = await estimated(w, asking(PICTURE))
+    for _ in range(40):
+        await w.router.chat(asking(PICTURE))
+    await asyncio.sleep(60)
+    last = await estimated(w, asking(PICTURE))
+    assert first < 4_000
+    assert last == pytest.approx(8_000, rel=0.1)
+
+
+HOSTILE = [
+    {"type": "image_url", "image_url": {"url": data_url("image/png", png(2**31 - 1, 2**31 - 1))}},
+    {"type": "image_url", "image_url": {"url": data_url("image/png", png(0, 0))}},
+    {"type": "image_url", "image_url": {"url": data_url("image/png", png(10, 10)[:20])}},
+    {"type": "image_url", "image_url": {"url": "data:image/png;base64,@@@@ no base64 at all @@@@"}},
+    {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}},
+    {"type": "image_url", "image_url": None},
+    {"type": "file", "file": {"file_data": data_url("application/pdf", b"%PDF-1.7 /Type/Pages/Count 999999999")}},
+    {"type": "file", "file": {"file_id": "file-1"}},
+    {"type": "input_audio", "input_audio": {"data": b64(wav(0.001, says=2**32 - 1)), "format": "wav"}},
+]
+
+
+@pytest.mark.parametrize("medium", HOSTILE)
+@virtual
+async def test_a_header_that_lies_loses_nothing(medium: dict[str, Any]) -> None:
+    """A picture of a terabyte, one of nothing, half of one: it is sent as it came, at what a medium costs at most."""
+    w = world(["a/gpt-4o"], kinds={"a": {"tpm": 400_000}}, replies=slow())
+    body = asking(medium)
+    assert 20 < await estimated(w, body) < 20_000
+    assert w.providers["a"].calls[0].body["messages"] == body["messages"]
+
+
 @pytest.mark.parametrize(
-    ("part", "least", "most"), [(PICTURE, 300, 3_000), (DOCUMENT, 5_000, 200_000), (RECORDING, 3_000, 40_000)]
+    ("medium", "need"), [(PICTURE, "images"), (DOCUMENT, "pdf"), (RECORDING, "audio")], ids=["images", "pdf", "audio"]
 )
 @virtual
-async def test_media_are_not_weighed_as_text(part: dict[str, Any], least: int, most: int) -> None:
-    """Four megabytes of picture are a thousand tokens or so: a target of 400,000 a minute takes it at once."""
-    w = world(["a/big"], kinds={"a": {"tpm": 400_000}}, replies={"a": FakeProvider([FakeReply(seconds=10)])})
-    assert least < await estimated(w, asking(part, max_tokens=1)) < most
+async def test_media_go_where_they_are_understood(medium: dict[str, Any], need: str) -> None:
+    """A model that is known not to is left out, by the table or by its owner's word, which is the last one."""
+    tier = [{"target": "a/blind", need: False}, "b/gpt-4"]
+    models = {"smart": {"tiers": [{"targets": tier}], "last_resort": []}}
+    w = world(["a/blind", "b/gpt-4"], config={"models": models}, kinds={"b": {"kind": "openai"}})
+    with pytest.raises(UnsupportedFeature, match=f"a/blind filtered:{need}, b/gpt-4 filtered:{need}"):
+        await w.router.chat(asking(medium))
+    tier[1] = {"target": "b/gpt-4", need: True}
+    told = world(["a/blind", "b/gpt-4"], config={"models": models}, kinds={"b": {"kind": "openai"}})
+    assert (await told.router.chat(asking(medium))).report.target == "b/gpt-4"
+
+
+@virtual
+async def test_a_prompt_too_long_goes_to_what_the_list_says_is_larger() -> None:
+    """GPT-4o says that it is too long: of two others the one with a million tokens is asked, the smaller one never."""
+    too_long = FakeProvider(failing(FailureClass.CONTEXT_LENGTH, 400))
+    w = world(
+        ["a/gpt-4o"],
+        ["b/gpt-4"],
+        ["c/gemini-2.5-flash"],
+        kinds={"a": {"kind": "openai"}, "b": {"kind": "openai"}, "c": {"kind": "gemini"}},
+        replies={"a": too_long},
+    )
+    assert (await w.router.chat(asking())).report.target == "c/gemini-2.5-flash"
+    assert w.calls("b") == 0
+
+
+@virtual
+async def test_the_lists_context_alone_refuses_nothing() -> None:
+    """A list ages: where no other figure is known the provider decides."""
+    w = world(["a/gpt-4"], kinds={"a": {"kind": "openai"}})
+    assert (await w.router.chat(asking({"type": "text", "text": "x" * 200_000}))).report.target == "a/gpt-4"

@@ -18,8 +18,10 @@ from smart_model_router.cli.printing import print_json, print_table
 from smart_model_router.cli.store_check import store_findings
 from smart_model_router.cli.trying import ladders_of
 from smart_model_router.config import ModelConfig, ProviderConfig, RouterConfig, TargetConfig
+from smart_model_router.config.rules import mentions_of
 from smart_model_router.config.secret import MASK
 from smart_model_router.core.tiers import Ladder
+from smart_model_router.known import KnownTarget
 from smart_model_router_providers.catalog import kind_of
 from smart_model_router_providers.local import Readiness, is_ready
 
@@ -55,6 +57,7 @@ def _look(config: RouterConfig, ladders: Mapping[str, Ladder], embedded: Readine
         yield _served(model, ready)
         yield from shared_domains(ladders[model.name])
         yield _last_resort(model, ready)
+    yield from unpriced_budgets(config)
 
 
 def _is_ready(provider: ProviderConfig, embedded: Readiness) -> bool:
@@ -101,6 +104,22 @@ def shared_domains(ladder: Ladder) -> Iterator[Finding]:
         if len(tier.targets) > 1 and len(domains) == 1:
             text = f"all {len(tier.targets)} targets fail together: they share the failure domain {domains.pop()}"
             yield Finding("warning", f"tier {ladder.model}/{tier.name}", text)
+
+
+def unpriced_budgets(config: RouterConfig) -> Iterator[Finding]:
+    """A warning for each key with a budget in USD: what it may not ask, as nobody knows what it would cost."""
+    if config.routing.unpriced == "allow":
+        return
+    spenders = [name for name, key in config.gateway.keys.items() if key.usd_per_day is not None]
+    known = {
+        mention.target: KnownTarget(mention, config.providers[mention.provider].kind)
+        for _, mention in mentions_of(config.models)
+    }
+    unpriced = [target for target, one in known.items() if one.price.value is None] if spenders else []
+    if unpriced:
+        for name in spenders:
+            text = f"not spent at {', '.join(unpriced)}: the price is unknown; say it (`price`) or `routing.unpriced: allow`"
+            yield Finding("warning", f"gateway.keys.{name}.usd_per_day", text)
 
 
 def _last_resort(model: ModelConfig, ready: dict[str, bool]) -> Finding:

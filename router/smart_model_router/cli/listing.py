@@ -1,4 +1,4 @@
-"""`smr models`: the names callers may use, and what stands behind each."""
+"""`smr models`: the names callers may use, and what stands behind each: what it can do, takes and costs, and who says so."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from smart_model_router import pricing
 from smart_model_router.cli.configured import configured
 from smart_model_router.cli.ending import ExitCode
 from smart_model_router.cli.printing import print_json, print_line, print_table
 from smart_model_router.config import RouterConfig, TargetConfig
+from smart_model_router.core.media import FAMILIES
+from smart_model_router.known import Known, KnownTarget
 from smart_model_router.pricing import Price
+from smart_model_router.request import NEEDS
+
+_COLUMNS = ("model", "tier", "target", "can", "cannot", "context", "USD per million tokens")
 
 
 def run(*, config: Path | None, as_json: bool) -> int:
@@ -21,26 +25,36 @@ def run(*, config: Path | None, as_json: bool) -> int:
     if as_json:
         print_json(_as_dict(found.config, found.default_model))
         return ExitCode.OK
-    print_table(("model", "tier", "target", "USD per million tokens"), _rows(found.config), sys.stdout)
+    print_table(_COLUMNS, _rows(found.config), sys.stdout)
     for alias, goal in found.config.aliases.items():
         print_line(f"{alias} is another name for {goal}")
-    print_line(f"without --model: {found.default_model}; configuration: {found.source}")
+    print_line(f"without --model: {found.default_model}; configuration: {found.source}; who says so: smr models --json")
     return ExitCode.OK
 
 
-def _rows(config: RouterConfig) -> Iterator[tuple[str, str, str, str]]:
+def _rows(config: RouterConfig) -> Iterator[tuple[str, ...]]:
     for model in config.models.values():
         tiers = [(tier.name, tier.targets) for tier in model.tiers]
         for tier, mentions in [*tiers, ("last_resort", model.last_resort or ())]:
-            for target, price in _targets(config, mentions):
-                yield model.name, tier, target, _shown(price)
+            for target, known in _targets(config, mentions):
+                context = known.context_tokens.value
+                told = "unknown" if context is None else f"{context}"
+                able, unable = _able(known, True), _able(known, False)
+                yield model.name, tier, target, able, unable, told, _shown(known.price.value)
 
 
-def _targets(config: RouterConfig, mentions: Iterable[TargetConfig]) -> Iterator[tuple[str, Price | None]]:
+def _targets(config: RouterConfig, mentions: Iterable[TargetConfig]) -> Iterator[tuple[str, KnownTarget]]:
     for mention in mentions:
         kind = config.providers[mention.provider].kind
         for target in config.targets_of(mention):
-            yield target.id, pricing.price_of(kind, target.model)
+            yield target.id, KnownTarget(mention, kind)
+
+
+def _able(known: KnownTarget, can: bool) -> str:
+    found: list[str] = [need for need in NEEDS if known.ability(need).value is can]
+    if can and known.reasoning.value:
+        found.append("reasoning")
+    return " ".join(found) or "-"
 
 
 def _shown(price: Price | None) -> str:
@@ -52,7 +66,7 @@ def _shown(price: Price | None) -> str:
 
 def _as_dict(config: RouterConfig, default_model: str) -> dict[str, Any]:
     def listed(mentions: Iterable[TargetConfig]) -> list[dict[str, Any]]:
-        return [{"target": target, "usd_per_million_tokens": _figures(p)} for target, p in _targets(config, mentions)]
+        return [_told(target, known) for target, known in _targets(config, mentions)]
 
     return {
         "default_model": default_model,
@@ -66,6 +80,20 @@ def _as_dict(config: RouterConfig, default_model: str) -> dict[str, Any]:
             for model in config.models.values()
         ],
         "aliases": dict(config.aliases),
+    }
+
+
+def _told(target: str, known: KnownTarget) -> dict[str, Any]:
+    """A target with every fact and its source; a `source` of null: nobody says, and the value is null."""
+    facts: dict[str, Known[Any]] = {need: known.ability(need) for need in NEEDS}
+    facts |= {"reasoning": known.reasoning, "prefill": known.prefill, "context_tokens": known.context_tokens}
+    price = known.price
+    return {
+        "target": target,
+        "usd_per_million_tokens": _figures(price.value),
+        "price_source": price.source or None,
+        "capabilities": {name: {"value": fact.value, "source": fact.source or None} for name, fact in facts.items()},
+        "media_tokens": {"family": known.media or None, "source": FAMILIES[known.media].source},
     }
 
 

@@ -11,6 +11,7 @@ from smart_model_router.config.secret import Secret
 from smart_model_router.config.tree import (
     LocalConfig,
     ModelConfig,
+    PriceConfig,
     ProviderConfig,
     ResilienceConfig,
     RouterConfig,
@@ -28,6 +29,7 @@ __all__ = [
     "GatewayKeyConfig",
     "LocalConfig",
     "ModelConfig",
+    "PriceConfig",
     "ProviderConfig",
     "ResilienceConfig",
     "RouterConfig",

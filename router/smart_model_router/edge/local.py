@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from smart_model_router.config import RouterConfig
+from smart_model_router.core.media import media_tokens
 from smart_model_router.edge.http import Family, HttpReply, json_reply
 from smart_model_router.edge.problems import NO_MODEL, ProblemError
 from smart_model_router.errors import InvalidRequest
+from smart_model_router.request import media_of
 from smart_model_router.wires.values import decode_object, is_list, is_object
 
 COUNT_TOKENS = "/v1/messages/count_tokens"
@@ -20,7 +22,6 @@ _CREATED_AT = "2023-11-14T22:13:20Z"
 """The day every model was made on: clients want one, and ours are names, not files."""
 _BYTES_PER_TOKEN = 4
 _TOKENS_PER_MESSAGE = 4
-_TOKENS_PER_IMAGE = 1_600
 _BINARY = frozenset({"data", "signature"})
 
 
@@ -49,7 +50,10 @@ def public_names(config: RouterConfig) -> tuple[str, ...]:
 
 
 def count_tokens(body: bytes) -> int:
-    """About how many tokens a Messages request is: a token per 4 bytes of text. Raises InvalidRequest."""
+    """About how many tokens a Messages request is: a token per 4 bytes of text, media as Claude counts them.
+
+    Raises InvalidRequest.
+    """
     found = decode_object(body)
     if found is None:
         raise InvalidRequest("the body must be a JSON object")
@@ -57,7 +61,8 @@ def count_tokens(body: bytes) -> int:
     if not is_list(messages) or not messages:
         raise InvalidRequest("messages: a non-empty list is needed")
     prompt = [found.get("system"), messages, found.get("tools")]
-    return max(1, math.ceil(sum(_weights(prompt)))) + _TOKENS_PER_MESSAGE * len(messages)
+    media = media_tokens(media_of("messages", found), "claude")
+    return max(1, math.ceil(sum(_weights(prompt)))) + media + _TOKENS_PER_MESSAGE * len(messages)
 
 
 def _weights(value: object) -> Iterator[float]:
@@ -70,11 +75,9 @@ def _weights(value: object) -> Iterator[float]:
         elif is_list(value):
             pending += value
         elif is_object(value):
-            if value.get("type") == "image":
-                yield _TOKENS_PER_IMAGE
-            else:
-                pending += [inner for key, inner in value.items() if key not in _BINARY]
-                yield sum(map(len, value)) / _BYTES_PER_TOKEN
+            written = value.get("type") == "text"
+            pending += [inner for key, inner in value.items() if written or key not in _BINARY]
+            yield sum(map(len, value)) / _BYTES_PER_TOKEN
 
 
 def _shown(name: str, family: Family) -> dict[str, Any]:

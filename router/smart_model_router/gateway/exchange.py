@@ -10,6 +10,7 @@ from typing import Protocol
 
 from starlette.types import Receive, Scope, Send
 
+from smart_model_router.core.media import media_tokens
 from smart_model_router.edge import (
     Ask,
     HttpReply,
@@ -36,6 +37,7 @@ from smart_model_router.gateway.receiving import (
     headers_of,
 )
 from smart_model_router.gateway.responding import Keepalive, Responder
+from smart_model_router.request import media_of
 
 log = logging.getLogger("smart_model_router.gateway")
 _BYTES_PER_TOKEN = 4
@@ -133,7 +135,7 @@ class Asking:
         guest = house.ring.guest(arrival.headers)
         body = await arrival.body()
         ask = read_ask(self._asked, arrival.headers, body)
-        visit = guest.admit(ask, len(body) // _BYTES_PER_TOKEN, clock())
+        visit = guest.admit(ask, _prompt_tokens(ask, len(body)) if guest.counts_tokens else 0, clock())
         try:
             with house.traced(arrival.headers):
                 if ask.stream:
@@ -142,6 +144,13 @@ class Asking:
                     await arrival.reply(await serve(house.router, ask, real_model=house.config.gateway.real_model))
         finally:
             visit.settle(ask.reports, clock())
+
+
+def _prompt_tokens(ask: Ask, size: int) -> int:
+    """About how many tokens a body of `size` bytes is, whoever will answer."""
+    media = media_of(ask.dialect, ask.body)
+    text = size - sum(medium.encoded for medium in media)
+    return text // _BYTES_PER_TOKEN + media_tokens(media, "")
 
 
 async def local(arrival: Arrival) -> None:

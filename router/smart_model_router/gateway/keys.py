@@ -45,6 +45,11 @@ class Guest:
         if ours.usd_per_day == theirs.usd_per_day:
             self._usd = before._usd
 
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether it matters how many tokens a question is."""
+        return self._tokens is not None
+
     def may_use(self, model: str) -> bool:
         """Whether the key is for this public name."""
         patterns = self._config.models
@@ -58,6 +63,8 @@ class Guest:
                 if not self.may_use(model):
                     raise ProblemError(FORBIDDEN, f"model: the key {self.name!r} may not use {model[:100]!r}")
         ask.options["criticality"] = _least(ask.options.get("criticality", "critical"), config.criticality)
+        if self._usd is not None:
+            ask.options["priced"] = True
         if self._limited:
             if self._tokens is not None:
                 tokens = min(tokens, int(self._tokens.capacity))

@@ -1,0 +1,119 @@
+"""Prices by configuration, and budgets in USD: spent where the price is known, refused by name where it is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from smart_model_router import RequestRejected, RouterConfig
+from smart_model_router.outcome import Usage
+from smart_model_router.testing import FakeProvider, FakeReply
+from tests.world import BODY, EMBED, World, virtual, world
+
+USED = Usage(1_000_000, 100_000, 400_000)
+
+
+def priced(*targets: Any, kind: str = "openai_compatible", **config: Any) -> World:
+    """Make a router of one tier; a million tokens of prompt, 400,000 of them cached, and 100,000 of answer are used."""
+    names = [target if isinstance(target, str) else target["target"] for target in targets]
+    models = {"smart": {"tiers": [{"targets": list(targets)}], "last_resort": []}}
+    replies = {name.partition("/")[0]: FakeProvider(FakeReply(usage=USED)) for name in names}
+    return world(
+        names, replies=replies, config={"models": models, **config}, kinds={name: {"kind": kind} for name in replies}
+    )
+
+
+@pytest.mark.parametrize(
+    ("price", "usd"),
+    [
+        ({"input": 2, "output": 10}, 3.0),
+        ({"input": 2, "cached": 0.5, "output": 10}, 2.4),
+        ({"input": 0, "output": 0}, 0.0),
+    ],
+)
+@virtual
+async def test_a_configured_price_is_what_a_call_costs(price: dict[str, float], usd: float) -> None:
+    """USD per million tokens; what is cached costs as any prompt where nothing else is said; 0 is 0."""
+    reply = await priced({"target": "a/mine", "price": price}).router.chat(BODY)
+    assert reply.report.cost_usd == pytest.approx(usd)
+
+
+@virtual
+async def test_a_configured_price_takes_the_place_of_the_lists() -> None:
+    """Who has a contract pays by it, wherever the target is named."""
+    listed = (await priced("a/gpt-4o", kind="openai").router.chat(BODY)).report.cost_usd
+    assert listed is not None
+    own = {"target": "a/gpt-4o", "price": {"input": 1, "output": 1}}
+    reply = await priced(own, kind="openai").router.chat(BODY)
+    assert reply.report.cost_usd == pytest.approx(1.1)
+    assert reply.report.cost_usd != listed
+
+
+@virtual
+async def test_the_cheapest_is_the_cheapest_by_configuration() -> None:
+    """The strategy goes by the same prices."""
+    dear, cheap = ({"target": t, "price": {"input": usd, "output": usd}} for t, usd in (("a/dear", 5), ("b/cheap", 1)))
+    w = priced(dear, cheap, routing={"strategy": "cheapest"})
+    assert (await w.router.chat(BODY)).report.target == "b/cheap"
+
+
+@pytest.mark.parametrize("options", [{"max_cost": 1.0}, {"priced": True}], ids=["max_cost", "budget"])
+@virtual
+async def test_a_budget_is_refused_where_the_price_is_unknown(options: Any) -> None:
+    """By the target's name, with what helps; a target of known price serves; and allowed is allowed."""
+    w = priced("a/mine")
+    with pytest.raises(RequestRejected, match=r"a/mine filtered:unpriced .*`price`.*`routing.unpriced: allow`"):
+        await w.router.chat(BODY, **options)
+    assert w.calls("a") == 0
+    assert (await w.router.chat(BODY)).report.target == "a/mine"
+    both = priced("a/mine", {"target": "b/known", "price": {"input": 0.1, "output": 0.1}})
+    assert (await both.router.chat(BODY, **options)).report.target == "b/known"
+    allowed = priced("a/mine", routing={"unpriced": "allow"})
+    assert (await allowed.router.chat(BODY, **options)).report.target == "a/mine"
+
+
+@virtual
+async def test_a_price_above_the_budget_is_too_dear_also_where_unknown_ones_are_allowed() -> None:
+    """What is known is not unknown."""
+    w = priced({"target": "a/mine", "price": {"input": 1e6, "output": 1e6}}, routing={"unpriced": "allow"})
+    with pytest.raises(RequestRejected, match="a/mine filtered:max_cost"):
+        await w.router.chat(BODY, max_cost=0.01)
+
+
+@virtual
+async def test_a_vector_has_a_price_without_an_answer() -> None:
+    """The list has no price for what an embedding never writes."""
+    w = priced("a/text-embedding-3-small", kind="openai")
+    assert (await w.router.embeddings(EMBED, max_cost=1.0)).report.target == "a/text-embedding-3-small"
+
+
+@virtual
+async def test_a_key_with_a_budget_does_not_spend_it_unseen() -> None:
+    """The gateway tells its client which target and what helps; once the price is said the key is charged."""
+    from tests.unit.test_gateway_walks import CHAT, KEYED, asked, gateway_over  # noqa: PLC0415
+
+    keys = {"gateway": {"keys": {"team": {"key": "team-key", "usd_per_day": 1}}}}
+    refused = await asked(gateway_over(priced("a/mine", **keys)), body=CHAT, headers=KEYED)
+    assert refused.status == 400
+    assert b"a/mine filtered:unpriced" in refused.body
+    assert b"routing.unpriced: allow" in refused.body
+    gateway = gateway_over(priced({"target": "a/mine", "price": {"input": 2, "output": 10}}, **keys))
+    assert (await asked(gateway, body=CHAT, headers=KEYED)).status == 200
+    assert (await asked(gateway, body=CHAT, headers=KEYED)).status == 429
+
+
+def test_two_prices_of_one_target_are_an_error() -> None:
+    """Of the two places, both are named."""
+    tiers = [{"targets": [{"target": "a/m", "price": {"input": usd, "output": 1}}]} for usd in (1, 2)]
+    models = {name: {"tiers": [tier]} for name, tier in zip("xy", tiers, strict=True)}
+    with pytest.raises(
+        Exception, match=r"models.y.tiers\[0\].targets\[0\].price.*models.x.tiers\[0\].targets\[0\].price"
+    ):
+        RouterConfig.from_mapping(
+            {
+                "version": 1,
+                "providers": {"a": {"kind": "openai_compatible", "base_url": "http://x/v1"}},
+                "models": models,
+            }
+        )
