@@ -64,7 +64,7 @@ def described(text: str) -> dict[str, dict[str, str]]:
 def _default(field: Field[Any], hint: Hint) -> str:
     if field.default is MISSING and field.default_factory is MISSING:
         return "required"
-    if hint.is_section:
+    if hint.is_section and field.default is not None:
         return "its defaults"
     if field.default is MISSING or field.default in (None, "", ()):
         return "-"

@@ -38,8 +38,8 @@ class Kind:
     own. `capabilities` are what the kind can do in general; a model may do less. `newest_chat`: its Chat takes OpenAI's
     newest parameters; others reject what they do not know. `remote` is False on this machine. `failure_domain` is what
     fails together with it; "" means the kind alone. `prefill` is how it goes on with an answer that has begun, as its
-    documentation has it; a model that refuses to is passed over (a 400 of a fallback is the next one's turn). `media` is
-    the family of rules for what media cost its models, where their names say nothing (models.py).
+    documentation has it; a model that refuses is passed over (a 400 of a fallback is the next one's turn). `media` is
+    the family of token rules for media of models that models.py does not name.
     """
 
     path: str = _HTTP

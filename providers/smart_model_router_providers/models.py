@@ -1,7 +1,7 @@
-"""What is documented of models by their names: one table, most special first. What it does not say is not known.
+"""Documented facts of models by name: one table, most specific rows first. A fact without a row is unknown.
 
-The catalog says what a kind of provider can do in general; a row here says more of some models. Prices and context windows
-are not here: genai-prices keeps them up.
+The catalog says what a kind of provider can do in general; a row here says more of some models. Prices and context
+windows are not here: genai-prices keeps them up.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 CATALOG = "catalog"
-"""The source of what is so for all models of a kind."""
+"""The source of facts that hold for all models of a kind."""
 _OWN_NAMES = frozenset(
     {"azure", "openai_compatible", "ollama", "vllm", "llamacpp", "foundry_local", "local", "scripted"}
 )
-"""Kinds whose models are called as their owner likes: a name says nothing certain of what they can do."""
+"""Kinds whose owner chooses the names of models: a name says nothing certain of what they can do."""
 _TEXT_ONLY: tuple[Need, ...] = ("images", "pdf", "audio")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRow:
-    """Models whose lower-case name `pattern` is found in, and where what is said of them stands.
+    """Facts of the models whose lower-case name contains `pattern` (a regular expression), and their source.
 
-    `media` names the family whose rules say what media cost (core/media.py). `can` and `cannot` are abilities; what is
-    in neither is not known. `reasoning`: it thinks first unless told not to. `prefill` is as in the catalog.
+    `media` names the family of token rules (core/media.py). `can` and `cannot` are abilities; an ability in neither is
+    unknown. `reasoning`: the model thinks first unless told not to. `prefill` is as in the catalog.
     """
 
     pattern: str
@@ -79,10 +79,11 @@ MODELS: tuple[ModelRow, ...] = (
     ModelRow(pattern=r"(^|/)o[134](-|$)", source=_O, media="o-series", can=("tools", "images", "schema", "pdf"),
              cannot=("audio",), reasoning=True),
     ModelRow(pattern=r"gpt-oss", source="OpenAI, gpt-oss model card", cannot=_TEXT_ONLY, reasoning=True),
-    ModelRow(pattern=r"claude-(instant|v?[12]\b)", source=_CLAUDE, media="claude", cannot=("tools", "schema", *_TEXT_ONLY)),
+    ModelRow(pattern=r"claude-(instant|v?[12]\b)", source=_CLAUDE, media="claude",
+             cannot=("tools", "schema", *_TEXT_ONLY)),
     ModelRow(pattern=r"claude-(3-(opus|sonnet|haiku)|3-5-haiku)", source=_CLAUDE, media="claude",
              can=("tools", "images"), cannot=("audio",), prefill="plain"),
-    ModelRow(pattern=r"claude-opus-4[-.][789]|claude-[a-z]+-[5-9]", source="Anthropic, Vision (4,784 tokens, 2,576 pixels)",
+    ModelRow(pattern=r"claude-opus-4[-.][789]|claude-[a-z]+-[5-9]", source="Anthropic, Vision (high resolution)",
              media="claude-wide", can=("tools", "images", "pdf", "schema"), cannot=("audio",), prefill="none"),
     ModelRow(pattern=r"claude-[a-z]+-4[-.]6", source="Anthropic, Prefill Claude's response", media="claude",
              can=("tools", "images", "pdf", "schema"), cannot=("audio",), prefill="none"),
@@ -102,7 +103,7 @@ MODELS: tuple[ModelRow, ...] = (
 
 
 def ability(kind: str, model: str, need: Need) -> tuple[bool | None, str]:
-    """Whether a model can do what is needed, and who says so; None where nobody does: it may be asked."""
+    """An ability of a model and its source; None when no source says: such a model may be asked."""
     if need not in kind_of(kind).capabilities:
         return False, CATALOG
     if kind not in _OWN_NAMES:
@@ -113,19 +114,21 @@ def ability(kind: str, model: str, need: Need) -> tuple[bool | None, str]:
 
 
 def media_family(kind: str, model: str) -> str:
-    """The family whose rules say what media cost this model."""
+    """The family of token rules for media of this model."""
     return _first(model, lambda row: row.media)[0] or kind_of(kind).media
 
 
 def reasoning(model: str) -> tuple[bool | None, str]:
-    """Whether a model thinks first unless told not to, and who says so; None where nobody does."""
+    """True when a model thinks first unless told not to, and the source; None when no source says."""
     return _first(model, lambda row: row.reasoning)
 
 
 def prefill(kind: str, model: str) -> tuple[Prefill, str]:
-    """How a model goes on with an answer that has begun, and who says so."""
-    said, source = _first(model, lambda row: row.prefill)
-    return (kind_of(kind).prefill, CATALOG) if said is None else (said, source)
+    """The way a model goes on with an answer that has begun, and the source."""
+    for row in _rows(model):
+        if row.prefill is not None:
+            return row.prefill, row.source
+    return kind_of(kind).prefill, CATALOG
 
 
 def _first(model: str, fact: Callable[[ModelRow], T | None]) -> tuple[T | None, str]:
@@ -134,6 +137,6 @@ def _first(model: str, fact: Callable[[ModelRow], T | None]) -> tuple[T | None, 
 
 @lru_cache(maxsize=4096)
 def _rows(model: str) -> tuple[ModelRow, ...]:
-    """Every row of a model, the most special first."""
+    """Every row of a model, the most specific first."""
     name = model.lower()
     return tuple(row for row in MODELS if row.found_in(name))

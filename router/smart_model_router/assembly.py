@@ -387,7 +387,7 @@ class _Parts:
         return f"{provider.kind} {target.provider if of_one_entry else host} {target.model}"
 
     def _price(self, known: KnownTarget) -> float | None:
-        """USD per million tokens, looked up only where a strategy orders by it; the embedded model is nobody's rival."""
+        """USD per million tokens, looked up only where a strategy orders by it; unknown for the embedded model."""
         strategies = {model.strategy or self._config.routing.strategy for model in self._config.models.values()}
         price = known.price.value if "cheapest" in strategies and known.kind != "local" else None
         if price is None or price.input is None or price.output is None:

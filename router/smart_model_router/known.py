@@ -1,4 +1,4 @@
-"""What is known of a target, and who says so: its owner's configuration, the table of models, the catalog, the price list."""
+"""Facts of a target with their source: the configuration, else the table of models, the catalog or the price list."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ T = TypeVar("T")
 CONFIGURATION = "configuration"
 PRICE_LIST = "genai-prices"
 FREE = Price(0.0, 0.0, 0.0)
-"""Of the embedded model."""
+"""The price of the embedded model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known(Generic[T]):
-    """A fact and its source; "" is nobody's, then `value` is None."""
+    """A fact and its source; "" when no source says, then `value` is None."""
 
     value: T
     source: str
@@ -35,7 +35,7 @@ class KnownTarget:
     kind: str
 
     def ability(self, need: Need) -> Known[bool | None]:
-        """Whether it can do what is needed; None where nobody says: it may be asked."""
+        """True when the target can do it, False when it cannot, None when no source says: then it may be asked."""
         said: bool | None = getattr(self.mention, need)
         if said is not None:
             return Known(said, CONFIGURATION)
@@ -43,31 +43,31 @@ class KnownTarget:
 
     @property
     def lacks(self) -> frozenset[Need]:
-        """What it is known not to be able to do."""
+        """The abilities that it is known not to have."""
         return frozenset(need for need in NEEDS if self.ability(need).value is False)
 
     @property
     def reasoning(self) -> Known[bool | None]:
-        """Whether it thinks first."""
+        """True when it thinks first."""
         if self.mention.reasoning is not None:
             return Known(self.mention.reasoning, CONFIGURATION)
         return Known(*models.reasoning(self.mention.model))
 
     @property
     def prefill(self) -> Known[Prefill]:
-        """How it goes on with an answer that has begun."""
+        """The way it goes on with an answer that has begun."""
         if self.mention.prefill is not None:
             return Known(self.mention.prefill, CONFIGURATION)
         return Known(*models.prefill(self.kind, self.mention.model))
 
     @property
     def media(self) -> str:
-        """The family whose rules say what media cost it (core/media.py)."""
+        """The family of token rules for its media (core/media.py)."""
         return models.media_family(self.kind, self.mention.model)
 
     @property
     def context_tokens(self) -> Known[int | None]:
-        """The longest prompt it takes, in tokens. Asks the price list, which is imported with the first question."""
+        """The longest prompt it takes, in tokens. The price list is imported at the first look-up (about 0.1 s)."""
         if self.mention.context_tokens is not None:
             return Known(self.mention.context_tokens, CONFIGURATION)
         listed = pricing.context_window(self.kind, self.mention.model)
@@ -75,7 +75,7 @@ class KnownTarget:
 
     @property
     def price(self) -> Known[Price | None]:
-        """What it costs now. Asks the price list, as above."""
+        """Its price now. Looks at the price list, as above."""
         if self.mention.price is not None:
             return Known(_price(self.mention.price), CONFIGURATION)
         if self.kind == "local":
@@ -84,7 +84,7 @@ class KnownTarget:
         return Known(listed, PRICE_LIST if listed is not None else "")
 
     def cost_usd(self, usage: Usage) -> float | None:
-        """What a call costs in USD; None where nobody knows."""
+        """The cost of a call in USD; None when the price is unknown."""
         if self.mention.price is not None or self.kind == "local":
             said = self.price.value
             return None if said is None else pricing.cost_at(said, usage)

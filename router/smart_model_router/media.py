@@ -1,4 +1,4 @@
-"""The media of a prompt: what each picture, document and recording is, how large, and how much of the body is its data."""
+"""The pictures, documents and recordings of a prompt: kind, size, and the bytes of the body that are their data."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _KINDS: Mapping[str, MediumKind] = MappingProxyType(
         "document_url": "pdf",  # Mistral
     }
 )
-"""What a part of this type is, as far as its type says it."""
+"""The kind of a part by its type; the data may say more."""
 _HOLDERS = ("image_url", "input_audio", "audio_url", "video_url", "file", "source", "document_url")
 _DATA = ("url", "data", "file_data", "image_url")
 _LONGEST_HEAD = 200
@@ -39,10 +39,10 @@ _USUAL_BYTES = 16_000
 
 @dataclass(frozen=True, slots=True)
 class Medium:
-    """One picture, document or recording. What is None is not known.
+    """One picture, document or recording. None is unknown.
 
-    `encoded` is how many bytes of the body are its data, `size` how many bytes those stand for; 0: they are elsewhere,
-    behind a link or at a provider. `width` and `height` are pixels. `low`: a rough look is asked for.
+    `encoded` is the length of its data in the body, `size` the length of the file, both in bytes; 0: the file is
+    elsewhere, behind a link or at a provider. `width` and `height` are pixels. `low`: the caller asks for low detail.
     """
 
     kind: MediumKind
@@ -69,7 +69,7 @@ def media_in(parts: Iterable[Mapping[str, Any]]) -> tuple[Medium, ...]:
 
 
 def _blocks(part: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The part; of a document that is written out in blocks, its pictures."""
+    """The part itself, or the images of a document that is written in content blocks."""
     source = part.get("source")
     if not isinstance(source, Mapping) or source.get("type") != "content":
         return [part]
@@ -83,12 +83,12 @@ def _read(part: Mapping[str, Any], kind: MediumKind) -> Medium | None:
     inside = holder if isinstance(holder, Mapping) else {}
     form = inside.get("type")
     if form == "text":
-        return None  # a document that is written out is a text like any other
+        return None  # a plain-text document is text like any other
     text: object = holder if isinstance(holder, str) else next((inside[key] for key in _DATA if inside.get(key)), "")
     given = _named(part, inside, kind)
     low = part.get("detail") == "low" or inside.get("detail") == "low"
     if not isinstance(text, str) or not text or text[:8].lower().startswith(("http://", "https://")):
-        # By a link, Messages takes no other document than a PDF.
+        # Messages takes no other document by link than a PDF.
         return Medium("pdf" if given == "file" and form == "url" else given, low=low)
     data = text
     if text.startswith("data:"):
@@ -99,7 +99,7 @@ def _read(part: Mapping[str, Any], kind: MediumKind) -> Medium | None:
 
 
 def _named(part: Mapping[str, Any], inside: Mapping[str, Any], kind: MediumKind) -> MediumKind:
-    """What a file's name or declared type says it is."""
+    """The kind of a file by its name or declared type."""
     name = inside.get("filename") or part.get("filename")
     if isinstance(name, str) and name.lower().endswith(".pdf"):
         return "pdf"

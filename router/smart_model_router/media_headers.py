@@ -1,7 +1,7 @@
-"""How large pictures, documents and recordings are, as their own headers tell. Nothing is decoded but base64.
+"""The sizes of pictures, documents and recordings, read from their headers. No picture or sound is decoded.
 
-Headers are written by strangers: whatever they say, reading takes bounded time and memory, raises nothing, and what
-cannot be is None. A length is never more than the bytes that are there could hold.
+Headers come from strangers: whatever they say, reading takes bounded time and memory and raises nothing. An impossible
+size is None, and pages and seconds are limited to what the bytes of the file can hold.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class FileBytes:
 
 
 def pixels(file: FileBytes) -> tuple[int, int] | None:
-    """Width and height of a PNG, GIF, WebP or JPEG; None for anything else, and for a picture without any."""
+    """Width and height of a PNG, GIF, WebP or JPEG; None for anything else, and for a size of 0."""
     head = file.at(0, 32)
     width = height = 0
     if head.startswith(b"\x89PNG\r\n\x1a\n"):
@@ -77,7 +77,7 @@ def _webp(head: bytes) -> tuple[int, int]:
 
 
 def _jpeg(file: FileBytes) -> tuple[int, int]:
-    """The size stands in the frame, behind what cameras and editors have noted."""
+    """The size stands in the frame header, after the segments of cameras and editors (EXIF, ICC)."""
     place = 2
     for _ in range(_STEPS):
         head = file.at(place, 9)
@@ -98,7 +98,7 @@ _OBJECTS = re.compile(rb"/Type\s*/ObjStm\b.{0,500}?stream\r?\n", re.DOTALL)
 
 
 def pages(file: FileBytes) -> int | None:
-    """How many pages a PDF has; None where it does not tell (an encrypted one), and for anything else."""
+    """The number of pages of a PDF; None when it cannot be read (encrypted), and for anything else."""
     if not is_pdf(file):
         return None
     part = file.at(0, _HEAD + _TAIL)
@@ -111,12 +111,12 @@ def pages(file: FileBytes) -> int | None:
 
 
 def is_pdf(file: FileBytes) -> bool:
-    """Whether it begins as a PDF does; some have a little before it."""
+    """True for a PDF; a few bytes may precede its header."""
     return b"%PDF-" in file.at(0, 1024)
 
 
 def _in_tree(part: bytes) -> int:
-    """The largest count of all nodes of the tree of pages: the root's. Bookmarks have a count, too: theirs is no node."""
+    """The largest count of all nodes of the page tree, which is the root's. Bookmarks have a /Count as well."""
     most = 0
     for node in _TREE.finditer(part):
         opening = part.rfind(b"<<", max(0, node.start() - _PACKED), node.start())
@@ -137,7 +137,7 @@ def _unpacked(part: bytes) -> Iterator[bytes]:
 
 
 def seconds(file: FileBytes) -> float | None:
-    """How long a WAV, MP3, FLAC, Ogg or MPEG-4 recording is; None for anything else."""
+    """The duration of a WAV, MP3, FLAC, Ogg or MPEG-4 file in seconds; None for anything else."""
     head = file.at(0, 64)
     told: float | None = None
     if head.startswith(b"RIFF") and head[8:12] == b"WAVE":
@@ -169,7 +169,7 @@ def _wav(file: FileBytes) -> float | None:
 
 
 def _ogg(file: FileBytes) -> float | None:
-    """The last page says how many samples there are up to its end."""
+    """The last page has the number of samples up to its end."""
     first, last = file.at(0, 128), file.at(max(0, file.size - 65_536), 65_536)
     vorbis = first.find(b"\x01vorbis")
     rate = 48_000 if b"OpusHead" in first else _little(first[vorbis + 12 : vorbis + 16]) if vorbis >= 0 else 0
@@ -200,7 +200,7 @@ _MP3_SAMPLES = (44_100, 48_000, 32_000, 0)
 
 
 def _mp3(file: FileBytes, head: bytes) -> float | None:
-    """By the number of frames where the first one says it, else by its rate."""
+    """By the number of frames where the first frame has it, else by its bit rate."""
     place = 0
     if head.startswith(b"ID3"):
         place = 10 + sum((byte & 0x7F) << shift for byte, shift in zip(head[6:10], (21, 14, 7, 0), strict=False))

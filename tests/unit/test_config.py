@@ -335,7 +335,7 @@ def test_an_unknown_need_is_named_with_the_known_ones() -> None:
     """Needs are tools, images and schema."""
     error = fault(models=tiers({"targets": [{"target": "a/x", "only": ["tols"]}]}))
     assert error.key == "models.smart.tiers[0].targets[0].only[0]"
-    assert error.expected == "'tools' or 'images' or 'schema' is needed"
+    assert error.expected == "'tools' or 'images' or 'schema' or 'pdf' or 'audio' is needed"
 
 
 def test_a_list_of_one_text_may_be_the_text() -> None:

@@ -31,6 +31,7 @@ from smart_model_router.outcome import EventKind, Failure, FailureClass, StreamE
 from smart_model_router.report import Attempt, ReportedRefusal, RouteReport
 from smart_model_router.request import Dialect
 from smart_model_router.testing import FakeProvider, FakeReply, chunk, usage_chunk
+from tests.media_files import b64, pdf
 from tests.world import BLACK_HOLE, BODY, DOWN, HandMade, virtual, world
 
 
@@ -381,7 +382,12 @@ def test_tokens_are_about_a_quarter_of_the_bytes() -> None:
     assert count("x", system="word" * 100) - count("x") in range(100, 104)
     assert count("x", tools=[{"name": "look", "description": "word" * 100}]) > count("x") + 100
     picture = [{"type": "image", "source": {"type": "base64", "data": "A" * 100_000}}]
-    assert 1600 <= count(picture) < 1650
+    assert 1500 <= count(picture) < 1550
+    data = b64(pdf(10))
+    document = [{"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": data}}]
+    assert 25_000 <= count(document) < 25_050
+    written = [{"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "word" * 500}}]
+    assert 500 <= count(written) < 550
     deep: Any = "word"
     for _ in range(300):
         deep = [deep]

@@ -73,6 +73,14 @@ def test_a_prompt_larger_than_a_minutes_tokens_is_admitted_by_a_full_bucket() ->
     guest(tpm=10).admit(ask(), 10_000, NOW)
 
 
+def test_only_a_key_with_a_budget_asks_for_known_prices() -> None:
+    """The router is told so with the question."""
+    for limits, priced in (({"usd_per_day": 1.0}, True), ({"rpm": 5}, None)):
+        question = ask()
+        guest(**limits).admit(question, 0, NOW)
+        assert question.options.get("priced") is priced
+
+
 def test_a_days_money_refills_over_a_day() -> None:
     """Spent is spent: the next question waits until a little of the day's money is back."""
     someone = guest(usd_per_day=1.0)

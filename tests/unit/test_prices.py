@@ -9,6 +9,7 @@ import pytest
 from smart_model_router import RequestRejected, RouterConfig
 from smart_model_router.outcome import Usage
 from smart_model_router.testing import FakeProvider, FakeReply
+from tests.unit.test_gateway_walks import KEYED, asked, gateway_over
 from tests.world import BODY, EMBED, World, virtual, world
 
 USED = Usage(1_000_000, 100_000, 400_000)
@@ -91,16 +92,14 @@ async def test_a_vector_has_a_price_without_an_answer() -> None:
 @virtual
 async def test_a_key_with_a_budget_does_not_spend_it_unseen() -> None:
     """The gateway tells its client which target and what helps; once the price is said the key is charged."""
-    from tests.unit.test_gateway_walks import CHAT, KEYED, asked, gateway_over  # noqa: PLC0415
-
-    keys = {"gateway": {"keys": {"team": {"key": "team-key", "usd_per_day": 1}}}}
-    refused = await asked(gateway_over(priced("a/mine", **keys)), body=CHAT, headers=KEYED)
+    gateway: dict[str, Any] = {"keys": {"team": {"key": "team-key", "usd_per_day": 1}}}
+    refused = await asked(gateway_over(priced("a/mine", gateway=gateway)), headers=KEYED)
     assert refused.status == 400
     assert b"a/mine filtered:unpriced" in refused.body
     assert b"routing.unpriced: allow" in refused.body
-    gateway = gateway_over(priced({"target": "a/mine", "price": {"input": 2, "output": 10}}, **keys))
-    assert (await asked(gateway, body=CHAT, headers=KEYED)).status == 200
-    assert (await asked(gateway, body=CHAT, headers=KEYED)).status == 429
+    served = gateway_over(priced({"target": "a/mine", "price": {"input": 2, "output": 10}}, gateway=gateway))
+    assert (await asked(served, headers=KEYED)).status == 200
+    assert (await asked(served, headers=KEYED)).status == 429
 
 
 def test_two_prices_of_one_target_are_an_error() -> None:

@@ -12,7 +12,7 @@ from genai_prices import calc_price
 from genai_prices.data_snapshot import get_snapshot
 
 from smart_model_router.outcome import Usage
-from smart_model_router.pricing import cost_usd, estimate, price_of
+from smart_model_router.pricing import cost_usd, price_of
 
 LISTS = {
     "openai": "openai",
@@ -74,16 +74,14 @@ def test_an_unknown_price_is_unknown(kind: str, model: str) -> None:
     """A model the list does not have, or has no token price for, costs None and not 0."""
     assert price_of(kind, model) is None
     assert cost_usd(kind, model, Usage(10, 10)) is None
-    assert estimate(kind, model, 10, 10) is None
 
 
 def test_a_known_price_is_per_million_tokens() -> None:
-    """A million tokens each way cost what the price says; an estimate assumes no cache."""
+    """A million tokens each way cost what the price says."""
     price = price_of("openai", "gpt-4o-mini")
     assert price is not None
     assert (price.input, price.output) == (0.15, 0.6)
     assert cost_usd("openai", "gpt-4o-mini", Usage(1_000_000, 1_000_000)) == pytest.approx(0.75)
-    assert estimate("openai", "gpt-4o-mini", 1_000_000, 1_000_000) == pytest.approx(0.75)
 
 
 def test_a_price_that_depends_on_the_hour_is_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:

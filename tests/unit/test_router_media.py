@@ -13,6 +13,7 @@ from smart_model_router import AllTargetsFailed, ContextTooLong, UnsupportedFeat
 from smart_model_router.outcome import FailureClass, Usage
 from smart_model_router.testing import FakeProvider, FakeReply
 from tests.media_files import b64, data_url, pdf, png, wav
+from tests.unit.test_gateway_walks import KEYED, asked, gateway_over
 from tests.world import World, failing, now, virtual, world
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "fixtures" / "media_golden.json").read_text())["rows"]
@@ -22,9 +23,10 @@ FOUR_MEGABYTES = 4_000_000
 def part(medium: str, size: list[int]) -> dict[str, Any]:
     """Make a part of Chat: a picture of 4 MB, a PDF of so many pages, a recording of so many seconds."""
     if medium == "image":
-        return {"type": "image_url", "image_url": {"url": data_url("image/png", png(*size, size=FOUR_MEGABYTES))}}
+        width, height = size
+        return {"type": "image_url", "image_url": {"url": data_url("image/png", png(width, height, FOUR_MEGABYTES))}}
     if medium == "pdf":
-        return {"type": "file", "file": {"file_data": data_url("application/pdf", pdf(*size, filler=200_000))}}
+        return {"type": "file", "file": {"file_data": data_url("application/pdf", pdf(size[0], filler=200_000))}}
     return {"type": "input_audio", "input_audio": {"data": b64(wav(size[0], rate=8000)), "format": "wav"}}
 
 
@@ -48,9 +50,9 @@ async def estimated(w: World, body: dict[str, Any]) -> float:
     return taken
 
 
-def slow(usage: Usage = Usage(10, 1)) -> dict[str, FakeProvider]:
-    """Make a provider that takes ten seconds."""
-    return {"a": FakeProvider(FakeReply(seconds=10, usage=usage))}
+def slow(prompt_tokens: int = 10) -> dict[str, FakeProvider]:
+    """Make a provider that takes ten seconds and counts so many tokens."""
+    return {"a": FakeProvider(FakeReply(seconds=10, usage=Usage(prompt_tokens, 1)))}
 
 
 @pytest.mark.parametrize("row", GOLDEN, ids=lambda row: f"{row['model']}-{row['medium']}-{row['size']}")
@@ -68,7 +70,7 @@ async def test_an_estimate_is_within_a_factor_of_two_of_what_is_documented(row: 
 @pytest.mark.parametrize("medium", [PICTURE, DOCUMENT, RECORDING], ids=["picture", "document", "recording"])
 @virtual
 async def test_no_estimate_of_media_refuses_for_good(medium: dict[str, Any]) -> None:
-    """A target of a hundred tokens a minute: it is asked, though by every estimate it cannot; the next waits its turn."""
+    """A target of a hundred tokens a minute is asked all the same, and the next request waits for its minute."""
     w = world(["a/big"], kinds={"a": {"tpm": 100}}, replies={"a": FakeProvider(FakeReply(usage=Usage(90, 1)))})
     assert (await w.router.chat(asking(medium))).report.target == "a/big"
     began = now()
@@ -100,14 +102,14 @@ async def test_a_text_within_a_fifth_of_the_limit_is_sent_when_the_minute_is_ful
 @virtual
 async def test_the_estimate_learns_what_a_picture_costs() -> None:
     """A model nobody knows, which counts a picture at 8,000 tokens: after some of them that is what is reserved."""
-    w = world(["a/big"], kinds={"a": {"tpm": 400_000}}, replies=slow(Usage(8_000, 1)))
-    first = await estimated(w, asking(PICTURE))
+    w = world(["a/big"], kinds={"a": {"tpm": 400_000}}, replies=slow(8_000))
+    small = {"type": "image_url", "image_url": {"url": data_url("image/png", png(3000, 2000))}}
+    first = await estimated(w, asking(small))
     for _ in range(40):
-        await w.router.chat(asking(PICTURE))
+        await w.router.chat(asking(small))
     await asyncio.sleep(60)
-    last = await estimated(w, asking(PICTURE))
     assert first < 4_000
-    assert last == pytest.approx(8_000, rel=0.1)
+    assert await estimated(w, asking(small)) == pytest.approx(8_000, rel=0.1)
 
 
 HOSTILE = [
@@ -169,3 +171,23 @@ async def test_the_lists_context_alone_refuses_nothing() -> None:
     """A list ages: where no other figure is known the provider decides."""
     w = world(["a/gpt-4"], kinds={"a": {"kind": "openai"}})
     assert (await w.router.chat(asking({"type": "text", "text": "x" * 200_000}))).report.target == "a/gpt-4"
+
+
+@virtual
+async def test_a_picture_is_no_minute_of_a_gateway_key() -> None:
+    """A key of 100,000 tokens a minute shows two pictures of 4 MB at once; by their base64 each is ten minutes."""
+    gateway = {"keys": {"team": {"key": "team-key", "tpm": 100_000}}}
+    served = gateway_over(world(["a/big"], config={"gateway": gateway}))
+    for _ in range(2):
+        assert (await asked(served, body=asking(PICTURE), headers=KEYED)).status == 200
+
+
+@pytest.mark.parametrize("messages", [5, "x", ["x"], [None], [{"content": [None, {"type": ["image"]}]}]])
+@virtual
+async def test_a_body_that_is_no_request_is_told_so_by_a_counting_key(messages: Any) -> None:
+    """Its tokens are counted before it is checked."""
+    gateway = {"keys": {"team": {"key": "team-key", "tpm": 100_000}}}
+    served = gateway_over(world(["a/big"], config={"gateway": gateway}))
+    for path, key in (("/v1/chat/completions", "messages"), ("/v1/responses", "input")):
+        reply = await asked(served, path, body={"model": "smart", key: messages}, headers=KEYED)
+        assert reply.status in (200, 400)

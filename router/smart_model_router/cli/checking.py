@@ -107,7 +107,7 @@ def shared_domains(ladder: Ladder) -> Iterator[Finding]:
 
 
 def unpriced_budgets(config: RouterConfig) -> Iterator[Finding]:
-    """A warning for each key with a budget in USD: what it may not ask, as nobody knows what it would cost."""
+    """A warning for each key with a budget in USD, naming the targets of unknown price: its requests skip them."""
     if config.routing.unpriced == "allow":
         return
     spenders = [name for name, key in config.gateway.keys.items() if key.usd_per_day is not None]
@@ -118,7 +118,10 @@ def unpriced_budgets(config: RouterConfig) -> Iterator[Finding]:
     unpriced = [target for target, one in known.items() if one.price.value is None] if spenders else []
     if unpriced:
         for name in spenders:
-            text = f"not spent at {', '.join(unpriced)}: the price is unknown; say it (`price`) or `routing.unpriced: allow`"
+            text = (
+                f"not spent at {', '.join(unpriced)}: the price is unknown; "
+                "give the target its `price` or set `routing.unpriced: allow`"
+            )
             yield Finding("warning", f"gateway.keys.{name}.usd_per_day", text)
 
 

@@ -1,4 +1,4 @@
-"""`smr models`: the names callers may use, and what stands behind each: what it can do, takes and costs, and who says so."""
+"""`smr models`: the names callers may use, and their targets with abilities, context, prices and their sources."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def run(*, config: Path | None, as_json: bool) -> int:
     print_table(_COLUMNS, _rows(found.config), sys.stdout)
     for alias, goal in found.config.aliases.items():
         print_line(f"{alias} is another name for {goal}")
-    print_line(f"without --model: {found.default_model}; configuration: {found.source}; who says so: smr models --json")
+    print_line(f"without --model: {found.default_model}; configuration: {found.source}; sources: smr models --json")
     return ExitCode.OK
 
 
@@ -84,7 +84,7 @@ def _as_dict(config: RouterConfig, default_model: str) -> dict[str, Any]:
 
 
 def _told(target: str, known: KnownTarget) -> dict[str, Any]:
-    """A target with every fact and its source; a `source` of null: nobody says, and the value is null."""
+    """A target with every fact and its source; both are null when no source says."""
     facts: dict[str, Known[Any]] = {need: known.ability(need) for need in NEEDS}
     facts |= {"reasoning": known.reasoning, "prefill": known.prefill, "context_tokens": known.context_tokens}
     price = known.price

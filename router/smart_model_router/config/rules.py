@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 DEFAULT_LADDER = ("frontier", "standard", "economy", "local")
 """The names of tiers that were given none, best first."""
 FACTS = (
-    "rpm", "tpm", "reasoning", "context_tokens", "tools", "images", "schema", "pdf", "audio", "price", "embedding_space",
-    "prefill",
+    "rpm", "tpm", "reasoning", "context_tokens", "tools", "images", "schema", "pdf", "audio", "price",
+    "embedding_space", "prefill",
 )  # fmt: skip
 """The fields of TargetConfig that belong to the target and not to the tier."""
 

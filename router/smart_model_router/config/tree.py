@@ -64,7 +64,7 @@ class ProviderConfig(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class PriceConfig(Options):
-    """USD per million tokens: of prompts, of what the provider has cached of them (None: as other prompts), of answers."""
+    """USD per million tokens of prompts, of their cached part (None: the price of prompts), and of answers."""
 
     input: Usd
     cached: Usd | None = None

@@ -25,8 +25,8 @@ _REJECTIONS: tuple[tuple[frozenset[FailureClass], type[RequestRejected]], ...] =
 )
 """When only such failures came, the request itself is to blame."""
 _UNPRICED = (
-    " (a budget in USD, such as max_cost, is not spent where the price is unknown: give the target its `price`, such as "
-    "{input: 1, output: 2} for USD per million tokens, or allow it with `routing.unpriced: allow`)"
+    " (a budget in USD, such as max_cost, is not spent where the price is unknown: give the target its `price`, "
+    "such as {input: 1, output: 2} for USD per million tokens, or allow it with `routing.unpriced: allow`)"
 )
 
 

@@ -16,8 +16,8 @@ class RoutingConfig(Options):
     that has the prompt in its cache before an equal one is. The last resort is taken at the age
     of `last_resort_after`, at 0.6 of the deadline at the latest. `max_wait` bounds the sum of a request's waits (None:
     its deadline does), `sheddable_wait` that of a sheddable one; `max_waiting` is the size of the waiting room.
-    `default_model` answers for names nobody knows; None refuses them. `unpriced` says whether budgets in USD may be
-    spent at targets whose price nobody knows.
+    `default_model` answers for names nobody knows; None refuses them. `unpriced` "allow" lets budgets in USD
+    be spent at targets of unknown price.
     """
 
     strategy: str = "health"

@@ -1,7 +1,7 @@
-"""What media cost in tokens: one table of rules, a row for each family of models. Estimates; usage corrects them.
+"""Token estimates for media: one table of rules, a row for each family of models. Usage corrects them.
 
-Pictures by their pixels, documents by their pages, recordings by their seconds, never by their bytes. A rule scales a
-picture as its provider does first: whatever a header says, it has a most.
+Pictures count by pixels, documents by pages, recordings by seconds, never by bytes. A rule scales a picture down first,
+as its provider does, so an estimate is bounded whatever a header says.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Protocol
 from smart_model_router.media import Medium
 
 UNKNOWN_TOKENS = 1_500
-"""What a medium costs whose size is not known: behind a link, at a provider, or with a header nobody can read."""
+"""Tokens of a medium of unknown size: behind a link, at a provider, or with a header that cannot be read."""
 _MOST_PAGES = 1_000
 """Pages: no provider takes more of one document."""
 _MOST_SECONDS = 36_000.0
@@ -25,16 +25,16 @@ _TEXT_BYTES = 4
 
 
 class PictureRule(Protocol):
-    """How a family counts a picture."""
+    """The way a family counts a picture."""
 
     def tokens(self, width: int, height: int, *, low: bool) -> int:
-        """Tokens of a picture of these pixels; `low` where the caller asked for a rough look."""
+        """Tokens of a picture of these pixels; `low` when the caller asked for low detail."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Tiles:
-    """A rough look (`base`), and `tile` for each square of 512 pixels; scaled into 2048, then to 768 a short side."""
+    """`base`, and `tile` for each square of 512 pixels, after scaling into 2048 x 2048 and to a short side of 768."""
 
     base: int
     tile: int
@@ -50,7 +50,7 @@ class Tiles:
 
 @dataclass(frozen=True, slots=True)
 class Patches:
-    """`each` for every square of `side` pixels, scaled down to `most` of them; `rough` are those of a rough look."""
+    """`each` for every square of `side` pixels, scaled down to `most` of them; `rough` of them in low detail."""
 
     side: int
     most: int
@@ -70,7 +70,7 @@ class Area:
     long: int
     most: int
 
-    def tokens(self, width: int, height: int, *, low: bool) -> int:  # noqa: ARG002 - there is no rough look
+    def tokens(self, width: int, height: int, *, low: bool) -> int:  # noqa: ARG002 - there is no low detail
         """Tokens of a picture of these pixels."""
         scale = min(1.0, self.long / max(width, height))
         return min(self.most, math.ceil(width * scale * height * scale / 750))
@@ -150,7 +150,7 @@ FAMILIES: Mapping[str, MediaRules] = MappingProxyType(
 
 
 def media_tokens(media: Iterable[Medium], family: str) -> int:
-    """What `media` probably cost a model of `family`, in tokens."""
+    """The estimated tokens of `media` for a model of `family`."""
     rules = FAMILIES[family]
     return sum(_tokens(medium, rules) for medium in media)
 
@@ -169,5 +169,5 @@ def _tokens(medium: Medium, rules: MediaRules) -> int:
 
 
 def _squares(length: float, side: int) -> int:
-    """How many squares it takes to cover a length of pixels."""
+    """The number of squares that cover a length in pixels."""
     return max(1, math.ceil(length / side))

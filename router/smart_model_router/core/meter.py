@@ -17,7 +17,7 @@ Refill = Literal["continuous", "window"]
 Counted = Literal["requests", "total", "prompt", "output"]
 
 ESTIMATES_ERR = 1.2
-"""How many times a limit a text may be estimated at and still be sent: an estimate alone refuses nothing for good."""
+"""A text is refused only when its estimate is this many times the limit: an estimate alone refuses nothing for good."""
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 
 _COUNTED: Mapping[str, Counted] = MappingProxyType(
@@ -37,7 +37,7 @@ _MOVED = 0.45
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The estimate of one call in tokens. `media_tokens` are those of the prompt that are no text."""
+    """The estimate of one call in tokens. `media_tokens` are part of `prompt_tokens`."""
 
     prompt_tokens: int
     output_tokens: int
@@ -194,10 +194,9 @@ class Meter:
         return Cost(usage.prompt_tokens, usage.completion_tokens).of(self.counted)
 
     def too_small_for(self, cost: Cost) -> bool:
-        """Whether a prompt of this size would never fit, as far as an estimate can tell.
+        """True for a text that is larger than the bucket beyond the error of an estimate.
 
-        A text that is longer by more than estimates err; all else goes out when the bucket is full, and the provider
-        decides.
+        A smaller one, and any prompt with media, goes out when the bucket is full: the provider's word decides.
         """
         if self.counted not in ("total", "prompt") or cost.media_tokens:
             return False

@@ -36,8 +36,8 @@ def estimate(
 ) -> Cost:
     """What a call will probably cost: the prompt; of the answer what is usual, at most the cap.
 
-    `media_tokens` are what the table says of media (core/media.py), `factor` is what the model family was seen to
-    count. Providers of a family that counts `max_tokens` charge the whole cap at admission.
+    `media_tokens` is the table's estimate for media (core/media.py), `factor` corrects both by usage. Providers of a
+    family that counts `max_tokens` charge the whole cap at admission.
     """
     prompt, media = (factor or TokenFactor()).weigh(text_bytes, media_tokens)
     usual = output_p95 if output_p95 is not None else DEFAULT_OUTPUT_TOKENS
@@ -47,8 +47,9 @@ def estimate(
 
 
 class TokenFactor:
-    """How many tokens a model family counts, learned from usage: `value` for 4 bytes of text, `media` for each token
-    that the table of media says; 1 until then.
+    """The tokens that a model family counts, learned from usage; 1 until then.
+
+    `value` is for 4 bytes of text, `media` for each token that the table of media estimates (core/media.py).
     """
 
     __slots__ = ("media", "value")
@@ -58,15 +59,15 @@ class TokenFactor:
         self.media = 1.0
 
     def weigh(self, text_bytes: int, media_tokens: int = 0) -> tuple[int, int]:
-        """The tokens of a prompt, and how many of them are no text."""
+        """The tokens of a prompt, and those of its media, which are included."""
         media = math.ceil(media_tokens * self.media)
         return math.ceil(text_bytes / 4 * self.value) + media, media
 
     def learn(self, cost: Cost, counted: int) -> None:
         """A prompt that was estimated with the present factors turned out to be `counted` tokens.
 
-        Short prompts are mostly brackets, and what is far off is no text: neither says anything. Of a prompt with
-        media text and media are corrected as far as each may have erred: by the square of its size.
+        Short prompts are mostly brackets, and a text that is far off is none: neither teaches anything. With media,
+        text and media are corrected in proportion to the squares of their sizes (normalized least mean squares).
         """
         estimated, media = cost.prompt_tokens, cost.media_tokens
         if estimated < _TELLING_PROMPT or counted <= 0:

@@ -27,9 +27,9 @@ class TargetFacts:
     `lacks` is what it cannot do; `context_tokens` the prompt it can take, None when unknown. `only` keeps it for
     requests that need all of these, `unless` from requests that need any of them. It speaks `dialects`, and can be
     asked in those of `translated` by translation; `newest_chat`: OpenAI's newest Chat parameters are taken there.
-    `prefill` is how it goes on with an answer that another target began; `media` names the family whose rules say what
-    pictures, documents and recordings cost it (core/media.py). `listed_context` asks a public list for the prompt it
-    takes where `context_tokens` is None: a list orders, its figure alone refuses nobody.
+    `prefill` is how it goes on with an answer that another target began; `media` names its family of token rules
+    (core/media.py). `listed_context` looks up the context window in a public list, for when `context_tokens` is None:
+    it decides where a prompt that was too long goes next, and refuses nothing by itself.
     """
 
     target: Target
@@ -56,7 +56,7 @@ class TargetFacts:
 
     @property
     def context(self) -> int:
-        """The prompt it takes, in tokens, as far as anybody says; 0 when nobody does."""
+        """The longest prompt it takes, in tokens; 0 when unknown."""
         return (self.context_tokens if self.context_tokens is not None else self.listed_context()) or 0
 
 
@@ -106,9 +106,9 @@ class Ladder:
         return tuple((facts, facts.context_tokens) for facts in everyone if facts.context_tokens is not None)
 
     def too_long_for(self, request: RouteRequest, tokens: Weigh) -> frozenset[str]:
-        """The targets whose context the text is longer than, by more than estimates err.
+        """The targets whose context window is too small for the text, beyond the error of an estimate.
 
-        A prompt with media is sent: what they cost is a guess, and the provider knows.
+        A prompt with media is too long for none: its tokens are a guess, and the provider's word decides.
         """
         if request.media or request.text_bytes <= ESTIMATES_ERR * self.least_context:  # a token is a byte at least
             return _NONE
@@ -171,7 +171,7 @@ def plan(
 ) -> Plan:
     """Who may serve `request`. Raises InvalidRequest for a tier the ladder does not have.
 
-    `unpriced` says that a budget in USD may be spent where nobody knows the price.
+    With `unpriced`, a budget in USD may be spent at targets of unknown price.
     """
     too_long = ladder.too_long_for(request, tokens)
     shape = _shape(request, too_long, allow_escalation, degrade)
@@ -270,7 +270,7 @@ def _unmet(facts: TargetFacts, wanted: _Wanted) -> str | None:
     if request.max_cost is not None or request.priced:
         cost = wanted.estimate_usd(facts, request)
         if cost is None:
-            return None if wanted.unpriced else "unpriced"  # what nobody knows is not known to be low enough
+            return None if wanted.unpriced else "unpriced"  # an unknown price is not known to be low enough
         if request.max_cost is not None and cost > request.max_cost:
             return "max_cost"
     return None

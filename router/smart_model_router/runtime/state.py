@@ -16,12 +16,12 @@ from smart_model_router.core.fleet import Fleet
 from smart_model_router.core.gate import Gate
 from smart_model_router.core.lease import Lease, Settlement
 from smart_model_router.core.limits import PatienceConfig, RoutingConfig, TimeoutConfig
+from smart_model_router.core.media import media_tokens
+from smart_model_router.core.ratelimit import DEFAULT_OUTPUT_TOKENS
 from smart_model_router.core.selection import Load, View
 from smart_model_router.core.selection.affinity import Homes
 from smart_model_router.core.selection.looks import Looks
 from smart_model_router.core.shedding import Shedding
-from smart_model_router.core.media import media_tokens
-from smart_model_router.core.ratelimit import DEFAULT_OUTPUT_TOKENS
 from smart_model_router.core.tiers import Ladder, Plan, TargetFacts, plan
 from smart_model_router.errors import InvalidRequest
 from smart_model_router.events import (

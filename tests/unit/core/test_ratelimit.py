@@ -134,7 +134,7 @@ def test_asking_takes_nothing() -> None:
 
 
 def test_a_prompt_larger_than_the_bucket_is_refused_at_once() -> None:
-    """By more than estimates err it would never fit: too large, with nothing to wait for - also when requests are short."""
+    """Beyond the error of an estimate: too large, with nothing to wait for - also when requests are short."""
     limits = RateLimitTracker(rpm=1, tpm=600)
     limits.reserve(Cost(1, 1), 0.0)
     assert limits.refusal(Cost(721, 0), 0.0) == Refusal("too_large")
@@ -142,13 +142,14 @@ def test_a_prompt_larger_than_the_bucket_is_refused_at_once() -> None:
 
 
 def test_a_prompt_that_may_be_too_large_is_asked_for_all_the_bucket_holds() -> None:
-    """A text within a fifth of the limit, or media of any estimate: sent when the bucket is full, as the provider decides."""
+    """A text within a fifth of the limit, or media of any estimate: sent when the bucket is full."""
     for doubtful in (Cost(720, 0), Cost(1_000_000, 0, 999_000), Cost(1_000_000, 0, 1)):
         limits = RateLimitTracker(tpm=600)
         limits.reserve(Cost(60, 0), 0.0)
         refused = limits.refusal(doubtful, 0.0)
         assert refused is not None
-        assert (refused.reason, refused.retry_at) == ("tokens", pytest.approx(6.0))
+        assert refused.reason == "tokens"
+        assert refused.retry_at == pytest.approx(6.0)
         assert limits.refusal(doubtful, 6.01) is None
         assert limits.reserve(doubtful, 6.01).tokens == 600
 

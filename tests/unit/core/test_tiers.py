@@ -175,7 +175,7 @@ def test_a_price_above_the_limit_or_unknown_is_left_out(cost: float | None, kept
 
 @pytest.mark.parametrize(("unpriced", "kept"), [(False, []), (True, ["a/big"])])
 def test_a_budget_is_spent_where_the_price_is_known(unpriced: bool, kept: list[str]) -> None:
-    """However much it is; where it is not known only if the owner allows it. Without a budget it makes no difference."""
+    """However high it is; where it is unknown only if the owner allows it. Without a budget it makes no difference."""
     asked = peek("chat", {"model": "m", "messages": [{"role": "user", "content": "hi"}]}, priced=True)
     ladder = one_tier(BIG, TINY)
     made = planned(asked, ladder, prices=lambda f, r: None if f is BIG else 1e6, unpriced=unpriced)
