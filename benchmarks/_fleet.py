@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from smart_model_router import SmartModelRouter
@@ -77,6 +79,35 @@ class InstantProvider:
 
     async def aclose(self) -> None:
         """It holds nothing."""
+
+
+class HeldProvider(InstantProvider):
+    """One whose calls end when they are told to, the oldest first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._held: deque[asyncio.Future[None]] = deque()
+        self._came = asyncio.Event()
+
+    async def call(self, call: ProviderCall) -> Success | Failure:
+        """The same answer, once it is told."""
+        told = asyncio.get_running_loop().create_future()
+        self._held.append(told)
+        self._came.set()
+        await told
+        return await super().call(call)
+
+    def answer_oldest(self) -> None:
+        """Let one call end."""
+        self._held.popleft().set_result(None)
+
+    async def holds(self, calls: int) -> None:
+        """Return once so many calls are held, and whoever waits has begun to."""
+        while len(self._held) < calls:
+            self._came.clear()
+            await self._came.wait()
+        for _ in range(5):
+            await asyncio.sleep(0)
 
 
 class InstantStream:
