@@ -157,6 +157,8 @@ class Pauses:
         The sum of a request's waits and its deadline bound it in any case. It ends while an answer still fits into
         what is left of the deadline: a request that cannot be served any more gives its place away.
         """
+        if not refused:
+            return None
         state, caller = self._state, self._caller
         within = min(within, self._time_left(now), caller.deadline - now - caller.usual_seconds(now))
         until = now + within  # what is left of a sum of waits may be too little for any instant after `now`

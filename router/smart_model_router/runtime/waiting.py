@@ -194,18 +194,19 @@ class WaitingRoom:
     def is_behind(self, ticket: Ticket | None, gate: str, rank: int = 0) -> bool:
         """Whether a ticket of an earlier place waits for the gate; None is a newcomer of this `rank`.
 
-        Those whose lane alone is refused do not count: the gate says no to whoever stands behind them there.
+        Those whose lane alone is refused do not count: the gate says no to whoever stands behind them there. At a full
+        gate everybody is behind.
         """
         queue = self._queue(gate)
-        if queue is None:
-            return False
+        if queue is None or queue.full:
+            return queue is not None
         now = self._clock.now()
         for since, number, head in queue.heads:
             if ticket is not None:
                 first = (since, number) < ticket.order(gate)
             else:
                 first = since <= (rank if gate in head.resorts else _seniority(now, rank))
-            if first and (queue.full or not self._look(gate, head, now).lane_alone):
+            if first and not self._look(gate, head, now).lane_alone:
                 return True
         return False
 
