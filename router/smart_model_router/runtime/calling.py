@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from smart_model_router.core.backoff import full_jitter
@@ -151,7 +152,7 @@ class Caller:
         allowed, known = remaining, self.is_known(facts, now)
         # A silent call of an unknown target is not cut off for another real target: that one is asked beside it.
         if another and (known or (self.last_resort_left and not self.another_is_free(facts, now))):
-            allowed = remaining - self._margin(remaining, now)
+            allowed = remaining - self._margin(step, remaining, now)
             if known and not (self.progress.failures or self.report.waited_seconds):
                 # Nor is the first call before it can be called silent.
                 allowed = min(remaining, max(allowed, self.patience(facts, now)))
@@ -159,10 +160,18 @@ class Caller:
             own, allowed = self._verdict_limit(step, now, own, allowed)
         return now + min(own, allowed), own <= allowed
 
-    def _margin(self, remaining: float, now: float) -> float:
-        """Seconds of those that remain that are left for another candidate: none where no answer fits into them."""
-        margin = remaining * self.state.timeouts.margin
-        return margin if margin >= self.usual_seconds(now) else 0.0
+    def _margin(self, step: Admission, remaining: float, now: float) -> float:
+        """Seconds of those that remain that are left for another candidate: none where it could not answer in them.
+
+        One of which nothing is known is taken to be like the others of the plan, and a last resort to be quick.
+        """
+        margin, usual, plan = remaining * self.state.timeouts.margin, self.usual_seconds(now), self.plan
+        for other in self._others(step.facts, step.beside):
+            median = self.state.book.median(other.id, now, stream=self.request.stream)
+            takes = _SPREAD * median if median is not None else 0.0 if other in plan.last_resort else usual
+            if takes <= margin:
+                return margin
+        return 0.0
 
     def _own_limit(self, step: Admission, now: float) -> float:
         """The target's own limit in seconds: for whole answers what they take, once that is known."""
@@ -471,12 +480,17 @@ class Caller:
 
     def another_left(self, facts: TargetFacts, beside: str | None = None) -> bool:
         """Whether somebody else could be asked after this call; not who is asked already."""
+        return any(True for _ in self._others(facts, beside))
+
+    def _others(self, facts: TargetFacts, beside: str | None) -> Iterator[TargetFacts]:
         asked = (facts.id, beside)
         for tier in self.plan.tiers:
             for other in tier.targets:
                 if other.id not in asked and not self.progress.tried(other.id):
-                    return True
-        return any(f.id != facts.id and f.id not in self.progress.last_resort_tried for f in self.plan.last_resort)
+                    yield other
+        for other in self.plan.last_resort:
+            if other.id != facts.id and other.id not in self.progress.last_resort_tried:
+                yield other
 
 
 def _pace(seconds: float, usage: Usage | None) -> float | None:
