@@ -1429,6 +1429,15 @@ def test_paced_calls_in_flight_are_slots_by_success_share(successes: int, failur
     assert got[-1] == Refusal("paced")
 
 
+@pytest.mark.parametrize("pacing", PACINGS)
+def test_pacing_refuses_nothing_that_is_admitted_without_it(pacing: Pacing) -> None:
+    """Five seconds of ten into a slow start of 20 slots ten calls are let in, although the success share says one."""
+    gate = seen(make_gate(make_provider(slots=20)), successes=0, failures=20)
+    gate.begin_slow_start(100.0)
+    got = [ask(gate, 105.0, roll=0.999, pacing=pacing) for _ in range(11)]
+    assert [isinstance(one, Lease) for one in got] == [True] * 10 + [False]
+
+
 def test_a_call_that_outlives_failures_lets_another_paced_one_go() -> None:
     """Failures took a second: after it the call in flight is one success of twenty-one, worth 4.76 slots."""
     gate = seen(advised(make_gate(make_provider(slots=20))), successes=0, failures=20)
