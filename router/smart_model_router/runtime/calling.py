@@ -163,9 +163,11 @@ class Caller:
     def _margin(self, step: Admission, remaining: float, now: float) -> float:
         """Seconds of those that remain that are left for another candidate: none where it could not answer in them.
 
-        One of which nothing is known is taken to be like the others of the plan, and a last resort to be quick.
+        One of which nothing is known is taken to be quick; after a failure, to be like the others of the plan, but for
+        a last resort.
         """
-        margin, usual, plan = remaining * self.state.timeouts.margin, self.usual_seconds(now), self.plan
+        margin, plan = remaining * self.state.timeouts.margin, self.plan
+        usual = self.usual_seconds(now) if self.progress.failures else 0.0
         for other in self._others(step.facts, step.beside):
             median = self.state.book.median(other.id, now, stream=self.request.stream)
             takes = _SPREAD * median if median is not None else 0.0 if other in plan.last_resort else usual
