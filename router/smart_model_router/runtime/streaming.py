@@ -132,14 +132,14 @@ class RouterStream:
         self._ready.clear()
         if ended:
             return
-        if self._draining is not None:
-            self._draining.cancel()
         if self._live is not None:
             self._live.abandon()
         if self._opened:
             self._finish_left(missing=missing)
         if self._live is not None:
             with suppress(RuntimeError):  # no loop runs here: the connection has ended with its own
+                if self._draining is not None:
+                    self._draining.cancel()
                 self._closing = asyncio.get_running_loop().create_task(self._live.close())
 
     def __del__(self) -> None:

@@ -12,11 +12,12 @@ from typing import Any, Self, TypeVar
 import httpx2
 import pytest
 
-from smart_model_router import RouterUnavailable, SmartModelRouter
+from smart_model_router import RouterUnavailable, SmartModelRouter, StreamInterrupted
 from smart_model_router.events import AttemptFinished
 from smart_model_router.outcome import EventKind, FailureClass, StreamEvent
 from smart_model_router.ports import ProviderCall
 from smart_model_router.runtime.portal import WouldBlock
+from smart_model_router.runtime.streaming import RouterStream
 from smart_model_router.testing import FakeProvider, FakeReply, RecordingSink, chunk
 from tests.world import BODY, HandMade, swallow, tiers
 
@@ -82,13 +83,14 @@ class Here(FakeProvider):
         return super()._arrive(call)
 
 
-def make(provider: FakeProvider, sink: RecordingSink | None = None) -> SmartModelRouter:
+def make(provider: FakeProvider, sink: RecordingSink | None = None, **timeouts: float) -> SmartModelRouter:
     """A router in real time with one target."""
     config = {
         "version": 1,
         "providers": {"a": {"kind": "openai_compatible", "base_url": "http://fake.invalid/v1", "bulkhead": 1}},
         "models": {"smart": tiers(["a/big"])},
         "routing": {"max_wait": 0, "degrade_after": 0},
+        "resilience": {"timeouts": timeouts},
     }
     return SmartModelRouter.from_config(config, providers={"a": provider}, sinks=[] if sink is None else [sink])
 
@@ -188,6 +190,41 @@ def test_a_stream_is_pulled_not_pushed(home: Place, away: Place) -> None:
             return early, stream.text + "".join([c["choices"][0]["delta"].get("content", "") async for c in stream])
 
     assert away.run(read()) == ([0], "01234")
+    assert idle(router)
+
+
+def test_a_reader_elsewhere_that_does_not_read_keeps_no_slot(home: Place, away: Place) -> None:
+    """The time of a reader on another loop runs at home; it is told there what became of its stream."""
+    router = make(FakeProvider(FakeReply(pieces=("x",) * 1000, gap=0.05)), reader_idle=0.1)
+    home.run(router.stream_chat(BODY).aclose())
+    stream = router.stream_chat(BODY)
+
+    async def read() -> None:
+        await anext(stream)
+        await anext(stream)
+
+    away.run(read())
+    assert becomes(lambda: idle(router))
+    with pytest.raises(StreamInterrupted) as caught:
+        away.run(read_to_the_end(stream))
+    assert caught.value.reason == "reader_idle"
+
+
+async def read_to_the_end(stream: RouterStream) -> None:
+    """Whatever is left."""
+    async for _ in stream:
+        pass
+
+
+def test_a_router_closed_elsewhere_ends_those_who_wait(home: Place, away: Place) -> None:
+    """A call under way for one loop ends when another closes the router."""
+    provider = FakeProvider(FOREVER)
+    router = make(provider)
+    asked = home.begin(router.chat(BODY))
+    assert becomes(lambda: len(provider.calls) == 1)
+    away.run(router.aclose())
+    with pytest.raises(RouterUnavailable, match="the router was closed"):
+        asked.result(5)
     assert idle(router)
 
 
