@@ -170,12 +170,16 @@ class RouterStream:
 
     def _taken(self) -> Sequence[StreamEvent]:
         if not self._ready and self._untold is not None:
-            untold, self._untold = self._untold, None
-            raise untold
+            raise self._first_telling(self._untold)
         self._taken_at = self._now()
         events = tuple(self._ready)
         self._ready.clear()
         return events
+
+    def _first_telling(self, error: StreamInterrupted) -> StreamInterrupted:
+        """The error, to be raised once, by a frame that has no name for it: the two would keep each other."""
+        self._untold = None
+        return error
 
     async def _arriving(self) -> Sequence[StreamEvent]:
         """What comes next; () at the end."""
@@ -262,7 +266,9 @@ class RouterStream:
             return
         failure = live.guard.failure
         if failure is not None and failure.failure_class is not FailureClass.CANCELLED:
-            self._untold = self._end(live, await live.outcome())
+            failure = await live.outcome()
+            if not self._ended:  # another task closed the stream meanwhile
+                self._untold = self._end(live, failure)
         else:
             self._cut_off(live, "reader_idle", f"its reader read nothing for {self._idle:g} s")
 
