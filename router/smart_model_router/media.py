@@ -27,6 +27,9 @@ _KINDS: Mapping[str, MediumKind] = MappingProxyType(
     }
 )
 """The kind of a part by its type; the data may say more."""
+_MAIN_TYPES: Mapping[str, MediumKind] = MappingProxyType(
+    {"image": "image", "audio": "audio", "video": "video", "text": "text"}
+)
 _HOLDERS = ("image_url", "input_audio", "audio_url", "video_url", "file", "source", "document_url")
 _DATA = ("url", "data", "file_data", "image_url")
 _LONGEST_HEAD = 200
@@ -112,8 +115,7 @@ def _typed(media_type: str, kind: MediumKind) -> MediumKind:
         return kind
     if media_type.startswith("application/pdf"):
         return "pdf"
-    known: tuple[MediumKind, ...] = ("image", "audio", "video", "text")
-    return next((each for each in known if media_type.startswith(f"{each}/")), kind)
+    return _MAIN_TYPES.get(media_type.partition("/")[0], kind)
 
 
 def _measured(file: FileBytes, kind: MediumKind, encoded: int, *, low: bool, raw: bool) -> Medium:

@@ -161,3 +161,34 @@ def test_a_file_without_a_deployment_is_refused(text: str) -> None:
     """Nothing to convert is a ConfigurationError."""
     with pytest.raises(ConfigurationError):
         convert(parse(text.encode(), "x"))
+
+
+@pytest.mark.parametrize("section", ["litellm_params", "model_info"])
+def test_prices_are_for_a_million_tokens(section: str) -> None:
+    """Both parts are needed: of half a price, or of one that cannot be, the account says what to do."""
+    costs = {
+        "input_cost_per_token": "2.5e-06",
+        "output_cost_per_token": 0.00001,
+        "cache_read_input_token_cost": 1.25e-6,
+    }
+
+    def made(costs: dict[str, Any]) -> Imported:
+        entry: dict[str, Any] = {"model_name": "m", "litellm_params": {"model": "openai/gpt-4o", "api_key": "k"}}
+        entry[section] = {**entry.get(section, {}), **costs}
+        return convert(parse(yaml.safe_dump({"model_list": [entry]}).encode(), "x"))
+
+    def target(found: Imported) -> Any:
+        [listed] = found.config["models"]["m"]["tiers"][0]["targets"]
+        return listed
+
+    found = made(costs)
+    assert target(found)["price"] == {"input": 2.5, "cached": 1.25, "output": 10.0}
+    assert {e.verdict for e in found.entries if "cost" in e.key} == {"changed"}
+    for wrong in (
+        {"input_cost_per_token": 1e-6},
+        {**costs, "input_cost_per_token": -1},
+        {**costs, "output_cost_per_token": 9},
+    ):
+        found = made(wrong)
+        assert "price" not in str(target(found))
+        assert {e.verdict for e in found.entries if "cost" in e.key} == {"left out"}

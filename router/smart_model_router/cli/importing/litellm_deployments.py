@@ -12,7 +12,8 @@ from smart_model_router.cli.importing.account import Account
 from smart_model_router.cli.importing.litellm_names import Prefix
 from smart_model_router.config.hints import fields_of
 from smart_model_router.config.paths import Path
-from smart_model_router.config.tree import ProviderConfig, TargetConfig
+from smart_model_router.config.tree import PriceConfig, ProviderConfig, TargetConfig
+from smart_model_router.core.options import within
 
 _OWN_SERVERS = frozenset({"openai_compatible", "ollama", "vllm"})
 """Kinds whose servers fail each for itself."""
@@ -141,7 +142,25 @@ class Deployments:
         info = entry.get("model_info")
         for key, ours in names.INFO_KEYS.items() if isinstance(info, dict) else ():
             self._take(info, key, (*path, "model_info"), made, ours, takes)
+        self._price(entry, path, made)
         return made
+
+    def _price(self, entry: dict[str, Any], path: Path, made: dict[str, Any]) -> None:
+        """The price of a deployment, when prompts and answers have theirs in one place."""
+        takes = fields_of(PriceConfig)
+        for section in ("litellm_params", "model_info"):
+            given = entry.get(section)
+            price: dict[str, float] = {}
+            for key, ours in names.PRICE_KEYS.items() if isinstance(given, dict) else ():
+                cost, interval = values.figure(given.get(key)), takes[ours].interval
+                usd = None if cost is None else round(cost * 1e6, 6)
+                if usd is not None and interval is not None and within(usd, interval):
+                    price[ours] = usd
+            if "price" not in made and {"input", "output"} <= price.keys():
+                made["price"] = price
+                for key, ours in names.PRICE_KEYS.items():
+                    if ours in price:
+                        self._account.mapped((*path, section, key), "`price`", "for a million tokens")
 
     def _take(self, given: Any, key: str, path: Path, made: dict[str, Any], ours: str, takes: Any) -> None:
         if key not in given or ours in made:

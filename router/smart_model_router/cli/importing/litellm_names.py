@@ -81,11 +81,21 @@ INFO_KEYS: Mapping[str, str] = MappingProxyType(
         "max_input_tokens": "context_tokens",
         "supports_function_calling": "tools",
         "supports_vision": "images",
+        "supports_pdf_input": "pdf",
+        "supports_audio_input": "audio",
         "supports_response_schema": "schema",
         "supports_reasoning": "reasoning",
     }
 )
 """model_info -> TargetConfig."""
+PRICE_KEYS: Mapping[str, str] = MappingProxyType(
+    {
+        "input_cost_per_token": "input",
+        "cache_read_input_token_cost": "cached",
+        "output_cost_per_token": "output",
+    }
+)
+"""litellm_params and model_info -> PriceConfig, there per million tokens."""
 PROVIDER_KEYS: Mapping[str, str] = MappingProxyType(
     {"api_version": "api_version", "region_name": "region", "max_parallel_requests": "bulkhead"}
 )
@@ -110,7 +120,8 @@ ALWAYS: Mapping[str, Mapping[str, str]] = MappingProxyType(
 """What the router does without being told; `false` is left out instead."""
 
 _SDK = "register an SDK client in Python (docs/how-to/own-provider.md)"
-_PRICES = ("prices come from the price list", "nothing to do for known models")
+_PRICES = ("prices come from the price list", "nothing to do for known models; else see `price`")
+_HALF_A_PRICE = ("a price is one of prompts and one of answers", "give the target its `price`")
 _BODY = ("no parameters are added to requests", "let the caller send it")
 _SPEND = ("spend per user, team and provider is not kept", "give each key of `gateway.keys` its usd_per_day")
 _REDIS = ("there is no Redis", "name a file in `store.path`: the processes of a host share limits and states there")
@@ -133,8 +144,7 @@ LEFT_OUT: Mapping[str, Mapping[str, Why]] = MappingProxyType(
             "stream_timeout": ("the first words have one timeout for all", "see `resilience.timeouts.first_content`"),
             "max_budget": _SPEND,
             "budget_duration": _SPEND,
-            "input_cost_per_token": _PRICES,
-            "output_cost_per_token": _PRICES,
+            **dict.fromkeys(PRICE_KEYS, _HALF_A_PRICE),
             "tag_regex": ("there are no tags", "give the deployment a name of its own, and ask for it"),
             "litellm_credential_name": ("credentials have no names", "write `api_key` into the provider"),
             "configurable_clientside_auth_params": ("a client's key is never sent on", "name the key in the provider"),
@@ -142,8 +152,7 @@ LEFT_OUT: Mapping[str, Mapping[str, Why]] = MappingProxyType(
             **dict.fromkeys(("temperature", "max_tokens", "top_p", "seed", "extra_body", "reasoning_effort"), _BODY),
         },
         "model_info": {
-            "input_cost_per_token": _PRICES,
-            "output_cost_per_token": _PRICES,
+            **dict.fromkeys(PRICE_KEYS, _HALF_A_PRICE),
             "mode": ("a target serves what its provider's dialects can say", "nothing to do"),
             "id": ("a target is called provider/model", "nothing to do"),
             "base_model": _PRICES,
