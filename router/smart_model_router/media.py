@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
 
-from smart_model_router.media_headers import FileBytes, is_pdf, pages, pixels, seconds
+from smart_model_router.media_headers import FileBytes, ReadBudget, is_pdf, pages, pixels, seconds
 
 MediumKind = Literal["image", "pdf", "audio", "video", "text", "file"]
 
@@ -61,11 +61,12 @@ class Medium:
 def media_in(parts: Iterable[Mapping[str, Any]]) -> tuple[Medium, ...]:
     """The media among the parts of messages, in their order. Raises nothing, whatever the parts are."""
     found: list[Medium] = []
+    budget = ReadBudget()
     for part in parts:
         kind = part.get("type")
         if isinstance(kind, str) and kind in _KINDS:
             for inner in _blocks(part):
-                medium = _read(inner, _KINDS.get(str(inner.get("type")), "file"))
+                medium = _read(inner, _KINDS.get(str(inner.get("type")), "file"), budget)
                 if medium is not None:
                     found.append(medium)
     return tuple(found)
@@ -81,7 +82,7 @@ def _blocks(part: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [block for block in blocks if isinstance(block, Mapping) and block.get("type") == "image"]
 
 
-def _read(part: Mapping[str, Any], kind: MediumKind) -> Medium | None:
+def _read(part: Mapping[str, Any], kind: MediumKind, budget: ReadBudget) -> Medium | None:
     holder: object = next((part[key] for key in _HOLDERS if part.get(key)), part)
     inside = holder if isinstance(holder, Mapping) else {}
     form = inside.get("type")
@@ -98,7 +99,8 @@ def _read(part: Mapping[str, Any], kind: MediumKind) -> Medium | None:
         comma = text.find(",", 0, _LONGEST_HEAD)
         data = text[comma + 1 :] if comma >= 0 else ""
         given = _typed(text[5:comma].lower(), given)
-    return _measured(FileBytes(data), given, len(data), low=low, raw=str(inside.get("format")).startswith("pcm"))
+    file = FileBytes(data, budget)
+    return _measured(file, given, len(data), low=low, raw=str(inside.get("format")).startswith("pcm"))
 
 
 def _named(part: Mapping[str, Any], inside: Mapping[str, Any], kind: MediumKind) -> MediumKind:

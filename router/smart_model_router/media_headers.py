@@ -12,12 +12,17 @@ import zlib
 from collections.abc import Iterator
 
 _SPACES = (" ", "\n", "\r", "\t")
-_HEAD, _TAIL = 1 << 20, 1 << 20
-"""Bytes of a document that are looked through: its tree of pages stands near the beginning or near the end."""
-_PACKED = 1 << 18
-"""Bytes that one compressed stream of a document is unpacked to at most, and `_STREAMS` how many of them are."""
-_STREAMS = 64
-_STEPS = 4096
+_BUDGET = 8 << 20
+"""Bytes that are read of all files of a request. What lies beyond is of unknown size."""
+_LEAST_READ = 256
+"""Bytes that a look into a file is charged at least: many small ones cost time as well."""
+_HEAD, _TAIL = 128 << 10, 512 << 10
+"""Bytes of a document that are searched: its page tree stands near the beginning or near the end."""
+_PACKED, _STREAMS = 128 << 10, 16
+"""A document's compressed streams are unpacked to so many bytes each, and only the last so many of them."""
+_NODES, _NODE = 32, 16 << 10
+"""So many nodes of the page tree are read from each end, and so many bytes around each."""
+_STEPS = 1024
 """Segments, chunks or boxes of a file that are stepped over."""
 _MOST_PIXELS = 1 << 30
 """Pixels of a side: more is no picture."""
@@ -27,19 +32,31 @@ _QUIETEST = 250.0
 """Bytes a second of the most compressed recording there is (Codec 2 and the like; Opus needs 750)."""
 
 
+class ReadBudget:
+    """The bytes that may still be read of the files of one request."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: int = _BUDGET) -> None:
+        self.left = left
+
+
 class FileBytes:
     """The bytes that base64 text stands for, decoded a slice at a time: a header is a few of millions."""
 
-    __slots__ = ("_text", "size")
+    __slots__ = ("_budget", "_text", "size")
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, budget: ReadBudget | None = None) -> None:
         if any(space in text[:200] for space in _SPACES):  # wrapped lines: slices would not begin where bytes do
             text = "".join(text.split())
         self._text = text
+        self._budget = budget or ReadBudget()
         self.size = max(0, len(text) * 3 // 4 - text.endswith("=") - text.endswith("=="))
 
     def at(self, start: int, count: int) -> bytes:
-        """Up to `count` bytes from `start`; fewer at the end, none where the text is no base64."""
+        """Up to `count` bytes from `start`; fewer at the end; none when the text is no base64, or the budget is spent."""
+        if not self.charge(count):
+            return b""
         first = start // 3
         piece = self._text[first * 4 : -(-(start + count) // 3) * 4]
         try:
@@ -47,6 +64,11 @@ class FileBytes:
         except ValueError:  # binascii.Error is one; so is what is not ASCII
             return b""
         return raw[start - first * 3 :][:count]
+
+    def charge(self, count: int) -> bool:
+        """Take bytes from the budget; False when they are not there."""
+        self._budget.left -= max(count, _LEAST_READ)
+        return self._budget.left >= 0
 
 
 def pixels(file: FileBytes) -> tuple[int, int] | None:
@@ -91,23 +113,23 @@ def _jpeg(file: FileBytes) -> tuple[int, int]:
 
 
 _LINEAR = re.compile(rb"/Linearized\b[^>]{0,300}?/N\s*(\d{1,9})")
-_TREE = re.compile(rb"/Type\s*/Pages\b")
 _COUNT = re.compile(rb"/Count\s*(\d{1,9})\b")
 _PAGE = re.compile(rb"/Type\s*/Page\b")
-_OBJECTS = re.compile(rb"/Type\s*/ObjStm\b.{0,500}?stream\r?\n", re.DOTALL)
+_TREE, _OBJECTS = b"/Pages", b"/ObjStm"
 
 
 def pages(file: FileBytes) -> int | None:
     """The number of pages of a PDF; None when it cannot be read (encrypted), and for anything else."""
     if not is_pdf(file):
         return None
-    part = file.at(0, _HEAD + _TAIL)
-    if file.size > _HEAD + _TAIL:
-        part = part[:_HEAD] + b"\n" + file.at(file.size - _TAIL, _TAIL)
+    if file.size <= _HEAD + _TAIL:
+        part = file.at(0, file.size)
+    else:
+        part = file.at(0, _HEAD) + b"\n" + file.at(file.size - _TAIL, _TAIL)
     linear = _LINEAR.search(part, 0, 2048)
     told = int(linear[1]) if linear else 0
-    told = told or _in_tree(part) or max((_in_tree(objects) for objects in _unpacked(part)), default=0)
-    return min(told or len(_PAGE.findall(part)), file.size // _PAGE_BYTES) or None
+    told = told or _in_tree(part) or max((_in_tree(objects) for objects in _unpacked(file, part)), default=0)
+    return min(told or sum(1 for _ in _PAGE.finditer(part)), file.size // _PAGE_BYTES) or None
 
 
 def is_pdf(file: FileBytes) -> bool:
@@ -116,24 +138,48 @@ def is_pdf(file: FileBytes) -> bool:
 
 
 def _in_tree(part: bytes) -> int:
-    """The largest count of all nodes of the page tree, which is the root's. Bookmarks have a /Count as well."""
+    """The largest count of the page tree's nodes, which is the root's. Bookmarks have a /Count as well."""
     most = 0
-    for node in _TREE.finditer(part):
-        opening = part.rfind(b"<<", max(0, node.start() - _PACKED), node.start())
-        before = _COUNT.search(part, max(0, opening), node.start())
-        count = before or _COUNT.search(part, node.end(), node.end() + _PACKED)
-        most = max(most, int(count[1]) if count else 0)
+    for node in (*_places(part, _TREE), *_last_places(part, _TREE, _NODES)):
+        opening = part.rfind(b"<<", max(0, node - _NODE), node)
+        most = max(most, _count(part, max(0, opening), node) or _count(part, node, node + _NODE))
     return most
 
 
-def _unpacked(part: bytes) -> Iterator[bytes]:
-    for number, found in enumerate(_OBJECTS.finditer(part)):
-        if number == _STREAMS:
+def _count(part: bytes, begin: int, end: int) -> int:
+    place = part.find(b"/Count", begin, end)
+    found = _COUNT.match(part, place) if place >= 0 else None
+    return int(found[1]) if found else 0
+
+
+def _unpacked(file: FileBytes, part: bytes) -> Iterator[bytes]:
+    """The compressed objects of a document, the last ones first: the page tree is written late."""
+    for place in _last_places(part, _OBJECTS, _STREAMS):
+        begins = part.find(b"stream", place, place + 500)
+        if begins >= 0 and file.charge(_PACKED):
+            data = part[begins + len(b"stream") : begins + _PACKED].lstrip(b"\r\n")
+            try:
+                yield zlib.decompressobj().decompress(data, _PACKED)
+            except zlib.error:  # encrypted, or packed in another way
+                continue
+
+
+def _places(part: bytes, word: bytes) -> Iterator[int]:
+    place = -1
+    for _ in range(_NODES):
+        place = part.find(word, place + 1)
+        if place < 0:
             return
-        try:
-            yield zlib.decompressobj().decompress(part[found.end() : found.end() + _PACKED], _PACKED)
-        except zlib.error:  # encrypted, or packed in another way
-            continue
+        yield place
+
+
+def _last_places(part: bytes, word: bytes, most: int) -> Iterator[int]:
+    place = len(part)
+    for _ in range(most):
+        place = part.rfind(word, 0, place)
+        if place < 0:
+            return
+        yield place
 
 
 def seconds(file: FileBytes) -> float | None:

@@ -30,6 +30,8 @@ _OBJECTS = (dict, Mapping)
 """What a JSON object is: to ask an abstract class alone costs ten times as much, for each message of each request."""
 _CACHED_FROM = 4096
 """Bytes: 1,024 tokens. Providers cache no shorter prompt."""
+_ESCAPES_SHOW = 65_536
+"""Bytes. Of base64 every 64th character is a slash: a client that escapes them shows it soon."""
 _INSTEAD_OF_INPUT = ("previous_response_id", "conversation", "prompt")
 WAITING_CRITICALITIES: frozenset[Criticality] = frozenset({"critical_plus", "critical"})
 
@@ -218,7 +220,7 @@ def _text_bytes(before: bytes, after: bytes, media: tuple[Medium, ...]) -> int:
     size = len(before) + len(after)
     if not any(medium.encoded for medium in media):
         return size
-    escapes = before.count(b"\\/") + after.count(b"\\/")
+    escapes = after.count(b"\\/") if b"\\/" in after[:_ESCAPES_SHOW] else 0
     return max(0, size - escapes - sum(medium.encoded for medium in media))
 
 

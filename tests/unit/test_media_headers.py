@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smart_model_router.media_headers import FileBytes, pages, pixels, seconds
+from smart_model_router.media_headers import FileBytes, ReadBudget, pages, pixels, seconds
 from tests import media_files as make
 
 
@@ -96,6 +96,16 @@ def test_a_document_has_no_more_pages_than_its_bytes_could_hold(claim: bytes) ->
     """A billion pages in a kilobyte are 256 at most."""
     found = pages(file((b"%PDF-1.7 <<" + claim + b">>").ljust(1_024)))
     assert found == 256
+
+
+def test_the_files_of_a_request_are_read_within_one_budget() -> None:
+    """Eight megabytes in all: what comes after is of unknown size, and costs nothing to look at."""
+    document = make.b64(make.pdf(50, "packed", 600_000))
+    budget = ReadBudget()
+    counts = [pages(FileBytes(document, budget)) for _ in range(40)]
+    known = [count for count in counts if count is not None]
+    assert 8 <= len(known) <= 14
+    assert counts == [50] * len(known) + [None] * (40 - len(known))
 
 
 def test_a_document_is_unpacked_no_further_than_it_takes() -> None:

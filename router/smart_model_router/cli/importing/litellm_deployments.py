@@ -150,8 +150,10 @@ class Deployments:
         takes = fields_of(PriceConfig)
         for section in ("litellm_params", "model_info"):
             given = entry.get(section)
+            if not isinstance(given, dict):
+                continue
             price: dict[str, float] = {}
-            for key, ours in names.PRICE_KEYS.items() if isinstance(given, dict) else ():
+            for key, ours in names.PRICE_KEYS.items():
                 cost, interval = values.figure(given.get(key)), takes[ours].interval
                 usd = None if cost is None else round(cost * 1e6, 6)
                 if usd is not None and interval is not None and within(usd, interval):
