@@ -54,7 +54,7 @@ class FileBytes:
         self.size = max(0, len(text) * 3 // 4 - text.endswith("=") - text.endswith("=="))
 
     def at(self, start: int, count: int) -> bytes:
-        """Up to `count` bytes from `start`; fewer at the end; none when the text is no base64, or the budget is spent."""
+        """Up to `count` bytes from `start`; fewer at the end, none of what is no base64 or beyond the budget."""
         if not self.charge(count):
             return b""
         first = start // 3

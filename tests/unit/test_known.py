@@ -11,7 +11,7 @@ import pytest
 from smart_model_router.cli import checking, listing
 from smart_model_router.config import PriceConfig, RouterConfig, TargetConfig
 from smart_model_router.core.media import FAMILIES
-from smart_model_router.known import KnownTarget
+from smart_model_router.known import Known, KnownTarget
 from smart_model_router.outcome import Usage
 from smart_model_router.request import NEEDS, Need
 from smart_model_router_providers.catalog import KINDS
@@ -111,7 +111,8 @@ def test_the_configuration_comes_before_every_table() -> None:
         "openai", "gpt-4", tools=False, images=True, pdf=True, audio=True, schema=True, reasoning=True, prefill="plain",
         context_tokens=5, price=PriceConfig(input=1, output=2),
     )  # fmt: skip
-    facts = [*(said.ability(need) for need in NEEDS), said.reasoning, said.prefill, said.context_tokens, said.price]
+    abilities = [said.ability(need) for need in NEEDS]
+    facts: list[Known[Any]] = [*abilities, said.reasoning, said.prefill, said.context_tokens, said.price]
     assert {fact.source for fact in facts} == {"configuration"}
     assert said.lacks == {"tools"}
     assert said.cost_usd(Usage(1_000_000, 1_000_000)) == pytest.approx(3.0)
@@ -124,7 +125,8 @@ def test_the_configuration_comes_before_every_table() -> None:
 def test_every_fact_has_a_source_or_is_unknown(kind: str, model: str) -> None:
     """And the other way round: nothing is claimed by none."""
     one = known(kind, model)
-    for fact in (*(one.ability(need) for need in NEEDS), one.reasoning, one.context_tokens, one.price):
+    facts: list[Known[Any]] = [*(one.ability(need) for need in NEEDS), one.reasoning, one.context_tokens, one.price]
+    for fact in facts:
         assert (fact.value is None) == (fact.source == "")
 
 
