@@ -189,7 +189,7 @@ def test_only_an_administrators_key_operates(tmp_path: Path, look: Look) -> None
         expect(watched.pill(PRIMARY)).to_have_text("isolated")
         page.get_by_role("button", name=f"Close {PRIMARY}").click()
         expect(watched.pill(PRIMARY)).to_have_text("ok")
-        page.get_by_role("button", name="Drain this process").click()
+        page.get_by_role("button", name="Drain this server").click()
         expect(page.get_by_role("button", name="Take requests again")).to_be_visible()
         page.reload()  # whoever looks is told, whoever pressed the button
         expect(page.locator("#system")).to_contain_text("draining")

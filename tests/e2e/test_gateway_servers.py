@@ -171,6 +171,25 @@ def test_a_worker_that_dies_is_replaced_and_none_is_left_alone(upstream: FaultSe
     assert becomes(lambda: not any(Path(f"/proc/{pid}").exists() for pid in left))
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the test finds processes in /proc")
+def test_every_worker_drains_and_so_does_the_one_that_takes_a_place(start: Start) -> None:
+    """Whichever worker hears it: none is ready from the answer on, a new one neither, until the operator says so."""
+    running = start(WORKERS)
+
+    def readiness() -> set[int]:
+        return {httpx2.get(running.base_url + "/health/readiness").status_code for _ in range(20)}  # whoever answers
+
+    assert readiness() == {200}
+    assert httpx2.post(running.base_url + "/api/drain", json={"on": True}).json() == {"draining": True}
+    assert readiness() == {503}
+    before = workers_of(running.process.pid)
+    os.kill(min(before), signal.SIGKILL)
+    assert becomes(lambda: len(workers_of(running.process.pid) - {min(before)}) == 2)
+    assert readiness() == {503}
+    assert httpx2.post(running.base_url + "/api/drain", json={"on": False}).json() == {"draining": False}
+    assert readiness() == {200}
+
+
 def test_workers_need_a_store(tmp_path: Path, upstream: FaultServer) -> None:
     """Without one they could not know of each other: exit code 3, and one line that says so."""
     file = tmp_path / "c.yaml"

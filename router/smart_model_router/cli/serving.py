@@ -16,6 +16,8 @@ from smart_model_router.cli.printing import print_answer, print_json, print_line
 from smart_model_router.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from ctypes import c_bool
+
     from smart_model_router.config import GatewayConfig
     from smart_model_router.gateway import Gateway
     from smart_model_router.gateway.listening import ServerName
@@ -87,13 +89,13 @@ class Making:
 
     config: Path | None
 
-    def __call__(self) -> Gateway:
+    def __call__(self, draining: c_bool) -> Gateway:
         """The gateway, or the end of the process with a line that says why not."""
         from smart_model_router.gateway import Gateway  # noqa: PLC0415 - as above
 
         _log()
         try:
-            return Gateway(lambda: load(self.config, given=frozenset()))
+            return Gateway(lambda: load(self.config, given=frozenset()), draining=draining)
         except ConfigurationError as error:
             print_line(f"smr: {error.message}")
             raise SystemExit(ExitCode.CONFIGURATION) from None

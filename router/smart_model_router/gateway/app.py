@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import AsyncGenerator, Callable
+from ctypes import c_bool
 from typing import Any
 
 from starlette.applications import Starlette
@@ -36,16 +37,21 @@ class Gateway:
     """An ASGI application over a configuration. `load` is asked for it at the start and at every `reload`.
 
     The router is made when the application starts and closed when it stops. Raises ConfigurationError at once for a
-    configuration that cannot be; `make` makes a router of one.
+    configuration that cannot be; `make` makes a router of one. `draining` says whether an operator wants it to be not
+    ready; workers of one server share theirs.
     """
 
     def __init__(
-        self, load: Load, make: Callable[[RouterConfig], SmartModelRouter] = SmartModelRouter.from_config
+        self,
+        load: Load,
+        make: Callable[[RouterConfig], SmartModelRouter] = SmartModelRouter.from_config,
+        *,
+        draining: c_bool | None = None,
     ) -> None:
         self._load = load
         self._make = make
         config = load()
-        self._health = health = Health()
+        self._health = health = Health(c_bool(False) if draining is None else draining)
         self._looking = Looking(self, lambda: health.draining)
         self._house = self._furnished(config)
         self._figures = Figures(self, config)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from ctypes import c_bool
 from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any
@@ -14,6 +16,8 @@ from smart_model_router.gateway.exchange import Arrival
 from smart_model_router.gateway.house import House
 from smart_model_router.wires.values import decode_object
 
+log = logging.getLogger("smart_model_router.gateway")
+
 
 async def liveness(arrival: Arrival) -> None:
     """The loop turns. Never bad because providers are down."""
@@ -21,10 +25,18 @@ async def liveness(arrival: Arrival) -> None:
 
 
 class Health:
-    """What a load balancer and a person ask. `draining` is the operator's word: this process wants no more requests."""
+    """What a load balancer and a person ask. `draining` is the operator's word: this server wants no more requests.
 
-    def __init__(self) -> None:
-        self.draining = False
+    Its value is in memory that all workers of the server share, and ends with the server.
+    """
+
+    def __init__(self, draining: c_bool) -> None:
+        self._draining = draining
+
+    @property
+    def draining(self) -> bool:
+        """Whether the server drains."""
+        return self._draining.value
 
     async def readiness(self, arrival: Arrival) -> None:
         """Whether each model has somebody to serve it now, and nobody drains us; 503 with reasons when not.
@@ -57,13 +69,15 @@ class Health:
         await arrival.reply(json_reply(told))
 
     async def drain(self, arrival: Arrival) -> None:
-        """Be ready or not, as an operator says (`{"on": true}`); requests are served all the same."""
-        if not arrival.house.ring.guest(arrival.headers).admin:
+        """Be ready or not, as an operator says (`{"on": true}`), in every worker; requests are served all the same."""
+        guest = arrival.house.ring.guest(arrival.headers)
+        if not guest.admin:
             raise ProblemError(FORBIDDEN, "a key with `admin: true` is needed")
         wanted: Any = (decode_object(await arrival.body()) or {}).get("on")
         if not isinstance(wanted, bool):
             raise ProblemError(BAD_REQUEST, "on: true or false is needed")
-        self.draining = wanted
+        self._draining.value = wanted
+        log.warning("the server %s, as %s says", "drains" if wanted else "is ready again", guest.name)
         await arrival.reply(json_reply({"draining": wanted}))
 
 

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
+from ctypes import c_bool
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from types import FrameType
@@ -23,7 +24,8 @@ log = logging.getLogger("smart_model_router.gateway")
 RESTART_SECONDS = 1.0
 """How long a worker that died is mourned: one that dies at once must not keep the machine busy."""
 
-MakeGateway = Callable[[], Gateway]
+MakeGateway = Callable[[c_bool], Gateway]
+"""Makes the gateway of a worker. Its argument is shared by all of them: whether the operator has the server drain."""
 _FORWARDED = ("SIGTERM", "SIGINT", "SIGHUP")
 
 
@@ -53,6 +55,7 @@ class _Crew:
         self._server: ServerName = server
         self._context = multiprocessing.get_context("spawn")
         self._heard, self._wake = socket.socketpair()
+        self._draining: c_bool = self._context.RawValue(c_bool, False)
         self._stopping = False
         self._code = 0
         self.workers: list[tuple[SpawnProcess, Connection]] = []
@@ -68,7 +71,9 @@ class _Crew:
     def hire(self) -> None:
         """Start one."""
         told, tell = self._context.Pipe(duplex=False)
-        worker = self._context.Process(target=_work, args=(self._make, self._listener, self._server, tell))
+        worker = self._context.Process(
+            target=_work, args=(self._make, self._draining, self._listener, self._server, tell)
+        )
         with _deaf_to_hangups():
             worker.start()
         tell.close()
@@ -147,10 +152,10 @@ def _deaf_to_hangups() -> Generator[None]:
         signal.signal(number, before)
 
 
-def _work(make: MakeGateway, listener: socket.socket, server: ServerName, tell: Connection) -> None:
+def _work(make: MakeGateway, draining: c_bool, listener: socket.socket, server: ServerName, tell: Connection) -> None:
     """One worker, from start to end. It does not outlive the process that started it."""
     threading.Thread(target=_end_with_parent, daemon=True, name="smart-model-router parent").start()
-    find(server)(make(), listener, lambda: tell.send_bytes(b"ready"))
+    find(server)(make(draining), listener, lambda: tell.send_bytes(b"ready"))
 
 
 def _end_with_parent() -> None:

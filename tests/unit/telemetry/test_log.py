@@ -104,16 +104,10 @@ def test_a_transition_is_one_line() -> None:
 
 def test_the_operators_word_is_one_line() -> None:
     """With by whom, since when and why, and whether this process was told."""
-    said = {
-        "target": "a/big",
-        "word": "isolate",
-        "by": "ada",
-        "why": "it lies",
-        "since": 1_700_000_000.0,
-        "heard": True,
-    }
-    [line] = lines_of(OperatorSpoke(at=100.0, **said))
-    assert {key: line[key] for key in ("event", *said)} == {"event": "operator", **said}
+    said = OperatorSpoke(at=100.0, target="a/big", word="isolate", by="ada", why="it lies", since=1.7e9, heard=True)
+    [line] = lines_of(said)
+    told = {key: line[key] for key in ("event", "target", "word", "by", "why", "since", "heard")}
+    assert told == {"event": "operator", **{key: value for key, value in asdict(said).items() if key != "at"}}
 
 
 def test_lines_are_written_together() -> None:

@@ -318,9 +318,9 @@ function drawSystem() {
   const words = [`${share(ratio)} of the providers open`];
   if (offline) words.push("offline: no remote provider can be reached");
   if (shedding) words.push("shedding load");
-  if (draining) words.push("draining: this process is not ready");
+  if (draining) words.push("draining: this server is not ready");
   put($("system"), words.join(", "), ratio > 0 || offline || shedding || draining ? "bad" : "");
-  put($("drain"), draining ? "Take requests again" : "Drain this process");
+  put($("drain"), draining ? "Take requests again" : "Drain this server");
   put($("link"), `${about.source || "this process"}, ${clock(picture.at, true)}`);
 }
 
