@@ -11,10 +11,11 @@ import pytest
 from smart_model_router.errors import AllTargetsFailed, InvalidRequest
 from smart_model_router.events import OperatorSpoke, WaitFinished
 from smart_model_router.outcome import FailureClass
+from smart_model_router.runtime.sharing import Owners, Sharing
 from smart_model_router.shared import Changes, OperatorRow
 from smart_model_router.testing import FakeProvider, FakeReply
 from smart_model_router_stats.shared_memory import MemoryTables
-from tests.unit.runtime.test_sharing import here, pair, sharing, trip
+from tests.unit.runtime.test_sharing import Store, here, pair, sharing, trip
 from tests.world import BODY, DOWN, World, failing, now, served_by, virtual, world
 
 PROMISED = 0.25
@@ -115,6 +116,25 @@ async def test_a_new_process_begins_with_the_word() -> None:
     assert await served_by(after) == "c/m"
     assert [(event.target, event.heard) for event in after.sink.of(OperatorSpoke)] == [("a/m", True)]
     await close(after)
+
+
+@virtual
+async def test_an_enable_of_before_ends_nothing_in_a_process_that_hears_of_it_late() -> None:
+    """The store was away when it began: what it found out meanwhile stands."""
+    tables = MemoryTables()
+    one, _ = sharing(["a/m"], ["b/m"], tables=tables)
+    one.router.close("a/m")
+    await one.router.aclose()
+    made = world(["a/m"], ["b/m"], replies={"a": FakeProvider(DOWN)})
+    made.state.here, store = here, Store(tables)
+    store.failure = "it is away"
+    await asyncio.sleep(1)
+    made.state.sharing = Sharing(made.state, store, {"a/m": Owners("a/m", "a", "a/m")}, holder=lambda: "made")
+    await asyncio.gather(*(served_by(made) for _ in range(5)))
+    store.failure = ""
+    await asyncio.sleep(2)
+    assert made.router.targets()[0].refusal == "open"
+    await close(made)
 
 
 @pytest.mark.parametrize("first", ["isolate", "close"])

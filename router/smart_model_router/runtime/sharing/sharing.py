@@ -250,7 +250,7 @@ class Sharing:
             self._breakers.differences(now, here, ending=ending) if tells else (),
             self._rests.differences(now, here) if tells else (),
             self._calls.rows(untold, now, here),
-            self._words.differences() if tells else (),
+            self._words.differences(),
         )
         self._changed = False
         if changes == _NOTHING:
@@ -284,10 +284,10 @@ class Sharing:
                 self.changed()
             self._take(view)
 
-    def _take(self, view: SharedView, *, beginning: bool = False) -> None:
+    def _take(self, view: SharedView) -> None:
         """Take over what others have changed. The operator's word comes first: a breaker may have moved after it."""
         now, here = self._state.clock.now(), self._here()
-        if self._words.take(view.words, here, beginning=beginning):
+        if self._words.take(view.words, here):
             self.changed()
         self._breakers.take(view.breakers, now, here)
         if self._rests.take(view.rests, now, here):
@@ -315,7 +315,7 @@ class Sharing:
             return
         self._heard_at = self._state.clock.now()
         self._calls.restore(found.calls, self._heard_at, self._here())
-        self._take(found.view, beginning=True)
+        self._take(found.view)
 
     def _reach_changed(self, reason: str) -> None:
         self._tokens.suspend(suspended=bool(reason))

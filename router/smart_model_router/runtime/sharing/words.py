@@ -18,13 +18,14 @@ class SharedWords:
     def __init__(self, state: RouterState) -> None:
         self._state = state
         self._known: dict[str, OperatorRow] = {}
+        self._began = state.here()
 
     def differences(self) -> tuple[OperatorRow, ...]:
         """What the others do not know yet."""
         return tuple(
             replace(row, gen=0 if known is None else known.gen)
             for target, row in self._state.words.rows.items()
-            if (known := self._known.get(target)) is None or not _same(known, row)
+            if (known := self._known.get(target)) is not row and (known is None or not _same(known, row))
         )
 
     def miss(self, view: SharedView) -> bool:
@@ -34,18 +35,20 @@ class SharedWords:
             del self._known[target]
         return bool(lost)
 
-    def take(self, rows: Iterable[OperatorRow], here: Here, *, beginning: bool = False) -> bool:
+    def take(self, rows: Iterable[OperatorRow], here: Here) -> bool:
         """Obey what others have said, as far as nothing later was said here; whether something was.
 
-        `beginning`: this process has just begun, and what was rested by then is not ended by an `enable` before it.
+        An `enable` that was said before this router began ends no rest.
         """
         words, later = self._state.words, False
         for row in rows:
             self._known[row.target] = row
             ours = words.rows.get(row.target)
-            if ours is not None and not is_later(row.at, ours.at, here):
-                later = later or not _same(ours, row)
-            elif beginning and row.word == "enable":
+            if ours is not None and _same(ours, row):
+                words.rows[row.target] = row
+            elif ours is not None and not is_later(row.at, ours.at, here):
+                later = True
+            elif ours is None and row.word == "enable" and not is_later(row.at, self._began, here):
                 words.rows[row.target] = row
             else:
                 words.obey(row, heard=True)
