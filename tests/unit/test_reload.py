@@ -374,6 +374,7 @@ async def test_a_reload_takes_the_later_word() -> None:
     before.router.isolate("b/m")
     after, _ = sharing(["a/m", "b/m"], tables=tables)
     after.router.continue_from(before.router)
+    assert refusals(after) == {"a/m": None, "b/m": "isolated"}
     await after.router.listen()
     await asyncio.sleep(LISTENED)
     assert refusals(after) == refusals(other) == {"a/m": None, "b/m": "isolated"}

@@ -89,7 +89,7 @@ async def test_a_router_that_is_entered_listens_without_a_request() -> None:
 
 @virtual
 async def test_enable_ends_open_breakers_and_walls_in_every_process() -> None:
-    """Whatever each of them has found out by itself."""
+    """Whatever each of them has found out by itself; its recent failures count no more."""
     one, other = pair(["a/m"], ["b/m"])
     await served_by(other)
     other.providers["a"].set([failing(FailureClass.QUOTA, 429), FakeReply()])
@@ -98,6 +98,7 @@ async def test_enable_ends_open_breakers_and_walls_in_every_process() -> None:
     one.router.close("a/m")
     await asyncio.sleep(PROMISED)
     assert [w.router.targets()[0].refusal for w in (one, other)] == [None, None]
+    assert [w.router.targets()[0].success_rate for w in (one, other)] == [0.8, 0.8]
     await close(one, other)
 
 
@@ -187,6 +188,24 @@ async def test_a_removed_file_is_told_again_and_an_old_word_does_not_return() ->
     assert {row.target: row.word for row in removed.words()} == {"a/m": "enable", "b/m": "isolate"}
     assert [await served_by(w) for w in (one, slept)] == ["a/m", "a/m"]
     await close(one, slept)
+
+
+@virtual
+async def test_an_old_word_that_is_told_first_is_taken_back() -> None:
+    """A process that slept since has told it to a new file: whoever knows the later one neither obeys nor keeps it."""
+    one, store = sharing(["a/m"], ["b/m"], tables=MemoryTables())
+    await served_by(one)
+    one.router.isolate("a/m")
+    (old,) = one.state.words.rows.values()
+    await asyncio.sleep(PROMISED)
+    one.router.close("a/m")
+    await asyncio.sleep(PROMISED)
+    store._tables, store._seen = MemoryTables(), -1
+    store._tables.put_word(old)
+    await asyncio.sleep(PROMISED)
+    assert [row.word for row in store._tables.words()] == ["enable"]
+    assert [event.word for event in one.sink.of(OperatorSpoke)] == ["isolate", "enable"]
+    await close(one)
 
 
 @virtual
