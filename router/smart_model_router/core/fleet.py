@@ -38,11 +38,12 @@ class Fleet:
         return frozenset(unchanged)
 
     def targets(self, provider: str | None) -> Iterable[str]:
-        """The ids of a provider's gates, or of all."""
+        """The ids of a provider's gates, or of all. A gate of the provider's own name is a guard's, its only one."""
         if provider is None:
             return tuple(self.gates)
-        state = self.providers.get(provider)
-        return () if state is None else tuple(target for target in state.gates if target in self.gates)
+        known = self.providers.get(provider)
+        found = () if known is None else tuple(target for target in known.gates if target in self.gates)
+        return (*found, provider) if provider in self.gates else found
 
     def make_transports_due(self, now: float) -> None:
         """The first remote success after being offline: every OPEN transport breaker may probe at once."""

@@ -95,7 +95,6 @@ def _gate(state: RouterState, name: str, limits: GuardLimits | None, config: Gat
         provider = ProviderState(
             name, slots=wanted.slots, remote=False, connectivity=state.fleet.connectivity, config=config
         )
-        state.fleet.providers[name] = provider
         gate = gates[name] = Gate(name, provider, limits=RateLimitTracker(wanted.rpm))
         state.words.bind(gate)
     elif gate.provider.name != name:
@@ -133,7 +132,6 @@ def forget_unused(state: RouterState) -> None:
             guards[name] = now
             continue
         gates.pop(name, None)
-        state.fleet.providers.pop(name, None)
         state.book.forget(name)
         names.add(name)
     if names:

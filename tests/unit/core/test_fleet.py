@@ -45,6 +45,19 @@ def test_a_fleet_knows_its_gates_and_providers_by_name() -> None:
     assert fleet.gates["a/m"].provider is fleet.gates["a/n"].provider is fleet.providers["a"]
 
 
+def test_the_targets_of_a_provider_are_those_of_its_name() -> None:
+    """Also the gate of a guard, which bears its provider's name, be that one of a configured provider or not."""
+    fleet = make_fleet("a/m", "a/n", "b/m")
+    for name in ("a", "search"):
+        alone = ProviderState(name, slots=1, remote=False, connectivity=fleet.connectivity)
+        fleet.gates[name] = Gate(name, alone)
+    assert fleet.targets("a") == ("a/m", "a/n", "a")
+    assert fleet.targets("b") == ("b/m",)
+    assert fleet.targets("search") == ("search",)
+    assert fleet.targets("nobody") == ()
+    assert fleet.targets(None) == tuple(fleet.gates)
+
+
 def test_a_healthy_fleet_is_all_closed() -> None:
     """Nothing OPEN, nothing comes due."""
     fleet = make_fleet("a/m", "b/m")

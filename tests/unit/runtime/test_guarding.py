@@ -13,7 +13,7 @@ from smart_model_router.core.breaker import BreakerState
 from smart_model_router.events import AttemptFinished, GuardsForgotten
 from smart_model_router.monitor.recorder import Recorder
 from smart_model_router.testing import FakeDice
-from tests.world import World, now, swallow, timers, virtual, world
+from tests.world import BODY, DOWN, World, now, swallow, timers, virtual, world
 
 
 def classes(w: World) -> list[FailureClass | None]:
@@ -306,3 +306,26 @@ async def test_a_router_that_is_dropped_is_not_kept_for_its_guards() -> None:
     gc.collect()
     assert state() is None
     await asyncio.sleep(3601.0)
+
+
+@virtual
+async def test_a_guard_may_bear_the_name_of_a_provider() -> None:
+    """Each has its own state: blocks wait for their slot, calls are made, and the provider outlasts the guard."""
+    w = world(["a/big"], ["b/small"])
+    began = now()
+    ask = asyncio.ensure_future(w.router.chat(BODY))
+
+    async def guarded() -> float:
+        async with w.router.guard("a", GuardLimits(slots=1)):
+            admitted = now() - began
+            await asyncio.sleep(1.0)
+        return admitted
+
+    assert await asyncio.gather(guarded(), guarded(), guarded()) == [0.0, 1.0, 2.0]
+    assert (await ask).report.target == "a/big"
+    await asyncio.sleep(3700.0)
+    assert [event.names for event in w.sink.of(GuardsForgotten)] == [{"a"}]
+    w.providers["a"].set(DOWN)
+    assert (await w.router.chat(BODY)).report.target == "b/small"
+    assert w.router.system_health().open_ratio == 0.0
+    assert {status.id for status in w.router.targets()} == {"a/big", "b/small"}
