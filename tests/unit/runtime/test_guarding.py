@@ -321,7 +321,7 @@ async def test_a_guard_may_bear_the_name_of_a_provider() -> None:
             await asyncio.sleep(1.0)
         return admitted
 
-    assert await asyncio.gather(guarded(), guarded(), guarded()) == [0.0, 1.0, 2.0]
+    assert list(await asyncio.gather(guarded(), guarded(), guarded())) == [0.0, 1.0, 2.0]
     assert (await ask).report.target == "a/big"
     await asyncio.sleep(3700.0)
     assert [event.names for event in w.sink.of(GuardsForgotten)] == [{"a"}]
