@@ -173,6 +173,8 @@ def peek(
         _check_option("timeout", timeout)
     if max_cost is not None:
         _check_option("max_cost", max_cost)
+    if priced is not True and priced is not False:
+        raise InvalidRequest(f"priced: true or false is needed, not {_shown(priced)}")
     if tier is not None:
         _check_name("tier", tier)
     if session is not None:

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from smart_model_router import RequestRejected, RouterConfig
+from smart_model_router import ConfigurationError, InvalidRequest, RequestRejected, RouterConfig
 from smart_model_router.outcome import Usage
+from smart_model_router.request import peek
 from smart_model_router.testing import FakeProvider, FakeReply
 from tests.unit.test_gateway_walks import KEYED, asked, gateway_over
 from tests.world import BODY, EMBED, World, virtual, world
@@ -116,3 +117,68 @@ def test_two_prices_of_one_target_are_an_error() -> None:
                 "models": models,
             }
         )
+
+
+@pytest.mark.parametrize(
+    ("said", "key", "expected"),
+    [
+        ({"price": 3}, "price", "a mapping is needed"),
+        ({"price": {"input": 1}}, "price.output", "a number at least 0, at most 1e+06 is needed"),
+        ({"price": {"input": -1, "output": 1}}, "price.input", "a number at least 0, at most 1e+06 is needed"),
+        ({"price": {"input": "nan", "output": 1}}, "price.input", "a number at least 0, at most 1e+06 is needed"),
+        ({"price": {"input": 1, "output": 2e6}}, "price.output", "a number at least 0, at most 1e+06 is needed"),
+        ({"price": {"input": 1, "output": 1, "cashed": 1}}, "price.cashed", "no such key; did you mean 'cached'?"),
+        ({"pdf": "maybe"}, "pdf", "true or false is needed"),
+        ({"audio": 3}, "audio", "true or false is needed"),
+        ({"images": []}, "images", "true or false is needed"),
+        ({"context_tokens": 0}, "context_tokens", "a whole number at least 1, at most 1e+09 (such as"),
+        ({"context_tokens": "lots"}, "context_tokens", "a whole number at least 1, at most 1e+09 (such as"),
+        ({"only": ["video"]}, "only[0]", "'tools' or 'images' or 'schema' or 'pdf' or 'audio' is needed"),
+    ],
+)
+def test_a_bad_price_or_ability_is_named_by_its_key(said: dict[str, Any], key: str, expected: str) -> None:
+    """With the place, and what would be right."""
+    models = {"m": {"tiers": [{"targets": [{"target": "a/b", **said}]}]}}
+    provider = {"kind": "openai_compatible", "base_url": "http://x/v1"}
+    with pytest.raises(ConfigurationError) as wrong:
+        RouterConfig.from_mapping({"version": 1, "providers": {"a": provider}, "models": models})
+    assert wrong.value.key == f"models.m.tiers[0].targets[0].{key}"
+    assert wrong.value.expected.startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "expected"),
+    [
+        ({"routing": {"unpriced": "maybe"}}, "routing.unpriced", "'refuse' or 'allow' is needed"),
+        (
+            {"gateway": {"keys": {"k": {"key": "x", "usd_per_day": "much"}}}},
+            "gateway.keys.k.usd_per_day",
+            "a number above 0, at most 1e+06 is needed",
+        ),
+    ],
+)
+def test_a_bad_budget_is_named_by_its_key(section: dict[str, Any], key: str, expected: str) -> None:
+    """As everything else."""
+    base = {
+        "version": 1,
+        "providers": {"a": {"kind": "openai_compatible", "base_url": "http://x/v1"}},
+        "models": {"m": {"tiers": [{"targets": ["a/b"]}]}},
+    }
+    with pytest.raises(ConfigurationError) as wrong:
+        RouterConfig.from_mapping({**base, **section})
+    assert (wrong.value.key, wrong.value.expected) == (key, expected)
+
+
+@pytest.mark.parametrize("usd", [0, -1, "free", float("nan")])
+@virtual
+async def test_a_bad_max_cost_is_named(usd: Any) -> None:
+    """It is no budget at all."""
+    with pytest.raises(InvalidRequest, match="max_cost: a number above 0"):
+        await priced("a/mine").router.chat(BODY, max_cost=usd)
+
+
+@pytest.mark.parametrize("value", [None, "yes", 1])
+def test_priced_is_a_switch(value: Any) -> None:
+    """Anything else is told so."""
+    with pytest.raises(InvalidRequest, match="priced: true or false is needed"):
+        peek("chat", BODY, priced=value)

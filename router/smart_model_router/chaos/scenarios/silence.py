@@ -6,6 +6,7 @@ import asyncio
 import time
 
 from smart_model_router.chaos.arena import Arena
+from smart_model_router.known import KnownTarget
 from smart_model_router_providers.fault import Fault
 
 
@@ -32,7 +33,9 @@ async def _silent(arena: Arena, fault: Fault) -> None:
     began = time.monotonic()
     timeouts = arena.rules.timeouts
     *streamed, whole = await asyncio.gather(arena.ask(stream=True), arena.ask(stream=True), arena.ask())
-    thinks = any(mention.reasoning for tier in arena.fleet.model.tiers for mention in tier.targets)
+    providers = arena.fleet.config.providers
+    mentions = (mention for tier in arena.fleet.model.tiers for mention in tier.targets)
+    thinks = any(KnownTarget(mention, providers[mention.provider].kind).reasoning.value for mention in mentions)
     head = timeouts.first_content_reasoning if thinks else timeouts.first_content
     _find_left(arena, "stream", max(asked.seconds for asked in streamed), head)
     # Whom nobody else can answer waits as long as the request may take.
