@@ -36,8 +36,8 @@ _LONGEST_HEAD = 200
 """Characters of a data URL before its data."""
 _PCM_BYTES = 48_000
 """Bytes a second of raw sound as OpenAI takes it: 24,000 samples of 16 bits."""
-_USUAL_BYTES = 16_000
-"""Bytes a second of a recording whose header cannot be read: 128 kbit/s."""
+_USUAL_BYTES: Mapping[MediumKind, int] = MappingProxyType({"audio": 16_000, "video": 250_000})
+"""Bytes a second of a recording whose header cannot be read: 128 kbit/s of sound, 2 Mbit/s of video."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def _read(part: Mapping[str, Any], kind: MediumKind, budget: ReadBudget) -> Medi
     text: object = holder if isinstance(holder, str) else next((inside[key] for key in _DATA if inside.get(key)), "")
     given = _named(part, inside, kind)
     low = part.get("detail") == "low" or inside.get("detail") == "low"
-    if not isinstance(text, str) or not text or text[:8].lower().startswith(("http://", "https://")):
+    if not isinstance(text, str) or not text or "://" in text[:16]:
         # Messages takes no other document by link than a PDF.
         return Medium("pdf" if given == "file" and form == "url" else given, low=low)
     data = text
@@ -125,7 +125,7 @@ def _measured(file: FileBytes, kind: MediumKind, encoded: int, *, low: bool, raw
         return Medium("pdf", encoded, file.size, pages=pages(file))
     if kind in ("file", "image") and (sides := pixels(file)) is not None:
         return Medium("image", encoded, file.size, *sides, low=low)
-    if kind in ("audio", "video"):
-        told = seconds(file) or file.size / (_PCM_BYTES if raw else _USUAL_BYTES)
+    if kind in _USUAL_BYTES:
+        told = seconds(file) or file.size / (_PCM_BYTES if raw else _USUAL_BYTES[kind])
         return Medium(kind, encoded, file.size, seconds=told)
     return Medium(kind, encoded, file.size, low=low)

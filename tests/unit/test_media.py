@@ -94,6 +94,8 @@ def test_a_medium_is_found_in_every_dialect(dialect: Dialect, body: dict[str, An
             ("image", None, True),
         ),
         ({"type": "input_image", "image_url": "HTTPS://x", "detail": "low"}, ("image", None, True)),
+        ({"type": "audio_url", "audio_url": {"url": "gs://bucket/a.wav"}}, ("audio", None, False)),
+        ({"type": "video_url", "video_url": {"url": data_url("video/webm", b"x" * 500_000)}}, ("video", 2.0, False)),
         ({"type": "input_audio", "input_audio": {"data": "A" * 64_000, "format": "pcm16"}}, ("audio", 1.0, False)),
         ({"type": "input_audio", "input_audio": {"data": "A" * 64_000, "format": "webm"}}, ("audio", 3.0, False)),
         ({"type": "input_audio", "input_audio": {"data": b64(mp3(60))}}, ("audio", 60.0, False)),
