@@ -239,6 +239,11 @@ def test_a_plan_knows_its_targets_by_id() -> None:
     assert dict(planned(request(), LADDER).by_id) == {"a/big": BIG, "a/small": SMALL, "b/tiny": TINY, "l/local": LOCAL}
 
 
+def test_a_plan_knows_the_tier_of_each_target() -> None:
+    """But for those of the last resort, whose turn no request waits for in a tier."""
+    assert planned(request(), LADDER).tier_of == {"a/big": "frontier", "a/small": "standard", "b/tiny": "economy"}
+
+
 # Conversations ----------------------------------------------------------------------------------------
 
 
