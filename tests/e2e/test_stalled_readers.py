@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator
 from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pytest
 
@@ -19,7 +19,7 @@ from smart_model_router.events import AttemptFinished
 from smart_model_router.outcome import FailureClass
 from smart_model_router.runtime.streaming import RouterStream
 from smart_model_router.testing import RecordingSink
-from tests.e2e.eventually import becomes
+from tests.e2e.eventually import Lag, becomes
 from tests.e2e.gateways import MESSAGES, footprint, served
 from tests.e2e.gateways import becomes as soon
 
@@ -71,26 +71,6 @@ async def endless() -> AsyncGenerator[Endless]:
         server.close()
 
 
-class Lag:
-    """By how many seconds this machine, busy with other things, made a timer late at most."""
-
-    def __init__(self) -> None:
-        self.most = 0.0
-
-    async def __aenter__(self) -> Self:
-        self._task = asyncio.create_task(self._watch())
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self._task.cancel()
-
-    async def _watch(self) -> None:
-        while True:
-            began = time.monotonic()
-            await asyncio.sleep(0.1)
-            self.most = max(self.most, time.monotonic() - began - 0.1)
-
-
 def config(provider: Endless) -> dict[str, Any]:
     """A model with one target, which has exactly as many slots as there are readers."""
     mine = {"kind": "openai_compatible", "base_url": provider.base_url, "bulkhead": READERS}
@@ -120,7 +100,7 @@ async def test_two_hundred_iterators_that_nobody_pulls() -> None:
         assert await becomes(lambda: router.targets()[0].in_flight == provider.open == 0)
         ended = sink.of(AttemptFinished)
         assert [event.failure_class for event in ended] == [FailureClass.CANCELLED] * READERS
-        assert max(event.at - read_at[event.request_id] for event in ended) <= AT_MOST + lag.most
+        assert max(event.at - read_at[event.request_id] for event in ended) <= AT_MOST + lag.seconds
         assert router.targets()[0].state == "closed"
         for stream in streams:
             with pytest.raises(StreamInterrupted) as caught:
@@ -145,7 +125,7 @@ async def test_two_hundred_clients_of_the_gateway_that_do_not_read(tmp_path: Pat
             assert await becomes(lambda: not provider.open)
             assert await becomes(lambda: footprint(gateway.process.pid)[0] <= before + 1)
             assert await asyncio.to_thread(soon, lambda: gateway.in_flight() == 0)
-            assert time.monotonic() - begun <= AT_MOST + lag.most
+            assert time.monotonic() - begun <= AT_MOST + lag.seconds
             assert (await asyncio.to_thread(gateway.health))["targets"][0]["state"] == "closed"
             for client in clients:
                 assert not everything(client).endswith(b"0\r\n\r\n")
