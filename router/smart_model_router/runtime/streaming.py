@@ -237,8 +237,8 @@ class RouterStream:
 
     def _await_reader(self, live: LiveStream) -> None:
         """Something is handed over: from now on the reader has its time for it."""
-        self._taken_at = self._now()
-        live.watchdog.absent(min(self._taken_at + self._idle, live.ends_at), self._absent)
+        now = self._taken_at = self._now()
+        live.watchdog.absent(min(now + self._idle, live.ends_at), self._absent)
 
     def _overdue(self) -> None:
         """The reader asked for no more in time, or the router closes: give everything back, tell the reader later."""

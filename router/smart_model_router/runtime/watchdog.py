@@ -74,8 +74,9 @@ class Watchdog:
 
         Two plain calls around an await: who reads a stream is spared a coroutine for each chunk.
         """
-        self._absent = None
-        self._set(deadline)
+        self._absent, self.deadline = None, deadline
+        if self._timer is None or self._timer_at > deadline:
+            self._arm(deadline)
         # To ask for the running loop is a system call in 3.11; whoever reads on another one than before is asked again.
         task = asyncio.current_task(self._loop) or asyncio.current_task()
         assert task is not None  # noqa: S101 - only a task can await
@@ -90,8 +91,9 @@ class Watchdog:
 
     def absent(self, until: float, act: Callable[[], object]) -> None:
         """Nothing is awaited now: call `act` once the instant `until` (monotonic) is there without another `watch`."""
-        self._absent = act
-        self._set(until)
+        self._absent, self.deadline = act, until
+        if self._timer is None or self._timer_at > until:
+            self._arm(until)
 
     def expire(self) -> None:
         """Time is over now for what is awaited, or for who is absent."""
@@ -107,11 +109,6 @@ class Watchdog:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-
-    def _set(self, deadline: float) -> None:
-        self.deadline = deadline
-        if self._timer is None or self._timer_at > deadline:
-            self._arm(deadline)
 
     def _arm(self, when: float) -> None:
         if self._timer is not None:
