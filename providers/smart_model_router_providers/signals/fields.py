@@ -72,9 +72,11 @@ class Fields:
         """The bucket three header names speak of; none when they are absent, or when no figure in them is usable."""
         if limit not in self.headers and remaining not in self.headers and reset not in self.headers:
             return []
-        found = BucketReading(
-            name, self.whole(limit, least=1), self.whole(remaining), read_reset(reset), window_seconds
-        )
+        full_in = read_reset(reset)
+        if full_in is not None and full_in > DAY:  # no window is longer: it is in another unit, or made up
+            full_in = None
+            self.rejected += 1
+        found = BucketReading(name, self.whole(limit, least=1), self.whole(remaining), full_in, window_seconds)
         unusable = found.limit is None and found.remaining is None
         only_reset = limit not in self.headers and remaining not in self.headers and found.reset_seconds is not None
         return [] if unusable and not only_reset else [found]

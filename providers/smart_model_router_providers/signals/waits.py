@@ -41,8 +41,8 @@ def read_wait(
     fields = Fields(headers)
     rate = default == "minute"
     spent = [bucket for bucket in reading.buckets if bucket.remaining == 0] if rate else []
-    named = scope_of(headers.get("x-ratelimit-type", ""), error, message)
-    scope = named or _scope_of_windows(spent) or default
+    named = scope_of(headers.get("x-ratelimit-type", ""), error, message) or _scope_of_windows(spent)
+    scope = named or default
     found, rejected = _from_headers(fields), 0
     if found == 0 and rate and named is None and not spent and "retry-after" in headers:
         scope = "concurrency"  # at once, and nothing is used up: it was too many at a time
@@ -57,6 +57,8 @@ def read_wait(
         found = until_next_minute(fields.date)
     if scope == "day" and violates_day_quota(error):
         found = max(found or 0.0, _TODAY_IS_OVER_SECONDS)
+    if found is not None and named is None and rate:
+        scope = _scope_of_length(found) or scope
     return (None if found is None else Wait(found, scope)), rejected + fields.rejected
 
 
@@ -69,6 +71,13 @@ def _from_headers(fields: Fields) -> float | None:
         return plain
     own = (fields.duration(name) for name in _OWN_FIELDS)
     return next((value for value in own if value is not None), None)
+
+
+def _scope_of_length(wait: float) -> Scope | None:
+    """The scope that nobody names, by the seconds to wait: no limit of a minute asks for half an hour."""
+    if wait >= DAY / 2:
+        return "day"
+    return "hour" if wait >= HOUR / 2 else None
 
 
 def _scope_of_windows(spent: list[BucketReading]) -> Scope | None:

@@ -251,7 +251,7 @@ class Meter:
             bucket.refill_from_headers(least, now)
 
     def _resize(self, limit: int, reading: BucketReading, now: float) -> None:
-        window = reading.window_seconds or max(self.window, _window(limit, reading))
+        window = reading.window_seconds or max(self.window, window_of(limit, reading))
         self._theirs = self._share == 1.0 and (self._configured is None or limit <= self._configured)
         capacity = limit * self._share if self._configured is None else min(limit * self._share, self._configured)
         if capacity != self.bucket.capacity or window != self.window:
@@ -293,12 +293,14 @@ class Meter:
             self.bucket.refills_at(latest, self.window, now)
 
 
-def _window(limit: int, reading: BucketReading) -> float:
-    """How long this many take to come back: a minute, an hour or a day.
+def window_of(limit: int, reading: BucketReading) -> float:
+    """How long this many take to come back, in seconds: what the reading says, else a minute, an hour or a day.
 
     (limit - remaining) / reset is the rate of a bucket that refills all the time. It is not taken as it is: it is
     rounded, and means nothing in a fixed window; but a reset of more than a minute belongs to a longer window.
     """
+    if reading.window_seconds:
+        return reading.window_seconds
     reset, remaining = reading.reset_seconds, reading.remaining
     if reset is None or remaining is None or remaining >= limit or reset <= MINUTE + _ROUNDING:
         return MINUTE

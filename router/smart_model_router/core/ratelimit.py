@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from smart_model_router.core.bucket import TokenBucket
-from smart_model_router.core.meter import MINUTE, Cost, Meter, Outstanding, Refill
+from smart_model_router.core.meter import MINUTE, Cost, Meter, Outstanding, Refill, window_of
 from smart_model_router.core.stock import Stock
 from smart_model_router.outcome import NO_READING, LimitReading, Refusal, Usage
 from smart_model_router.shared import ToldLimit
@@ -230,7 +230,7 @@ class RateLimitTracker:
                 begun = now if sent_at is None else sent_at
                 meter.learn(bucket, self._outstanding(meter, sent_seq), sent_seq=sent_seq, sent_at=begun, now=now)
             elif bucket.limit is not None:
-                meter = Meter(bucket.name, bucket.limit, bucket.window_seconds or MINUTE, share=self._share)
+                meter = Meter(bucket.name, bucket.limit, window_of(bucket.limit, bucket), share=self._share)
                 open_calls = self._outstanding(meter, sent_seq)
                 meter.begin(bucket, open_calls, self._refill, now)
                 self._meters[key] = meter

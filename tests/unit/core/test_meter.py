@@ -280,6 +280,19 @@ def test_a_long_reset_belongs_to_a_long_window(reset: float, rate: float) -> Non
     assert limits.buckets["requests"].rate == pytest.approx(rate)
 
 
+@pytest.mark.parametrize(
+    ("limit", "remaining", "reset", "window"),
+    [(200, 199, 432.0, 86_400.0), (60, 30, 1800.0, 3600.0), (60, 0, 60.0, 60.0), (60, 60, 1800.0, 60.0)],
+)
+def test_the_first_reading_of_a_longer_window_is_not_taken_for_a_minutes(
+    limit: int, remaining: int, reset: float, window: float
+) -> None:
+    """Nobody knew the bucket: 200 a day, one used, are full in 432 s; as 200 a minute all would be gone at once."""
+    limits = RateLimitTracker()
+    limits.update(said(requests(remaining, limit=limit, reset=reset)), 1, 0.0)
+    assert limits.buckets["requests"].rate == pytest.approx(limit / window)
+
+
 def test_a_reset_without_anything_used_says_nothing_of_the_window() -> None:
     """All sixty are left, or nobody knows how many are: a minute's limit, however long the reset."""
     for reading in (requests(60, reset=1800.0), requests(reset=1800.0)):

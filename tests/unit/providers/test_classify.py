@@ -54,6 +54,34 @@ def test_the_corpus_is_our_own_and_says_where_it_is_from() -> None:
     assert len({named(sample) for sample in SAMPLES}) == len(SAMPLES) >= 27 + 60
 
 
+@pytest.mark.parametrize(
+    ("headers", "message", "scope"),
+    [
+        ({"retry-after": "1799"}, "", "minute"),
+        ({"retry-after": "1800"}, "", "hour"),
+        ({"retry-after": "43199"}, "", "hour"),
+        ({"retry-after": "43200"}, "", "day"),
+        ({"retry-after": "43200"}, "the hourly limit is used up", "hour"),
+    ],
+)
+def test_the_scope_that_nobody_names_follows_from_the_wait(headers: dict[str, str], message: str, scope: str) -> None:
+    """No limit of a minute asks for half an hour, none of an hour for half a day; a name counts for more."""
+    body = json.dumps({"error": {"message": message}}).encode()
+    wait = classify_response(429, headers, body, kind="openai_compatible").wait
+    assert wait is not None
+    assert (wait.seconds, wait.scope) == (float(headers["retry-after"]), scope)
+
+
+@pytest.mark.parametrize(("reset", "read", "rejected"), [("24h", 86_400.0, 0), ("24h1s", None, 1)])
+def test_a_reset_of_more_than_a_day_is_ignored_and_counted(reset: str, read: float | None, rejected: int) -> None:
+    """It is in another unit, or made up; what is left is believed all the same."""
+    names = ("limit", "remaining", "reset")
+    told = dict(zip((f"x-ratelimit-{name}-requests" for name in names), ("60", "30", reset), strict=True))
+    reading = read_limits("openai", told)
+    assert [(bucket.remaining, bucket.reset_seconds) for bucket in reading.buckets] == [(30, read)]
+    assert reading.rejected == rejected
+
+
 @pytest.mark.parametrize("sample", [s for s in SAMPLES if "failure_class" in s], ids=named)
 def test_golden_classes(sample: dict[str, Any]) -> None:
     """Every sampled refusal is of its class."""
