@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import parse_qsl, quote
 
 import httpx2
 
 from smart_model_router.errors import ConfigurationError
+from smart_model_router.forwarding import FORWARDED, VERSION
 from smart_model_router_providers.catalog import kind_of
 from smart_model_router_providers.pool import ConnectionPool
 from smart_model_router_providers.posting import Endpoint, check_headers
@@ -83,12 +84,16 @@ class HttpProvider:
         keys = _checked_keys(api_keys) or [""]
         own = {name.lower(): value for name, value in headers.items()}
         check_headers(own)
-        wires: dict[Dialect, dict[str, str]] = {"messages": {"anthropic-version": version}}
+        pinned = {VERSION: api_version} if kind == "anthropic" and api_version else {}
+        self.client_headers = {**pinned, **{name: own[name] for name in FORWARDED.keys() & own.keys()}}
+        """The configured headers that clients may send as well; forwarding.py says what becomes of the two."""
+        self._keys = keys
+        wires: dict[Dialect, dict[str, str]] = {"messages": {VERSION: version}}
         self._headers = {
             dialect: [{**_FIXED_HEADERS, **wires.get(dialect, {}), **_auth_header(auth, key), **own} for key in keys]
             for dialect in PATHS
         }
-        self._endpoints: dict[tuple[Dialect, int, str], Endpoint] = {}
+        self._endpoints: dict[tuple[Dialect, int, str, str], Endpoint] = {}
         self._pool = ConnectionPool(self._base_url, transport)
 
     async def call(self, call: ProviderCall) -> Outcome:
@@ -114,12 +119,22 @@ class HttpProvider:
         await self._pool.aclose()
 
     def _send(self, call: ProviderCall) -> Awaitable[Reply]:
-        endpoint = self._endpoint(call.dialect, call.credential, call.model if self._azure_version else "")
-        if call.headers:
-            own = {name.lower(): value for name, value in call.headers.items()}
-            endpoint = Endpoint(endpoint.url, {**endpoint.headers, **own})
+        deployment = call.model if self._azure_version else ""
+        endpoint = self._endpoint(call.dialect, call.credential, deployment, call.query)
+        if call.headers and not call.headers.items() <= endpoint.headers.items():
+            endpoint = self._told(endpoint, call)
         payload = self._payload(call) if self.dropped_params else call.payload
         return self._pool.post(endpoint, payload, call.connect_timeout)
+
+    def _told(self, endpoint: Endpoint, call: ProviderCall) -> Endpoint:
+        """The endpoint with what the client said. The version of Anthropic's API decides how the key is sent."""
+        headers = {**endpoint.headers, **{name.lower(): value for name, value in call.headers.items()}}
+        if self.kind == "anthropic" and headers.get(VERSION) != endpoint.headers.get(VERSION):
+            key = self._keys[call.credential]
+            before, after = (_auth_header(_auth_of(one.get(VERSION, "")), key) for one in (endpoint.headers, headers))
+            if before.items() <= headers.items():  # a configured header in its place stays
+                headers = {name: value for name, value in headers.items() if name not in before} | after
+        return Endpoint(endpoint.url, headers)
 
     def _payload(self, call: ProviderCall) -> bytes:
         if self.dropped_params.isdisjoint(call.body):
@@ -128,8 +143,8 @@ class HttpProvider:
         kept = {key: value for key, value in body.items() if key not in self.dropped_params}
         return json.dumps(kept, separators=(",", ":")).encode()
 
-    def _endpoint(self, dialect: Dialect, credential: int, deployment: str) -> Endpoint:
-        key = (dialect, credential, deployment)
+    def _endpoint(self, dialect: Dialect, credential: int, deployment: str, query: str = "") -> Endpoint:
+        key = (dialect, credential, deployment, query)
         found = self._endpoints.get(key)
         if found is None:
             path = self._base_url.path.rstrip("/")
@@ -138,6 +153,8 @@ class HttpProvider:
                 url = self._base_url.copy_with(path=path + PATHS[dialect], params={"api-version": self._azure_version})
             else:
                 url = self._base_url.copy_with(path=path + PATHS[dialect])
+            if query:
+                url = url.copy_merge_params(dict(parse_qsl(query)))
             found = self._endpoints[key] = Endpoint(url, self._headers[dialect][credential])
         return found
 
@@ -171,6 +188,13 @@ def _anthropic_rules(version: str) -> tuple[AuthStyle, frozenset[str]]:
         dates = ", ".join(ANTHROPIC_VERSIONS)
         raise ConfigurationError("api_version", version, f"a date of Anthropic's API, such as {dates}")
     return ANTHROPIC_VERSIONS[known[-1]]
+
+
+def _auth_of(version: str) -> AuthStyle:
+    """How the key is sent with a version that a client asks for."""
+    return ANTHROPIC_VERSIONS[
+        max((date for date in ANTHROPIC_VERSIONS if date <= version), default=_ANTHROPIC_VERSION)
+    ][0]
 
 
 def _has_deployments(kind: str, url: httpx2.URL) -> bool:

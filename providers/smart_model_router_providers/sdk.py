@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
 
+from smart_model_router.forwarding import FORWARDED
 from smart_model_router.outcome import Failure, FailureClass, Outcome
 from smart_model_router_providers.replies import known_failure, read_stream, read_whole, refuse_stream
 from smart_model_router_providers.reply import HttpxReply
@@ -29,6 +31,12 @@ class SdkProvider:
         self.kind = kind or ("azure" if "Azure" in type(client).__name__ else self._sdk.package)
         if hasattr(self._client, "open_telemetry"):  # the router's own telemetry tells the whole story, once
             self._client = self._client.with_options(open_telemetry=False)
+
+    @property
+    def client_headers(self) -> dict[str, str]:
+        """The headers of the client that the router's callers may send as well (forwarding.py)."""
+        own = {name.lower(): value for name, value in self._client.default_headers.items() if isinstance(value, str)}
+        return {name: own[name] for name in FORWARDED.keys() & own.keys()}
 
     @property
     def dialects(self) -> frozenset[Dialect]:
@@ -71,6 +79,7 @@ class SdkProvider:
                     "timeout": self._httpx.Timeout(None, connect=call.connect_timeout),
                     "follow_redirects": False,
                     "headers": dict(call.headers),
+                    "params": dict(parse_qsl(call.query)),
                 },
                 stream=True,  # a raw response is then handed over before its body is read
             )

@@ -25,6 +25,7 @@ from smart_model_router.core.tiers import Ladder, TargetFacts, Tier
 from smart_model_router.discovery import default_config, with_last_resort
 from smart_model_router.errors import ConfigurationError
 from smart_model_router.events import StoreChanged
+from smart_model_router.forwarding import Destination
 from smart_model_router.known import KnownTarget
 from smart_model_router.monitor.sinks import sinks_of
 from smart_model_router.recovery import NO_RECOVERY, parse_recovery
@@ -87,6 +88,7 @@ def assemble(
         fleet=parts.fleet,
         providers=made,
         dropped={name: frozenset(getattr(provider, "dropped_params", ())) for name, provider in made.items()},
+        destinations={name: _destination(config.providers[name].kind, provider) for name, provider in made.items()},
         ladder=lambda model: parts.ladders[config.resolve(model).name],
         book=book,
         budget=RetryBudget(config.resilience.retry_budget),
@@ -116,6 +118,11 @@ def assemble(
     if store is None and config.store.path is not None and config.store.shared_state:
         state.sharing = _share(config, state, parts)
     return {"config": config, "state": state, "book": book, "ladders": parts.ladders}
+
+
+def _destination(kind: str, provider: Provider) -> Destination:
+    """What decides which headers a provider gets: its own word on itself, else the configuration's."""
+    return Destination(getattr(provider, "kind", kind), getattr(provider, "client_headers", {}))
 
 
 def _content(config: ContentConfig, scrub: Callable[[str], str]) -> Content | None:

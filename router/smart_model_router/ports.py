@@ -51,7 +51,8 @@ class ProviderCall:
     """One call to make. `payload` is what goes out (JSON bytes, `model` already the provider's own name).
 
     `body` is the caller's object, not to be changed. `credential` numbers the provider's credentials from 0.
-    `connect_timeout` is in seconds; every other timeout is the router's affair.
+    `connect_timeout` is in seconds; every other timeout is the router's affair. `headers` (lower-case names) take the
+    place of the provider's own; `query` is the query string of the call.
     """
 
     dialect: Dialect
@@ -62,6 +63,7 @@ class ProviderCall:
     credential: int = 0
     connect_timeout: float = 5.0
     headers: Mapping[str, str] = field(default_factory=dict)
+    query: str = ""
 
 
 class ProviderStream(Protocol):

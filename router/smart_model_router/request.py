@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Literal, TypedDict, get_args
 
 from smart_model_router.errors import InvalidRequest
-from smart_model_router.forwarding import FORWARDED
+from smart_model_router.forwarding import checked, query_of
 from smart_model_router.media import Medium, MediumKind, media_in
 from smart_model_router.payload import around_model, model_name
 from smart_model_router.quick import quick
@@ -45,7 +45,8 @@ class RequestOptions(TypedDict, total=False):
     `priced` True: the call is paid from a budget in USD, so a target of unknown price is not for it.
     `recovery` is what becomes of a stream that is cut after content (recovery.py), in place of its model's policy;
     `accept_restart` False: a model's `restart` is not for this caller, who is told of the cut. `headers` go to the
-    provider: traceparent, tracestate and idempotency-key (forwarding.py), no others.
+    providers that understand them: those of the table in forwarding.py, no others. `query` is `beta=true` for a call
+    of Anthropic's beta endpoints.
     """
 
     tier: str | None
@@ -58,6 +59,7 @@ class RequestOptions(TypedDict, total=False):
     recovery: str | None
     accept_restart: bool
     headers: Mapping[str, str]
+    query: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,7 @@ class RouteRequest:
     recovery: Recovery | None = None
     accept_restart: bool = True
     headers: Mapping[str, str] = field(default_factory=dict)
+    query: str = ""
 
     @property
     def prompt_bytes(self) -> int:
@@ -157,6 +160,7 @@ def peek(
     recovery: str | None = None,
     accept_restart: bool = True,
     headers: Mapping[str, str] = MappingProxyType({}),
+    query: str = "",
     written: bytes = b"",
 ) -> RouteRequest:
     """Read the facts routing needs from `body`. Raises InvalidRequest that names what is wrong and where.
@@ -205,6 +209,7 @@ def peek(
         recovery=None if recovery is None else _recovery(recovery),
         accept_restart=accept_restart,
         headers=_headers(headers) if headers else headers,
+        query=_query(query) if query else "",
     )
 
 
@@ -252,13 +257,13 @@ def _is_schema(form: object) -> bool:
 def _headers(headers: object) -> Mapping[str, str]:
     if not isinstance(headers, Mapping):
         raise InvalidRequest(f"headers: names and values are needed, not {_shown(headers)}")
-    given = {str(name).lower(): value for name, value in headers.items()}
-    for name, value in given.items():
-        if name not in FORWARDED:
-            raise InvalidRequest(f"headers: {_shown(name)} is none of {', '.join(FORWARDED)}")
-        if not isinstance(value, str) or not FORWARDED[name].fullmatch(value):
-            raise InvalidRequest(f"headers.{name}: {_shown(value)} is malformed")
-    return given
+    return checked(headers)
+
+
+def _query(query: object) -> str:
+    if not isinstance(query, str) or query_of(query) != query:
+        raise InvalidRequest(f"query: beta=true is needed, or nothing, not {_shown(query)}")
+    return query
 
 
 def _recovery(text: str) -> Recovery:

@@ -87,7 +87,8 @@ class Backend:
 
     def begin(self, method: str, target: str, headers: Mapping[str, str], body: bytes, now: float) -> Exchange:
         """Take a request (`headers` lower-cased) that has arrived whole."""
-        path = target.partition("?")[0].rstrip("/")
+        place, _, query = target.partition("?")
+        path = place.rstrip("/")
         dialect = _spoken(path)
         if dialect is None or method != "POST":
             return Exchange(self._aside(method, path, headers))
@@ -106,6 +107,7 @@ class Backend:
             body=known,
             key=_key(headers),
             stream=known.get("stream") is True,
+            query=query,
         )
         self.ledger.begin(recorded)
         return Exchange(self._steps(dialect, parsed, recorded, now), recorded, self.ledger)

@@ -31,6 +31,7 @@ class RecordedRequest:
     status: int | None = None
     ending: Ending = "open"
     ended_at: float | None = None
+    query: str = ""
 
 
 class Ledger:

@@ -41,6 +41,7 @@ class Sent:
     headers: Mapping[str, str]
     body: bytes
     read_timeout: float | None = None
+    query: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ async def _routed(router: SmartModelRouter, sent: Sent) -> HttpReply | Opened:
         if found is None:
             raise ProblemError(NOT_FOUND, f"the router does not answer {sent.method} {sent.path[:200]}")
         return found
-    ask = read_ask(asked, sent.headers, sent.body)
+    ask = read_ask(asked, sent.headers, sent.body, sent.query)
     if sent.read_timeout is not None and ("timeout" not in ask.options or ask.own_deadline):
         ask.options["timeout"], ask.own_deadline = sent.read_timeout, True
     try:

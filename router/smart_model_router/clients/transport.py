@@ -140,4 +140,6 @@ def _http_of(request: Any) -> Any:
 def _sent(request: Any, body: bytes) -> Sent:
     timeout = request.extensions.get("timeout") or {}
     headers = {name.lower(): value for name, value in request.headers.items()}
-    return Sent(request.method, request.url.path, headers, body, timeout.get("read"))
+    return Sent(
+        request.method, request.url.path, headers, body, timeout.get("read"), request.url.query.decode("latin-1")
+    )

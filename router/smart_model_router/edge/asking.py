@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeGuard
 
 from smart_model_router.edge.http import Family
 from smart_model_router.errors import InvalidRequest, TranslationRefused
-from smart_model_router.forwarding import FORWARDED, readable
+from smart_model_router.forwarding import FORWARDED, query_of, readable
 from smart_model_router.report import RouteReport
 from smart_model_router.request import CRITICALITIES, Criticality, Dialect, RequestOptions
 from smart_model_router.wires.completions import Completion, PromptError
@@ -77,8 +77,11 @@ def family_of(path: str, headers: Mapping[str, str]) -> Family:
     return "anthropic" if asked == "messages" else "openai"
 
 
-def read_ask(asked: Asked, headers: Mapping[str, str], body: bytes) -> Ask:
-    """Read a request. Header names are lower-case. Raises InvalidRequest and TranslationRefused that name the fault."""
+def read_ask(asked: Asked, headers: Mapping[str, str], body: bytes, query: str = "") -> Ask:
+    """Read a request. Header names are lower-case; `query` is the query string.
+
+    Raises InvalidRequest and TranslationRefused that name the fault.
+    """
     found = decode(body)
     if found is None and body.strip() != b"null":
         raise InvalidRequest("the body is empty" if not body.strip() else "the body is not JSON")
@@ -102,6 +105,8 @@ def read_ask(asked: Asked, headers: Mapping[str, str], body: bytes) -> Ask:
         written=b"" if changed else body,
     )
     _read_headers(ask, headers)
+    if query and (forwarded := query_of(query)):
+        ask.options["query"] = forwarded
     if completion is not None:
         ask.options.pop("accept_restart", None)  # a Completion has no word for "what you have is void"
     return ask
@@ -147,7 +152,7 @@ def _read_headers(ask: Ask, headers: Mapping[str, str]) -> None:
     session = next((headers[name] for name in SESSION_HEADERS if headers.get(name)), None)
     if session is not None:
         options["session"] = session
-    if forwarded := readable(headers):
+    if forwarded := readable(ask.dialect, headers):
         options["headers"] = forwarded
     if "timeout" not in options:
         said = [headers[name] for name in DEADLINE_HEADERS if name in headers]

@@ -134,7 +134,7 @@ class Asking:
         house, clock = arrival.house, asyncio.get_running_loop().time
         guest = house.ring.guest(arrival.headers)
         body = await arrival.body()
-        ask = read_ask(self._asked, arrival.headers, body)
+        ask = read_ask(self._asked, arrival.headers, body, arrival.scope["query_string"].decode("latin-1"))
         visit = guest.admit(ask, _prompt_tokens(ask, len(body)) if guest.counts_tokens else 0, clock())
         try:
             with house.traced(arrival.headers):

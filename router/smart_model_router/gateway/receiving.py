@@ -11,6 +11,7 @@ from starlette.types import Receive, Scope
 
 from smart_model_router.edge import ProblemError
 from smart_model_router.edge.problems import HEAD_TOO_LARGE, SLOW_BODY, TOO_LARGE
+from smart_model_router.forwarding import LISTS
 
 WATCH_AFTER = 0.1
 """Seconds. Who hangs up sooner is noticed then."""
@@ -21,8 +22,13 @@ class ClientLeft(Exception):
 
 
 def headers_of(scope: Scope) -> dict[str, str]:
-    """The headers by lower-case name (as ASGI has them); of a repeated one the last counts."""
-    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    """The headers by lower-case name (as ASGI has them); of a repeated one the last counts, but for lists of betas."""
+    found = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+    if len(found) < len(scope["headers"]):
+        for name in LISTS & found.keys():
+            lines = [value.decode("latin-1") for key, value in scope["headers"] if key.decode("latin-1") == name]
+            found[name] = ",".join(lines)
+    return found
 
 
 def check_size(scope: Scope, limit: int) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from smart_model_router.core.tiers import Plan
 from smart_model_router.events import NAME_LIMIT, ContentSeen, RequestFinished, RequestOutcome, TargetRefused
+from smart_model_router.forwarding import lost_at
 from smart_model_router.outcome import Refusal
 from smart_model_router.report import ReportedRefusal, RouteReport
 from smart_model_router.request import RouteRequest
@@ -57,6 +58,9 @@ class Account:
         if dropped:
             lost = sorted(dropped & sent.request.body.keys())
             losses = (*losses, *(f"{field}: dropped, {provider} does not take it" for field in lost))
+        if self._request.headers:
+            to, asked = self._state.destination(step.facts.target), self._request.dialect
+            losses = (*losses, *lost_at(to, asked, sent.request.dialect, self._request.headers))
         if losses:
             report.losses += [loss for loss in losses if loss not in report.losses]  # two may have served one stream
         report.last_resort = step.last_resort

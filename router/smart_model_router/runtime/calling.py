@@ -19,7 +19,7 @@ from smart_model_router.core.selection.looks import Look
 from smart_model_router.core.tiers import Plan, TargetFacts
 from smart_model_router.errors import SmartRouterError
 from smart_model_router.events import AttemptFinished
-from smart_model_router.forwarding import sent_to
+from smart_model_router.forwarding import keyed, sent_query, sent_to
 from smart_model_router.outcome import NO_READING, Failure, FailureClass, LimitReading, Success, Usage
 from smart_model_router.ports import Provider, ProviderCall
 from smart_model_router.quick import quick
@@ -288,7 +288,10 @@ class Caller:
         target = step.facts.target
         self._asked_first = self._asked_first or target.id
         # To go on from somewhere is another request than the one that began: it has an idempotency key of its own.
-        asked = f"{target.id} after {len(self._begun)}" if self._begun else target.id
+        place = f"{target.id} after {len(self._begun)}" if self._begun else target.id
+        headers, asked, spoken = self.request.headers, self.request.dialect, request.dialect
+        if headers:
+            headers = keyed(place, self._asked_first, sent_to(self.state.destination(target), asked, spoken, headers))
         return ProviderCall(
             dialect=request.dialect,
             model=target.model,
@@ -297,7 +300,8 @@ class Caller:
             stream=request.stream,
             credential=target.credential,
             connect_timeout=self.state.timeouts.connect,
-            headers=sent_to(asked, self._asked_first, self.request.headers),
+            headers=headers,
+            query=sent_query(self.request.query, asked, spoken),
         )
 
     def settle(

@@ -33,9 +33,10 @@ from smart_model_router.events import (
     RestStarted,
     SheddingChanged,
 )
+from smart_model_router.forwarding import Destination
 from smart_model_router.outcome import CAPACITY_REASONS, Failure, FailureClass, LimitReading, Snapshot, Usage
 from smart_model_router.ports import Clock, Dice, EventSink, Provider, StatsStore, TimerHandle
-from smart_model_router.request import WAITING_CRITICALITIES, RouteRequest, state_made
+from smart_model_router.request import WAITING_CRITICALITIES, RouteRequest, Target, state_made
 from smart_model_router.runtime.boot import here
 from smart_model_router.runtime.content import Content
 from smart_model_router.runtime.operator_words import OperatorWords
@@ -46,6 +47,7 @@ from smart_model_router.runtime.watchdog import Watchdog
 from smart_model_router.shared import Here
 
 RECENT_EVENTS = 1000
+_ANY_PROVIDER = Destination()
 REMEMBERED_THINGS = 10_000
 
 
@@ -101,6 +103,8 @@ class RouterState:
     """Takes our keys out of what a person wrote."""
     dropped: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Top-level fields of a body that a provider does not get, by provider name."""
+    destinations: Mapping[str, Destination] = field(default_factory=dict)
+    """What decides which of the client's headers a provider gets, by provider name."""
     sinks: Sequence[EventSink] = ()
     store: StatsStore | None = None
     content: Content | None = None
@@ -226,6 +230,10 @@ class RouterState:
         if unknown := request.avoid - self.fleet.gates.keys() - self.providers.keys():
             known = ", ".join((*self.providers, *self.fleet.gates))
             raise InvalidRequest(f"avoid: {min(unknown)!r} is no provider and no target; there are {known}")
+
+    def destination(self, target: Target) -> Destination:
+        """The provider of a target, as far as the client's headers are concerned."""
+        return self.destinations.get(target.provider, _ANY_PROVIDER)
 
     def watchdog(self) -> Watchdog:
         """One that ends what it keeps time for when the router closes, too."""
