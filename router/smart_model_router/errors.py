@@ -74,6 +74,10 @@ class InvalidRequest(RequestRejected):
     """The body is not a request of its dialect, or the provider said so."""
 
 
+class NotFound(RequestRejected):
+    """The request refers to an answer, or a part of one, that is not kept, or not for who asks."""
+
+
 class ContextTooLong(RequestRejected):
     """The prompt fits no target that could have served it."""
 

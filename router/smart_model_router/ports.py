@@ -10,7 +10,7 @@ from smart_model_router.events import AttemptFinished, Event
 from smart_model_router.outcome import NO_READING, Failure, LimitReading, Outcome, StreamEvent
 from smart_model_router.quick import quick
 from smart_model_router.request import Dialect
-from smart_model_router.shared import BreakerRow, BucketAsk, BucketGrant, Changes, Claim, Restored, SharedView
+from smart_model_router.shared import BreakerRow, BucketAsk, BucketGrant, Changes, Claim, MakerRow, Restored, SharedView
 
 
 class TimerHandle(Protocol):
@@ -164,6 +164,10 @@ class SharedState(Protocol):
 
     async def publish(self, changes: Changes) -> SharedView:
         """Write what the rules of shared let one write; what is there now under each of those keys."""
+        ...
+
+    async def makers(self, things: Sequence[bytes]) -> tuple[MakerRow, ...]:
+        """The makers of things (by the SHA-256 of their ids) that are kept at providers, as far as they are known."""
         ...
 
     async def lease(self, asks: Sequence[BucketAsk]) -> tuple[BucketGrant, ...]:

@@ -46,7 +46,9 @@ class RequestOptions(TypedDict, total=False):
     `recovery` is what becomes of a stream that is cut after content (recovery.py), in place of its model's policy;
     `accept_restart` False: a model's `restart` is not for this caller, who is told of the cut. `headers` go to the
     providers that understand them: those of the table in forwarding.py, no others. `query` is `beta=true` for a call
-    of Anthropic's beta endpoints.
+    of Anthropic's beta endpoints. `target` names the one target that
+    may serve the request: the owner of what it refers to, where the router does not know it. `owner` is who asks: what
+    was made for one owner, another one cannot refer to.
     """
 
     tier: str | None
@@ -60,6 +62,8 @@ class RequestOptions(TypedDict, total=False):
     accept_restart: bool
     headers: Mapping[str, str]
     query: str
+    target: str | None
+    owner: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +112,8 @@ class RouteRequest:
     accept_restart: bool = True
     headers: Mapping[str, str] = field(default_factory=dict)
     query: str = ""
+    target: str | None = None
+    owner: str = ""
 
     @property
     def prompt_bytes(self) -> int:
@@ -161,6 +167,8 @@ def peek(
     accept_restart: bool = True,
     headers: Mapping[str, str] = MappingProxyType({}),
     query: str = "",
+    target: str | None = None,
+    owner: str = "",
     written: bytes = b"",
 ) -> RouteRequest:
     """Read the facts routing needs from `body`. Raises InvalidRequest that names what is wrong and where.
@@ -183,6 +191,8 @@ def peek(
         _check_name("tier", tier)
     if session is not None:
         _check_name("session", session)
+    if target is not None:
+        _check_name("target", target)
     if criticality not in CRITICALITIES:
         raise InvalidRequest(f"criticality: {_shown(criticality)} is none of {', '.join(CRITICALITIES)}")
     before, after = around_model(body, written, stream=stream, ask_usage=dialect == "chat")
@@ -210,6 +220,8 @@ def peek(
         accept_restart=accept_restart,
         headers=_headers(headers) if headers else headers,
         query=_query(query) if query else "",
+        target=target,
+        owner=owner,
     )
 
 
@@ -313,11 +325,18 @@ def media_of(dialect: Dialect, body: Mapping[str, Any]) -> tuple[Medium, ...]:
 
 
 def state_made(data: Mapping[str, Any]) -> list[str]:
-    """Ids of things that an answer (or an event of one) says now exist at the provider."""
-    things = [holder["container"] for holder in _holders(data, "delta", "message") if holder.get("container")]
+    """Ids of things that an answer (or an event of one) says now exist at the provider.
+
+    Of an answer of Responses that the provider keeps they are its own, its conversation's and its items'.
+    """
+    things: list[Any] = [
+        holder["container"] for holder in _holders(data, "delta", "message") if holder.get("container")
+    ]
     response = data.get("response", data)
     if isinstance(response, _OBJECTS) and response.get("object") == "response" and response.get("store") is not False:
         things += _holders(response, "conversation")
+        output = response.get("output")
+        things += output if isinstance(output, (list, tuple)) else ()
     found = [thing.get("id") for thing in things if isinstance(thing, _OBJECTS)]
     return [thing for thing in found if isinstance(thing, str)]
 
@@ -331,9 +350,24 @@ def _state_ids(dialect: Dialect, body: Mapping[str, Any], parts: Iterable[Mappin
     keys = ("previous_response_id", "conversation") if dialect == "responses" else ("container",)
     kept = [thing for key in keys if (thing := body.get(key))]
     found = [thing.get("id") if isinstance(thing, _OBJECTS) else thing for thing in kept]
+    if dialect == "responses":
+        found += item_references(body.get("input"))
     for part in parts:
         found += [holder.get("file_id") for holder in _holders(part, "file", "source")]
     return frozenset(thing for thing in found if isinstance(thing, str))
+
+
+def item_references(items: object) -> list[object]:
+    """The ids by which the input of Responses refers to items of earlier answers."""
+    if not isinstance(items, (list, tuple)):
+        return []
+    return [item.get("id") for item in items if isinstance(item, _OBJECTS) and is_reference(item)]
+
+
+def is_reference(item: Mapping[str, Any]) -> bool:
+    """Whether an item of an input stands for one of an earlier answer. Its type may be left out."""
+    kind = item.get("type")
+    return kind == "item_reference" or (kind is None and "id" in item and "role" not in item)
 
 
 def _parts(dialect: Dialect, messages: object) -> list[Mapping[str, Any]]:

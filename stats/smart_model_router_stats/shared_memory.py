@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         Changes,
         Claim,
         Here,
+        MakerRow,
         OperatorRow,
         Restored,
         RestRow,
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 CALLS_KEPT = 50
 """Of each target: as many as a window of outcomes holds."""
+MAKERS_KEPT = 100_000
+MAKER_SECONDS = 30 * 86_400.0
+"""As long as OpenAI keeps an answer."""
 
 
 class MemoryTables:
@@ -43,6 +47,7 @@ class MemoryTables:
         self._calls: dict[str, deque[CallRow]] = {}
         self._successes: dict[str, CallRow] = {}
         self._words: dict[str, OperatorRow] = {}
+        self._makers: dict[bytes, MakerRow] = {}
 
     def breakers(self) -> Iterable[BreakerRow]:
         """All of them."""
@@ -111,6 +116,19 @@ class MemoryTables:
         self.version += 1
         self._words[row.target] = row
 
+    def makers(self, things: Sequence[bytes]) -> Iterable[MakerRow]:
+        """The makers of these things, as far as they are known."""
+        return [row for thing in things if (row := self._makers.get(thing)) is not None]
+
+    def add_makers(self, rows: Sequence[MakerRow]) -> None:
+        """Add or replace them; the old ones go."""
+        for row in rows:
+            self._makers.pop(row.thing, None)
+            self._makers[row.thing] = row
+        oldest = max(row.at for row in rows) - MAKER_SECONDS
+        kept = [row for row in self._makers.values() if row.at >= oldest][-MAKERS_KEPT:]
+        self._makers = {row.thing: row for row in kept}
+
 
 class MemorySharedState:
     """One process's way to the tables. It passes tests/conformance/shared_states.py.
@@ -151,6 +169,10 @@ class MemorySharedState:
     async def publish(self, changes: Changes) -> SharedView:
         """Write what may be written."""
         return self.publish_now(changes)
+
+    async def makers(self, things: Sequence[bytes]) -> tuple[MakerRow, ...]:
+        """The makers of these things, as far as they are known."""
+        return tuple(self._asked().makers(things))
 
     async def lease(self, asks: Sequence[BucketAsk]) -> tuple[BucketGrant, ...]:
         """Lease tokens."""

@@ -10,9 +10,19 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 from smart_model_router.outcome import FailureClass, RestReason
-from smart_model_router.shared import BreakerRow, BucketRow, CallRow, Deadline, Here, OperatorRow, OperatorWord, RestRow
+from smart_model_router.shared import (
+    BreakerRow,
+    BucketRow,
+    CallRow,
+    Deadline,
+    Here,
+    MakerRow,
+    OperatorRow,
+    OperatorWord,
+    RestRow,
+)
 from smart_model_router_stats.migrations import Migration
-from smart_model_router_stats.shared_memory import CALLS_KEPT
+from smart_model_router_stats.shared_memory import CALLS_KEPT, MAKER_SECONDS, MAKERS_KEPT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -67,9 +77,26 @@ def _second(connection: sqlite3.Connection) -> None:
     connection.execute(_OPERATOR)
 
 
+_MAKERS = (
+    """
+CREATE TABLE maker (
+  number INTEGER PRIMARY KEY AUTOINCREMENT, thing BLOB NOT NULL UNIQUE, target TEXT NOT NULL, owner TEXT NOT NULL,
+  at REAL NOT NULL
+)
+""",
+    "CREATE INDEX maker_at ON maker (at)",
+)
+
+
+def _third(connection: sqlite3.Connection) -> None:
+    for statement in _MAKERS:
+        connection.execute(statement)
+
+
 STATE_MIGRATIONS = (
     Migration("breakers, rests, limits and recent calls", _first),
     Migration("the operator's words", _second),
+    Migration("makers of things kept at providers", _third),
 )
 
 _FORGET_CALLS = """
@@ -188,6 +215,24 @@ class SqliteTables:
         at = row.at
         self._put("operator", (row.target, row.word, row.by, row.why, at.boot, at.boottime, at.wall, row.gen))
         self._connection.execute(_VERSION)
+
+    def makers(self, things: Sequence[bytes]) -> Iterable[MakerRow]:
+        """The makers of these things, as far as they are known."""
+        ask = "SELECT thing, target, owner, at FROM maker WHERE thing = ?"
+        found = (self._connection.execute(ask, (thing,)).fetchone() for thing in things)
+        return [MakerRow(thing=bytes(r[0]), target=str(r[1]), owner=str(r[2]), at=_number(r[3])) for r in found if r]
+
+    def add_makers(self, rows: Sequence[MakerRow]) -> None:
+        """Add or replace them; the old ones go."""
+        self._connection.executemany(
+            "INSERT OR REPLACE INTO maker (thing, target, owner, at) VALUES (?, ?, ?, ?)",
+            [(row.thing, row.target, row.owner, row.at) for row in rows],
+        )
+        oldest = max(row.at for row in rows) - MAKER_SECONDS
+        self._connection.execute("DELETE FROM maker WHERE at < ?", (oldest,))
+        self._connection.execute(
+            "DELETE FROM maker WHERE number <= (SELECT max(number) FROM maker) - ?", (MAKERS_KEPT,)
+        )
 
     def _put(self, table: str, values: tuple[Any, ...]) -> None:
         places = ", ".join("?" * len(values))

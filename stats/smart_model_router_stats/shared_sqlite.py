@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         BucketGrant,
         Changes,
         Here,
+        MakerRow,
         SharedView,
     )
 
@@ -115,6 +116,10 @@ class SqliteSharedState:
     async def publish(self, changes: Changes) -> SharedView:
         """Write what may be written."""
         return await self._write(lambda tables: transactions.publish(tables, changes, self._here()))
+
+    async def makers(self, things: Sequence[bytes]) -> tuple[MakerRow, ...]:
+        """The makers of these things, as far as they are known."""
+        return await self._ask(lambda connection: tuple(SqliteTables(connection).makers(things)))
 
     async def lease(self, asks: Sequence[BucketAsk]) -> tuple[BucketGrant, ...]:
         """Lease tokens."""

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         BucketRow,
         CallRow,
         Here,
+        MakerRow,
         OperatorRow,
         RestRow,
     )
@@ -95,6 +96,14 @@ class Tables(Protocol):
 
     def put_word(self, row: OperatorRow) -> None:
         """Add or replace it."""
+        ...
+
+    def makers(self, things: Sequence[bytes]) -> Iterable[MakerRow]:
+        """The makers of these things, as far as they are known."""
+        ...
+
+    def add_makers(self, rows: Sequence[MakerRow]) -> None:
+        """Add or replace them. Those of MAKER_SECONDS before the newest go, and the oldest beyond MAKERS_KEPT."""
         ...
 
 
@@ -164,6 +173,8 @@ def publish(tables: Tables, changes: Changes, here: Here) -> SharedView:
             tables.put_word(replace(word, gen=1 if said is None else said.gen + 1))
     if changes.calls:
         tables.add_calls(changes.calls)
+    if changes.makers:
+        tables.add_makers(changes.makers)
     breakers = [tables.breaker(row.key) for row in changes.breakers]
     rests = [tables.rest(row.key) for row in changes.rests]
     words = [tables.word(row.target) for row in changes.words]

@@ -19,9 +19,11 @@ from smart_model_router.shared import (
     Changes,
     Deadline,
     Here,
+    MakerRow,
     OperatorRow,
     RestRow,
 )
+from smart_model_router_stats import shared_memory, shared_schema
 
 if TYPE_CHECKING:
     from smart_model_router.ports import SharedState
@@ -284,6 +286,44 @@ class SharedStateContract(ABC):
         assert set(self.process().restore().view.words) == {replace(enable, gen=2), view.words[1]}
         await one.aclose()
         await other.aclose()
+
+    def maker(self, number: int, **given: Any) -> MakerRow:
+        """Who made a thing, as of now."""
+        facts: dict[str, Any] = {"target": "a/m@cafe0123", "owner": "01234567", "at": self.clock().wall}
+        return MakerRow(thing=number.to_bytes(32, "big"), **{**facts, **given})
+
+    @pytest.mark.asyncio
+    async def test_who_made_a_thing_is_known_to_all_and_after_a_restart(self) -> None:
+        """Of those that are asked for; what is told again replaces it; nobody hears of it who does not ask."""
+        one, other = self.process(), self.process()
+        await other.poll()
+        first, second, third = self.maker(1), self.maker(2), self.maker(3)
+        await one.publish(Changes(makers=(first, second)))
+        assert await other.poll() is None
+        assert await other.makers((second.thing, third.thing, first.thing)) == (second, first)
+        again = self.maker(1, target="b/m")
+        await other.publish(Changes(makers=(again, third)))
+        self.clock.reboot()
+        later = self.process()
+        assert await later.makers((first.thing, third.thing)) == (again, third)
+        for process in (one, other, later):
+            await process.aclose()
+
+    @pytest.mark.asyncio
+    async def test_makers_of_thirty_days_ago_and_the_oldest_of_too_many_are_forgotten(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """When others are told."""
+        for module in (shared_memory, shared_schema):
+            monkeypatch.setattr(module, "MAKERS_KEPT", 3)
+        state = self.process()
+        await state.publish(Changes(makers=tuple(self.maker(number) for number in range(5))))
+        things = tuple(self.maker(number).thing for number in range(9))
+        assert [row.thing for row in await state.makers(things)] == list(things[2:5])
+        self.clock.advance(30 * 86_400 + 1)
+        await state.publish(Changes(makers=(self.maker(8),)))
+        assert [row.thing for row in await state.makers(things)] == [things[8]]
+        await state.aclose()
 
     @pytest.mark.asyncio
     async def test_closing_twice_is_harmless(self) -> None:

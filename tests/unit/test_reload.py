@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from smart_model_router.outcome import FailureClass
+from smart_model_router.request import Target
 from smart_model_router.testing import FakeProvider, FakeReply
 from smart_model_router_stats.shared_memory import MemoryTables
 from tests.unit.runtime.test_sharing import LISTENED, sharing, trip
@@ -236,11 +237,9 @@ async def test_statistics_go_on_and_calls_of_the_old_router_are_among_them() -> 
 async def test_what_was_made_before_is_found_after() -> None:
     """A request that refers to an answer goes to the target that made it, whichever router asked for that."""
     w = world(["a/m", "b/m"])
-    w.state.remember_maker("b/m", {"id": "resp_1", "object": "response"})
-    made = dict(w.state.made_by)
+    w.state.makers.note(Target("b/m", "b", "m"), "", {"id": "resp_1", "object": "response"})
     after = successor(w, ["a/m", "b/m"])
-    assert made
-    assert after.state.made_by == made
+    assert after.state.makers.of("resp_1") == Target("b/m", "b", "m")
 
 
 @virtual

@@ -28,6 +28,12 @@ _UNPRICED = (
     " (a budget in USD, such as max_cost, is not spent where the price is unknown: give the target its `price`, "
     "such as {input: 1, output: 2} for USD per million tokens, or allow it with `routing.unpriced: allow`)"
 )
+_UNKNOWN_MAKER = (
+    " (it refers to something kept at a provider that none of them is known to have made: name the target that did in "
+    "x-router-target, or `target=`)"
+)
+_HINTS = {"filtered:unpriced": _UNPRICED, "filtered:pinned": _UNKNOWN_MAKER}
+"""What is said beside some reasons."""
 
 
 def final_rejection(target: str, failure: Failure, *, content_filter_fallback: bool) -> RequestRejected | None:
@@ -68,7 +74,7 @@ def _rejection(kind: type[RequestRejected], target: str, failure: Failure) -> Re
 
 def _unable(plan: Plan, model: str) -> RequestRejected:
     told = ", ".join(f"{target} {refusal.reason}" for target, refusal in plan.left_out)
-    too_long = {refusal.reason for _, refusal in plan.left_out} == {"filtered:context"}
-    kind = ContextTooLong if too_long else UnsupportedFeature
-    unpriced = any(refusal.reason == "filtered:unpriced" for _, refusal in plan.left_out)
-    return kind(f"no target of {model!r} can serve this request: {told}{_UNPRICED if unpriced else ''}")
+    reasons = {refusal.reason for _, refusal in plan.left_out}
+    kind = ContextTooLong if reasons == {"filtered:context"} else UnsupportedFeature
+    hints = "".join(hint for reason, hint in _HINTS.items() if reason in reasons)
+    return kind(f"no target of {model!r} can serve this request: {told}{hints}")

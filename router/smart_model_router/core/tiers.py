@@ -154,8 +154,8 @@ EstimateUsd = Callable[[TargetFacts, RouteRequest], float | None]
 """What a request would cost at a target in USD; None when nobody knows its price."""
 
 
-MadeBy = Callable[[str], str | None]
-"""The target that made a thing kept at a provider, by the thing's id; None when nobody knows."""
+MadeBy = Callable[[str], Target | None]
+"""The target that made a thing kept at a provider, by the thing's id; None when it is not known."""
 
 
 def plan(
@@ -208,7 +208,7 @@ _NONE: frozenset[str] = frozenset()
 
 def _shape(request: RouteRequest, too_long: frozenset[str], allow_escalation: bool, degrade: bool) -> _Shape | None:
     """All that the plan of an ordinary request depends on; None when it has a wish of its own."""
-    if request.avoid or request.state_ids or request.priced or request.max_cost is not None:
+    if request.avoid or request.state_ids or request.target or request.priced or request.max_cost is not None:
         return None
     return request.dialect, request.tier, request.needs, too_long, allow_escalation, degrade
 
@@ -227,15 +227,28 @@ class _Wanted:
 def _makers(request: RouteRequest, ladder: Ladder, made_by: MadeBy) -> frozenset[str] | None:
     """The targets that know what the request refers to; None when any may be asked.
 
-    Where all targets are one account there is nothing to choose, whoever made it.
+    The caller's own word counts first. What one target made, others of its account know too: they are asked where it is
+    no target of the model. A thing of unknown making is taken to be of the only account there is, or that speaks the
+    dialect.
     """
+    if request.target is not None:
+        return frozenset((request.target,))
     if not request.state_ids:
         return None
-    accounts = {(f.target.provider, f.target.credential) for tier in ladder.tiers for f in tier.targets}
-    if len(accounts) == 1:
-        return frozenset(f.id for tier in ladder.tiers for f in tier.targets)
-    makers = {made_by(thing) for thing in request.state_ids}
-    return frozenset(maker for maker in makers if maker is not None) if len(makers) == 1 else frozenset()
+    everyone = [facts for tier in ladder.tiers for facts in tier.targets]
+    makers = {maker for thing in request.state_ids if (maker := made_by(thing)) is not None}
+    if not makers:
+        native = [facts for facts in everyone if request.dialect in facts.dialects]
+        alone = next((some for some in (everyone, native) if len({_account(f.target) for f in some}) == 1), ())
+        return frozenset(facts.id for facts in alone)
+    accounts = {_account(maker) for maker in makers}
+    knowing = frozenset(facts.id for facts in everyone if accounts == {_account(facts.target)})
+    return knowing if len(knowing) == len(everyone) else knowing & {maker.id for maker in makers} or knowing
+
+
+def _account(target: Target) -> tuple[str, int]:
+    """Whose things a target's provider keeps together."""
+    return target.provider, target.credential
 
 
 def _able(

@@ -166,6 +166,10 @@ def _tier(options: RequestOptions, value: str) -> None:
     options["tier"] = value
 
 
+def _target(options: RequestOptions, value: str) -> None:
+    options["target"] = value
+
+
 def _timeout(options: RequestOptions, value: str) -> None:
     match = _DURATION.fullmatch(value.strip())
     seconds = None if match is None else float(match[1]) * _UNITS[match[2]]
@@ -208,6 +212,7 @@ def criticality(value: str) -> Criticality:
 _READERS: Mapping[str, Callable[[RequestOptions, str], None]] = MappingProxyType(
     {
         "x-router-tier": _tier,
+        "x-router-target": _target,
         "x-router-timeout": _timeout,
         "x-router-max-cost": _max_cost,
         "x-router-criticality": _criticality,

@@ -26,8 +26,10 @@ _RANKS = {criticality: rank for rank, criticality in enumerate(CRITICALITIES)}
 class Guest:
     """One virtual key with what it has used of its limits. Instants are monotonic seconds; not thread-safe."""
 
-    def __init__(self, name: str, config: GatewayKeyConfig) -> None:
+    def __init__(self, name: str, config: GatewayKeyConfig, owner: str = "") -> None:
         self.name = name
+        self.owner = owner
+        """The mark of the key: what was made for it at a provider, no other key can refer to."""
         self.admin = config.admin
         self._config = config
         self._requests = _bucket(config.rpm, _MINUTE)
@@ -62,6 +64,7 @@ class Guest:
             for model in ask.models:
                 if not self.may_use(model):
                     raise ProblemError(FORBIDDEN, f"model: the key {self.name!r} may not use {model[:100]!r}")
+        ask.options["owner"] = self.owner
         ask.options["criticality"] = _least(ask.options.get("criticality", "critical"), config.criticality)
         if self._usd is not None:
             ask.options["priced"] = True
@@ -109,7 +112,8 @@ class KeyRing:
     """The guests of a gateway by the hashes of their keys; without any, everyone on this machine is the same guest."""
 
     def __init__(self, keys: Mapping[str, GatewayKeyConfig]) -> None:
-        self._guests = [(_digest_of(key), Guest(name, key)) for name, key in keys.items()]
+        digests = {name: _digest_of(key) for name, key in keys.items()}
+        self._guests = [(digest, Guest(name, keys[name], digest.hex()[:8])) for name, digest in digests.items()]
         self._anyone = Guest("anyone", GatewayKeyConfig(criticality="critical_plus", admin=True))
 
     def continue_from(self, before: KeyRing) -> None:

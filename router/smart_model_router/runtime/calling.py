@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from smart_model_router.core.backoff import full_jitter
 from smart_model_router.core.ending import final_rejection
@@ -124,8 +125,13 @@ class Caller:
         if isinstance(outcome, Failure):
             return self.settle(step, outcome)
         self.settled(step, None, usage=outcome.usage, reading=outcome.reading)
-        self.state.remember_maker(step.facts.id, outcome.body)
+        self.made(step, outcome.body)
         return outcome
+
+    def made(self, step: Admission, data: Mapping[str, Any]) -> None:
+        """An answer of the target (or an event of one), as it came, may have made things at its provider."""
+        if self.sent(step).translation is None:
+            self.state.makers.note(step.facts.target, self.request.owner, data)
 
     def _translated(self, step: Admission, translation: Translation, success: Success) -> Success | Failure:
         """The answer in the caller's dialect."""

@@ -38,15 +38,23 @@ class Course:
 
     def __init__(self, state: RouterState, request: RouteRequest) -> None:
         self.state = state
+        self.report = RouteReport(state.next_request_id(), request.model, "")
+        self._started = state.clock.now()
+        self._begin(request)
+        if not request.state_ids:
+            self._tell_left_out()
+
+    def _begin(self, request: RouteRequest) -> None:
+        """Plan the request, and make the parts of its walk."""
+        state, started = self.state, self._started
         self.request = request
-        started = state.clock.now()
         total = state.timeouts.total
         deadline = started + (min(request.timeout, total) if request.timeout is not None else total)
         ladder = state.ladder(request.model)
         self._plan = state.plan(request, ladder)
+        self.report.requested_tier = self._plan.asked
         self.recovery = effective(request, ladder.recovery)
         self._progress = Progress(state.routing, self._plan)
-        self.report = RouteReport(state.next_request_id(), request.model, self._plan.asked)
         self.account = Account(state, request, ladder.model, self._plan, self.report, started)
         self.caller = Caller(
             state=state,
@@ -61,11 +69,32 @@ class Course:
         self._turn: tuple[str, Pacing] | None = None
         """The target whose turn for the request has come, and how it is asked."""
         self._hedging = Hedging(self.caller, self._admitter, self.recovery, state.budget, state.hedges)
+
+    async def prepare(self) -> None:
+        """Find out who made what the request refers to, and plan anew with that; to be awaited before `serve`.
+
+        Raises NotFound.
+        """
+        if not self.request.state_ids:
+            return
+        try:
+            await self.state.makers.look_up(self.request)
+            self._begin(self.request)
+        except SmartRouterError as error:
+            self._told(error)
+            raise
+        except asyncio.CancelledError:
+            self.account.finish("cancelled")
+            raise
+        self._tell_left_out()
+
+    def _tell_left_out(self) -> None:
         for target, refusal in self._plan.left_out:
-            self.account.tell(target, refusal, started)
+            self.account.tell(target, refusal, self._started)
 
     async def answer(self) -> Success:
         """The whole answer."""
+        await self.prepare()
         try:
             success = await self.serve(self.caller.whole)
         finally:
@@ -84,12 +113,15 @@ class Course:
         try:
             return await self._walk(perform)
         except SmartRouterError as error:
-            error.report = self.report
-            self.account.finish("rejected_local" if isinstance(error, Overloaded) else "failed", type(error).__name__)
+            self._told(error)
             raise
         except asyncio.CancelledError:
             self.account.finish("cancelled")
             raise
+
+    def _told(self, error: SmartRouterError) -> None:
+        error.report = self.report
+        self.account.finish("rejected_local" if isinstance(error, Overloaded) else "failed", type(error).__name__)
 
     async def resume(self, broken: Admission, failure: Failure, perform: Perform[T]) -> T:
         """Walk on after the stream of `broken`, once delivered, came to `failure`; its account stays open.

@@ -252,7 +252,7 @@ class LiveStream:
         if event.kind is not EventKind.META:
             self._heard_at = now
         if event.data is not None:
-            self._state.remember_maker(self._step.facts.id, event.data)
+            self._caller.made(self._step, event.data)
 
     def _delivered(self, ready: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
         """What the caller gets for these events. Only a stream that is complete is given an end."""

@@ -7,6 +7,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Protocol
 
 from smart_model_router.core.backoff import BackoffConfig
@@ -36,9 +37,10 @@ from smart_model_router.events import (
 from smart_model_router.forwarding import Destination
 from smart_model_router.outcome import CAPACITY_REASONS, Failure, FailureClass, LimitReading, Snapshot, Usage
 from smart_model_router.ports import Clock, Dice, EventSink, Provider, StatsStore, TimerHandle
-from smart_model_router.request import WAITING_CRITICALITIES, RouteRequest, Target, state_made
+from smart_model_router.request import WAITING_CRITICALITIES, RouteRequest, Target
 from smart_model_router.runtime.boot import here
 from smart_model_router.runtime.content import Content
+from smart_model_router.runtime.makers import Makers
 from smart_model_router.runtime.operator_words import OperatorWords
 from smart_model_router.runtime.portal import Portal
 from smart_model_router.runtime.sharing import Sharing
@@ -48,7 +50,6 @@ from smart_model_router.shared import Here
 
 RECENT_EVENTS = 1000
 _ANY_PROVIDER = Destination()
-REMEMBERED_THINGS = 10_000
 
 
 class Book(Protocol):
@@ -124,8 +125,6 @@ class RouterState:
     """Rate-limit fields that made no sense, by provider: somebody changed a format."""
     counted_before: Counter[str] = field(default_factory=Counter)
     """By metric, what the routers that this one took the place of had counted."""
-    made_by: dict[str, str] = field(default_factory=dict)
-    """Which target made a thing that is kept at its provider, by the thing's id; the oldest are forgotten."""
     recent: deque[Event] = field(default_factory=lambda: deque(maxlen=RECENT_EVENTS))
     held: dict[Lease, Gate] = field(default_factory=dict)
     """Every lease that is not settled yet: should the loop stop under their calls, the next one gives them back."""
@@ -142,6 +141,7 @@ class RouterState:
     room: WaitingRoom = field(init=False)
     portal: Portal = field(init=False)
     words: OperatorWords = field(init=False)
+    makers: Makers = field(init=False)
     sharing: Sharing | None = field(init=False, default=None)
     """This router's part in the state that processes share; None shares nothing."""
     together: list[RouterState] = field(init=False, repr=False, compare=False)
@@ -154,6 +154,7 @@ class RouterState:
         self.room = WaitingRoom(self.clock, self.routing.max_waiting, self._look)
         self.portal = Portal(self._moved)
         self.words = OperatorWords(self)
+        self.makers = Makers(self)
         self.together = [self]
 
     def continue_from(self, before: RouterState) -> frozenset[str]:
@@ -169,7 +170,8 @@ class RouterState:
         if self.sharing is not None:
             self.sharing.changed()
         self.room.continue_from(before.room, () if shared else unchanged)
-        self.made_by, self.homes = before.made_by, before.homes
+        self.makers.continue_from(before.makers)
+        self.homes = before.homes
         if unchanged:
             self.looks = before.looks
         if self.budget.config == before.budget.config:
@@ -203,12 +205,14 @@ class RouterState:
         """Who may serve `request`. Raises InvalidRequest for a name or a tier that there is not."""
         if request.avoid:
             self._check_avoided(request)
+        if request.target is not None:
+            _check_target(request.target, ladder)
         return plan(
             request,
             ladder,
             tokens=self.weigh,
             estimate_usd=self._estimate_usd,
-            made_by=self.made_by.get,
+            made_by=self.makers.of,
             unpriced=self.routing.unpriced == "allow",
             allow_escalation=self.routing.allow_escalation,
             degrade=self.degrade,
@@ -248,14 +252,6 @@ class RouterState:
         """Let a call run on until it has its verdict, or the router closes."""
         self.detached[task] = target
         task.add_done_callback(lambda done: self.detached.pop(done, None))
-
-    def remember_maker(self, target: str, data: Mapping[str, Any]) -> None:
-        """An answer (or an event of one) may have made things that later requests refer to."""
-        for thing in state_made(data):
-            self.made_by.pop(thing, None)
-            self.made_by[thing] = target
-            if len(self.made_by) > REMEMBERED_THINGS:
-                del self.made_by[next(iter(self.made_by))]
 
     def emit(self, event: Event) -> None:
         """Tell the sinks; one that raises is isolated and counted."""
@@ -423,3 +419,10 @@ class RouterState:
         if refusal is None:
             return Due(now)
         return Due(gate.ready_at(refusal), lane_alone=refusal.reason not in CAPACITY_REASONS)
+
+
+def _check_target(target: str, ladder: Ladder) -> None:
+    """Raises InvalidRequest for a `target` that is none of the model's."""
+    known = [facts.id for facts in (*chain(*(tier.targets for tier in ladder.tiers)), *ladder.last_resort)]
+    if target not in known:
+        raise InvalidRequest(f"target: {target[:100]!r} is no target of {ladder.model!r}; there are {', '.join(known)}")

@@ -302,6 +302,7 @@ class RouterStream:
 
     async def _open(self) -> None:
         try:
+            await self._course.prepare()
             live, head = await self._course.serve(StreamOpener(self._course.caller, self._salvage))
         except (SmartRouterError, asyncio.CancelledError):
             self._ended = True

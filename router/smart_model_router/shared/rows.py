@@ -114,6 +114,20 @@ class OperatorRow:
         return Isolation(self.target, self.by, self.at.wall, self.why) if self.word == "isolate" else None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MakerRow:
+    """The target that made a thing kept at its provider (an answer, an item of one, a container), and for which key.
+
+    `thing` is the SHA-256 of the thing's id, `target` is as Owners names it, `owner` is the mark of the caller's key
+    ("" for a caller without one), `at` is in seconds since the epoch.
+    """
+
+    thing: bytes
+    target: str
+    owner: str
+    at: float
+
+
 @dataclass(frozen=True, slots=True)
 class SharedView:
     """Everything shared at one instant. A limit is as somebody wrote it last, without what came back since."""
@@ -140,6 +154,7 @@ class Changes:
     rests: tuple[RestRow, ...] = ()
     calls: tuple[CallRow, ...] = ()
     words: tuple[OperatorRow, ...] = ()
+    makers: tuple[MakerRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

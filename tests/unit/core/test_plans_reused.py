@@ -49,7 +49,7 @@ def planned(asked: RouteRequest, ladder: Ladder, switches: dict[str, bool]) -> P
         ladder,
         tokens=lambda _, request: request.text_bytes / 4,
         estimate_usd=lambda target, _: PRICES.get(target.id),
-        made_by={"made-at-small": "b/small"}.get,
+        made_by={"made-at-small": Target("b/small", "b", "small")}.get,
         **switches,
     )
 

@@ -41,7 +41,12 @@ def planned(
     **options: bool,
 ) -> Plan:
     """Plan on a ladder that keeps no plan yet, with nobody's price and nobody's things known but for what is given."""
-    return plan(asked, replace(ladder), tokens=in_fours, estimate_usd=prices, made_by=made_by, **options)
+
+    def maker(thing: str) -> Target | None:
+        found = made_by(thing)
+        return None if found is None else facts(found).target
+
+    return plan(asked, replace(ladder), tokens=in_fours, estimate_usd=prices, made_by=maker, **options)
 
 
 def in_fours(_: TargetFacts, asked: RouteRequest) -> float:
@@ -212,6 +217,34 @@ def test_things_of_two_makers_can_be_served_by_nobody() -> None:
     asked = request(messages=files)
     assert planned(asked, LADDER, made_by={"f1": "a/big", "f2": "b/tiny"}.get).empty
     assert planned(asked, LADDER, made_by={"f1": "b/tiny", "f2": "b/tiny"}.get).first == "b/tiny"
+
+
+def test_what_one_target_made_others_of_its_account_know_where_it_is_none_of_the_models() -> None:
+    """The maker itself where it is there; targets of another account never."""
+    asked = request(container="c1")
+    ladder = one_tier(BIG, SMALL, TINY)
+    assert planned(asked, ladder, made_by={"c1": "a/small"}.get).tiers[0].targets == (SMALL,)
+    assert planned(asked, ladder, made_by={"c1": "a/elsewhere"}.get).tiers[0].targets == (BIG, SMALL)
+    assert planned(asked, ladder, made_by={"c1": "c/elsewhere"}.get).empty
+    assert planned(asked, one_tier(BIG, SMALL), made_by={"c1": "b/tiny"}.get).empty
+
+
+def test_a_single_capable_target_takes_a_thing_of_unknown_making() -> None:
+    """One that speaks the dialect: translation has no word for such a thing. Of two such accounts none is taken."""
+    asked = request(container="c1")
+    foreign = facts("c/foreign", dialects=frozenset({"responses"}), translated=CHAT)
+    assert planned(asked, one_tier(foreign, BIG)).tiers[0].targets == (BIG,)
+    assert planned(asked, one_tier(foreign, facts("d/foreign", dialects=frozenset({"responses"})))).empty
+    assert planned(asked, one_tier(foreign, BIG, TINY)).empty
+
+
+def test_a_caller_may_name_the_one_target_to_be_asked() -> None:
+    """Whoever made the thing, and where the request refers to nothing; no plan of an ordinary request is taken."""
+    ladder = one_tier(BIG, SMALL, TINY)
+    for asked in (request(container="c1"), request()):
+        named = replace(asked, target="b/tiny")
+        assert planned(named, ladder, made_by={"c1": "a/big"}.get).tiers[0].targets == (TINY,)
+        assert planned(named, ladder).left_out[0] == ("a/big", Refusal("filtered:pinned"))
 
 
 def test_where_all_targets_are_one_account_nobody_need_be_known() -> None:

@@ -20,7 +20,9 @@ from smart_model_router.events import (
     WaitFinished,
 )
 from smart_model_router.outcome import Failure, FailureClass
-from smart_model_router.runtime.state import RECENT_EVENTS, REMEMBERED_THINGS
+from smart_model_router.request import Target
+from smart_model_router.runtime.makers import REMEMBERED
+from smart_model_router.runtime.state import RECENT_EVENTS
 from smart_model_router.testing import FakeProvider, FakeReply, LoopClock, RecordingSink
 from tests.world import BODY, limited, now, served_by, virtual, world
 
@@ -126,9 +128,8 @@ async def test_request_ids_are_unique() -> None:
 @virtual
 async def test_who_made_a_thing_is_remembered_and_the_oldest_is_forgotten() -> None:
     """A bounded memory of the things kept at providers."""
-    state = world(["a/big"]).state
-    for number in range(REMEMBERED_THINGS + 1):
-        state.remember_maker("a/big", {"container": {"id": f"c{number}"}})
-    assert "c0" not in state.made_by
-    assert state.made_by[f"c{REMEMBERED_THINGS}"] == "a/big"
-    assert len(state.made_by) == REMEMBERED_THINGS
+    makers, target = world(["a/big"]).state.makers, Target("a/big", "a", "big")
+    for number in range(REMEMBERED + 1):
+        makers.note(target, "", {"container": {"id": f"c{number}"}})
+    assert makers.of("c0") is None
+    assert makers.of("c1") == makers.of(f"c{REMEMBERED}") == target

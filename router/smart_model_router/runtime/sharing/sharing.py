@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -18,15 +18,23 @@ from smart_model_router.core.lease import Lease, Settlement
 from smart_model_router.events import AttemptFinished, StoreChanged
 from smart_model_router.forks import in_children
 from smart_model_router.ports import SharedState
+from smart_model_router.request import Target
 from smart_model_router.runtime.sharing.breakers import SharedBreakers
 from smart_model_router.runtime.sharing.calls import RecentCalls, Untold
 from smart_model_router.runtime.sharing.owners import Owners
 from smart_model_router.runtime.sharing.probes import Probes
-from smart_model_router.runtime.sharing.reach import POLL_SECONDS, RETRY_SECONDS, TELL_SECONDS, TOO_SLOW, Reach
+from smart_model_router.runtime.sharing.reach import (
+    POLL_SECONDS,
+    RETRY_SECONDS,
+    SLOW_SECONDS,
+    TELL_SECONDS,
+    TOO_SLOW,
+    Reach,
+)
 from smart_model_router.runtime.sharing.rests import SharedRests
 from smart_model_router.runtime.sharing.tokens import TokenLeases
 from smart_model_router.runtime.sharing.words import SharedWords
-from smart_model_router.shared import Changes, SharedStateError, SharedView
+from smart_model_router.shared import Changes, MakerRow, SharedStateError, SharedView
 
 if TYPE_CHECKING:
     from smart_model_router.runtime.state import RouterState
@@ -151,6 +159,37 @@ class Sharing:
         if settlement.moved or settlement.rest or settlement.recovered or self._breakers.held:
             self.changed()
 
+    def pressed(self) -> None:
+        """There is something to tell at once."""
+        self._press()
+
+    def name_of(self, target: str) -> str | None:
+        """How processes name a target of this router; None where it does not take part."""
+        owners = self._owners.get(target)
+        return None if owners is None else owners.target
+
+    def target_named(self, name: str) -> Target | None:
+        """The target that processes name so; where its key was replaced, the only one of the same name but for it."""
+        named = {owners.target: target for target, owners in self._owners.items()}
+        if name not in named:
+            same = [found for found in named if found.partition("@")[0] == name.partition("@")[0]]
+            name = same[0] if len(same) == 1 else ""
+        gate = self._state.fleet.gates.get(named.get(name, ""))
+        if gate is None:
+            return None
+        model = gate.id.partition("/")[2]
+        return Target(gate.id, gate.provider.name, model, gate.number)
+
+    async def makers(self, things: Sequence[bytes]) -> tuple[MakerRow, ...] | None:
+        """The makers of things by the SHA-256 of their ids; None when they cannot be had now."""
+        if self._reach.reason:
+            return None
+        try:
+            async with asyncio.timeout(SLOW_SECONDS):
+                return await self._shared.makers(things)
+        except (SharedStateError, TimeoutError):
+            return None
+
     def asked(self, gate: Gate) -> None:
         """A call was admitted, or refused: lease more of its limits when little is left."""
         if gate.limits.short:
@@ -251,6 +290,7 @@ class Sharing:
             self._rests.differences(now, here) if tells else (),
             self._calls.rows(untold, now, here),
             self._words.differences(),
+            self._state.makers.take(),
         )
         self._changed = False
         if changes == _NOTHING:
@@ -260,6 +300,7 @@ class Sharing:
         except SharedStateError:
             self._changed = True
             self._calls.keep(untold)
+            self._state.makers.keep(changes.makers)
             raise
         finally:
             self._breakers.told(changes.breakers)
