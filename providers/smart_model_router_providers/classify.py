@@ -18,6 +18,7 @@ from smart_model_router.wires.failures import (
     shown,
 )
 from smart_model_router.wires.values import decode, is_list, is_object, items, mapping
+from smart_model_router_providers.reasons import reason_of
 from smart_model_router_providers.signals import family_of, headers_inside, read_limits, read_wait
 
 if TYPE_CHECKING:
@@ -298,10 +299,13 @@ def classify_exception(exc: BaseException, *, kind: str = "openai_compatible") -
         found = found if _names_no_connection(exc) else class_of_exception(exc.__cause__) or found
         cause, text = type(exc.__cause__).__name__, str(exc.__cause__)
         message = shown(f"{message} ({cause})" if text in message else f"{message} ({cause}: {text})")
+    reason, address = reason_of(exc) if found is _F.TRANSPORT else ("", "")
+    if reason:
+        message = shown(f"{reason} ({address}); {name}" if address else f"{reason}; {name}")
     body = getattr(exc, "body", None)
     if found is _F.SERVER_ERROR and is_object(body):  # an SDK's error inside a stream
         return replace(failure_of(mapping(body.get("error")) or body), message=message)
-    return Failure(found or _F.SERVER_ERROR, message, unsent=_never_left(exc))
+    return Failure(found or _F.SERVER_ERROR, message, unsent=_never_left(exc), reason=shown(reason))
 
 
 def _never_left(exc: BaseException | None) -> bool:

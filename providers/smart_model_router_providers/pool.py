@@ -14,6 +14,7 @@ import httpx2
 
 from smart_model_router_providers.posting import SLICE_BYTES, Endpoint, Line
 from smart_model_router_providers.reply import HttpxReply, Reply
+from smart_model_router_providers.resending import ResendingTransport
 
 if TYPE_CHECKING:
     import ssl
@@ -33,7 +34,7 @@ class ConnectionPool:
 
     def __init__(self, base_url: httpx2.URL, transport: httpx2.AsyncBaseTransport | None) -> None:
         self._base_url = base_url
-        self._given = transport
+        self._given = None if transport is None else ResendingTransport(transport)
         self._lines: dict[asyncio.AbstractEventLoop, Line] = {}
         self._closed = False
         weakref.finalize(self, _abandon_all, self._lines)
@@ -77,10 +78,10 @@ async def _posted(
 ) -> Reply:
     """The same over a transport that the owner gave."""
     headers = {name.encode("ascii"): value.encode("latin-1") for name, value in endpoint.headers.items()}
-    content: bytes | AsyncIterator[bytes] = payload
+    content: bytes | _Slices = payload
     if len(payload) > SLICE_BYTES:
         headers[b"content-length"] = b"%d" % len(payload)
-        content = _sliced(payload)
+        content = _Slices(payload)
     request = httpx2.Request(
         "POST",
         endpoint.url,
@@ -91,10 +92,15 @@ async def _posted(
     return HttpxReply(await transport.handle_async_request(request))
 
 
-async def _sliced(payload: bytes) -> AsyncIterator[bytes]:
-    """A large body in pieces: written at once it would hold up the event loop."""
-    for start in range(0, len(payload), SLICE_BYTES):
-        yield payload[start : start + SLICE_BYTES]
+class _Slices:
+    """A large body in pieces: written at once it would hold up the event loop. It can be sent more than once."""
+
+    def __init__(self, payload: bytes) -> None:
+        self._payload = payload
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for start in range(0, len(self._payload), SLICE_BYTES):
+            yield self._payload[start : start + SLICE_BYTES]
 
 
 @cache

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 from aiohttp.hdrs import PROXY_AUTHORIZATION
-from aiohttp.http_parser import RawResponseMessage
 from aiohttp.http_writer import StreamWriter
 from yarl import URL
 
@@ -79,6 +78,44 @@ class _Origin(aiohttp.ClientRequest):
         return self._key
 
 
+class FirstByte(asyncio.Protocol):
+    """Takes the place of a connection's protocol until the first byte of a reply arrives, and remembers that it did.
+
+    The exceptions of aiohttp do not tell: a reset hides the part of a head that came before it.
+    """
+
+    def __init__(self, protocol: ResponseHandler) -> None:
+        self._protocol = protocol
+        self.arrived = False
+        self._put(self)
+
+    def _put(self, protocol: asyncio.BaseProtocol) -> None:
+        if self._protocol.transport is not None:
+            self._protocol.transport.set_protocol(protocol)
+
+    def data_received(self, data: bytes) -> None:
+        """Step aside for the protocol."""
+        self.arrived = True
+        self._put(self._protocol)
+        self._protocol.data_received(data)
+
+    def eof_received(self) -> None:
+        """As the protocol does."""
+        self._protocol.eof_received()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """As the protocol does."""
+        self._protocol.connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """As the protocol does."""
+        self._protocol.pause_writing()
+
+    def resume_writing(self) -> None:
+        """As the protocol does."""
+        self._protocol.resume_writing()
+
+
 class Line:
     """The connections of one event loop to one origin, by way of a proxy if need be."""
 
@@ -97,11 +134,12 @@ class Line:
         is sent once more, on a new one.
         """
         connection = await self._connection(connect_timeout, new=False)
-        reused = self.connections.was_used(connection)
+        kept = connection.protocol if self.connections.was_used(connection) else None
+        first_byte = None if kept is None else FirstByte(kept)
         try:
             return await self._post_on(connection, endpoint, payload)
-        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionError) as error:
-            if not reused or _began_to_answer(error):
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionError):
+            if first_byte is None or first_byte.arrived:
                 raise
         return await self._post_on(await self._connection(connect_timeout, new=True), endpoint, payload)
 
@@ -146,11 +184,6 @@ class Line:
         credentials = self._origin.headers.get(PROXY_AUTHORIZATION)
         told = b"" if credentials is None else b"proxy-authorization: %b\r\n" % credentials.encode("latin-1")
         return endpoint.head_for_proxy + told
-
-
-def _began_to_answer(error: Exception) -> bool:
-    """Whether a part of the reply had come when the connection ended."""
-    return isinstance(error, aiohttp.ServerDisconnectedError) and isinstance(error.message, RawResponseMessage)
 
 
 def check_headers(headers: Mapping[str, str]) -> None:

@@ -65,7 +65,8 @@ class AttemptFinished:
 
     `admitted_at` and `at` are monotonic. `seconds` is the whole call, `ttft_seconds` (streams) the time to the
     first content. `failure_class` is None for a success. A `hedge` was made while another call's head was late.
-    `upkeep`: its caller had left, and it ran on for its verdict on the target alone.
+    `upkeep`: its caller had left, and it ran on for its verdict on the target alone. `reason`: why no connection was
+    made (certificate, name, refused).
     """
 
     at: float
@@ -85,6 +86,7 @@ class AttemptFinished:
     upkeep: bool = False
     request_id: str = ""
     reading: LimitReading | None = None
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

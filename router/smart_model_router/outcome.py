@@ -224,7 +224,8 @@ class Failure:
     provider's own error body: a caller's fault is handed back unchanged. `credential_wide` says that every
     target of the same credential is concerned (a 401), not this target alone (a 403). `unsent`: the call never left
     (no connection), so it cost the provider nothing. `not_again`: the provider said that the same call would fail here
-    once more.
+    once more. `reason`: why a connection failed (certificate, name, refused), in words that a client may read: without
+    its address.
     """
 
     failure_class: FailureClass
@@ -237,6 +238,7 @@ class Failure:
     credential_wide: bool = False
     unsent: bool = False
     not_again: bool = False
+    reason: str = ""
 
 
 Outcome = Success | Failure

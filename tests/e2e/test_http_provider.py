@@ -27,6 +27,7 @@ from smart_model_router_providers.fault import Fault, FaultServer
 from smart_model_router_providers.http import HttpProvider
 from tests.e2e.descriptors import sockets
 from tests.e2e.eventually import PATIENCE, becomes
+from tests.e2e.serving import serving
 
 pytestmark = pytest.mark.asyncio
 
@@ -503,27 +504,6 @@ async def arrival(server: FaultServer) -> None:
 async def abandoned(server: FaultServer) -> bool:
     """Whether the server sees its client leave within a second."""
     return await becomes(lambda: server.requests[-1].ending == "abandoned")
-
-
-@asynccontextmanager
-async def serving(handler: Any) -> AsyncGenerator[str]:
-    """A hand-written server, for what no well-behaved server does."""
-    connections: set[asyncio.Task[None]] = set()
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connections.add(cast("asyncio.Task[None]", asyncio.current_task()))
-        with suppress(asyncio.CancelledError, ConnectionError):
-            await handler(reader, writer)
-        writer.close()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    try:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
-    finally:
-        server.close()
-        for connection in connections:
-            connection.cancel()
-        await asyncio.gather(*connections)
 
 
 def raw_answer(head: bytes, body: bytes) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from smart_model_router.core.fallback import Progress
 from smart_model_router.core.tiers import Plan
 from smart_model_router.errors import (
@@ -60,12 +62,20 @@ def final_error(
             # The one in the caller's own dialect; the body of any other was left behind with its translation.
             facts, failure = next((one for one in progress.failures if one[1].raw), progress.failures[0])
             return _rejection(kind, facts.id, failure)
-    tried = ", ".join(f"{a.target} {a.failure_class}" for a in report.attempts) or "nobody asked"
+    tried = ", ".join(_attempts(progress, report)) or "nobody asked"
     refused = ", ".join(f"{r.target} {r.reason}" for r in report.refusals)
     account = f"{tried}; refused: {refused}" if refused else tried
     if expired:
         return DeadlineExceeded(f"the deadline passed: {account}", retry_after=retry_after)
     return AllTargetsFailed(f"no target could serve the request: {account}", retry_after=retry_after)
+
+
+def _attempts(progress: Progress, report: RouteReport) -> Iterator[str]:
+    """Every attempt by its class; at the first one of a target the reason for which no connection was made."""
+    reasons = {facts.id: failure.reason for facts, failure in reversed(progress.failures) if failure.reason}
+    for attempt in report.attempts:
+        reason = None if attempt.failure_class is None else reasons.pop(attempt.target, None)
+        yield f"{attempt.target} {attempt.failure_class}{f' ({reason})' if reason else ''}"
 
 
 def _rejection(kind: type[RequestRejected], target: str, failure: Failure) -> RequestRejected:

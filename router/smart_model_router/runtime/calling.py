@@ -426,6 +426,7 @@ class Caller:
                 hedge=step.hedge,
                 upkeep=upkeep,
                 request_id=self.report.request_id,
+                reason="" if failure is None else failure.reason,
             )
         )
         if upkeep:

@@ -143,7 +143,8 @@ class LogSink:
     def _attempt(self, event: AttemptFinished) -> None:
         if event.failure_class is not None:
             status = "" if event.status is None else f" {event.status}"
-            self._open.note(event.request_id, f"{event.target} {event.failure_class.value}{status}")
+            reason = f" ({event.reason})" if event.reason else ""
+            self._open.note(event.request_id, f"{event.target} {event.failure_class.value}{status}{reason}")
 
     def _refusal(self, event: TargetRefused) -> None:
         self._open.note(event.request_id, f"{event.target} refused {event.reason}")

@@ -120,6 +120,21 @@ def test_the_exception_names_every_attempt_and_refusal() -> None:
     )
 
 
+def test_the_reason_for_a_missing_connection_is_said_once_for_each_target() -> None:
+    """An operator learns from the error itself that a certificate is wrong; the class alone would not tell."""
+    progress = Progress(RoutingConfig(), PLAN)
+    report = RouteReport("id", "smart", "frontier")
+    for target, reason in ((A, "refused"), (B, ""), (A, "reset"), (B, "no such name")):
+        progress.note(target, "frontier", Failure(FailureClass.TRANSPORT, "at 10.0.0.1", reason=reason), 0.0)
+        report.attempts.append(Attempt(target.id, 1.0, FailureClass.TRANSPORT))
+    report.attempts.append(Attempt("c/m", 1.0))
+    error = final_error(PLAN, progress, report, expired=False, retry_after=None)
+    assert str(error) == (
+        "no target could serve the request: a/m TRANSPORT (refused), b/m TRANSPORT (no such name), a/m TRANSPORT, "
+        "b/m TRANSPORT, c/m None"
+    )
+
+
 def test_nobody_asked_and_nobody_refused_is_said_too() -> None:
     """No sentence has a hole in it."""
     assert str(ending()) == "no target could serve the request: nobody asked"
