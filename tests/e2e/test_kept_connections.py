@@ -87,7 +87,7 @@ class Closing:
         if self.part:
             writer.write(self.part)
             await writer.drain()
-            await asyncio.sleep(0.1)  # a reset at once would take the bytes back
+            await asyncio.sleep(0.1)  # real time: a reset at once would take the bytes back
         if self.reset:
             linger = struct.pack("ii", 1, 0)
             writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
