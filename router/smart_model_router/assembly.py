@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 from smart_model_router.config import ModelConfig, ProviderConfig, RouterConfig, TargetConfig
+from smart_model_router.config.rules import FACTS
 from smart_model_router.config.secret import Secret
 from smart_model_router.config.telemetry import ContentConfig
 from smart_model_router.core.budget import RetryBudget
@@ -37,6 +38,7 @@ from smart_model_router.runtime.content import Content
 from smart_model_router.runtime.sharing import Owners, Sharing
 from smart_model_router.runtime.state import RouterState
 from smart_model_router.suggest import did_you_mean
+from smart_model_router.wildcards import Ladders
 from smart_model_router.wires.translate import reachable
 from smart_model_router_providers.catalog import KINDS, Kind, failure_domain, kind_of, limit_pool, resolve
 from smart_model_router_providers.classify import classify_exception
@@ -89,7 +91,6 @@ def assemble(
         providers=made,
         dropped={name: frozenset(getattr(provider, "dropped_params", ())) for name, provider in made.items()},
         destinations={name: _destination(config.providers[name].kind, provider) for name, provider in made.items()},
-        ladder=lambda model: parts.ladders[config.resolve(model).name],
         book=book,
         budget=RetryBudget(config.resilience.retry_budget),
         hedges=RetryBudget(hedging.budget) if (hedging := config.resilience.hedging).enabled else None,
@@ -108,6 +109,7 @@ def assemble(
         degrade=measures.tiered_degradation,
         content=_content(config.telemetry.content, scrubber.text),
     )
+    state.ladder = ladders = Ladders(config, parts, state)
     if kept is not None:
         tell = getattr(kept, "on_change", None)  # a store may say when it is out of reach
         if tell is not None:
@@ -116,7 +118,7 @@ def assemble(
         if recall is not None:
             recall(lambda past: book.remember(past, used_clock.now()))
     if store is None and config.store.path is not None and config.store.shared_state:
-        state.sharing = _share(config, state, parts)
+        state.sharing = _share(config, state, parts, ladders)
     return {"config": config, "state": state, "book": book, "ladders": parts.ladders}
 
 
@@ -136,13 +138,13 @@ def _store_changed(state: RouterState, reason: str) -> None:
     state.emit(StoreChanged(at=state.clock.now(), store="stats", degraded=bool(reason), reason=reason))
 
 
-def _share(config: RouterConfig, state: RouterState, parts: _Parts) -> Sharing:
+def _share(config: RouterConfig, state: RouterState, parts: _Parts, ladders: Ladders) -> Sharing:
     """This router's part in the state that the processes of the host share."""
     from smart_model_router_stats.shared_schema import state_path  # noqa: PLC0415 - brings sqlite3
     from smart_model_router_stats.shared_sqlite import SqliteSharedState  # noqa: PLC0415 - as above
 
     shared = SqliteSharedState(state_path(Path(cast("str", config.store.path))), here)
-    return Sharing(state, shared, parts.owners(), holder=lambda: uuid.uuid4().hex)
+    return Sharing(state, shared, parts.owners, holder=lambda: uuid.uuid4().hex, revive=ladders.revive)
 
 
 def open_store(config: RouterConfig, clock: Clock) -> StatsStore | None:
@@ -241,13 +243,16 @@ class _Parts:
         self._config = config
         self._spoken = spoken
         self._gate_config = config.resilience.gate
-        in_tiers = [m for model in config.models.values() for tier in model.tiers for m in tier.targets]
+        everyone = [m for model in config.models.values() for tier in model.tiers for m in tier.targets]
+        in_tiers = [mention for mention in everyone if "*" not in mention.target]
         resorts = [m for model in config.models.values() for m in model.last_resort or ()]
         mentions = [*in_tiers, *resorts]
-        self.used = tuple(dict.fromkeys(mention.provider for mention in mentions))
+        self.used = tuple(dict.fromkeys(mention.provider for mention in (*everyone, *resorts)))
         remotes = sum(self._kind(name).remote for name in self.used)
         self._connectivity = Connectivity(remotes)
-        self._pools: dict[tuple[str, int, str], RateLimitTracker] = {}
+        self._pools: dict[tuple[str, int, str], str] = {}
+        """One of the targets whose limits a provider counts together, by provider, credential and pool."""
+        self._made: dict[str, Gate] = {}
         self._factors: dict[tuple[str, str], TokenFactor] = {}
         self._states = {name: self._provider_state(name) for name in self.used}
         self.targets: dict[str, Target] = {t.id: t for m in mentions for t in config.targets_of(m)}
@@ -257,7 +262,46 @@ class _Parts:
         self.fleet = Fleet(
             self._gates(mentions), self._connectivity, uncounted=self._ids(resorts) - self._ids(in_tiers)
         )
-        self.ladders = {name: self._ladder(model) for name, model in config.models.items()}
+        self._written = frozenset(self.targets)
+        self.owners = {target.id: self._owners_of(target) for target in self.targets.values()}
+        """How every target is named among the processes that share its state."""
+        self.ladders = {name: self._ladder(name, model) for name, model in config.models.items() if "*" not in name}
+
+    def extend(self, configured: str, model: ModelConfig) -> tuple[Ladder, tuple[Gate, ...]]:
+        """The ladder of a model that a wildcard stands for, and the gates of its targets that are new."""
+        mentions = [self._as_written(mention) for tier in model.tiers for mention in tier.targets]
+        found = {mention.target: mention for mention in mentions}
+        new = [mention for mention in mentions if mention.target not in self.targets]
+        gates = tuple(self._gates(new))
+        for mention in new:
+            for target in self._config.targets_of(mention):
+                self.targets[target.id] = target
+                self.known[target.id] = KnownTarget(mention, self._config.providers[mention.provider].kind)
+        for gate in gates:
+            self.owners[gate.id] = self._owners_of(self.targets[gate.id])
+        tiers = tuple(replace(t, targets=tuple(found[m.target] for m in t.targets)) for t in model.tiers)
+        return self._ladder(configured, replace(model, tiers=tiers), name=model.name), gates
+
+    def drop(self, target: str) -> None:
+        """Forget how a target that `extend` made is configured."""
+        gone = self._made.pop(target, None)
+        for known in (self.targets, self.known, self.owners):
+            known.pop(target, None)
+        for key, first in tuple(self._pools.items()):
+            if first == target and gone is not None:
+                heir = next((name for name, gate in self._made.items() if gate.limits is gone.limits), None)
+                _ = self._pools.pop(key) if heir is None else self._pools.update({key: heir})
+
+    def is_written(self, target: str) -> bool:
+        """True for a target that the configuration names without a `*`."""
+        return target in self._written
+
+    def _as_written(self, mention: TargetConfig) -> TargetConfig:
+        """The mention with the facts that the configuration gives where it names the target without a `*`."""
+        if mention.target not in self._written:
+            return mention
+        said = self.known[mention.target].mention
+        return replace(mention, **{fact: getattr(said, fact) for fact in FACTS if getattr(said, fact) is not None})
 
     def _kind(self, provider: str) -> Kind:
         return kind_of(self._config.providers[provider].kind)
@@ -288,17 +332,24 @@ class _Parts:
         )
 
     def _gates(self, mentions: Iterable[TargetConfig]) -> list[Gate]:
-        gates: dict[str, Gate] = {}
+        found: list[Gate] = []
         for mention in mentions:
             for target in self._config.targets_of(mention):
-                if target.id not in gates:
-                    gates[target.id] = Gate(
+                if target.id not in self._made:
+                    made = Gate(
                         target.id,
-                        self._states[target.provider],
+                        self._state_of(target.provider),
                         limits=self._limits(mention, target),
                         credential=target.credential,
                     )
-        return list(gates.values())
+                    self._made[target.id] = made
+                    found.append(made)
+        return found
+
+    def _state_of(self, provider: str) -> ProviderState:
+        """The state that the provider's targets share: that of before a reload, where it went on."""
+        going_on = (gate.provider for gate in self._made.values() if gate.provider.name == provider)
+        return next(going_on, self._states[provider])
 
     def _limits(self, mention: TargetConfig, target: Target) -> RateLimitTracker:
         """The limits of a target; targets whose provider counts them together share theirs."""
@@ -313,30 +364,30 @@ class _Parts:
         made = RateLimitTracker(rpm, tpm, refill=FAMILIES[kind.header_family].refill, factor=factor, share=share)
         if mention.rpm or mention.tpm:  # the owner's figures are about this target alone
             return made
-        return self._pools.setdefault((target.provider, target.credential, pool), made)
+        first = self._pools.setdefault((target.provider, target.credential, pool), target.id)
+        return made if first == target.id else self._made[first].limits
 
-    def owners(self) -> dict[str, Owners]:
-        """How every target is named among the processes that share its state."""
-        found: dict[str, Owners] = {}
-        pools = {id(tracker): f"{key[0]}/{key[2]}" for key, tracker in self._pools.items()}
-        for target in self.targets.values():
-            keys = keys_of(self._config.providers[target.provider])
-            key = keys[target.credential] if target.credential < len(keys) else ""
-            mark = f"@{hashlib.sha256(key.encode()).hexdigest()[:8]}" if key else ""
-            # A key is known by its mark, in whichever place it is written.
-            name = f"{target.provider}/{target.model}" if keys.count(key) == 1 else target.id
-            limits = pools.get(id(self.fleet.gates[target.id].limits), name)
-            found[target.id] = Owners(f"{name}{mark}", f"{target.provider}{mark}", f"{limits}{mark}")
-        return found
+    def _owners_of(self, target: Target) -> Owners:
+        keys = keys_of(self._config.providers[target.provider])
+        key = keys[target.credential] if target.credential < len(keys) else ""
+        mark = f"@{hashlib.sha256(key.encode()).hexdigest()[:8]}" if key else ""
+        # A key is known by its mark, in whichever place it is written.
+        name = f"{target.provider}/{target.model}" if keys.count(key) == 1 else target.id
+        mention = self.known[target.id].mention
+        pool = limit_pool(self._config.providers[target.provider].kind, target.model)
+        alone = mention.rpm or mention.tpm or not self._gate_config.measures.rate_limit_awareness
+        limits = name if alone else f"{target.provider}/{pool}"
+        return Owners(f"{name}{mark}", f"{target.provider}{mark}", f"{limits}{mark}")
 
-    def _ladder(self, model: ModelConfig) -> Ladder:
+    def _ladder(self, configured: str, model: ModelConfig, *, name: str = "") -> Ladder:
         strategy = model.strategy or self._config.routing.strategy
         return Ladder(
-            model.name,
+            configured,
             tuple(Tier(tier.name, self._facts(tier.targets, strategy)) for tier in model.tiers),
             self._facts(model.last_resort or (), "ordered"),
             strategy,
             parse_recovery(model.recovery) if model.recovery is not None else NO_RECOVERY,
+            name,
         )
 
     def _facts(self, mentions: Iterable[TargetConfig], strategy: str) -> tuple[TargetFacts, ...]:

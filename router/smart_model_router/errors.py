@@ -74,6 +74,10 @@ class InvalidRequest(RequestRejected):
     """The body is not a request of its dialect, or the provider said so."""
 
 
+class ModelNotFound(InvalidRequest):
+    """No model, alias or wildcard of the configuration has the name that was asked for."""
+
+
 class NotFound(RequestRejected):
     """The request refers to an answer, or a part of one, that is not kept, or not for who asks."""
 

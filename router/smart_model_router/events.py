@@ -216,6 +216,14 @@ class StoreChanged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TargetsForgotten:
+    """Nothing is known of these targets any more: models of wildcards that were dropped as the least recently used."""
+
+    at: float
+    names: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GuardsForgotten:
     """These names of `router.guard` were not used for an hour: nothing is known of them any more."""
 
@@ -237,5 +245,6 @@ Event = (
     | SheddingChanged
     | RequestShed
     | StoreChanged
+    | TargetsForgotten
     | GuardsForgotten
 )

@@ -322,6 +322,8 @@ class SmartModelRouter:
             raise RouterUnavailable("this router is closed")
 
     def _ladder(self, model: str | None) -> Ladder:
+        if model is None and not self._ladders:
+            raise InvalidRequest("model: a name is needed, as all models of this configuration are wildcards")
         return next(iter(self._ladders.values())) if model is None else self._state.ladder(model)
 
     def _gate(self, target: str) -> Gate:

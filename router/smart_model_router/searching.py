@@ -86,7 +86,10 @@ def orchestrator(
 
 def model_of(config: RouterConfig) -> str:
     """The public name that writes answers: `search.model`, else the default model, else the first."""
-    return config.search.model or config.routing.default_model or next(iter(config.models))
+    found = config.search.model or config.default_name
+    if found is None:
+        raise ConfigurationError("search.model", None, "a model is needed, as all `models` are wildcards")
+    return found
 
 
 def question(model: str, asked: str, passages: Sequence[Passage]) -> dict[str, Any]:

@@ -107,12 +107,22 @@ class StatsBook:
             record.began_at = now
             record.refresh(now)
 
+    def add(self, target: Target) -> None:
+        """Know a target from before its first call on; one that is known stays as it is."""
+        if target.id not in self._records:
+            self._add(target)
+
     def forget(self, name: str) -> None:
-        """Keep nothing of a target that is its own model and provider: it is no more."""
-        self._records.pop(name, None)
-        if name not in self._named:
-            self._models.pop(name, None)
-            self._providers.pop(name, None)
+        """Keep nothing of a target that no longer exists, nor of a model and a provider that only it had."""
+        record = self._records.pop(name, None)
+        if record is None:
+            return
+        left = [other.target for other in self._records.values()]
+        model, provider = record.target.model, record.target.provider
+        if model not in self._named and all(other.model != model for other in left):
+            self._models.pop(model, None)
+        if provider not in self._named and all(other.provider != provider for other in left):
+            self._providers.pop(provider, None)
 
     def median(self, target_id: str, now: float, *, stream: bool) -> float | None:
         """Half of the answers of the last 15 minutes took no longer: whole ones, or streams to first content."""

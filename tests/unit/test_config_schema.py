@@ -23,7 +23,10 @@ YAML = re.compile(r"^```yaml[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 GOOD: dict[str, Any] = {
     "version": 1,
     "providers": {"a": {"kind": "openai", "api_key": ["k", 7], "headers": {"x": "${Y:-1}"}, "rpm": "400k"}, "l": None},
-    "models": {"m": {"tiers": [{"targets": ["a/x", {"target": "a/y", "timeout": "1m30s", "only": "tools"}]}]}},
+    "models": {
+        "m": {"tiers": [{"targets": ["a/x", {"target": "a/y", "timeout": "1m30s", "only": "tools"}]}]},
+        "a/*": {"targets": ["a/*"], "recovery": "none"},
+    },
     "resilience": {
         "breaker": {"failing_share": "99%", "open": 3, "serialized_probes": "off"},
         "cooldown": None,
@@ -42,7 +45,7 @@ def keys(schema: dict[str, Any]) -> dict[str, list[str]]:
             walk(schema["$defs"][part["$ref"].rpartition("/")[2]], path)
         for member in part.get("anyOf", []):
             walk(member, path)
-        if "properties" in part:
+        if "properties" in part and (path or "configuration") not in found:  # short forms come second
             used = {key: inner for key, inner in part["properties"].items() if "deprecated" not in inner}
             found[path or "configuration"] = list(used)
             for key, inner in used.items():

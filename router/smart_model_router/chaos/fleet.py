@@ -73,7 +73,7 @@ class Fleet:
 
     def __init__(self, config: RouterConfig, seed: int) -> None:
         self.config = config
-        self.model: ModelConfig = next(iter(config.models.values()))
+        self.model: ModelConfig = config.models[config.default_name or next(iter(config.models))]
         self.servers = {name: FaultServer(seed=seed, name=ANSWER, keep_requests=10_000) for name in config.providers}
         self.events: list[Event] = []
         self.wall = SteppedWallClock()

@@ -55,7 +55,8 @@ def _look(config: RouterConfig, ladders: Mapping[str, Ladder], embedded: Readine
     yield Finding("ok" if embedded.ready else "warning", "embedded model", embedded.reason or f"{embedded.model}")
     for model in config.models.values():
         yield _served(model, ready)
-        yield from shared_domains(ladders[model.name])
+        if model.name in ladders:  # a wildcard has tiers only for the names that fit it
+            yield from shared_domains(ladders[model.name])
         yield _last_resort(model, ready)
     yield from unpriced_budgets(config)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from smart_model_router.assembly import load
 from smart_model_router.config import RouterConfig
 from smart_model_router.config.files import VARIABLE, default_file
+from smart_model_router.errors import ConfigurationError
 from smart_model_router_providers.catalog import found_in
 
 
@@ -21,8 +22,16 @@ class Configured:
 
     @property
     def default_model(self) -> str:
-        """The model asked when none is named: `routing.default_model`, else the first."""
-        return self.config.routing.default_model or next(iter(self.config.models))
+        """The model asked when none is named: `routing.default_model`, else the first. Raises ConfigurationError."""
+        return required_model(self.config)
+
+
+def required_model(config: RouterConfig) -> str:
+    """The model asked when none is named. Raises ConfigurationError where all models are wildcards."""
+    if config.default_name is None:
+        wanted = "a model is needed for commands that name none (--model), as all `models` are wildcards"
+        raise ConfigurationError("routing.default_model", None, wanted)
+    return config.default_name
 
 
 def configured(path: Path | None) -> Configured:

@@ -23,12 +23,13 @@ def run(*, config: Path | None, as_json: bool) -> int:
     """Print every model; the exit code. Raises ConfigurationError."""
     found = configured(config)
     if as_json:
-        print_json(_as_dict(found.config, found.default_model))
+        print_json(_as_dict(found.config))
         return ExitCode.OK
     print_table(_COLUMNS, _rows(found.config), sys.stdout)
     for alias, goal in found.config.aliases.items():
         print_line(f"{alias} is another name for {goal}")
-    print_line(f"without --model: {found.default_model}; configuration: {found.source}; sources: smr models --json")
+    default = found.config.default_name or "none, as all models are wildcards"
+    print_line(f"without --model: {default}; configuration: {found.source}; sources: smr models --json")
     return ExitCode.OK
 
 
@@ -64,12 +65,12 @@ def _shown(price: Price | None) -> str:
     return ", ".join(f"{figure:g} {what}" for figure, what in figures if figure is not None)
 
 
-def _as_dict(config: RouterConfig, default_model: str) -> dict[str, Any]:
+def _as_dict(config: RouterConfig) -> dict[str, Any]:
     def listed(mentions: Iterable[TargetConfig]) -> list[dict[str, Any]]:
         return [_told(target, known) for target, known in _targets(config, mentions)]
 
     return {
-        "default_model": default_model,
+        "default_model": config.default_name,
         "models": [
             {
                 "name": model.name,

@@ -18,6 +18,7 @@ from smart_model_router.config.tree import (
     StoreConfig,
     TargetConfig,
     TierConfig,
+    expanded,
 )
 
 __all__ = [
@@ -38,4 +39,5 @@ __all__ = [
     "StoreConfig",
     "TargetConfig",
     "TierConfig",
+    "expanded",
 ]

@@ -17,7 +17,7 @@ from smart_model_router.config.hints import Hint
 from smart_model_router.config.paths import Path, spelled
 from smart_model_router.config.retired import RETIRED
 from smart_model_router.config.secret import MASK, Secret, masked
-from smart_model_router.config.tree import RouterConfig, TargetConfig
+from smart_model_router.config.tree import ModelConfig, RouterConfig, TargetConfig
 from smart_model_router.errors import ConfigurationError
 from smart_model_router.suggest import did_you_mean
 
@@ -116,6 +116,9 @@ class _Reader:
     def _section(self, given: object, hint: Hint, path: Path) -> Any:
         if isinstance(given, str) and hint.base is TargetConfig:
             given = {"target": given}  # the short form of a target
+        if hint.base is ModelConfig and isinstance(given, Mapping) and "targets" in given and "tiers" not in given:
+            given = {**given, "tiers": [{"targets": given["targets"]}]}  # the short form of a model with one tier
+            given.pop("targets")
         known, gone = hints.fields_of(hint.base), RETIRED.get(hint.base, {})
         if isinstance(given, (bool, str)) and hints.SWITCH in known:
             given = {hints.SWITCH: given}  # the short form of a section that can be switched on and off

@@ -71,8 +71,8 @@ def _faults(config: RouterConfig) -> Iterator[ConfigurationError]:
     yield from _of_aliases(config)
     yield from _of_strategy(("routing", "strategy"), config.routing.strategy)
     default = config.routing.default_model
-    if default is not None and default not in config.models:
-        yield _unknown(("routing", "default_model"), default, "a model", config.models)
+    if default is not None and (default not in config.models or "*" in default):
+        yield _unknown(("routing", "default_model"), default, "a model without '*'", plain(config.models))
     for key in ("model", "embedding_model"):
         named = getattr(config.search, key)
         if named is not None and patterns.resolve(named, config.models, config.aliases) is None:
@@ -127,8 +127,8 @@ def _of_providers(config: RouterConfig) -> Iterator[ConfigurationError]:
 
 def _of_model(config: RouterConfig, model: ModelConfig) -> Iterator[ConfigurationError]:
     path: Path = ("models", model.name)
-    if not model.name.strip() or "*" in model.name:
-        yield ConfigurationError(spelled(path), model.name, "a name without '*' is needed (aliases may have one)")
+    if not model.name.strip() or model.name.count("*") > 1:
+        yield ConfigurationError(spelled(path), model.name, "a name with at most one '*' is needed")
     if not model.tiers:
         yield ConfigurationError(spelled((*path, "tiers")), [], "at least one tier is needed")
     if model.strategy is not None:
@@ -147,9 +147,11 @@ def _of_model(config: RouterConfig, model: ModelConfig) -> Iterator[Configuratio
             yield ConfigurationError(spelled((*here, "targets")), [], "at least one target is needed")
         for number, mention in enumerate(tier.targets):
             yield from _of_target(config, mention, (*here, "targets", number), seen)
+            yield from _of_star(mention, (*here, "targets", number), stars=model.name.count("*"))
     last: dict[str, str] = {}
     for number, mention in enumerate(model.last_resort or ()):
         yield from _of_target(config, mention, (*path, "last_resort", number), last)
+        yield from _of_star(mention, (*path, "last_resort", number), stars=0)
 
 
 def _of_target(
@@ -162,6 +164,13 @@ def _of_target(
     both = sorted(set(mention.only) & set(mention.unless))
     if both:
         yield ConfigurationError(f"{where}.unless", both, "needs that `only` does not ask for are needed")
+
+
+def _of_star(mention: TargetConfig, path: Path, *, stars: int) -> Iterator[ConfigurationError]:
+    """Only the targets of a wildcard have a `*`, one at most, in the name of the model."""
+    if "*" in mention.provider or mention.model.count("*") > stars:
+        wanted = "at most one '*', after the slash," if stars else "a target without '*' (only wildcards have one)"
+        yield ConfigurationError(spelled(path), masked(mention.target), f"{wanted} is needed")
 
 
 def _wanted_of_target(config: RouterConfig, mention: TargetConfig, seen: Mapping[str, str]) -> str | None:
@@ -187,7 +196,7 @@ def _of_aliases(config: RouterConfig) -> Iterator[ConfigurationError]:
             yield ConfigurationError(spelled(path), alias, "a name that is not yet that of a model is needed")
             continue
         passed = patterns.chain(alias, config.models, config.aliases)
-        if passed[-1] in config.models:
+        if patterns.resolve(alias, config.models, config.aliases) is not None:
             continue
         if passed[-1] in passed[:-1]:
             circle = " -> ".join(passed)
@@ -247,6 +256,11 @@ def _facts(models: Mapping[str, ModelConfig]) -> dict[str, dict[str, Any]]:
                 raise ConfigurationError(where, said, f"{known[name]!r} is needed, as {other} says of the same target")
             places.setdefault((mention.target, name), where)
     return facts
+
+
+def plain(names: Iterable[str]) -> tuple[str, ...]:
+    """The names that are no patterns."""
+    return tuple(name for name in names if "*" not in name)
 
 
 def mentions_of(models: Mapping[str, ModelConfig]) -> Iterator[tuple[Path, TargetConfig]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from smart_model_router.config.hints import SWITCH, Hint, fields_of, key_field
 from smart_model_router.config.retired import RETIRED
-from smart_model_router.config.tree import RouterConfig, TargetConfig
+from smart_model_router.config.tree import ModelConfig, RouterConfig, TargetConfig, TierConfig
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _REFERENCE = {"$ref": "#/$defs/reference"}
@@ -69,7 +69,13 @@ def _sections(section: Any, definitions: dict[str, Any]) -> list[dict[str, Any]]
     if name not in definitions:
         definitions[name] = {}  # before its keys are looked at: it may hold itself
         definitions[name] = _section(section, definitions)
-    short = [{"type": "string", "description": "provider/model"}] if section is TargetConfig else []
+    short: list[dict[str, Any]] = []
+    if section is TargetConfig:
+        short = [{"type": "string", "description": "provider/model"}]
+    if section is ModelConfig:  # a model with one tier may be written as the targets of that
+        targets = {"targets": _taken(fields_of(TierConfig)["targets"], definitions)}
+        others = {key: value for key, value in definitions[name]["properties"].items() if key != "tiers"}
+        short = [{**definitions[name], "properties": {**targets, **others}, "required": ["targets"]}]
     if SWITCH in fields_of(section):
         short = _leaves(fields_of(section)[SWITCH])
     return [{"$ref": f"#/$defs/{name}"}, *short]

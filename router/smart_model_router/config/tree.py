@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -25,7 +25,7 @@ from smart_model_router.core.limits import PatienceConfig, RoutingConfig, Timeou
 from smart_model_router.core.options import Count, Interval, Options, Seconds, Unit
 from smart_model_router.core.shedding import SheddingConfig
 from smart_model_router.core.throttle import ThrottleConfig
-from smart_model_router.errors import InvalidRequest
+from smart_model_router.errors import ModelNotFound
 from smart_model_router.request import Dialect, Need, Prefill, Target
 from smart_model_router.suggest import did_you_mean
 
@@ -123,7 +123,8 @@ class TierConfig:
 class ModelConfig:
     """What a public model name stands for: tiers, best first. `name` is the key it stands under.
 
-    `last_resort` None is the embedded model when it is installed; `()` is none. `strategy` None is that of
+    A name with one `*` is a wildcard: it stands for every name that fits, and the `*` in its targets for the same
+    text. `last_resort` None is the embedded model when it is installed; `()` is none. `strategy` None is that of
     `routing`. `recovery` is the policy for streams that are cut after content (recovery.py), None: the caller is told.
     """
 
@@ -132,6 +133,20 @@ class ModelConfig:
     last_resort: tuple[TargetConfig, ...] | None = None
     strategy: str | None = None
     recovery: str | None = None
+
+
+def expanded(wildcard: ModelConfig, name: str) -> ModelConfig:
+    """The model that `wildcard` is for `name`, which fits it. A target that comes twice stays in its first place."""
+    text, seen = patterns.text_of(wildcard.name, name) or "", set[str]()
+
+    def targets(mentions: Iterable[TargetConfig]) -> tuple[TargetConfig, ...]:
+        made = [replace(mention, target=mention.target.replace("*", text)) for mention in mentions]
+        new = {mention.target: mention for mention in reversed(made) if mention.target not in seen}
+        seen.update(new)
+        return tuple(mention for mention in made if new.get(mention.target) is mention)
+
+    tiers = ((tier, targets(tier.targets)) for tier in wildcard.tiers)
+    return replace(wildcard, name=name, tiers=tuple(replace(tier, targets=found) for tier, found in tiers if found))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -245,15 +260,40 @@ class RouterConfig:
 
         return read_file(path, os.environ if environ is None else environ)
 
-    def resolve(self, model: str) -> ModelConfig:
-        """What `model` stands for: a model, an alias, the longest pattern that fits, else `routing.default_model`.
+    def locate(self, name: str) -> tuple[str, str]:
+        """The key in `models` that `name` leads to, and the name it is known by there: differs for a wildcard.
 
-        Raises InvalidRequest that lists the known names.
+        A model goes before an alias, that before the longest pattern that fits, that before `routing.default_model`.
+        Raises ModelNotFound with the nearest known name.
         """
-        name = patterns.resolve(model, self.models, self.aliases) or self.routing.default_model
-        if name is None:
-            raise InvalidRequest(f"model: {model[:100]!r} is unknown; {did_you_mean(model, self.names)}")
-        return self.models[name]
+        found, known_by = patterns.lookup(name, self.models, self.aliases)
+        if found is not None:
+            return found, known_by
+        default = self.routing.default_model
+        if default is None:
+            raise ModelNotFound(f"model: {name[:100]!r} is unknown; {did_you_mean(name, self.names)}")
+        return default, default
+
+    def resolve(self, name: str) -> ModelConfig:
+        """The model that `name` leads to (see `locate`), of a wildcard with the `*` of its targets replaced."""
+        found, known_by = self.locate(name)
+        return expanded(self.models[found], known_by) if "*" in found else self.models[found]
+
+    @property
+    def default_name(self) -> str | None:
+        """The model that stands for none: `routing.default_model`, else the first; None when all are wildcards."""
+        return self.routing.default_model or next((name for name in self.models if "*" not in name), None)
+
+    @property
+    def wildcard_mentions(self) -> tuple[tuple[str, TargetConfig], ...]:
+        """Every target with a `*`, with the wildcard whose target it is."""
+        return tuple(
+            (name, mention)
+            for name, model in self.models.items()
+            for tier in model.tiers
+            for mention in tier.targets
+            if "*" in mention.target
+        )
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -37,6 +37,22 @@ class Fleet:
             gate.resize()
         return frozenset(unchanged)
 
+    def add(self, gate: Gate) -> None:
+        """Count in the gate of a target that a wildcard has made."""
+        name = gate.provider.name
+        self.gates[gate.id] = gate
+        self.providers.setdefault(name, gate.provider)
+        self._counted = {**self._counted, name: (*self._counted.get(name, ()), gate)}
+
+    def remove(self, target: str) -> None:
+        """Forget the gate of a target; unknown ids are ignored."""
+        gate = self.gates.pop(target, None)
+        if gate is not None:
+            name = gate.provider.name
+            gate.provider.gates.pop(target, None)
+            left = tuple(member for member in self._counted.get(name, ()) if member is not gate)
+            self._counted = {**self._counted, name: left}
+
     def targets(self, provider: str | None) -> Iterable[str]:
         """The ids of a provider's gates, or of all. A gate of the provider's own name is a guard's, its only one."""
         if provider is None:

@@ -81,19 +81,23 @@ class Tier:
 
 @dataclass(frozen=True)
 class Ladder:
-    """What one public model name stands for. `recovery` is its policy for streams that are cut after content."""
+    """What one public model name stands for. `recovery` is its policy for streams that are cut after content.
+
+    `name` is what it was asked by where `model` is a wildcard; empty for a model without one.
+    """
 
     model: str
     tiers: tuple[Tier, ...]
     last_resort: tuple[TargetFacts, ...] = ()
     strategy: str = "health"
     recovery: Recovery = NO_RECOVERY
+    name: str = ""
     plans: dict[_Shape, Plan] = field(default_factory=dict, init=False, repr=False, compare=False)
     """Plans made before, by everything they depend on: most requests are like another one (see `_shape`)."""
 
     def home_name(self, tier: str, conversation: str) -> str:
         """Under what the home of a conversation is remembered: in each tier of each model it has one."""
-        return f"{conversation}\x00{self.model}\x00{tier}"
+        return f"{conversation}\x00{self.name or self.model}\x00{tier}"
 
     @cached_property
     def least_context(self) -> float:

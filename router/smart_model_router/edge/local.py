@@ -12,6 +12,7 @@ from smart_model_router.edge.http import Family, HttpReply, json_reply
 from smart_model_router.edge.problems import NO_MODEL, ProblemError
 from smart_model_router.errors import InvalidRequest
 from smart_model_router.request import media_of
+from smart_model_router.suggest import did_you_mean
 from smart_model_router.wires.values import decode_object, is_list, is_object
 
 COUNT_TOKENS = "/v1/messages/count_tokens"
@@ -39,7 +40,7 @@ def answer_locally(method: str, path: str, family: Family, body: bytes, names: t
     if path.startswith(MODELS + "/"):
         name = path.removeprefix(MODELS + "/")
         if name not in names:
-            raise ProblemError(NO_MODEL, f"model: {name[:100]!r} is unknown; there are {', '.join(names)}"[:1000])
+            raise ProblemError(NO_MODEL, f"model: {name[:100]!r} is unknown; {did_you_mean(name, names)}")
         return json_reply(_shown(name, family))
     return None
 

@@ -17,6 +17,7 @@ from smart_model_router.errors import (
     DeadlineExceeded,
     Interruption,
     InvalidRequest,
+    ModelNotFound,
     NotFound,
     Overloaded,
     RequestRejected,
@@ -63,6 +64,7 @@ EXPIRED = Kind(504, "server_error", "deadline_exceeded", "timeout_error")
 KINDS: Mapping[type[SmartRouterError], Kind] = MappingProxyType(
     {
         InvalidRequest: BAD_REQUEST,
+        ModelNotFound: NO_MODEL,
         NotFound: NOT_FOUND,
         ContextTooLong: Kind(400, "invalid_request_error", "context_length_exceeded", "invalid_request_error"),
         ContentBlocked: Kind(400, "invalid_request_error", "content_filter", "invalid_request_error"),

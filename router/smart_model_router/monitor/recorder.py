@@ -24,6 +24,7 @@ from smart_model_router.events import (
     SheddingChanged,
     StoreChanged,
     TargetRefused,
+    TargetsForgotten,
     WaitFinished,
 )
 from smart_model_router.monitor.moves import move_of
@@ -142,6 +143,7 @@ class Recorder(Gathering):
                 SheddingChanged: self._move,
                 StoreChanged: self._move,
                 GuardsForgotten: self._forget,
+                TargetsForgotten: self._forget,
             }
         )
         self.clock = clock
@@ -222,7 +224,7 @@ class Recorder(Gathering):
             step.cost_usd[target] += event.cost_usd
         self._note(event)
 
-    def _forget(self, event: GuardsForgotten) -> None:
+    def _forget(self, event: GuardsForgotten | TargetsForgotten) -> None:
         for name in event.names:
             self._runs.pop(name, None)
 

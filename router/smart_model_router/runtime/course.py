@@ -50,7 +50,7 @@ class Course:
         self.request = request
         total = state.timeouts.total
         deadline = started + (min(request.timeout, total) if request.timeout is not None else total)
-        ladder = state.ladder(request.model)
+        ladder = self._ladder = state.ladder(request.model)  # held: the targets of a wildcard exist as long as it does
         self._plan = state.plan(request, ladder)
         self.report.requested_tier = self._plan.asked
         self.recovery = effective(request, ladder.recovery)

@@ -75,8 +75,29 @@ class Book(Protocol):
         """Forget recent outcomes and latencies: the target came back."""
         ...
 
+    def add(self, target: Target) -> None:
+        """Know a target that a wildcard has made."""
+        ...
+
     def forget(self, name: str) -> None:
-        """Keep nothing of a target that is its own model and provider: it is no more."""
+        """Keep nothing of a target that no longer exists."""
+        ...
+
+
+class Ladders(Protocol):
+    """Every model by the names callers use (wildcards.py)."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The models that were made of wildcards."""
+        ...
+
+    def __call__(self, name: str) -> Ladder:
+        """The ladder that `name` leads to. Raises ModelNotFound."""
+        ...
+
+    def continue_from(self, names: Iterable[str]) -> None:
+        """Make the models that a router of before had made of its wildcards, as far as they are known here."""
         ...
 
 
@@ -88,7 +109,6 @@ class RouterState:
     dice: Dice
     fleet: Fleet
     providers: Mapping[str, Provider]
-    ladder: Callable[[str], Ladder]
     book: Book
     budget: RetryBudget
     shedding: Shedding
@@ -138,6 +158,7 @@ class RouterState:
     """Rings when the first of them is to be forgotten."""
     ticking: set[Watchdog] = field(default_factory=set)
     """What keeps time for the calls under way, their streams and their back-offs: a closing router ends them all."""
+    ladder: Ladders = field(init=False)
     room: WaitingRoom = field(init=False)
     portal: Portal = field(init=False)
     words: OperatorWords = field(init=False)
@@ -164,6 +185,7 @@ class RouterState:
         has one state (see `Fleet.continue_from`), and who waits for it waits in one queue.
         """
         now = self.clock.now()
+        self.ladder.continue_from(before.ladder.names)
         shared = self.sharing is not None or before.sharing is not None
         unchanged = self.fleet.continue_from(before.fleet, shared=shared)
         self.words.continue_from(before.words)

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import math
 
-from smart_model_router.events import AttemptFinished, BreakerChanged, GuardsForgotten, RequestFinished, RequestShed
+from smart_model_router.events import (
+    AttemptFinished,
+    BreakerChanged,
+    GuardsForgotten,
+    RequestFinished,
+    RequestShed,
+    TargetsForgotten,
+)
 from smart_model_router.outcome import FailureClass
 from smart_model_router.telemetry.gathering import Gathering
 from smart_model_router.telemetry.open_requests import OpenRequests
@@ -22,6 +29,7 @@ class Metrics(Gathering):
                 BreakerChanged: self._transition,
                 RequestShed: self._shed,
                 GuardsForgotten: self._forget,
+                TargetsForgotten: self._forget,
             }
         )
         self._calls = OpenRequests[tuple[float, float]]()
@@ -99,7 +107,7 @@ class Metrics(Gathering):
             "smr_breaker_transitions_total", event.owner, event.from_state, event.to_state, event.reason
         )
 
-    def _forget(self, event: GuardsForgotten) -> None:
+    def _forget(self, event: GuardsForgotten | TargetsForgotten) -> None:
         for key in [key for key in self._attempts if key[0] in event.names]:
             del self._attempts[key]
         for name in event.names:

@@ -39,6 +39,11 @@ class SharedBreakers:
             if entry is None or entry.breaker is not new.breaker:
                 self._entries[new.key] = new
 
+    def forget(self, owner: str) -> None:
+        """Forget the breakers of a target."""
+        for key in [key for key in self._entries if key[0] == owner and key[1] != "transport"]:
+            del self._entries[key]
+
     def settled(self, gate: Gate, settlement: Settlement) -> None:
         """A call ended (or the operator spoke): remember why what moved has moved."""
         for moved in settlement.moved:

@@ -39,6 +39,10 @@ class SharedRests:
         if entry is None or entry.cooldown is not cooldown:
             self._entries[owner] = _Known(cooldown, gate)
 
+    def forget(self, owner: str) -> None:
+        """Forget the rests of a target."""
+        self._entries.pop(owner, None)
+
     def differences(self, now: float, here: Here) -> tuple[RestRow, ...]:
         """What is different from what the others know."""
         return tuple(row for owner, entry in self._entries.items() for row in _different(owner, entry, now, here))

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from smart_model_router.core.gate import Gate
@@ -48,6 +49,8 @@ _NOTHING = Changes()
 class Sharing:
     """One router's part in the shared state. `owners` has the targets that take part, `holder` names this router.
 
+    `revive` is told the names of all targets that calls are known of from before: it makes those that a wildcard has.
+
     Not thread-safe: it belongs to the router's loop.
     """
 
@@ -58,10 +61,12 @@ class Sharing:
         owners: Mapping[str, Owners],
         *,
         holder: Callable[[], str],
+        revive: Callable[[Iterable[str]], None] = lambda _: None,
     ) -> None:
         self._state = state
         self._shared = shared
         self._owners = owners
+        self._revive = revive
         self._here = state.here
         self._new_holder = holder
         self._reach = Reach(state.clock, self._reach_changed)
@@ -73,6 +78,8 @@ class Sharing:
         self._words = SharedWords(state)
         self._closed = False
         self._heard_at = -math.inf
+        self._view: SharedView | None = None
+        """The newest that the others said."""
         self._begin()
         self._register()
         self._restore()
@@ -327,6 +334,7 @@ class Sharing:
 
     def _take(self, view: SharedView) -> None:
         """Take over what others have changed. The operator's word comes first: a breaker may have moved after it."""
+        self._view = view
         now, here = self._state.clock.now(), self._here()
         if self._words.take(view.words, here):
             self.changed()
@@ -340,13 +348,39 @@ class Sharing:
 
     def _register(self) -> None:
         """Know the parts of every target that takes part."""
-        for target, owners in self._owners.items():
-            gate = self._state.fleet.gates.get(target)
-            if gate is not None:
-                self._breakers.register(owners.target, gate)
-                self._rests.register(owners.target, gate.cooldown, gate)
-                self._rests.register(owners.credential, gate.credential, gate)
-                gate.limits.share_out()
+        for target in self._owners:
+            self._register_target(target)
+
+    def _register_target(self, target: str) -> None:
+        owners, gate = self._owners[target], self._state.fleet.gates.get(target)
+        if gate is not None:
+            self._breakers.register(owners.target, gate)
+            self._rests.register(owners.target, gate.cooldown, gate)
+            self._rests.register(owners.credential, gate.credential, gate)
+            gate.limits.share_out()
+
+    def join(self, target: str) -> None:
+        """Let a target take part that a wildcard has made, with all that the others said of it."""
+        self._register_target(target)
+        view, owners = self._view, self._owners[target]
+        limits = self._state.fleet.gates[target].limits
+        alone = sum(gate.limits is limits for gate in self._state.fleet.gates.values()) == 1
+        if view is not None:
+            self._take(
+                replace(
+                    view,
+                    breakers=tuple(row for row in view.breakers if row.owner == owners.target),
+                    rests=tuple(row for row in view.rests if row.owner in (owners.target, owners.credential)),
+                    limits=tuple(row for row in view.limits if alone and row.key.startswith(f"{owners.limits} ")),
+                )
+            )
+            self._view = view
+
+    def leave(self, target: str) -> None:
+        """Forget a target that no longer exists here; what the others know of it stays."""
+        owners = self._owners[target]
+        self._breakers.forget(owners.target)
+        self._rests.forget(owners.target)
 
     def _restore(self) -> None:
         try:
@@ -355,6 +389,8 @@ class Sharing:
             self._reach.lose(error.reason, again_in=0.0)
             return
         self._heard_at = self._state.clock.now()
+        self._revive(dict.fromkeys(row.target for row in found.calls))
+        self._register()
         self._calls.restore(found.calls, self._heard_at, self._here())
         self._take(found.view)
 

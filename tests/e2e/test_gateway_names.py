@@ -1,0 +1,80 @@
+"""Model names as real clients ask for them: wildcards, and one 404 for a name that leads nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import anthropic
+import openai
+import pytest
+
+from smart_model_router_providers.fault import FaultServer
+from tests.e2e.gateways import ECHO, MESSAGES, Served, fleet, served
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A gateway with the model `smart` and a wildcard, before a provider that is well."""
+    with FaultServer() as upstream:
+        config = fleet(upstream)
+        config["models"]["any/*"] = {"targets": ["ao/*"], "last_resort": []}
+        with served(config, tmp_path_factory.mktemp("gateway")) as running:
+            yield running
+
+
+@pytest.fixture
+def chatty(gateway: Served) -> Iterator[openai.OpenAI]:
+    """OpenAI's SDK."""
+    with openai.OpenAI(base_url=gateway.base_url + "/v1", api_key="client-secret", max_retries=0) as client:
+        yield client
+
+
+@pytest.fixture
+def claudish(gateway: Served) -> Iterator[anthropic.Anthropic]:
+    """Anthropic's SDK."""
+    with anthropic.Anthropic(base_url=gateway.base_url, api_key="client-secret", max_retries=0) as client:
+        yield client
+
+
+def test_a_name_of_a_wildcard_reaches_the_target_of_that_name(chatty: openai.OpenAI) -> None:
+    """The provider is asked for the text of the `*`, a slash in it included; the answer has the name asked for."""
+    raw = chatty.chat.completions.with_raw_response.create(model="any/meta/llama-3.3", messages=MESSAGES)
+    answer = raw.parse()
+    assert (answer.model, answer.choices[0].message.content) == ("any/meta/llama-3.3", ECHO)
+    assert raw.headers["x-router-model"] == "meta/llama-3.3"
+
+
+OPENAI_CALLS: dict[str, Callable[[openai.OpenAI], object]] = {
+    "chat": lambda client: client.chat.completions.create(model="smrat", messages=MESSAGES),
+    "chat stream": lambda client: client.chat.completions.create(model="smrat", messages=MESSAGES, stream=True),
+    "responses": lambda client: client.responses.create(model="smrat", input="hello"),
+    "embeddings": lambda client: client.embeddings.create(model="smrat", input="hello"),
+    "completions": lambda client: client.completions.create(model="smrat", prompt="hello"),
+    "model": lambda client: client.models.retrieve("smrat"),
+}
+
+
+@pytest.mark.parametrize("call", OPENAI_CALLS)
+def test_an_unknown_model_is_a_404_to_openais_sdk(chatty: openai.OpenAI, call: str) -> None:
+    """POST and GET alike: `model_not_found`, with the name that was probably meant."""
+    with pytest.raises(openai.NotFoundError) as caught:
+        OPENAI_CALLS[call](chatty)
+    assert caught.value.code == "model_not_found"
+    assert "did you mean 'smart'?" in caught.value.message
+
+
+ANTHROPIC_CALLS: dict[str, Callable[[anthropic.Anthropic], object]] = {
+    "messages": lambda client: client.messages.create(model="smrat", messages=MESSAGES, max_tokens=9),
+    "model": lambda client: client.models.retrieve("smrat"),
+}
+
+
+@pytest.mark.parametrize("call", ANTHROPIC_CALLS)
+def test_an_unknown_model_is_a_404_to_anthropics_sdk(claudish: anthropic.Anthropic, call: str) -> None:
+    """`not_found_error` in Anthropic's form, by POST and GET."""
+    with pytest.raises(anthropic.NotFoundError) as caught:
+        ANTHROPIC_CALLS[call](claudish)
+    body = caught.value.body
+    assert isinstance(body, dict)
+    assert body["error"]["type"] == "not_found_error"
+    assert "did you mean 'smart'?" in caught.value.message
