@@ -78,3 +78,38 @@ def test_an_unknown_model_is_a_404_to_anthropics_sdk(claudish: anthropic.Anthrop
     assert isinstance(body, dict)
     assert body["error"]["type"] == "not_found_error"
     assert "did you mean 'smart'?" in caught.value.message
+
+
+def test_a_base_url_without_v1_works(gateway: Served) -> None:
+    """Clients that add `/chat/completions` to the address of the server are answered."""
+    with openai.OpenAI(base_url=gateway.base_url, api_key="client-secret", max_retries=0) as client:
+        assert client.chat.completions.create(model="smart", messages=MESSAGES).choices[0].message.content == ECHO
+        assert "smart" in [model.id for model in client.models.list()]
+
+
+def test_azures_client_names_the_model_in_the_path(gateway: Served) -> None:
+    """AzureOpenAI asks at `/openai/deployments/{model}/...`: the deployment is the model, whole and as a stream."""
+    with openai.AzureOpenAI(
+        azure_endpoint=gateway.base_url, api_key="client-secret", api_version="2024-10-21", max_retries=0
+    ) as client:
+        assert client.chat.completions.create(model="smart", messages=MESSAGES).choices[0].message.content == ECHO
+        stream = client.chat.completions.create(model="any/x", messages=MESSAGES, stream=True)
+        assert "".join(chunk.choices[0].delta.content or "" for chunk in stream if chunk.choices) == ECHO
+        with pytest.raises(openai.NotFoundError, match="did you mean 'smart'"):
+            client.chat.completions.create(model="smrat", messages=MESSAGES)
+    with openai.AzureOpenAI(
+        azure_endpoint=gateway.base_url,
+        azure_deployment="smart",
+        api_key="client-secret",
+        api_version="2024-10-21",
+        max_retries=0,
+    ) as client:
+        assert client.chat.completions.create(model="", messages=MESSAGES).choices[0].message.content == ECHO
+        assert client.responses.create(model="smart", input="hello").output_text == ECHO
+
+
+def test_a_path_that_is_not_there_says_what_would_be_right(gateway: Served) -> None:
+    """The 404 of a mistyped path names the path."""
+    status, body = gateway.post("/v1/chat/completion", b"{}", "content-type: application/json")
+    assert status == 404
+    assert "did you mean '/v1/chat/completions'?" in body["error"]["message"]

@@ -22,7 +22,9 @@ from smart_model_router.edge import (
     report_headers,
     serve,
 )
-from smart_model_router.edge.local import public_names
+from smart_model_router.edge.asking import ENDPOINTS
+from smart_model_router.edge.local import COUNT_TOKENS, MODELS, public_names
+from smart_model_router.edge.paths import canonical, hint
 from smart_model_router.edge.problems import NOT_FOUND
 from smart_model_router.errors import DeadlineExceeded, SmartRouterError
 from smart_model_router.report import RouteReport
@@ -75,14 +77,17 @@ async def answer(router: SmartModelRouter, sent: Sent) -> HttpReply | Opened:
 
 
 async def _routed(router: SmartModelRouter, sent: Sent) -> HttpReply | Opened:
-    asked = endpoint(sent.path)
+    path, deployment = canonical(sent.path)
+    asked = endpoint(path)
     if asked is None or sent.method != "POST":
         names = public_names(router.config)
-        found = answer_locally(sent.method, sent.path, family_of(sent.path, sent.headers), sent.body, names)
+        found = answer_locally(sent.method, path, family_of(path, sent.headers), sent.body, names)
         if found is None:
-            raise ProblemError(NOT_FOUND, f"the router does not answer {sent.method} {sent.path[:200]}")
+            right = hint(path, (*ENDPOINTS, MODELS, COUNT_TOKENS))
+            raise ProblemError(NOT_FOUND, f"the router does not answer {sent.method} {path[:200]}; {right}")
         return found
     ask = read_ask(asked, sent.headers, sent.body, sent.query)
+    ask.ask_for(deployment)
     if sent.read_timeout is not None and ("timeout" not in ask.options or ask.own_deadline):
         ask.options["timeout"], ask.own_deadline = sent.read_timeout, True
     try:

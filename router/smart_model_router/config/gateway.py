@@ -38,7 +38,8 @@ class GatewayConfig(Options):
     A stream's head is held for `hold_head` at most; a silent stream is pinged every `ping`. A request's head must
     be there within `head_timeout`, its body within `body_timeout` more; they have at most so many bytes.
     `drain` is how long requests under way may go on after SIGTERM. With `real_model` answers name the provider's own
-    model, else the one that was asked for.
+    model, else the one that was asked for. Web pages of the origins in `cors` may read answers in a browser; `*` is
+    every page, for a gateway with keys.
     """
 
     host: str = "127.0.0.1"
@@ -52,3 +53,4 @@ class GatewayConfig(Options):
     body_bytes: Annotated[int, Unit("count"), Interval(ge=1024, le=1_073_741_824)] = 33_554_432
     drain: SecondsOrZero = 30.0
     real_model: bool = False
+    cors: tuple[str, ...] = ()

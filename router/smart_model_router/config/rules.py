@@ -31,6 +31,7 @@ FACTS = (
 _NAME = re.compile(r"[\w.-]+")
 _NAME_NEEDED = "a name of letters, digits, '.', '-' and '_' is needed"
 _NUMBERED = re.compile(r"#\d+$")
+_ORIGIN = re.compile(r"https?://[^\s/*?#@]+|null")
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 
 
@@ -82,6 +83,7 @@ def _faults(config: RouterConfig) -> Iterator[ConfigurationError]:
     yield from _at_most("max_tokens", local.max_tokens, "context_tokens", local.context_tokens)
     yield from _at_most("default_max_tokens", local.default_max_tokens, "max_tokens", local.max_tokens)
     yield from _of_keys(config)
+    yield from _of_cors(config)
     yield from _of_content(config.telemetry.content)
     yield from _of_parts(config)
 
@@ -217,6 +219,17 @@ def _of_keys(config: RouterConfig) -> Iterator[ConfigurationError]:
             yield ConfigurationError(spelled((*path, "key")), "***", "a key that is not empty is needed")
         if key.sha256 is not None and not _SHA256.fullmatch(key.sha256):
             yield ConfigurationError(spelled((*path, "sha256")), "***", "64 hexadecimal digits are needed")
+
+
+def _of_cors(config: RouterConfig) -> Iterator[ConfigurationError]:
+    for number, origin in enumerate(config.gateway.cors):
+        where = spelled(("gateway", "cors", number))
+        if origin == "*" and not config.gateway.keys:
+            wanted = "origins by name are needed without `gateway.keys`: any web page could spend your money"
+            yield ConfigurationError(where, origin, wanted)
+        elif origin != "*" and not _ORIGIN.fullmatch(origin):
+            wanted = "an origin is needed as browsers send it (https://app.example.com, no path, no pattern), or '*'"
+            yield ConfigurationError(where, masked(origin), wanted)
 
 
 def _of_strategy(path: Path, strategy: str) -> Iterator[ConfigurationError]:

@@ -63,6 +63,12 @@ class Ask:
     written: bytes = b""
     reports: list[RouteReport] = field(default_factory=list)
 
+    def ask_for(self, model: str) -> None:
+        """Ask for the model that the path names, in place of those that the body names; "" is none."""
+        if model and self.models != (model,):
+            self.models, self.written = (model,), b""
+            self.body = {**self.body, "model": model}
+
 
 def endpoint(path: str) -> Asked | None:
     """The dialect asked at a path, None where none is. A trailing slash makes no difference."""

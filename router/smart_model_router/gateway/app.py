@@ -18,9 +18,11 @@ from starlette.types import Receive, Scope, Send
 from smart_model_router.config import RouterConfig
 from smart_model_router.edge import ProblemError, family_of, problem_of, rendered
 from smart_model_router.edge.asking import ENDPOINTS
+from smart_model_router.edge.paths import canonical
 from smart_model_router.edge.problems import NOT_ALLOWED
 from smart_model_router.errors import ConfigurationError
-from smart_model_router.gateway.exchange import Asking, Endpoint, Walk, local, missing
+from smart_model_router.gateway.cors import with_cors
+from smart_model_router.gateway.exchange import DEPLOYMENT, Asking, Endpoint, Walk, local, missing
 from smart_model_router.gateway.figures import Figures
 from smart_model_router.gateway.health import Health, liveness
 from smart_model_router.gateway.house import House
@@ -54,6 +56,7 @@ class Gateway:
         self._health = health = Health(c_bool(False) if draining is None else draining)
         self._looking = Looking(self, lambda: health.draining)
         self._house = self._furnished(config)
+        self._door = with_cors(self._found, config.gateway.cors)
         self._figures = Figures(self, config)
         self._asked = {path: Endpoint(self, Asking(asked)) for path, asked in ENDPOINTS.items()}
         self._app = Starlette(routes=self._routes(), lifespan=self._lifespan, exception_handlers={405: _not_allowed})
@@ -68,11 +71,16 @@ class Gateway:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI. The endpoints of the dialects are found without a walk through the routes and their middleware.
 
-        A slash at the end of a path makes no difference.
+        Other spellings of a path (edge/paths.py) stand for it.
         """
-        if scope["type"] == "http" and scope["path"].endswith("/"):
-            scope["path"] = scope["path"].rstrip("/") or "/"
-        asked = self._asked.get(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
+        await self._door(scope, receive, send)
+
+    async def _found(self, scope: Scope, receive: Receive, send: Send) -> None:
+        asked = None
+        if scope["type"] == "http":
+            if scope["path"] not in self._asked:
+                scope["path"], scope[DEPLOYMENT] = canonical(scope["path"])
+            asked = self._asked.get(scope["path"]) if scope["method"] == "POST" else None
         await (asked or self._app)(scope, receive, send)
 
     async def reload(self) -> bool:
@@ -85,6 +93,7 @@ class Gateway:
             return False
         house.continue_from(self._house)
         old, self._house = self._house, house
+        self._door = with_cors(self._found, config.gateway.cors)
         await house.router.listen()
         log.info("the new configuration is in use")
         await old.retire()

@@ -24,8 +24,9 @@ from smart_model_router.edge import (
     report_headers,
     serve,
 )
-from smart_model_router.edge.asking import Asked
-from smart_model_router.edge.local import COUNT_TOKENS, public_names
+from smart_model_router.edge.asking import ENDPOINTS, Asked
+from smart_model_router.edge.local import COUNT_TOKENS, MODELS, public_names
+from smart_model_router.edge.paths import hint
 from smart_model_router.edge.problems import NOT_FOUND, TOLD
 from smart_model_router.gateway.house import House
 from smart_model_router.gateway.receiving import (
@@ -41,6 +42,8 @@ from smart_model_router.request import media_of
 
 log = logging.getLogger("smart_model_router.gateway")
 _BYTES_PER_TOKEN = 4
+DEPLOYMENT = "smart_model_router.deployment"
+"""The key of a scope that holds the model named in the path; "" where none is."""
 
 
 class Houses(Protocol):
@@ -135,6 +138,7 @@ class Asking:
         guest = house.ring.guest(arrival.headers)
         body = await arrival.body()
         ask = read_ask(self._asked, arrival.headers, body, arrival.scope["query_string"].decode("latin-1"))
+        ask.ask_for(arrival.scope.get(DEPLOYMENT, ""))
         visit = guest.admit(ask, _prompt_tokens(ask, len(body)) if guest.counts_tokens else 0, clock())
         try:
             with house.traced(arrival.headers):
@@ -172,7 +176,8 @@ async def missing(arrival: Arrival) -> None:
 
 def not_found(arrival: Arrival) -> ProblemError:
     """What is said of a path that nobody has."""
-    return ProblemError(NOT_FOUND, f"there is no {arrival.scope['method'][:20]} {arrival.path[:200]}")
+    right = hint(arrival.path, (*ENDPOINTS, MODELS, COUNT_TOKENS, "/health", "/metrics", "/api/stats"))
+    return ProblemError(NOT_FOUND, f"there is no {arrival.scope['method'][:20]} {arrival.path[:200]}; {right}")
 
 
 async def _stream(arrival: Arrival, ask: Ask) -> None:

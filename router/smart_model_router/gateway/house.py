@@ -16,7 +16,7 @@ class House:
     def __init__(self, config: RouterConfig, router: SmartModelRouter) -> None:
         self.config = config
         self.router = router
-        self.ring = KeyRing(config.gateway.keys)
+        self.ring = KeyRing(config.gateway.keys, origins=config.gateway.cors)
         self.in_flight = 0
         self._retired = False
         self._traces = config.telemetry.traces.enabled
