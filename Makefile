@@ -106,8 +106,8 @@ docs: setup  ## runs every snippet of the documents, and checks what they name
 browser: setup  ## the dashboard in a real browser; brings chromium (Debian, as root) and playwright itself
 	$(BIN)/python tools/browser.py
 
-agents: setup  ## Claude Code, Codex, Node's SDKs and four frameworks against `smr serve`; brings them all itself
-	$(BIN)/python -m tests.agents
+agents: setup  ## coding agents, SDKs and frameworks against `smr serve` and a failing provider, brought by itself; ONLY=codex
+	nice -n 5 $(BIN)/python -m tests.agents $(ONLY)
 
 compat: setup  ## the tests of the clients and of SDK providers with older SDKs, each pair in an environment of its own
 	$(BIN)/python -m tools.compat

@@ -1,31 +1,52 @@
-"""`make agents`: real clients, as users install them, against the router in process and `smr serve`. Prints a table.
+"""`make agents`: real clients, as users install them, against the router in process and `smr serve`.
 
-The exit code is 1 when any of them noticed that it does not talk to its provider. Words on the command line choose
-clients by name (`python -m tests.agents codex`). Two minutes of CPU; the first time 1.2 GB are installed in `.agents`.
+Prints a table of how they ran, and writes the lines of these clients in the client table of docs/dialects.md. The exit
+code is 1 when a client noticed that it does not talk to its provider, took a shortened answer for whole, or hung.
+Words on the command line choose clients by name (`make agents ONLY=codex`). The first time 2 GB are installed in
+`.agents`.
 """
 
 from __future__ import annotations
 
 import sys
+import time
+from datetime import UTC, datetime
 
-from tests.agents import coding, programs
-from tests.agents.rows import Row, Verdict, table
+from tests.agents import coding, document, programs
+from tests.agents.environments import ROOT
+from tests.agents.rows import Cell, Row, Verdict, table
 
 ROWS: tuple[Row, ...] = (*programs.ROWS, *coding.ROWS)
+DOCUMENT = ROOT / "docs" / "dialects.md"
 
 
 def main(wanted: list[str]) -> int:
     """Run them one by one; the exit code."""
     rows = [row for row in ROWS if not wanted or any(word.lower() in row.client.lower() for word in wanted)]
-    verdicts: list[Verdict] = []
+    told: list[Verdict | Cell] = []
     for row in rows:
-        for verdict in row.run():
-            verdicts.append(verdict)
-            print(verdict.client, verdict.how, "FAILED" if verdict.wrong else "ok", sep=": ", file=sys.stderr)
-            for wrong in verdict.wrong:
-                print(f"  {wrong}", file=sys.stderr)
-    print(table(verdicts))
-    return int(not rows or any(verdict.wrong for verdict in verdicts))
+        began = time.monotonic()
+        for one in row.run():
+            told.append(one)
+            print(one.client, one.how, _outcome(one), sep=": ", file=sys.stderr)
+            for wrong in one.wrong:
+                print(f"  {wrong}", file=sys.stderr, flush=True)
+        print(f"{row.client}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+    print(table(one for one in told if isinstance(one, Verdict)))
+    failed = [one for one in told if one.failed]
+    print(f"failed: {len(failed)} of {len(told)}", *(f"{one.client}: {one.how}" for one in failed), sep="\n  ")
+    text = DOCUMENT.read_text(encoding="utf-8")
+    cells = [one for one in told if isinstance(one, Cell)]
+    clients = list(dict.fromkeys(row.client for row in ROWS))
+    today = datetime.now(UTC).date().isoformat()  # noqa: TID251  the day of the run is written down
+    DOCUMENT.write_text(document.updated(text, cells, clients, today), encoding="utf-8")
+    return int(not rows or bool(failed))
+
+
+def _outcome(one: Verdict | Cell) -> str:
+    if isinstance(one, Cell):
+        return one.mark
+    return "FAILED" if one.failed else "ok"
 
 
 if __name__ == "__main__":

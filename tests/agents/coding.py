@@ -1,4 +1,4 @@
-"""Coding agents, as users install them: one task, two tools, and a provider that fails in five ways meanwhile."""
+"""Coding agents, as users install them: one task, and a provider that fails once when the agent is to write."""
 
 from __future__ import annotations
 
@@ -11,69 +11,68 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from smart_model_router_providers.fault import Fault, FaultServer, RecordedRequest
+from smart_model_router_providers.fault.question import Reply, ToolCall
 from tests.agents import plan
 from tests.agents.elsewhere import Elsewhere
-from tests.agents.environments import NODE, PACKAGES, node, run
-from tests.agents.rows import Row, Verdict
+from tests.agents.environments import NODE, PACKAGES, PYTHON, node, python, run
+from tests.agents.faults import COLUMNS, NONE
+from tests.agents.rows import Cell, Mark, Row
+from tests.agents.upstream import Call, Turn, Upstream
 from tests.e2e.gateways import served
 
-SECONDS = 300
+SECONDS = 150
 PROMPT = "Copy the number from in.txt into out.txt"
 SECRET = "the number is 7321\n"
 COPIED = "copied: 7321\n"
 PATCH = f"*** Begin Patch\n*** Add File: out.txt\n+{COPIED}*** End Patch\n"
 DONE = "The number is copied."
-CALLS = (
-    *((status, "answered") for status in (429, 529, 529, 200)),
-    (200, "cut"),
-    *((200, "answered") for _ in range(3)),
-)
-"""What the provider's book must hold: refused three times, then read; write: cut, failed, done; the last word."""
-MIDDLE = 6
-"""The pieces of content after which a call breaks off: its words are three, the call's name one, its arguments more."""
+BIG, SMALL = "big", "small"
+
+Calls = Sequence[Mapping[str, Any]]
+Prepared = tuple[Sequence[str | Path], Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """A coding agent. `read` and `write` are the calls that the provider makes of its tools, in the working folder.
+    """A coding agent that speaks `api`. `read` and `write` are the calls that the provider makes of its tools.
 
-    `prepare` is given a home, the gateway's address, the model and what the provider speaks, and returns command and
-    environment. `dialects` are those of the provider, one run each; `seen` is what the provider's last call must hold
-    beside what was read.
+    An agent without tools is told what to write in words: `says`. `prepare` is given a home, the gateway's address, the
+    model and what the provider speaks, and returns command and environment. `seen` is what the provider's last call
+    must hold beside what was read. `fetches`: at its start it asks for a package that it does without.
     """
 
     client: str
-    package: str
-    dialects: tuple[str, ...]
-    read: Callable[[Path], list[dict[str, Any]]]
-    write: Callable[[Path], list[dict[str, Any]]]
-    prepare: Callable[[Path, str, str, str], tuple[Sequence[str | Path], Mapping[str, str]]]
+    version: str
+    api: str
+    prepare: Callable[[Path, str, str, str], Prepared]
+    read: Callable[[Path], Calls] = lambda _: ()
+    write: Callable[[Path], Calls] = lambda _: ()
+    says: str = ""
     model: str = "smart"
-    said: str = "two tools"
+    fetches: bool = False
     seen: tuple[str, ...] = ()
+    dialects: tuple[str, ...] = plan.DIALECTS
 
-    def run(self) -> Iterator[Verdict]:
-        """One verdict for each dialect of the provider."""
+    def run(self) -> Iterator[Cell]:
+        """One cell for each dialect of the provider and each fault."""
         for dialect in self.dialects:
-            how = f"gateway, provider of {dialect.capitalize()}"
-            wrong = tuple(self._played(dialect))
-            said = f"{self.said}; 429, 529, 529, cut, error after content"
-            yield Verdict(self.client, PACKAGES[self.package], how, said, wrong)
+            for fault, column in COLUMNS.items():
+                if not (self.says and column.tools_only):
+                    mark, wrong = self._played(dialect, fault)
+                    yield Cell(self.client, self.version, self.api, dialect, fault, mark, wrong)
 
-    def _played(self, dialect: str) -> Iterator[str]:
+    def _played(self, dialect: str, fault: str) -> tuple[Mark, tuple[str, ...]]:
         with tempfile.TemporaryDirectory(prefix="smr-agents-") as name:
             folder = Path(name)
             work, home = folder / "work", folder / "home"
             work.mkdir()
             home.mkdir()
             (work / "in.txt").write_text(SECRET, encoding="utf-8")
-            models = {self.model: f"{dialect}/big", "quick": f"{dialect}/small"}
-            upstream = FaultServer({"big": script(self.read(work), self.write(work))})
+            models = {self.model: f"{dialect}/{BIG}", "quick": f"{dialect}/{SMALL}"}
             with (
-                upstream,
+                Upstream((dialect,), lambda call: self._turn(call, work, fault)) as upstream,
                 Elsewhere() as elsewhere,
-                served(plan.config(upstream.base_url, models), folder) as gateway,
+                served(plan.config(upstream.urls, models), folder) as gateway,
             ):
                 command, extra = self.prepare(home, gateway.base_url, self.model, dialect)
                 environment = {
@@ -84,65 +83,83 @@ class Agent:
                     **extra,
                 }
                 done = run(command, SECONDS, cwd=work, env=environment)
-                yield from _wrong(done, work, upstream.requests, (SECRET.strip(), *self.seen))
-                if elsewhere.asked:
-                    yield f"it asked for {', '.join(elsewhere.asked)}"
+            out = work / "out.txt"
+            written = out.read_text(encoding="utf-8") if out.exists() else None
+            mark, wrong = judged(done, written)
+            if fault == NONE:
+                wrong += self._missed(upstream.calls, elsewhere.asked)
+            return (Mark.ERROR if wrong and mark is Mark.WORKS else mark), wrong
+
+    def _turn(self, call: Call, work: Path, fault: str) -> Turn:
+        """The provider's answer, by the results of tools that the conversation holds: however often it is asked."""
+        if call.model != BIG:
+            return Turn(Reply("A title", ()))
+        if self.says:
+            return Turn(Reply(self.says, ()), fault)
+        read, write = self.read(work), self.write(work)
+        results = _results(call)
+        if results < len(read):
+            return Turn(Reply("I read it.", _calls(read)))
+        if results < len(read) + len(write):
+            return Turn(Reply("I write it.", _calls(write)), fault)
+        return Turn(Reply(DONE, ()))
+
+    def _missed(self, calls: Sequence[Call], elsewhere: Sequence[str]) -> tuple[str, ...]:
+        """What is wrong although the task was done: without a fault nothing may be."""
+        last = json.dumps(calls[-1].body if calls else {})
+        return (
+            *(f"the provider never saw {words!r}" for words in (SECRET.strip(), *self.seen) if words not in last),
+            *(f"the provider refused: {call.refusal}" for call in calls if call.refusal),
+            *(f"it asked for {asked}" for asked in elsewhere if not self.fetches),
+        )
 
 
-def script(read: list[dict[str, Any]], write: list[dict[str, Any]]) -> list[Fault]:
-    """What the provider says, call by call: the words first, then what becomes of them."""
-    said = [
-        Fault.reply("I read it.", tool_calls=read, times=4),
-        Fault.reply("I write it.", tool_calls=write, times=7),
-        Fault.reply(DONE),
-    ]
-    well = Fault.delay(first=0, times=1)
-    fates = [
-        Fault.status(429, {"retry-after": "1"}, times=1),
-        Fault.status(529, times=2),
-        well,
-        Fault.cut(after=MIDDLE, times=1),
-        Fault.error_event(after=MIDDLE, times=1),
-    ]
-    return [*said, *fates]
+def _calls(calls: Calls) -> tuple[ToolCall, ...]:
+    return tuple(ToolCall(call["name"], json.dumps(call["arguments"])) for call in calls)
 
 
-def _wrong(
-    done: subprocess.CompletedProcess[str], work: Path, calls: Sequence[RecordedRequest], seen: Sequence[str]
-) -> Iterator[str]:
-    """What is not as it should be."""
-    if done.returncode:
-        yield f"exit {done.returncode}: {done.stdout[-2000:]} {done.stderr[-2000:]}"
-    if DONE not in done.stdout:
-        yield f"it never said its last word: {done.stdout[-2000:]}"
-    out = work / "out.txt"
-    written = out.read_text(encoding="utf-8") if out.exists() else None
-    if written != COPIED:
-        yield f"out.txt holds {written!r}"
-    mine = [call for call in calls if call.model == "big"]
-    met = tuple((call.status, call.ending) for call in mine)
-    if met != CALLS:
-        yield f"the provider's book: {met}"
-    last = json.dumps(mine[-1].body if mine else {})
-    yield from (f"the provider never saw {words!r}" for words in seen if words not in last)
+def _results(call: Call) -> int:
+    """How many results of tools the conversation holds."""
+    if call.dialect == "responses":
+        items = call.body["input"] if isinstance(call.body["input"], list) else []
+        return sum(str(item.get("type", "")).endswith("_output") for item in items)
+    if call.dialect == "chat":
+        return sum(message["role"] == "tool" for message in call.body["messages"])
+    blocks = [part for message in call.body["messages"] for part in message["content"] if isinstance(part, dict)]
+    return sum(block["type"] == "tool_result" for block in blocks)
 
 
-def _claude_code(home: Path, base_url: str, model: str, dialect: str) -> tuple[Sequence[str | Path], Mapping[str, str]]:
-    program = node() / "node_modules" / "@anthropic-ai" / "claude-code" / "cli-wrapper.cjs"
-    command: list[str | Path] = [NODE, program, "-p", PROMPT, "--dangerously-skip-permissions"]
-    environment = {
-        "ANTHROPIC_BASE_URL": base_url,
-        "ANTHROPIC_API_KEY": "unused",
-        "ANTHROPIC_MODEL": model,
-        "ANTHROPIC_DEFAULT_HAIKU_MODEL": "quick",
-        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-        "IS_SANDBOX": "1",  # root may then skip permissions: CI runs in containers
-    }
-    return command, environment
+def judged(done: subprocess.CompletedProcess[str], written: str | None) -> tuple[Mark, tuple[str, ...]]:
+    """The mark of a run, and why it is not the best."""
+    said = f"exit {done.returncode}: {done.stdout[-2000:]} {done.stderr[-2000:]}"
+    if written not in (None, COPIED):
+        return Mark.SHORTENED, (f"out.txt holds {written!r}; {said}",)
+    if done.returncode == 124:
+        return Mark.HANG, (said,)
+    if written == COPIED and DONE in done.stdout and not done.returncode:
+        return Mark.WORKS, ()
+    seen = done.returncode or "rror" in done.stdout + done.stderr
+    return (Mark.ERROR if seen else Mark.SHORTENED), (said,)
 
 
-def _codex(home: Path, base_url: str, model: str, dialect: str) -> tuple[Sequence[str | Path], Mapping[str, str]]:
-    program = node() / "node_modules" / "@openai" / "codex" / "bin" / "codex.js"
+def _claude_code(environment: str) -> Callable[[Path, str, str, str], Prepared]:
+    def prepare(home: Path, base_url: str, model: str, dialect: str) -> Prepared:
+        program = node(environment) / "node_modules" / "@anthropic-ai" / "claude-code" / "cli-wrapper.cjs"
+        command: list[str | Path] = [NODE, program, "-p", PROMPT, "--dangerously-skip-permissions"]
+        return command, {
+            "ANTHROPIC_BASE_URL": base_url,
+            "ANTHROPIC_API_KEY": "unused",
+            "ANTHROPIC_MODEL": model,
+            "ANTHROPIC_DEFAULT_HAIKU_MODEL": "quick",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "IS_SANDBOX": "1",  # root may then skip permissions: CI runs in containers
+        }
+
+    return prepare
+
+
+def _codex(home: Path, base_url: str, model: str, dialect: str) -> Prepared:
+    program = node("newest") / "node_modules" / "@openai" / "codex" / "bin" / "codex.js"
     settings = [
         f'model = "{model}"',
         'model_provider = "router"',
@@ -167,19 +184,97 @@ def _codex(home: Path, base_url: str, model: str, dialect: str) -> tuple[Sequenc
     return [NODE, program, "exec", *switches, PROMPT], {"ROUTER_KEY": "unused"}
 
 
-_AGENTS = (
-    Agent(
-        client="Claude Code",
-        package="@anthropic-ai/claude-code",
-        dialects=("messages", "chat", "responses"),
+def _opencode(package: str) -> Callable[[Path, str, str, str], Prepared]:
+    """`package` is the SDK that it speaks by; it has all of them in its program."""
+
+    def prepare(home: Path, base_url: str, model: str, dialect: str) -> Prepared:
+        program = node("newest") / "node_modules" / "opencode-linux-x64" / "bin" / "opencode"
+        models = {model: {"name": model}, "quick": {"name": "quick"}}
+        options = {"baseURL": f"{base_url}/v1", "apiKey": "unused"}
+        settings = {
+            "model": f"router/{model}",
+            "small_model": "router/quick",
+            "autoupdate": False,
+            "share": "disabled",
+            "provider": {"router": {"npm": package, "name": "router", "options": options, "models": models}},
+        }
+        folder = home / ".config" / "opencode"
+        folder.mkdir(parents=True)
+        (folder / "opencode.json").write_text(json.dumps(settings), encoding="utf-8")
+        return [program, "run", PROMPT], {
+            "OPENCODE_DISABLE_AUTOUPDATE": "1",
+            "OPENCODE_DISABLE_MODELS_FETCH": "1",
+            "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+            "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
+            "OPENCODE_PURE": "1",
+        }
+
+    return prepare
+
+
+def _aider(provider: str, base: str) -> Callable[[Path, str, str, str], Prepared]:
+    """`provider` is the beginning of the model's name by which it chooses a dialect, `base` the end of its address."""
+
+    def prepare(home: Path, base_url: str, model: str, dialect: str) -> Prepared:
+        switches = [
+            *("--yes-always", "--no-git", "--no-check-update", "--no-analytics", "--no-show-model-warnings"),
+            *("--no-show-release-notes", "--no-detect-urls", "--no-suggest-shell-commands", "--no-pretty"),
+            *("--edit-format", "whole", "--map-tokens", "0", "--read", "in.txt", "--message", PROMPT),
+        ]
+        program = python("aider").with_name("aider")
+        # The table of models that it would otherwise fetch.
+        cached = home / ".aider" / "caches" / "model_prices_and_context_window.json"
+        cached.parent.mkdir(parents=True)
+        cached.write_text('{"none": {}}', encoding="utf-8")
+        return [program, "--model", f"{provider}/{model}", "--weak-model", f"{provider}/quick", *switches], {
+            f"{provider.upper()}_API_BASE": f"{base_url}{base}",
+            f"{provider.upper()}_API_KEY": "unused",
+            "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+        }
+
+    return prepare
+
+
+def _claude(client: str, environment: str) -> Agent:
+    return Agent(
+        client=client,
+        version=PACKAGES[environment]["@anthropic-ai/claude-code"],
+        api="messages",
         read=lambda work: [{"name": "Read", "arguments": {"file_path": str(work / "in.txt")}}],
         write=lambda work: [{"name": "Write", "arguments": {"file_path": str(work / "out.txt"), "content": COPIED}}],
-        prepare=_claude_code,
-    ),
+        prepare=_claude_code(environment),
+    )
+
+
+def _opened(api: str, package: str) -> Agent:
+    return Agent(
+        client="opencode",
+        version=PACKAGES["newest"]["opencode-ai"],
+        api=api,
+        read=lambda work: [{"name": "read", "arguments": {"filePath": str(work / "in.txt")}}],
+        write=lambda work: [{"name": "write", "arguments": {"filePath": str(work / "out.txt"), "content": COPIED}}],
+        prepare=_opencode(package),
+        fetches=True,
+    )
+
+
+def _aided(api: str, provider: str, base: str) -> Agent:
+    return Agent(
+        client="aider",
+        version=PYTHON["aider"]["aider-chat"],
+        api=api,
+        says=f"out.txt\n```\n{COPIED}```\n\n{DONE}",
+        prepare=_aider(provider, base),
+    )
+
+
+_AGENTS = (
+    _claude("Claude Code", "newest"),
+    _claude("Claude Code 2.1.197", "previous"),
     Agent(
         client="Codex CLI",
-        package="@openai/codex",
-        dialects=("responses", "chat", "messages"),
+        version=PACKAGES["newest"]["@openai/codex"],
+        api="responses",
         read=lambda work: [{"name": "exec_command", "arguments": {"cmd": "cat in.txt"}}],
         write=lambda work: [{"name": "exec_command", "arguments": {"cmd": f"printf {COPIED!r} > out.txt"}}],
         prepare=_codex,
@@ -187,8 +282,8 @@ _AGENTS = (
     # By the name of a model that it knows, Codex brings tools of its own forms: free text, and a search for tools.
     Agent(
         client="Codex CLI, as gpt-5.5",
-        package="@openai/codex",
-        dialects=("chat", "messages"),
+        version=PACKAGES["newest"]["@openai/codex"],
+        api="responses",
         read=lambda work: [
             {"name": "tool_search", "arguments": {"query": "spawn agent"}},
             {"name": "exec_command", "arguments": {"cmd": "cat in.txt"}},
@@ -197,7 +292,12 @@ _AGENTS = (
         prepare=_codex,
         model="gpt-5.5",
         seen=("multi_agent_v1__spawn_agent",),  # what its search finds is declared as a tool
-        said="tool_search and exec_command at once, apply_patch",
+        dialects=("chat", "messages"),
     ),
+    _opened("chat", "@ai-sdk/openai-compatible"),
+    _opened("responses", "@ai-sdk/openai"),
+    _opened("messages", "@ai-sdk/anthropic"),
+    _aided("chat", "openai", "/v1"),
+    _aided("messages", "anthropic", ""),
 )
 ROWS = tuple(Row(agent.client, agent.run) for agent in _AGENTS)

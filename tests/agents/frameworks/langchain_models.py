@@ -60,15 +60,15 @@ async def main() -> None:
         await play(["messages"], whole, streamed, ["gateway"])
         for way, dialect in [(way, dialect) for way in ("transport", "gateway") for dialect in DIALECTS]:
             name = model(way, dialect, "completions", "whole")
-            with told(name):
+            async with told(name):
                 check_answer(await OpenAI(model=name, api_key=KEY, **ways[way]).ainvoke(QUESTION))
             name = model(way, dialect, "completions", "stream")
-            with told(name):
+            async with told(name):
                 legacy = OpenAI(model=name, api_key=KEY, **ways[way])
                 check_pieces([piece async for piece in legacy.astream(QUESTION) if piece])
         for way in ("transport", "gateway"):
             name = model(way, "chat", "embeddings", "embed")
-            with told(name):
+            async with told(name):
                 # The tokenizer would be fetched from the network: texts go out as texts.
                 embeddings = OpenAIEmbeddings(model=name, api_key=KEY, check_embedding_ctx_length=False, **ways[way])
                 vectors = await embeddings.aembed_documents([QUESTION, "And in Bergen?"])

@@ -71,12 +71,12 @@ async def main() -> None:
         await play(["messages"], whole, streamed, ["gateway"])
         for way, dialect in [(way, dialect) for way in WAYS for dialect in DIALECTS]:
             name = model(way, dialect, "completions", "whole")
-            with told(name):
+            async with told(name):
                 check_answer(
                     (await OpenAILike(model=name, api_key=KEY, **WINDOW, **ways[way]).acomplete(QUESTION)).text
                 )
             name = model(way, dialect, "completions", "stream")
-            with told(name):
+            async with told(name):
                 llm = OpenAILike(model=name, api_key=KEY, **WINDOW, **ways[way])
                 check_pieces([piece.delta async for piece in await llm.astream_complete(QUESTION) if piece.delta])
 

@@ -1,7 +1,7 @@
 // The @anthropic-ai/sdk package: messages whole, as a stream, and with a tool; token counts; models.
 
 import Anthropic from "@anthropic-ai/sdk";
-import { check, checkAnswer, checkPieces, gateway, parameters, play, question, told, Weather } from "./telling.mjs";
+import { check, checkAnswer, checkPieces, gateway, parameters, plan, play, question, told } from "./telling.mjs";
 
 const client = new Anthropic({ baseURL: gateway, apiKey: "unused" });
 const asked = { max_tokens: 200, messages: question };
@@ -29,21 +29,30 @@ await play("messages", {
       if (event.type === "content_block_delta") pieces.push(event.delta.text);
     checkPieces(pieces);
   },
-  tools: async (model) => {
-    const weather = new Weather();
+  tools: async (model, weather) => {
     const first = await client.messages.create({ model, ...asked, tools });
     check(first.stop_reason === "tool_use", `stopped by ${first.stop_reason}`);
     const next = { model, ...asked, messages: answered(first, weather), tools };
     weather.check(text(await client.messages.create(next)));
   },
-  "tools-stream": async (model) => {
-    const weather = new Weather();
+  "tools-stream": async (model, weather) => {
     const first = await client.messages.stream({ model, ...asked, tools }).finalMessage();
     const pieces = [];
     const next = client.messages.stream({ model, ...asked, messages: answered(first, weather), tools });
     next.on("text", (piece) => pieces.push(piece));
     weather.check(text(await next.finalMessage()));
     checkPieces(pieces);
+  },
+  turns: async (model) => {
+    const first = await client.messages.create({ model, ...asked });
+    const next = { role: "user", content: plan.nextQuestion };
+    const messages = [...question, { role: "assistant", content: first.content }, next];
+    checkAnswer(text(await client.messages.create({ model, ...asked, messages })), plan.nextAnswer);
+  },
+  beta: async (model) => {
+    const betas = ["context-management-2025-06-27"];
+    const edits = [{ type: "clear_tool_uses_20250919" }];
+    checkAnswer(text(await client.beta.messages.create({ model, ...asked, betas, context_management: { edits } })));
   },
 });
 
@@ -61,5 +70,5 @@ await told("models", async () => {
 
 await told("errors", async () => {
   const failed = await client.messages.create({ model: "nobody", ...asked }).catch((error) => error);
-  check(failed instanceof Anthropic.BadRequestError, `${failed}`);
+  check(failed instanceof Anthropic.NotFoundError, `${failed}`);
 });

@@ -1,10 +1,11 @@
 // The openai package: every endpoint of the gateway, whole, as a stream, and with a tool.
 
 import OpenAI from "openai";
-import { check, checkAnswer, checkPieces, gateway, parameters, plan, play, question, told, Weather } from "./telling.mjs";
+import { check, checkAnswer, checkPieces, gateway, parameters, plan, play, question, told } from "./telling.mjs";
 
 const client = new OpenAI({ baseURL: `${gateway}/v1`, apiKey: "unused" });
 const input = plan.question;
+const next = { role: "user", content: plan.nextQuestion };
 
 async function collect(stream, read) {
   const pieces = [];
@@ -43,18 +44,22 @@ await play("chat", {
     const stream = await client.chat.completions.create({ model, messages: question, stream: true });
     checkPieces(await collect(stream, (chunk) => chunk.choices[0]?.delta.content));
   },
-  tools: async (model) => {
-    const weather = new Weather();
+  tools: async (model, weather) => {
     const runner = client.chat.completions.runTools({ model, messages: question, tools: chatTools(weather) });
     weather.check(await runner.finalContent());
   },
-  "tools-stream": async (model) => {
-    const weather = new Weather();
+  "tools-stream": async (model, weather) => {
     const asked = { model, messages: question, tools: chatTools(weather), stream: true };
     const pieces = [];
     const runner = client.chat.completions.runTools(asked).on("content", (piece) => pieces.push(piece));
     weather.check(await runner.finalContent());
     checkPieces(pieces);
+  },
+  turns: async (model) => {
+    const first = await client.chat.completions.create({ model, messages: question });
+    const messages = [...question, first.choices[0].message, next];
+    const second = await client.chat.completions.create({ model, messages });
+    checkAnswer(second.choices[0].message.content, plan.nextAnswer);
   },
 });
 
@@ -64,20 +69,28 @@ await play("responses", {
     const stream = await client.responses.create({ model, input, stream: true });
     checkPieces(await collect(stream, (event) => event.type === "response.output_text.delta" && event.delta));
   },
-  tools: async (model) => {
-    const weather = new Weather();
+  tools: async (model, weather) => {
     const first = await client.responses.create({ model, input: question, tools: responseTools });
     const next = { model, input: answered(first, weather), tools: responseTools };
     weather.check((await client.responses.create(next)).output_text);
   },
-  "tools-stream": async (model) => {
-    const weather = new Weather();
+  "tools-stream": async (model, weather) => {
     const first = await client.responses.stream({ model, input: question, tools: responseTools }).finalResponse();
     const next = client.responses.stream({ model, input: answered(first, weather), tools: responseTools });
     const pieces = [];
     next.on("response.output_text.delta", (event) => pieces.push(event.delta));
     weather.check((await next.finalResponse()).output_text);
     checkPieces(pieces);
+  },
+  turns: async (model) => {
+    const first = await client.responses.create({ model, input });
+    const second = await client.responses.create({ model, input: [next], previous_response_id: first.id });
+    checkAnswer(second.output_text, plan.nextAnswer);
+  },
+  beta: async (model) => {
+    const betas = ["responses_multi_agent=v1"];
+    const answer = await client.beta.responses.create({ model, input, betas, multi_agent: { enabled: true } });
+    checkAnswer(answer.output.flatMap((item) => item.content.map((part) => part.text)).join(""));
   },
 });
 
@@ -103,5 +116,5 @@ await told("models", async () => {
 
 await told("errors", async () => {
   const failed = await client.chat.completions.create({ model: "nobody", messages: question }).catch((error) => error);
-  check(failed instanceof OpenAI.BadRequestError, `${failed}`);
+  check(failed instanceof OpenAI.NotFoundError, `${failed}`);
 });

@@ -1,4 +1,4 @@
-// What a client says of its tasks: one JSON line each, for who started it to read. The words are those of plan.py.
+// The report of a client on its tasks: one JSON line each. The words are those of plan.py.
 
 export const plan = JSON.parse(process.env.SMR_AGENTS_PLAN);
 export const gateway = process.env.SMR_AGENTS_GATEWAY;
@@ -10,13 +10,18 @@ export const parameters = {
   additionalProperties: false,
 };
 const DIALECTS = ["chat", "messages", "responses"];
+const HANG_SECONDS = 100;
+const AT_ONCE = 12;
+
+// The client took for the answer what the provider did not say.
+class Wrong extends Error {}
 
 export function check(condition, message) {
   if (!condition) throw new Error(message);
 }
 
-export function checkAnswer(answer) {
-  check(answer === plan.answer, `the answer was ${JSON.stringify(answer)}`);
+export function checkAnswer(answer, wanted = plan.answer) {
+  if (answer !== wanted) throw new Wrong(`the answer was ${JSON.stringify(answer)}`);
 }
 
 export function checkPieces(pieces) {
@@ -24,33 +29,60 @@ export function checkPieces(pieces) {
   check(pieces.length >= 3, `it came at once: ${JSON.stringify(pieces)}`);
 }
 
-// The client's own tool, which remembers whether it was asked.
+// The client's own tool, which remembers its calls.
 export class Weather {
   asked = [];
   look = ({ city }) => {
     this.asked.push(city);
     return plan.measured;
   };
+  get mistaken() {
+    return this.asked.filter((city) => city !== plan.city);
+  }
   check(answer) {
-    const asked = JSON.stringify(this.asked);
-    check(asked === JSON.stringify([plan.city]), `the tool was asked for ${asked}`);
+    if (!this.asked.length || this.mistaken.length) throw new Wrong(`the tool was asked for ${this.asked}`);
     checkAnswer(answer);
   }
 }
 
 export async function told(model, task) {
   const said = { model };
+  const weather = new Weather();
+  let timer;
+  const late = new Promise((resolve) => {
+    timer = setTimeout(() => resolve("late"), HANG_SECONDS * 1000);
+  });
   try {
-    await task(model);
+    if ((await Promise.race([task(model, weather), late])) === "late") said.hang = `${HANG_SECONDS} s`;
   } catch (error) {
-    console.error(error);
-    said.error = `${error?.name}: ${error?.message}`.slice(0, 300);
+    if (!(error instanceof Wrong)) console.error(error);
+    said[error instanceof Wrong ? "wrong" : "error"] = `${error?.name}: ${error?.message}`.slice(0, 300);
   }
+  clearTimeout(timer);
+  if (weather.mistaken.length) said.wrong = `the tool was called for ${weather.mistaken}`;
   console.log(JSON.stringify(said));
 }
 
-// Every task of an API, for every dialect that the provider may speak.
+// Only an answer that calls a tool can have a malformed event in the call.
+const applies = (task, fault) => task.startsWith("tools") || !plan.faults[fault];
+
+// A beta of Messages is left out of what another dialect is asked; one of Responses has no translation.
+const possible = (task, api, dialect) => task !== "beta" || api === "messages" || api === dialect;
+
+// Every task of an API, for every dialect that the provider may speak; then each with every fault of the provider.
 export async function play(api, tasks, dialects = DIALECTS) {
-  for (const dialect of dialects)
-    for (const [name, task] of Object.entries(tasks)) await told(`gateway.${dialect}.${api}.${name}`, task);
+  const faults = DIALECTS.includes(api) ? Object.keys(plan.faults) : [];
+  const cell = async (dialect, fault) => {
+    for (const [name, task] of Object.entries(tasks)) {
+      if (!possible(name, api, dialect) || (fault && !applies(name, fault))) continue;
+      await told([`gateway.${dialect}.${api}.${name}`, ...(fault ? [fault] : [])].join("."), task);
+    }
+  };
+  for (const dialect of dialects) await cell(dialect, "");
+  const failing = faults.flatMap((fault) => dialects.map((dialect) => [dialect, fault]));
+  failing.sort(([, one], [, other]) => (other === "stall") - (one === "stall")); // the slowest first
+  const worker = async () => {
+    while (failing.length) await cell(...failing.shift());
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, worker));
 }
