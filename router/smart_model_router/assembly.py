@@ -35,6 +35,7 @@ from smart_model_router.request import Dialect, Target
 from smart_model_router.runtime.boot import here
 from smart_model_router.runtime.clock import SystemClock, SystemDice, WallClock
 from smart_model_router.runtime.content import Content
+from smart_model_router.runtime.keeping import KeptResponses
 from smart_model_router.runtime.sharing import Owners, Sharing
 from smart_model_router.runtime.state import RouterState
 from smart_model_router.suggest import did_you_mean
@@ -46,8 +47,10 @@ from smart_model_router_providers.signals import FAMILIES
 from smart_model_router_stats.book import StatsBook
 
 if TYPE_CHECKING:
-    from smart_model_router.ports import Clock, EventSink, Provider, StatsStore
+    from smart_model_router.ports import Clock, EventSink, Provider, ResponseStore, StatsStore
 
+KEPT_IN_MEMORY = 32 * 1024 * 1024
+"""Bytes of answers that a router without a file keeps for requests that refer to them, at most."""
 LOCAL_QUEUE = 8
 """How many requests may wait for the embedded model; each answer takes it seconds."""
 _PROMPT_SHARE = 3
@@ -119,6 +122,8 @@ def assemble(
             recall(lambda past: book.remember(past, used_clock.now()))
     if store is None and config.store.path is not None and config.store.shared_state:
         state.sharing = _share(config, state, parts, ladders)
+    if config.store.response_ttl > 0:
+        state.kept = _keep(config, state)
     return {"config": config, "state": state, "book": book, "ladders": parts.ladders}
 
 
@@ -145,6 +150,25 @@ def _share(config: RouterConfig, state: RouterState, parts: _Parts, ladders: Lad
 
     shared = SqliteSharedState(state_path(Path(cast("str", config.store.path))), here)
     return Sharing(state, shared, parts.owners, holder=lambda: uuid.uuid4().hex, revive=ladders.revive)
+
+
+def _keep(config: RouterConfig, state: RouterState) -> KeptResponses:
+    """Where answers that were made by translation are kept for requests that refer to them."""
+    settings = config.store
+    ttl, most = settings.response_ttl, settings.response_limit_mb * 1024 * 1024
+    kept: ResponseStore
+    if settings.path is None:
+        from smart_model_router_stats.responses_memory import MemoryResponses  # noqa: PLC0415 - as below
+
+        kept = MemoryResponses(ttl=ttl, most=min(most, KEPT_IN_MEMORY), wall=WallClock().now)
+        where = "in the process that made them, as there is no store.path"
+    else:
+        from smart_model_router_stats.responses_schema import responses_path  # noqa: PLC0415 - brings sqlite3
+        from smart_model_router_stats.responses_sqlite import SqliteResponses  # noqa: PLC0415 - as above
+
+        kept = SqliteResponses(responses_path(Path(settings.path)), ttl=ttl, most=most, wall=WallClock().now)
+        where = "on the host that made them"
+    return KeptResponses(state, kept, lifetime=f"{where}, for {ttl:g} s (store.response_ttl)")
 
 
 def open_store(config: RouterConfig, clock: Clock) -> StatsStore | None:

@@ -204,13 +204,14 @@ class RequestShed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreChanged:
-    """A store (`stats`: the statistics file, `state`: the shared state) is out of reach, or within reach again.
+    """A store is out of reach, or within reach again.
 
-    Requests are served all the same. `reason` says why it is out of reach.
+    `stats` has the statistics, `state` the shared state, `responses` the kept responses. Requests are served all the
+    same. `reason` says why it is out of reach.
     """
 
     at: float
-    store: Literal["stats", "state"]
+    store: Literal["stats", "state", "responses"]
     degraded: bool
     reason: str
 

@@ -10,7 +10,17 @@ from smart_model_router.events import AttemptFinished, Event
 from smart_model_router.outcome import NO_READING, Failure, LimitReading, Outcome, StreamEvent
 from smart_model_router.quick import quick
 from smart_model_router.request import Dialect
-from smart_model_router.shared import BreakerRow, BucketAsk, BucketGrant, Changes, Claim, MakerRow, Restored, SharedView
+from smart_model_router.shared import (
+    BreakerRow,
+    BucketAsk,
+    BucketGrant,
+    Changes,
+    Claim,
+    KeptResponse,
+    MakerRow,
+    Restored,
+    SharedView,
+)
 
 
 class TimerHandle(Protocol):
@@ -172,6 +182,41 @@ class SharedState(Protocol):
 
     async def lease(self, asks: Sequence[BucketAsk]) -> tuple[BucketGrant, ...]:
         """Lease tokens of limits, and give back what was not used."""
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of it; safe to call twice."""
+        ...
+
+
+class ResponseStore(Protocol):
+    """Answers of Responses that the router made by translation, kept for requests that refer to them.
+
+    Every method but `aclose` raises SharedStateError when they cannot be had, and nothing else.
+    """
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether they end with the process."""
+        ...
+
+    async def secret(self) -> bytes:
+        """What the ids of these answers are made under, the same in every process."""
+        ...
+
+    async def add(self, rows: Sequence[KeptResponse]) -> None:
+        """Keep these, each after what it goes on from; one that is kept already stays as it is."""
+        ...
+
+    async def chain(self, response: str, owner: str) -> tuple[KeptResponse, ...]:
+        """An answer and those it goes on from, the newest first; () when it is not there, or another owner's.
+
+        It ends early where one of them is not there any more.
+        """
+        ...
+
+    async def remove(self, response: str, owner: str) -> bool:
+        """Forget an answer. False when it is not there, or another owner's."""
         ...
 
     async def aclose(self) -> None:

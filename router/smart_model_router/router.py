@@ -275,7 +275,7 @@ class SmartModelRouter:
         first: dict[str, Part] = {f"provider {name}": provider.aclose for name, provider in state.providers.items()}
         if state.detached:
             first["a call that ran on"] = partial(asyncio.wait, tuple(state.detached))
-        stores = {"the shared state": state.sharing, "the store": state.store}
+        stores = {"the shared state": state.sharing, "the kept responses": state.kept, "the store": state.store}
         second: dict[str, Part] = {name: store.aclose for name, store in stores.items() if store is not None}
         state.leave()
         await close_parts((first, second, {"a sink": partial(close_sinks, state.sinks)}))

@@ -20,7 +20,7 @@ from smart_model_router.ports import EventSink, ProviderCall
 from smart_model_router.runtime import boot
 from smart_model_router.shared import Here
 from smart_model_router.testing import FakeProvider, FakeReply
-from smart_model_router_stats.shared_sqlite import SqliteSharedState
+from smart_model_router_stats.sqlite_file import SqliteFile
 from tests.e2e.eventually import PATIENCE, becomes
 
 DOWN = FakeReply(failure=Failure(FailureClass.SERVER_ERROR, "500", status=500))
@@ -37,7 +37,7 @@ def trust_the_store() -> None:
     """Wait for the store however slow the machine is: a store that does not answer is the subject of other tests."""
     vars(importlib.import_module("smart_model_router.runtime.sharing.reach"))["SLOW_SECONDS"] = PATIENCE
     vars(importlib.import_module("smart_model_router_stats.shared_sqlite"))["_BLOCKING_SECONDS"] = PATIENCE
-    SqliteSharedState._open.__defaults__ = (PATIENCE,)
+    SqliteFile.opened.__defaults__ = (PATIENCE,)
 
 
 class AnswersWhenTold(FakeProvider):

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import signal
+import sqlite3
+import zlib
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
+from urllib.request import Request, urlopen
 
 import openai
 import pytest
 
-from tests.e2e.gateways import Served, served
+from smart_model_router_providers.fault import FaultServer
+from tests.e2e.gateways import Served, becomes, fleet, served
 from tests.e2e.stateful import Stateful, stateful
 
 KEYS = {"one": {"key": "key-of-the-first-client"}, "two": {"key": "key-of-the-second-client"}}
@@ -127,3 +134,176 @@ def test_an_isolated_target_is_asked_by_nobody(upstreams: tuple[Stateful, Statef
         with pytest.raises(openai.InternalServerError, match="isolated"):
             asking.responses.create(model="smart", input="1", extra_headers=TO_B, timeout=2)
         assert upstreams[1].heard == []
+
+
+def translated(folder: Path, server: FaultServer, **store: Any) -> dict[str, Any]:
+    """A configuration over a provider that speaks Chat, and one that speaks Messages; no one speaks Responses."""
+    path = str(folder / "stats.db")
+    return {**fleet(server), "store": {"path": path, **store}, "gateway": {"keys": KEYS}}
+
+
+def heard(server: FaultServer) -> list[tuple[str, Any]]:
+    """The conversation that the provider was sent last: roles and texts."""
+    return [(message["role"], _text(message["content"])) for message in server.requests[-1].body["messages"]]
+
+
+def _text(content: Any) -> str:
+    return content if isinstance(content, str) else "".join(part["text"] for part in content)
+
+
+@pytest.fixture
+def chatty() -> Iterator[FaultServer]:
+    """A provider of Chat and Messages that says the same to everything."""
+    with FaultServer(text="fine") as server:
+        yield server
+
+
+@pytest.mark.parametrize("model", ["smart", "claude"])
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_a_translated_answer_is_gone_on_from_in_another_worker_and_after_a_restart(
+    chatty: FaultServer, tmp_path: Path, model: str, stream: bool
+) -> None:
+    """By its id, with all that it goes on from; by an item's; and what is told of it is what was said."""
+    config = translated(tmp_path, chatty)
+
+    def turn(asking: openai.OpenAI, asked: Any, **given: Any) -> tuple[Any, Any]:
+        raw: Any = asking.responses.with_raw_response.create(model=model, input=asked, stream=stream, **given)
+        answer = raw.parse()
+        made = next(event.response for event in answer if event.type == "response.completed") if stream else answer
+        return raw, made
+
+    with served(config, tmp_path, arguments=["--workers", "2"]) as gateway, client(gateway) as asking:
+        raw, first = turn(asking, "one")
+        assert (first.store, first.previous_response_id) == (True, None)
+        found: list[Any] = []
+
+        def go_on(asking: openai.OpenAI) -> Any:
+            raw, second = turn(asking, "two", previous_response_id=first.id)
+            found.append(second)
+            return raw
+
+        in_another(gateway, worker(raw), go_on)
+        assert heard(chatty) == [("user", "one"), ("assistant", "fine"), ("user", "two")]
+    second = found[-1]
+    assert second.previous_response_id == first.id
+    with served(config, tmp_path) as gateway, client(gateway) as asking:
+        turn(asking, "three", previous_response_id=second.id)
+        assert [text for _, text in heard(chatty)] == ["one", "fine", "two", "fine", "three"]
+        items = [
+            {"role": "user", "content": "one"},
+            {"type": "item_reference", "id": first.output[0].id},
+            {"role": "user", "content": "again"},
+        ]
+        turn(asking, items)
+        assert heard(chatty) == [("user", "one"), ("assistant", "fine"), ("user", "again")]
+    assert (tmp_path / "responses.db").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_translated_answer_is_there_for_its_key_only(chatty: FaultServer, tmp_path: Path) -> None:
+    """Another key gets a 404 in the dialect's shape, and so does a made-up id; nothing is sent."""
+    with (
+        served(translated(tmp_path, chatty), tmp_path) as gateway,
+        client(gateway) as one,
+        client(gateway, "two") as two,
+    ):
+        made = one.responses.create(model="smart", input="1")
+        calls = chatty.calls()
+        item: Any = {"type": "item_reference", "id": made.output[0].id}
+        forged = made.id[:-1] + ("A" if made.id[-1] != "A" else "B")
+        beyond: Any = {**item, "id": item["id"] + "7"}
+        cases: list[tuple[openai.OpenAI, Any, Any]] = [
+            (two, "2", made.id),
+            (two, [item], openai.omit),
+            (one, "2", forged),
+            (one, [beyond], openai.omit),
+        ]
+        for asking, asked, thing in cases:
+            with pytest.raises(openai.NotFoundError) as told:
+                asking.responses.create(model="smart", input=asked, previous_response_id=thing)
+            assert (told.value.type, told.value.code) == ("invalid_request_error", "not_found")
+        assert chatty.calls() == calls
+
+
+def test_unstored_and_chat_answers_leave_nothing_behind(chatty: FaultServer, tmp_path: Path) -> None:
+    """`store: false` is echoed and obeyed, Chat keeps nothing, and the error says why."""
+    with served(translated(tmp_path, chatty), tmp_path) as gateway, client(gateway) as asking:
+        made = asking.responses.create(model="smart", input="my secret", store=False)
+        assert made.to_dict()["store"] is False
+        with pytest.raises(openai.NotFoundError, match="store=false"):
+            asking.responses.create(model="smart", input="2", previous_response_id=made.id)
+        asking.chat.completions.create(model="smart", messages=[{"role": "user", "content": "my secret"}], store=True)
+        kept = asking.responses.create(model="smart", input="no secret")
+        assert asking.responses.create(model="smart", input="2", previous_response_id=kept.id).output_text == "fine"
+    texts = [zlib.decompress(row[0]) for row in rows(tmp_path)]
+    assert [b"my secret" in text for text in texts] == [False, False]
+
+
+def rows(folder: Path) -> list[tuple[Any, ...]]:
+    """What is kept in the file."""
+    with closing(sqlite3.connect(folder / "responses.db")) as connection:
+        return connection.execute("SELECT input FROM response").fetchall()
+
+
+def test_without_a_store_answers_are_kept_in_memory(chatty: FaultServer, tmp_path: Path) -> None:
+    """One process needs no file; a reload forgets nothing. `response_ttl: 0` keeps nothing and says so."""
+    config = translated(tmp_path, chatty)
+    del config["store"]
+    with served(config, tmp_path) as gateway, client(gateway) as asking:
+        made = asking.responses.create(model="smart", input="1")
+        gateway.process.send_signal(signal.SIGHUP)
+        assert becomes(lambda: "new configuration is in use" in (tmp_path / "gateway.log").read_text())
+        assert asking.responses.create(model="smart", input="2", previous_response_id=made.id).output_text == "fine"
+    config["store"] = {"response_ttl": 0}
+    with served(config, tmp_path) as gateway, client(gateway) as asking:
+        made = asking.responses.create(model="smart", input="1")
+        assert made.to_dict()["store"] is False
+        with pytest.raises(openai.APIStatusError):
+            asking.responses.create(model="smart", input="2", previous_response_id=made.id)
+
+
+def _lock(folder: Path) -> Any:
+    holder = sqlite3.connect(folder / "responses.db", isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    return holder
+
+
+def test_a_locked_file_costs_no_answer_and_is_said(chatty: FaultServer, tmp_path: Path) -> None:
+    """Answers go on, what this process made it still knows, /health says why; once free the file has everything."""
+    with served(translated(tmp_path, chatty), tmp_path) as gateway, client(gateway) as asking:
+        first = asking.responses.create(model="smart", input="1")
+        assert becomes(lambda: len(rows(tmp_path)) == 1)
+        holder = _lock(tmp_path)
+        second = asking.responses.create(model="smart", input="2")
+        assert becomes(lambda: health(gateway)["kept_responses"] != "ok")
+        third = asking.responses.create(model="smart", input="3", previous_response_id=second.id)
+        assert third.output_text == "fine"
+        holder.execute("ROLLBACK")
+        holder.close()
+        assert becomes(lambda: health(gateway)["kept_responses"] == "ok")
+        assert becomes(lambda: len(rows(tmp_path)) == 3)
+        assert asking.responses.create(model="smart", input="4", previous_response_id=first.id).output_text == "fine"
+
+
+def health(gateway: Served) -> dict[str, Any]:
+    """What /health says to the first key."""
+    request = Request(gateway.base_url + "/health", headers={"authorization": f"Bearer {KEYS['one']['key']}"})
+    with urlopen(request, timeout=30) as response:
+        told: dict[str, Any] = json.loads(response.read())
+    return told
+
+
+def test_a_file_of_a_newer_release_is_left_alone_and_said(chatty: FaultServer, tmp_path: Path) -> None:
+    """Requests go on, in memory; the file stays as it is."""
+    file = tmp_path / "responses.db"
+    with closing(sqlite3.connect(file)) as newer:
+        newer.execute("CREATE TABLE migration (number INTEGER, name TEXT, applied_at REAL, needs TEXT)")
+        newer.execute("INSERT INTO migration VALUES (99, 'tomorrow', 0, '9.8.7')")
+        newer.execute("PRAGMA user_version = 99")
+        newer.commit()
+    with served(translated(tmp_path, chatty), tmp_path) as gateway, client(gateway) as asking:
+        made = asking.responses.create(model="smart", input="1")
+        assert asking.responses.create(model="smart", input="2", previous_response_id=made.id).output_text == "fine"
+        assert "install smart-model-router 9.8.7" in health(gateway)["kept_responses"]
+    with closing(sqlite3.connect(file)) as newer:
+        assert newer.execute("SELECT name FROM sqlite_schema").fetchall() == [("migration",)]
+        assert newer.execute("PRAGMA user_version").fetchone() == (99,)

@@ -1,4 +1,4 @@
-"""What the doctor says of SQLite, of the statistics file and of the shared state."""
+"""What the doctor says of SQLite, of the statistics file, of the shared state and of the kept responses."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from smart_model_router_stats.opening import (
     refuse,
     writable_problem,
 )
+from smart_model_router_stats.responses_schema import RESPONSE_MIGRATIONS, responses_path
 from smart_model_router_stats.schema import STATS_MIGRATIONS
 from smart_model_router_stats.shared_schema import STATE_MIGRATIONS, state_path
 
@@ -30,6 +31,9 @@ def store_findings(store: StoreConfig) -> list[Finding]:
     if store.shared_state:
         told = "breakers, cooldowns, limits and what the operator says are not shared and end with the process"
         found.append(_file("shared state", state_path(path), STATE_MIGRATIONS, told))
+    if store.response_ttl > 0:
+        told = "answers by translation can be referred to in the process that made them only, while it lives"
+        found.append(_file("kept responses", responses_path(path), RESPONSE_MIGRATIONS, told))
     return found
 
 

@@ -201,7 +201,9 @@ class StoreConfig(Options):
 
     What is older than `retention_days` goes, and the oldest minutes beyond `size_limit_mb` mebibytes. With
     `shared_state` breakers, cooldowns and limits are shared by these processes, and survive a restart, in `state.db`
-    beside it; without it each of `processes` uses its part of every limit.
+    beside it; without it each of `processes` uses its part of every limit. Answers of Responses that the router made by
+    translation are kept for `response_ttl`, 0 keeps none, in `responses.db` beside it (without a file in memory), and
+    the oldest beyond `response_limit_mb` mebibytes go.
     """
 
     path: str | None = None
@@ -209,6 +211,8 @@ class StoreConfig(Options):
     processes: Annotated[int, Unit("count"), Interval(ge=1, le=10_000)] = 1
     retention_days: Annotated[int, Unit("count"), Interval(ge=1, le=3650)] = 14
     size_limit_mb: Annotated[int, Unit("count"), Interval(ge=8, le=1_000_000)] = 512
+    response_ttl: Annotated[float, Unit("seconds"), Interval(ge=0, le=30 * 86_400)] = 86_400.0
+    response_limit_mb: Annotated[int, Unit("count"), Interval(ge=1, le=1_000_000)] = 256
 
 
 @dataclass(frozen=True, kw_only=True)

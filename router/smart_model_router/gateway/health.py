@@ -63,6 +63,7 @@ class Health:
             "models": _unserved(house),
             "store": monitor.store_problem or "ok",
             "shared_state": monitor.shared_problem or "ok",
+            "kept_responses": monitor.kept_problem or "ok",
             "sinks": [asdict(sink) for sink in monitor.sinks()],
             "targets": [asdict(status) for status in house.router.targets()],
         }

@@ -53,6 +53,12 @@ class Monitor:
         sharing = self._state.sharing
         return _NOT_SHARED if sharing is None else sharing.reason
 
+    @property
+    def kept_problem(self) -> str:
+        """Why answers that requests may refer to cannot be kept at present; "" while they can, or are not to be."""
+        kept = self._state.kept
+        return "" if kept is None else kept.reason
+
     def watch(self, sink: EventSink) -> None:
         """Tell one more sink of every event from now on, on the router's loop: it must return at once."""
         self._state.sinks = (*self._state.sinks, sink)

@@ -6,6 +6,7 @@ import asyncio
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from smart_model_router.core.backoff import full_jitter
@@ -27,8 +28,9 @@ from smart_model_router.quick import quick
 from smart_model_router.report import Attempt, RouteReport
 from smart_model_router.request import RouteRequest
 from smart_model_router.runtime.clock import EARLY
+from smart_model_router.runtime.references import Asked
 from smart_model_router.runtime.state import RouterState
-from smart_model_router.runtime.translations import Sent, Translations
+from smart_model_router.runtime.translations import Answers, Sent, Translations
 from smart_model_router.runtime.verdicts import Verdicts
 from smart_model_router.runtime.watchdog import Expired, Watchdog
 from smart_model_router.wires.translate import Losses, Translation, Untranslatable
@@ -76,6 +78,8 @@ class Caller:
     progress: Progress
     report: RouteReport
     deadline: float
+    asked: Asked | None = None
+    """What was asked before references were resolved, as it is kept with the answer; None: nothing was referred to."""
     ends_at: float = math.inf
     """When a stream that is gone on with has to be over, monotonic."""
     watchdog: Watchdog = field(init=False)
@@ -87,12 +91,30 @@ class Caller:
     _media: dict[str, int] = field(init=False, default_factory=dict)
     """What the request's media cost, by family: a target is asked about its cost many times."""
     translations: Translations = field(init=False)
+    _answers: Answers | None = field(init=False)
     left: set[Lease] = field(init=False, default_factory=set)
     """The calls that run on for their verdict without their caller: they are their targets' upkeep."""
 
     def __post_init__(self) -> None:
         self.watchdog = self.state.watchdog()
-        self.translations = Translations(self.request, self.state.wall)
+        self._answers = self._named()
+        self.translations = Translations(self.request, self.state.wall, answers=self._answers)
+
+    def _named(self) -> Answers | None:
+        kept, request = self.state.kept, self.request
+        if kept is None or request.dialect != "responses":
+            return None
+        previous = None if self.asked is None else self.asked.parent
+        issue = partial(kept.issue, owner=request.owner)
+        return Answers(issue, request.body.get("store") is not False, previous)
+
+    def keep(self, step: Admission, answer: Mapping[str, Any]) -> None:
+        """Keep an answer of Responses that was made by translation, where it may be kept."""
+        answers, kept = self._answers, self.state.kept
+        if answers is None or kept is None or not answers.kept or step.lease in self.left:
+            return
+        asked = self.asked or Asked(self.request)
+        kept.keep({**answer, "model": self.request.model}, self.request.owner, asked.items(), asked.parent)
 
     def expired(self, now: float) -> bool:
         """Whether the deadline is there, or so near that a timer which was to fire at it has fired."""
@@ -141,6 +163,7 @@ class Caller:
             return Failure(FailureClass.MALFORMED, str(body), reading=success.reading)
         if step.lease not in self.left:
             self.report.losses += losses.entries
+        self.keep(step, body)
         return replace(success, body=body, raw=dumps(body).encode(errors="backslashreplace"))
 
     def sent(self, step: Admission) -> Sent:
@@ -451,7 +474,7 @@ class Caller:
     def go_on_from(self, text: str, deadline: float, ends_at: float) -> None:
         """From now on the request is one whose answer begins with `text`: its next stream begins by `deadline`."""
         self.deadline, self.ends_at, self._begun = deadline, ends_at, text
-        self.translations = Translations(self.request, self.state.wall, begun=text)
+        self.translations = Translations(self.request, self.state.wall, begun=text, answers=self._answers)
 
     def cost(self, facts: TargetFacts, now: float) -> Cost:
         """What the call will probably cost the target's buckets."""

@@ -27,6 +27,7 @@ from smart_model_router.runtime.calling import Admission, Caller
 from smart_model_router.runtime.hedge import Perform
 from smart_model_router.runtime.hedging import Hedging
 from smart_model_router.runtime.pauses import Pause, Pauses
+from smart_model_router.runtime.references import Asked, resolve
 from smart_model_router.runtime.state import RouterState
 
 T = TypeVar("T")
@@ -40,12 +41,12 @@ class Course:
         self.state = state
         self.report = RouteReport(state.next_request_id(), request.model, "")
         self._started = state.clock.now()
-        self._begin(request)
+        self._begin(request, None)
         if not request.state_ids:
             self._tell_left_out()
 
-    def _begin(self, request: RouteRequest) -> None:
-        """Plan the request, and make the parts of its walk."""
+    def _begin(self, request: RouteRequest, asked: Asked | None) -> None:
+        """Plan the request, which `asked` has come to, and make the parts of its walk."""
         state, started = self.state, self._started
         self.request = request
         total = state.timeouts.total
@@ -63,6 +64,7 @@ class Course:
             progress=self._progress,
             report=self.report,
             deadline=deadline,
+            asked=asked,
         )
         self._pauses = Pauses(self.caller)
         self._admitter = Admitter(self.caller, self.account, self._pauses, ladder)
@@ -71,15 +73,17 @@ class Course:
         self._hedging = Hedging(self.caller, self._admitter, self.recovery, state.budget, state.hedges)
 
     async def prepare(self) -> None:
-        """Find out who made what the request refers to, and plan anew with that; to be awaited before `serve`.
+        """Find what the request refers to, and plan anew with that; to be awaited before `serve`.
 
-        Raises NotFound.
+        Raises NotFound; RouterUnavailable while that is out of reach.
         """
+        if self.request.dialect == "responses" and self.state.kept is not None:
+            await self.state.kept.ready()
         if not self.request.state_ids:
             return
         try:
-            await self.state.makers.look_up(self.request)
-            self._begin(self.request)
+            asked = await resolve(self.state, self.request)
+            self._begin(asked.request, asked)
         except SmartRouterError as error:
             self._told(error)
             raise

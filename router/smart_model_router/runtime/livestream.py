@@ -262,6 +262,7 @@ class LiveStream:
         out = [made for event in ready for made in translator.feed(event)]
         if self.guard.state is StreamState.COMPLETE:
             out += translator.end()
+            self._caller.keep(self._step, (out[-1].data or {}).get("response", {}))
             self._caller.report.losses += translator.losses.entries
         return out
 

@@ -40,6 +40,7 @@ from smart_model_router.ports import Clock, Dice, EventSink, Provider, StatsStor
 from smart_model_router.request import WAITING_CRITICALITIES, RouteRequest, Target
 from smart_model_router.runtime.boot import here
 from smart_model_router.runtime.content import Content
+from smart_model_router.runtime.keeping import KeptResponses
 from smart_model_router.runtime.makers import Makers
 from smart_model_router.runtime.operator_words import OperatorWords
 from smart_model_router.runtime.portal import Portal
@@ -165,6 +166,8 @@ class RouterState:
     makers: Makers = field(init=False)
     sharing: Sharing | None = field(init=False, default=None)
     """This router's part in the state that processes share; None shares nothing."""
+    kept: KeptResponses | None = field(init=False, default=None)
+    """Its answers by translation that later requests may refer to; None keeps none."""
     together: list[RouterState] = field(init=False, repr=False, compare=False)
     """This router, those it took the place of that still have something to end, and the one in its own place."""
     _requests: int = 0
@@ -193,6 +196,8 @@ class RouterState:
             self.sharing.changed()
         self.room.continue_from(before.room, () if shared else unchanged)
         self.makers.continue_from(before.makers)
+        if self.kept is not None and before.kept is not None:
+            self.kept.continue_from(before.kept)
         self.homes = before.homes
         if unchanged:
             self.looks = before.looks

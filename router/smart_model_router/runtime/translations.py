@@ -25,7 +25,19 @@ from smart_model_router.wires.values import decode_object
 
 PREFILL = "prefill"
 """Where the refusal of a target lies that does not go on with what another one began."""
-_Key = tuple[Dialect, str, bool, bool, Prefill]
+_Key = tuple[Dialect, str, bool, bool, Prefill, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """How answers of Responses that are made by translation are named: `issue` gives an id to one of a target.
+
+    `kept` and `previous` are as in Terms.
+    """
+
+    issue: Callable[[str], str]
+    kept: bool
+    previous: str | None
 
 
 @quick
@@ -41,13 +53,17 @@ class Sent:
 class Translations:
     """One request in the dialects of its targets. `wall` gives epoch seconds for answers that are stamped with them.
 
-    `begun` is text its answer has already: only targets that go on from there can be asked.
+    `begun` is text its answer has already: only targets that go on from there can be asked. `answers` says how answers
+    are named; None leaves them the providers' ids.
     """
 
-    def __init__(self, request: RouteRequest, wall: Callable[[], float], *, begun: str = "") -> None:
+    def __init__(
+        self, request: RouteRequest, wall: Callable[[], float], *, begun: str = "", answers: Answers | None = None
+    ) -> None:
         self._request = request if not begun else _begun(request, begun)
         self._has_begun = bool(begun)
         self._wall = wall
+        self._answers = answers
         self._native: dict[Prefill, Sent] = {}
         self._made: dict[_Key, Sent | Untranslatable] = {}
 
@@ -80,9 +96,13 @@ class Translations:
         how = facts.prefill if self._has_begun else "plain"
         if self._has_begun and goal not in ("chat", "messages"):
             return Untranslatable(PREFILL, f"{goal} has no way to go on with an answer that has begun")
-        key = (goal, facts.target.provider, facts.reasoning, facts.newest_chat, how)
+        named, provider = self._answers, facts.target.provider
+        key = (goal, provider, facts.reasoning, facts.newest_chat, how, "" if named is None else facts.id)
         if key not in self._made:
-            terms = Terms(facts.target.provider, facts.reasoning, facts.newest_chat, int(self._wall()))
+            terms = Terms(provider, facts.reasoning, facts.newest_chat, int(self._wall()))
+            if named is not None:
+                made_id = named.issue(facts.id)
+                terms = replace(terms, response_id=made_id, kept=named.kept, previous=named.previous)
             made = _in_dialect(self._request, goal, terms)
             self._made[key] = made if isinstance(made, Untranslatable) else _marked(made, how)
         return self._made[key]

@@ -1,6 +1,7 @@
 """What processes of one host tell each other and what outlives them: plain rows, and the rules they are read by."""
 
 from smart_model_router.shared.clocks import Deadline, Here, age, remaining
+from smart_model_router.shared.kept import KeptResponse
 from smart_model_router.shared.limits import (
     BucketAsk,
     BucketGrant,
@@ -48,6 +49,7 @@ __all__ = [
     "Deadline",
     "Here",
     "Isolation",
+    "KeptResponse",
     "MakerRow",
     "OperatorRow",
     "OperatorWord",

@@ -177,6 +177,7 @@ class Sharing:
 
     def target_named(self, name: str) -> Target | None:
         """The target that processes name so; where its key was replaced, the only one of the same name but for it."""
+        self._revive((name,))
         named = {owners.target: target for target, owners in self._owners.items()}
         if name not in named:
             same = [found for found in named if found.partition("@")[0] == name.partition("@")[0]]

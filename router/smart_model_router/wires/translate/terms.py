@@ -17,13 +17,17 @@ class Terms:
 
     `reasoning` says that the model takes a word on how long to think. `newest_chat`: its Chat endpoint takes the newest
     of OpenAI's parameters; others reject what they do not know. `created` is the stamp of answers in dialects that have
-    one, epoch seconds.
+    one, epoch seconds. `response_id` names an answer of Responses ("": the provider's own id does), `kept` says whether
+    it can be referred to, `previous` is the answer that the caller said it goes on from.
     """
 
     family: str = ""
     reasoning: bool = False
     newest_chat: bool = False
     created: int = 0
+    response_id: str = ""
+    kept: bool = False
+    previous: str | None = None
 
     @property
     def output_cap(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from smart_model_router.wires.own_ids import item_id
 from smart_model_router.wires.translate import reasoning
 from smart_model_router.wires.translate.tools import Tool, tools_by_flat_name, unwrapped_input
 from smart_model_router.wires.translate.words import (
@@ -48,22 +49,23 @@ _FUNCTION: dict[str, Any] = {"description": None, "parameters": None, "strict": 
 
 
 def answer(body: Mapping[str, Any], context: Context) -> dict[str, Any]:
-    """The Responses answer that says the same. It is kept nowhere: nobody can refer to it."""
+    """The Responses answer that says the same."""
     choice = mapping(next(iter(items(body.get("choices"))), None))
     message = mapping(choice.get("message"))
-    made = named_id("resp_", body.get("id"))
+    made = context.terms.response_id or named_id("resp_", body.get("id"))
     tools = tools_by_flat_name(context.asked)
     output: list[dict[str, Any]] = []
     thought, details = reasoning.text_of(message), items(message.get("reasoning_details"))
     if thought or details:
-        output.append(reasoning_item(f"rs_{made}", thought, details, context.terms))
+        output.append(reasoning_item(item_id("rs", made, 0), thought, details, context.terms))
     parts = _parts(message)
     if parts:
-        output.append(message_item(f"msg_{made}", parts))
+        output.append(message_item(item_id("msg", made, len(output)), parts))
     for at, call in enumerate(map(mapping, items(message.get("tool_calls")))):
         function = mapping(call.get("function"))
         found = text(call.get("id")) or f"call_{at}"
-        output.append(call_item(found, text(function.get("name")), text(function.get("arguments")), tools))
+        place = made, len(output)
+        output.append(call_item(place, found, text(function.get("name")), text(function.get("arguments")), tools))
     return {
         **frame(made, text(body.get("model")), context.asked, context.terms),
         **ending(text(choice.get("finish_reason"))),
@@ -77,6 +79,7 @@ def frame(made: str, model: str, asked: Mapping[str, Any], terms: Terms) -> dict
     echoed = {key: usual if asked.get(key) is None else asked[key] for key, usual in _ECHOED.items()}
     echoed |= {key: {**_ECHOED[key], **mapping(echoed[key])} for key in _COMPLETED}
     echoed["tools"] = [_echoed_tool(tool) for tool in items(echoed["tools"])]
+    echoed["previous_response_id"] = terms.previous or echoed["previous_response_id"]
     return {
         "id": made,
         "object": "response",
@@ -89,7 +92,7 @@ def frame(made: str, model: str, asked: Mapping[str, Any], terms: Terms) -> dict
         "model": model,
         "output": [],
         **echoed,
-        "store": False,
+        "store": terms.kept,
         "usage": None,
     }
 
@@ -130,21 +133,26 @@ def reasoning_item(made: str, thought: str, details: list[Any], terms: Terms) ->
 
 
 def call_item(
-    call_id: str, name: str, arguments: str, tools: Mapping[str, Tool], status: str = "completed"
+    place: tuple[str, int],
+    call_id: str,
+    name: str,
+    arguments: str,
+    tools: Mapping[str, Tool],
+    status: str = "completed",
 ) -> dict[str, Any]:
-    """A tool call, by the name the caller's own tool has."""
+    """A tool call, by the name the caller's own tool has. `place` is the answer's id, and which of its items it is."""
     tool = tools.get(name, Tool(name))
     named: dict[str, Any] = {"call_id": call_id, "name": tool.name}
     if tool.namespace:
         named["namespace"] = tool.namespace
     if tool.kind == "tool_search":
         sought = arguments_of(arguments) or {}
-        made = {"id": f"tsc_{call_id}", "type": "tool_search_call", "status": status, "call_id": call_id}
+        made = {"id": item_id("tsc", *place), "type": "tool_search_call", "status": status, "call_id": call_id}
         return {**made, "execution": "client", "arguments": sought}
     if tool.kind == "custom":
         said = unwrapped_input(arguments) if status == "completed" else ""
-        return {"id": f"ctc_{call_id}", "type": "custom_tool_call", "status": status, **named, "input": said}
-    return {"id": f"fc_{call_id}", "type": "function_call", "status": status, **named, "arguments": arguments}
+        return {"id": item_id("ctc", *place), "type": "custom_tool_call", "status": status, **named, "input": said}
+    return {"id": item_id("fc", *place), "type": "function_call", "status": status, **named, "arguments": arguments}
 
 
 def _parts(message: Mapping[str, Any]) -> list[dict[str, Any]]:

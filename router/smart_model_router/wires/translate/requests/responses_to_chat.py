@@ -46,6 +46,8 @@ _TEXTS = ("input_text", "output_text", "text")
 def request(body: Mapping[str, Any], terms: Terms, losses: Losses) -> dict[str, Any]:
     """The Chat body that asks the same. `model` is not in it."""
     said = {key: value for key, value in given(body).items() if value not in _HARMLESS.get(key, ())}
+    if terms.kept:
+        said.pop("store", None)  # the router keeps the answer
     for key in _MEANINGFUL:
         if key in said:
             losses.refuse(key, "Chat has no such thing")

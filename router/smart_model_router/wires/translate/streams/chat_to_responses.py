@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from smart_model_router.wires.own_ids import item_id
 from smart_model_router.wires.translate.answers.chat_to_responses import (
     call_item,
     ending,
@@ -59,7 +60,8 @@ class ChatToResponses:
     def _head(self) -> list[dict[str, Any]]:
         if self._response:
             return []
-        self._response = frame(named_id("resp_", self._blocks.id), self._blocks.model, self._asked, self._terms)
+        made = self._terms.response_id or named_id("resp_", self._blocks.id)
+        self._response = frame(made, self._blocks.model, self._asked, self._terms)
         return [{"type": f"response.{state}", "response": self._response} for state in ("created", "in_progress")]
 
     def _events(self, change: Change) -> list[dict[str, Any]]:
@@ -79,13 +81,13 @@ class ChatToResponses:
 
     def _item(self, block: Block, *, empty: bool = False) -> dict[str, Any]:
         """The block as an output item."""
-        made = f"{self._response['id']}_{block.index}"
+        place = self._response["id"], block.index
         said, status = ("", "in_progress") if empty else (block.text, "completed")
         if block.kind == "tool":
-            return call_item(block.call_id, block.name, said, self._tools, status)
+            return call_item(place, block.call_id, block.name, said, self._tools, status)
         if block.kind == "reasoning":
-            return reasoning_item(f"rs_{made}", said, block.details, self._terms)
-        return message_item(f"msg_{made}", [] if empty else [_part(block, said)], status)
+            return reasoning_item(item_id("rs", *place), said, block.details, self._terms)
+        return message_item(item_id("msg", *place), [] if empty else [_part(block, said)], status)
 
     def _item_begun(self, block: Block) -> dict[str, Any]:
         item = self._item(block, empty=True)

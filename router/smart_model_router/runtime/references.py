@@ -1,0 +1,84 @@
+"""What a request refers to: kept answers of ours are put in its place, for all else its maker is looked up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from smart_model_router.request import RouteRequest, peek
+from smart_model_router.runtime.makers import not_found
+from smart_model_router.wires import references
+from smart_model_router.wires.own_ids import response_of
+from smart_model_router.wires.values import decode, decode_object, items, text
+
+if TYPE_CHECKING:
+    from smart_model_router.runtime.keeping import KeptResponses
+    from smart_model_router.runtime.state import RouterState
+    from smart_model_router.shared import KeptResponse
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request with what it refers to in its place, its own items among that, and the kept answer they go on from."""
+
+    request: RouteRequest
+    own: tuple[Any, ...] | None = None
+    parent: str | None = None
+
+    def items(self) -> Iterable[Any]:
+        """The request's own items."""
+        return self.own if self.own is not None else references.own_items(_plain(self.request), {})
+
+
+async def resolve(state: RouterState, request: RouteRequest) -> Asked:
+    """Put kept answers in the place of references to them, and find out who made what else is referred to.
+
+    Raises NotFound, and RouterUnavailable while kept answers are out of reach.
+    """
+    asked = Asked(request)
+    ours = {thing: found for thing in request.state_ids if (found := response_of(thing)) is not None}
+    if ours:
+        if state.kept is None:
+            raise not_found(min(ours))
+        asked = await _with_kept(state.kept, request, ours)
+    await state.makers.look_up(asked.request)
+    return asked
+
+
+async def _with_kept(kept: KeptResponses, request: RouteRequest, ours: dict[str, str]) -> Asked:
+    body = _plain(request)
+    previous = text(body.get(references.PREVIOUS))
+    parent = previous if previous in ours else None
+    history: list[Any] = []
+    if parent is not None:
+        for row in reversed(await kept.chain(parent, request.owner)):
+            history += [*items(decode(row.input)), *_items_of(row).values()]
+    answers = {response for thing, response in ours.items() if thing != parent}
+    found: dict[str, dict[str, Any]] = {}
+    for response in sorted(answers):
+        found |= _items_of((await kept.chain(response, request.owner))[0])
+    if missing := ours.keys() - found.keys() - {parent}:
+        raise not_found(min(missing))
+    own = references.own_items(body, found)
+    made = peek(request.dialect, references.after(body, history, own), stream=request.stream)
+    resolved = replace(
+        request,
+        body=made.body,
+        before=made.before,
+        after=made.after,
+        needs=made.needs,
+        state_ids=made.state_ids,
+        text_bytes=made.text_bytes,
+        media=made.media,
+    )
+    return Asked(resolved, tuple(own), parent)
+
+
+def _items_of(row: KeptResponse) -> dict[str, dict[str, Any]]:
+    return references.items_of(decode_object(row.answer) or {})
+
+
+def _plain(request: RouteRequest) -> dict[str, Any]:
+    """The body as plain JSON values, whatever mapping it was."""
+    return decode_object(request.payload(request.model)) or {}

@@ -1,0 +1,62 @@
+"""Ids of our own for answers that were translated: they carry the target that served them and cannot be made up.
+
+`resp_smr` and 32 characters: 12 random bytes, 4 that mark the target, and 8 of a MAC over both and the owner. The ids
+of an answer's items repeat the 32 characters: `msg_smr..._0`.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import re
+from collections.abc import Iterable
+
+NONCE_BYTES = 12
+_MARK_BYTES = 4
+_MAC_BYTES = 8
+_OURS = re.compile(r"[a-z]+_(smr[\w-]{32})(?:_\d{1,9})?", re.ASCII)
+_PREFIX = "resp_"
+
+
+def issue(nonce: bytes, target: str, owner: str, secret: bytes) -> str:
+    """An id for an answer of `target` to `owner`. `nonce` is NONCE_BYTES of chance."""
+    carried = nonce + _mark(target)
+    token = base64.urlsafe_b64encode(carried + _mac(carried, owner, secret)).decode()
+    return f"{_PREFIX}smr{token}"
+
+
+def item_id(prefix: str, response: str, index: int) -> str:
+    """The id of an answer's item: `prefix` says of which kind it is."""
+    return f"{prefix}_{response.removeprefix(_PREFIX)}_{index}"
+
+
+def response_of(thing: str) -> str | None:
+    """The answer that an id belongs to, its own or that of an item, if it has the form of ours."""
+    found = _OURS.fullmatch(thing)
+    return None if found is None else _PREFIX + found[1]
+
+
+def is_issued(response: str, owner: str, secret: bytes) -> bool:
+    """Whether an id of our form was issued to `owner` under this secret."""
+    carried, mac = _read(response)
+    return hmac.compare_digest(_mac(carried, owner, secret), mac)
+
+
+def target_of(response: str, targets: Iterable[str]) -> str | None:
+    """The one of `targets` that an id of our form carries."""
+    mark = _read(response)[0][NONCE_BYTES:]
+    return next((target for target in targets if _mark(target) == mark), None)
+
+
+def _read(response: str) -> tuple[bytes, bytes]:
+    raw = base64.urlsafe_b64decode(response.removeprefix(f"{_PREFIX}smr"))
+    return raw[:-_MAC_BYTES], raw[-_MAC_BYTES:]
+
+
+def _mark(target: str) -> bytes:
+    return hashlib.sha256(target.encode()).digest()[:_MARK_BYTES]
+
+
+def _mac(carried: bytes, owner: str, secret: bytes) -> bytes:
+    return hmac.digest(secret, carried + owner.encode(), "sha256")[:_MAC_BYTES]

@@ -1,0 +1,103 @@
+"""The tables of responses.db, and what is done to their rows."""
+
+from __future__ import annotations
+
+import secrets
+import zlib
+from typing import TYPE_CHECKING
+
+from smart_model_router.shared import KeptResponse
+from smart_model_router_stats.migrations import Migration
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Sequence
+    from pathlib import Path
+
+SECRET_BYTES = 32
+_TABLES = (
+    """
+CREATE TABLE response (
+  number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, owner TEXT NOT NULL, parent TEXT, until REAL NOT NULL,
+  size INTEGER NOT NULL, input BLOB NOT NULL, answer BLOB NOT NULL
+)
+""",
+    "CREATE INDEX response_until ON response (until, number)",
+    "CREATE TABLE total (one INTEGER PRIMARY KEY CHECK (one = 1), size INTEGER NOT NULL, secret BLOB NOT NULL)",
+    "CREATE TRIGGER response_added AFTER INSERT ON response BEGIN UPDATE total SET size = size + new.size; END",
+    "CREATE TRIGGER response_gone AFTER DELETE ON response BEGIN UPDATE total SET size = size - old.size; END",
+)
+_CHAIN = """
+WITH RECURSIVE chain (number, parent) AS (
+  SELECT number, parent FROM response WHERE id = :id AND owner = :owner
+  UNION SELECT r.number, r.parent FROM chain JOIN response r ON r.id = chain.parent AND r.owner = :owner
+)
+"""
+_AT_ONCE = 16
+"""How many of the oldest are dropped before the size is looked at again."""
+
+
+def _first(connection: sqlite3.Connection) -> None:
+    for statement in _TABLES:
+        connection.execute(statement)
+    connection.execute("INSERT INTO total VALUES (1, 0, ?)", (secrets.token_bytes(SECRET_BYTES),))
+
+
+RESPONSE_MIGRATIONS = (Migration("kept responses", _first),)
+
+
+def responses_path(stats: Path) -> Path:
+    """The file of the kept responses that belongs to a statistics file: `responses.db` beside `stats.db`."""
+    stats = stats.expanduser().absolute()
+    return stats.with_name("responses.db" if stats.name == "stats.db" else f"{stats.stem}-responses.db")
+
+
+def secret_of(connection: sqlite3.Connection) -> bytes:
+    """What the ids of this file's answers are made under."""
+    return bytes(connection.execute("SELECT secret FROM total").fetchone()[0])
+
+
+def add(connection: sqlite3.Connection, rows: Sequence[KeptResponse], now: float, ttl: float, most: int) -> None:
+    """Add these; what they go on from is kept as long as they are. What is too old, or too much, goes."""
+    for row in rows:
+        packed = (zlib.compress(row.input, 1), zlib.compress(row.answer, 1))
+        size = sum(map(len, packed)) + len(row.id)
+        if size > most:
+            continue
+        connection.execute(
+            "INSERT OR IGNORE INTO response (id, owner, parent, until, size, input, answer)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (row.id, row.owner, row.parent, now + ttl, size, *packed),
+        )
+        extend = f"{_CHAIN} UPDATE response SET until = :until WHERE number IN (SELECT number FROM chain)"  # noqa: S608 - a constant
+        connection.execute(extend, {"id": row.id, "owner": row.owner, "until": now + ttl})
+    # The lifetime may have been made shorter, or the wall clock have gone back.
+    connection.execute("UPDATE response SET until = :most WHERE until > :most", {"most": now + ttl})
+    connection.execute("DELETE FROM response WHERE until <= ?", (now,))
+    drop = "DELETE FROM response WHERE number IN (SELECT number FROM response ORDER BY until, number LIMIT ?)"
+    while connection.execute("SELECT size > ? FROM total", (most,)).fetchone()[0]:
+        connection.execute(drop, (_AT_ONCE if _is_far_beyond(connection, most) else 1,))
+
+
+def _is_far_beyond(connection: sqlite3.Connection, most: int) -> bool:
+    """Whether the limit was made much smaller, or lowered: rows that are dropped one by one take their time."""
+    return bool(connection.execute("SELECT size > 2 * ? FROM total", (most,)).fetchone()[0])
+
+
+def chain(connection: sqlite3.Connection, response: str, owner: str, now: float) -> tuple[KeptResponse, ...]:
+    """An answer and those it goes on from, the newest first; () when it is not there."""
+    rows = connection.execute(
+        f"{_CHAIN} SELECT r.id, r.owner, r.parent, r.input, r.answer FROM chain JOIN response r USING (number)"  # noqa: S608 - a constant
+        " WHERE r.until > :now ORDER BY r.number DESC",
+        {"id": response, "owner": owner, "now": now},
+    ).fetchall()
+    found = tuple(
+        KeptResponse(id=r[0], owner=r[1], parent=r[2], input=zlib.decompress(r[3]), answer=zlib.decompress(r[4]))
+        for r in rows
+    )
+    return found if found and found[0].id == response else ()
+
+
+def remove(connection: sqlite3.Connection, response: str, owner: str) -> bool:
+    """Forget an answer. False when it is not there."""
+    return connection.execute("DELETE FROM response WHERE id = ? AND owner = ?", (response, owner)).rowcount > 0

@@ -1,0 +1,41 @@
+"""Every store of kept responses of ours keeps the promises of a ResponseStore."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from smart_model_router_stats.responses_memory import MemoryResponses
+from smart_model_router_stats.responses_sqlite import SqliteResponses
+from tests.conformance.response_stores import MOST, TTL, ResponseStoreContract
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from smart_model_router.ports import ResponseStore
+
+
+class TestMemoryResponses(ResponseStoreContract):
+    """Those of a router without a store: its processes are one."""
+
+    @pytest.fixture(autouse=True)
+    def _store(self, _clock: None) -> None:
+        self.store = MemoryResponses(ttl=TTL, most=MOST, wall=self.wall)
+
+    def process(self, *, ttl: float = TTL, most: int = MOST) -> ResponseStore:
+        """The same store."""
+        del ttl, most
+        return self.store
+
+
+class TestSqliteResponses(ResponseStoreContract):
+    """Those in a file."""
+
+    @pytest.fixture(autouse=True)
+    def _folder(self, tmp_path: Path) -> None:
+        self.folder = tmp_path
+
+    def process(self, *, ttl: float = TTL, most: int = MOST) -> ResponseStore:
+        """Another handle of the same file."""
+        return SqliteResponses(self.folder / "responses.db", ttl=ttl, most=most, wall=self.wall)
