@@ -18,12 +18,13 @@ async def relay(scope: Any, receive: Any, send: Any) -> None:
         return
     if _session is None:
         _session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
-    body = b""
+    pieces = []
     while True:
         message = await receive()
-        body += message.get("body", b"")
+        pieces.append(message.get("body", b""))
         if not message.get("more_body"):
             break
+    body = b"".join(pieces)
     url = sys.argv[1] + scope["path"].removeprefix("/v1")
     headers = {"content-type": "application/json", "authorization": "Bearer k"}
     async with _session.post(url, data=body, headers=headers) as response:

@@ -10,16 +10,19 @@ from functools import lru_cache
 from typing import Any
 
 from smart_model_router.errors import InvalidRequest
+from smart_model_router.long_json import encode, encode_large
 
 
-def around_model(body: Mapping[str, Any], written: bytes, *, stream: bool, ask_usage: bool) -> tuple[bytes, bytes]:
+def around_model(
+    body: Mapping[str, Any], written: bytes, *, stream: bool, ask_usage: bool, large: bool = False
+) -> tuple[bytes, bytes]:
     """The body as JSON, before and after its model's name. Raises InvalidRequest for what JSON has no word for.
 
     `written` is the very text the body was read from (b"" where there is none): where nothing but the name is to be
     changed it goes out as it came. `stream` says whether it is to be one, `ask_usage` whether that has to be asked
-    what it cost (Chat tells only then).
+    what it cost (Chat tells only then). One that is `large` is written in short steps.
     """
-    return _as_it_came(body, written, stream, ask_usage) or _written_anew(body, stream, ask_usage)
+    return _as_it_came(body, written, stream, ask_usage) or _written_anew(body, stream, ask_usage, large)
 
 
 @lru_cache(maxsize=1024)
@@ -28,7 +31,7 @@ def model_name(model: str) -> bytes:
     return json.dumps(model).encode()
 
 
-def _written_anew(body: Mapping[str, Any], stream: bool, ask_usage: bool) -> tuple[bytes, bytes]:
+def _written_anew(body: Mapping[str, Any], stream: bool, ask_usage: bool, large: bool) -> tuple[bytes, bytes]:
     rest = {key: value for key, value in body.items() if key != "model"}
     if stream:
         rest["stream"] = True
@@ -38,7 +41,7 @@ def _written_anew(body: Mapping[str, Any], stream: bool, ask_usage: bool) -> tup
     else:
         rest.pop("stream", None)
         rest.pop("stream_options", None)  # alone it is an error
-    encoded = _encode(rest)
+    encoded = _encode(rest, large)
     return b'{"model":', b"}" if encoded == b"{}" else b"," + encoded[1:]
 
 
@@ -75,16 +78,9 @@ def _as_it_came(body: Mapping[str, Any], written: bytes, stream: bool, ask_usage
     return (before, after) if asked else None
 
 
-# One encoder for all: json.dumps with any option builds a new one each time.
-_encode_text = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode
-
-
-def _encode(rest: dict[str, Any]) -> bytes:
+def _encode(rest: dict[str, Any], large: bool) -> bytes:
     try:
-        try:
-            return _encode_text(rest).encode()
-        except UnicodeEncodeError:  # a lone surrogate: legal in JSON only as an escape
-            return json.dumps(rest, allow_nan=False, separators=(",", ":")).encode()
+        return encode_large(rest) if large else encode(rest)
     except RecursionError:
         raise InvalidRequest("the body is nested too deeply to be JSON") from None
     except (TypeError, ValueError) as error:

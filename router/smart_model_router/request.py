@@ -10,6 +10,7 @@ from typing import Any, Literal, TypedDict, get_args
 
 from smart_model_router.errors import InvalidRequest
 from smart_model_router.forwarding import checked, query_of
+from smart_model_router.long_json import PIECE, condensed
 from smart_model_router.media import Medium, MediumKind, media_in
 from smart_model_router.payload import around_model, model_name
 from smart_model_router.quick import quick
@@ -143,7 +144,8 @@ class RouteRequest:
         """
         if self.prompt_bytes < _CACHED_FROM or self.dialect == "embeddings":
             return None
-        beginning = repr((self.body.get("system"), self.body.get("instructions"), _up_to_first_user(self.body)))
+        parts: object = (self.body.get("system"), self.body.get("instructions"), _up_to_first_user(self.body))
+        beginning = repr(parts if self.prompt_bytes <= PIECE else condensed(parts))
         return hashlib.blake2b(beginning.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
     def payload(self, model: str) -> bytes:
@@ -170,10 +172,12 @@ def peek(
     target: str | None = None,
     owner: str = "",
     written: bytes = b"",
+    large: bool = False,
 ) -> RouteRequest:
     """Read the facts routing needs from `body`. Raises InvalidRequest that names what is wrong and where.
 
-    `written` is the very text that `body` was read from: where it can, it goes out as it came.
+    `written` is the very text that `body` was read from: where it can, it goes out as it came. One that is `large` is
+    written in short steps.
     """
     if not isinstance(body, _OBJECTS):
         raise InvalidRequest(f"the body must be a JSON object, not {type(body).__name__}")
@@ -195,7 +199,7 @@ def peek(
         _check_name("target", target)
     if criticality not in CRITICALITIES:
         raise InvalidRequest(f"criticality: {_shown(criticality)} is none of {', '.join(CRITICALITIES)}")
-    before, after = around_model(body, written, stream=stream, ask_usage=dialect == "chat")
+    before, after = around_model(body, written, stream=stream, ask_usage=dialect == "chat", large=large)
     parts = _parts(dialect, body.get("input" if dialect == "responses" else "messages"))
     media = media_in(parts) if parts and dialect != "embeddings" else ()
     return RouteRequest(

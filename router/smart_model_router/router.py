@@ -15,9 +15,11 @@ from smart_model_router.config import RouterConfig
 from smart_model_router.core.gate import Gate
 from smart_model_router.core.tiers import Ladder, ModelSelection
 from smart_model_router.errors import InvalidRequest, RouterUnavailable
+from smart_model_router.long_json import LARGE_BYTES
 from smart_model_router.quick import quick
 from smart_model_router.report import RouteReport
 from smart_model_router.request import Dialect, RequestOptions, RouteRequest, peek
+from smart_model_router.runtime.off_loop import off_loop
 
 # All of this comes with the first router, or with the first question to one: it would double what the import costs.
 if TYPE_CHECKING:
@@ -142,14 +144,30 @@ class SmartModelRouter:
 
         Where the target speaks the dialect, that text goes out as it came.
         """
-        request, portal = self._peek(dialect, body, options, written, stream=False), self._state.portal
+        request, portal = await self.read(dialect, body, options, written=written), self._state.portal
         return await (self._routed(request) if portal.here else portal.reach(lambda: self._routed(request)))
 
     def stream(
         self, dialect: Dialect, body: Mapping[str, Any], options: RequestOptions, *, written: bytes = b""
     ) -> RouterStream:
         """A stream in any dialect that has streams. `written`: see `answer`."""
-        request = self._peek(dialect, body, options, written, stream=True)
+        return self.stream_of(self._peek(dialect, body, options, written, stream=True))
+
+    async def read(
+        self,
+        dialect: Dialect,
+        body: Mapping[str, Any],
+        options: RequestOptions,
+        *,
+        written: bytes = b"",
+        stream: bool = False,
+    ) -> RouteRequest:
+        """The request that a body is. A large `written` (see `answer`) is read off the loop. Raises InvalidRequest."""
+        read = partial(self._peek, dialect, body, options, written, stream=stream)
+        return await off_loop(read) if len(written) > LARGE_BYTES else read()
+
+    def stream_of(self, request: RouteRequest) -> RouterStream:
+        """The stream that a request asks for."""
         return self._router_stream(self.portal.call(lambda: self._course(self._state, request)))
 
     def guard(self, name: str, limits: GuardLimits | None = None) -> AbstractAsyncContextManager[GuardLease]:
@@ -315,7 +333,7 @@ class SmartModelRouter:
         if not options.keys() <= _OPTIONS:
             known = ", ".join(RequestOptions.__annotations__)
             raise InvalidRequest(f"{min(options.keys() - _OPTIONS)}: no such option; there are {known}")
-        return peek(dialect, body, stream=stream, written=written, **options)
+        return peek(dialect, body, stream=stream, written=written, large=len(written) > LARGE_BYTES, **options)
 
     def _check_open(self) -> None:
         if self._state.closed:

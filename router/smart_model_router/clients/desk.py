@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from smart_model_router.clients.reports import remember
 from smart_model_router.edge import (
@@ -27,8 +28,10 @@ from smart_model_router.edge.local import COUNT_TOKENS, MODELS, public_names
 from smart_model_router.edge.paths import canonical, hint
 from smart_model_router.edge.problems import NOT_FOUND
 from smart_model_router.errors import DeadlineExceeded, SmartRouterError
+from smart_model_router.long_json import LARGE_BYTES
 from smart_model_router.report import RouteReport
 from smart_model_router.router import SmartModelRouter
+from smart_model_router.runtime.off_loop import off_loop
 
 log = logging.getLogger("smart_model_router.clients")
 _IDS = ("x-request-id", "request-id")
@@ -86,7 +89,8 @@ async def _routed(router: SmartModelRouter, sent: Sent) -> HttpReply | Opened:
             right = hint(path, (*ENDPOINTS, MODELS, COUNT_TOKENS))
             raise ProblemError(NOT_FOUND, f"the router does not answer {sent.method} {path[:200]}; {right}")
         return found
-    ask = read_ask(asked, sent.headers, sent.body, sent.query)
+    read = partial(read_ask, asked, sent.headers, sent.body, sent.query)
+    ask = await off_loop(read) if len(sent.body) > LARGE_BYTES else read()
     ask.ask_for(deployment)
     if sent.read_timeout is not None and ("timeout" not in ask.options or ask.own_deadline):
         ask.options["timeout"], ask.own_deadline = sent.read_timeout, True

@@ -36,7 +36,8 @@ class GatewayConfig(Options):
     """The HTTP gateway. Without `keys` it listens on this machine's own addresses only. Durations are seconds.
 
     A stream's head is held for `hold_head` at most; a silent stream is pinged every `ping`. A request's head must
-    be there within `head_timeout`, its body within `body_timeout` more; they have at most so many bytes.
+    be there within `head_timeout`, its body within `body_timeout` more; they have at most so many bytes, and the body
+    at most `max_elements` JSON values (counted before it is decoded: commas and opening brackets outside of strings).
     `drain` is how long requests under way may go on after SIGTERM. With `real_model` answers name the provider's own
     model, else the one that was asked for. Web pages of the origins in `cors` may read answers in a browser; `*` is
     every page, for a gateway with keys.
@@ -51,6 +52,7 @@ class GatewayConfig(Options):
     body_timeout: Seconds = 60.0
     head_bytes: Annotated[int, Unit("count"), Interval(ge=1024, le=16_777_216)] = 65_536
     body_bytes: Annotated[int, Unit("count"), Interval(ge=1024, le=1_073_741_824)] = 33_554_432
+    max_elements: Annotated[int, Unit("count"), Interval(ge=1000, le=100_000_000)] = 200_000
     drain: SecondsOrZero = 30.0
     real_model: bool = False
     cors: tuple[str, ...] = ()

@@ -15,7 +15,8 @@ from smart_model_router.forwarding import FORWARDED, query_of, readable
 from smart_model_router.report import RouteReport
 from smart_model_router.request import CRITICALITIES, Criticality, Dialect, RequestOptions
 from smart_model_router.wires.completions import Completion, PromptError
-from smart_model_router.wires.values import decode, is_list, is_object
+from smart_model_router.wires.large import decode_any
+from smart_model_router.wires.values import is_list, is_object
 
 Asked = Dialect | Literal["completions"]
 """What a client may ask in: the router's dialects, and legacy Completions, which becomes Chat at the edge."""
@@ -88,7 +89,7 @@ def read_ask(asked: Asked, headers: Mapping[str, str], body: bytes, query: str =
 
     Raises InvalidRequest and TranslationRefused that name the fault.
     """
-    found = decode(body)
+    found = decode_any(body)
     if found is None and body.strip() != b"null":
         raise InvalidRequest("the body is empty" if not body.strip() else "the body is not JSON")
     if not is_object(found):

@@ -13,7 +13,8 @@ from smart_model_router.edge.problems import NO_MODEL, ProblemError
 from smart_model_router.errors import InvalidRequest
 from smart_model_router.request import media_of
 from smart_model_router.suggest import did_you_mean
-from smart_model_router.wires.values import decode_object, is_list, is_object
+from smart_model_router.wires.large import decode_any
+from smart_model_router.wires.values import is_list, is_object
 
 COUNT_TOKENS = "/v1/messages/count_tokens"
 MODELS = "/v1/models"
@@ -55,8 +56,8 @@ def count_tokens(body: bytes) -> int:
 
     Raises InvalidRequest.
     """
-    found = decode_object(body)
-    if found is None:
+    found = decode_any(body)
+    if not is_object(found):
         raise InvalidRequest("the body must be a JSON object")
     messages = found.get("messages")
     if not is_list(messages) or not messages:

@@ -83,6 +83,8 @@ CUTS: Mapping[Interruption, Kind] = MappingProxyType(
 )
 """A stream that ended early, by its reason: a client can tell its own slowness from a provider's cut."""
 
+CLOSES: Mapping[str, str] = MappingProxyType({"connection": "close"})
+"""The header of an answer that is the last one on its connection."""
 _RATE_REFUSALS = frozenset({"wait", "requests", "tokens"})
 
 
@@ -90,7 +92,8 @@ _RATE_REFUSALS = frozenset({"wait", "requests", "tokens"})
 class Problem:
     """What went wrong. `retry_after` is in seconds; `waitable` says that a client is told whether to ask again.
 
-    `status` and `native` are a provider's own answer, to be handed on as it came.
+    `status` and `native` are a provider's own answer, to be handed on as it came. `closes`: the rest of the body is
+    not read, so the connection ends with the answer.
     """
 
     kind: Kind
@@ -100,14 +103,15 @@ class Problem:
     report: RouteReport | None = None
     status: int | None = None
     native: bytes = b""
+    closes: bool = False
 
 
 class ProblemError(Exception):
     """A problem found at the edge itself, before or beside routing."""
 
-    def __init__(self, kind: Kind, message: str, *, retry_after: float | None = None) -> None:
+    def __init__(self, kind: Kind, message: str, *, retry_after: float | None = None, closes: bool = False) -> None:
         super().__init__(message)
-        self.problem = Problem(kind, message, retry_after, waitable=kind is LIMITED)
+        self.problem = Problem(kind, message, retry_after, waitable=kind is LIMITED, closes=closes)
 
 
 TOLD: tuple[type[SmartRouterError | ProblemError], ...] = (
@@ -147,7 +151,7 @@ def rendered(problem: Problem, family: Family) -> HttpReply:
     own = kind.anthropic_status if family == "anthropic" else None
     status = own or problem.status or kind.status
     known = unrouted_headers() if problem.report is None else report_headers(problem.report, stream=False)
-    headers = {**known, **_retry_headers(problem)}
+    headers = {**known, **_retry_headers(problem), **(CLOSES if problem.closes else {})}
     native = _native(problem.native, family)
     if native is None:
         status = own or (413 if problem.status == 413 else kind.status)

@@ -40,7 +40,8 @@ async def open_stream(router: SmartModelRouter, ask: Ask, *, real_model: bool = 
 
     async def once(options: RequestOptions) -> EdgeStream:
         own: RequestOptions = {"accept_restart": False, **options}  # a client that knows what it is says so
-        stream = EdgeStream(router.stream(ask.dialect, ask.body, own, written=ask.written), ask, real_model=real_model)
+        request = await router.read(ask.dialect, ask.body, own, written=ask.written, stream=True)
+        stream = EdgeStream(router.stream_of(request), ask, real_model=real_model)
         ask.reports.append(stream.report)
         await stream.start()
         return stream

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from starlette.types import Receive, Scope, Send
@@ -38,12 +40,16 @@ from smart_model_router.gateway.receiving import (
     headers_of,
 )
 from smart_model_router.gateway.responding import Keepalive, Responder
+from smart_model_router.long_json import LARGE_BYTES
 from smart_model_router.request import media_of
+from smart_model_router.runtime.off_loop import off_loop
 
 log = logging.getLogger("smart_model_router.gateway")
 _BYTES_PER_TOKEN = 4
 DEPLOYMENT = "smart_model_router.deployment"
 """The key of a scope that holds the model named in the path; "" where none is."""
+ORDER_BYTES = 65_536
+"""An operator's order has no more."""
 
 
 class Houses(Protocol):
@@ -72,12 +78,15 @@ class Arrival:
         path: str = self.scope["path"]
         return path
 
-    async def body(self) -> bytes:
-        """The whole body. Raises ProblemError and ClientLeft. From here on a client that hangs up ends the walk."""
+    async def body(self, most: float = math.inf) -> bytes:
+        """The whole body, of `most` bytes or what is configured if that is less. Raises ProblemError and ClientLeft.
+
+        From here on a client that hangs up ends the walk.
+        """
         config = self.house.config.gateway
-        timeout = config.body_timeout
+        limit, elements, timeout = config.body_bytes, config.max_elements, config.body_timeout
         self.client = Client(self.receive, after=min(WATCH_AFTER, timeout))
-        return await self.client.body(self.headers, limit=config.body_bytes, timeout=timeout)
+        return await self.client.body(self.headers, limit=int(min(limit, most)), elements=elements, timeout=timeout)
 
     async def reply(self, reply: HttpReply) -> None:
         """Answer. Of a reply to a HEAD every server sends the head alone, with the length that a GET's body has."""
@@ -137,9 +146,9 @@ class Asking:
         house, clock = arrival.house, asyncio.get_running_loop().time
         guest = house.ring.guest(arrival.headers)
         body = await arrival.body()
-        ask = read_ask(self._asked, arrival.headers, body, arrival.scope["query_string"].decode("latin-1"))
-        ask.ask_for(arrival.scope.get(DEPLOYMENT, ""))
-        visit = guest.admit(ask, _prompt_tokens(ask, len(body)) if guest.counts_tokens else 0, clock())
+        read = partial(self._read, arrival, body, counting=guest.counts_tokens)
+        ask, tokens = await off_loop(read) if len(body) > LARGE_BYTES else read()
+        visit = guest.admit(ask, tokens, clock())
         try:
             with house.traced(arrival.headers):
                 if ask.stream:
@@ -148,6 +157,12 @@ class Asking:
                     await arrival.reply(await serve(house.router, ask, real_model=house.config.gateway.real_model))
         finally:
             visit.settle(ask.reports, clock())
+
+    def _read(self, arrival: Arrival, body: bytes, *, counting: bool) -> tuple[Ask, int]:
+        """The question, and about how many tokens it is (0 where that is not `counting`)."""
+        ask = read_ask(self._asked, arrival.headers, body, arrival.scope["query_string"].decode("latin-1"))
+        ask.ask_for(arrival.scope.get(DEPLOYMENT, ""))
+        return ask, _prompt_tokens(ask, len(body)) if counting else 0
 
 
 def _prompt_tokens(ask: Ask, size: int) -> int:
@@ -163,7 +178,8 @@ async def local(arrival: Arrival) -> None:
     guest = arrival.house.ring.guest(arrival.headers)
     body = await arrival.body() if path.rstrip("/") == COUNT_TOKENS else b""
     names = tuple(name for name in public_names(config) if guest.may_use(name))
-    found = answer_locally(arrival.scope["method"], path, family_of(path, arrival.headers), body, names)
+    answer = partial(answer_locally, arrival.scope["method"], path, family_of(path, arrival.headers), body, names)
+    found = await off_loop(answer) if len(body) > LARGE_BYTES else answer()
     if found is None:
         raise not_found(arrival)
     await arrival.reply(found)

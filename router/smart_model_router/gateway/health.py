@@ -12,7 +12,7 @@ from smart_model_router.edge import ProblemError
 from smart_model_router.edge.http import json_reply
 from smart_model_router.edge.problems import BAD_REQUEST, FORBIDDEN
 from smart_model_router.errors import AllTargetsFailed
-from smart_model_router.gateway.exchange import Arrival
+from smart_model_router.gateway.exchange import ORDER_BYTES, Arrival
 from smart_model_router.gateway.house import House
 from smart_model_router.wires.values import decode_object
 
@@ -74,7 +74,7 @@ class Health:
         guest = arrival.house.ring.guest(arrival.headers)
         if not guest.admin:
             raise ProblemError(FORBIDDEN, "a key with `admin: true` is needed")
-        wanted: Any = (decode_object(await arrival.body()) or {}).get("on")
+        wanted: Any = (decode_object(await arrival.body(ORDER_BYTES)) or {}).get("on")
         if not isinstance(wanted, bool):
             raise ProblemError(BAD_REQUEST, "on: true or false is needed")
         self._draining.value = wanted

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from smart_model_router.edge import ProblemError
 from smart_model_router.edge.http import json_reply
 from smart_model_router.edge.problems import BAD_REQUEST, FORBIDDEN
-from smart_model_router.gateway.exchange import Arrival, Walk
+from smart_model_router.gateway.exchange import ORDER_BYTES, Arrival, Walk
 from smart_model_router.gateway.house import House
 from smart_model_router.router import SmartModelRouter
 from smart_model_router.wires.values import decode_object, text
@@ -50,7 +50,7 @@ def acting(action: str) -> Walk:
         guest = house.ring.guest(arrival.headers)
         if not guest.admin:
             raise ProblemError(FORBIDDEN, "a key with `admin: true` is needed")
-        said = decode_object(await arrival.body()) or {}
+        said = decode_object(await arrival.body(ORDER_BYTES)) or {}
         chosen = _chosen(house, text(said.get("name")))
         by, why = _line(said, "by"), _line(said, "why")
         for target in chosen:

@@ -12,6 +12,8 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from smart_model_router.config import GatewayConfig
 from smart_model_router.gateway.responding import PIECE, WHOLE
 
+_LAST_SECONDS = 2.0
+"""How long a client may still send after an answer that ends its connection."""
 _LOOK_SECONDS = 0.5
 """How often a client that leaves something unread is looked at."""
 
@@ -37,6 +39,7 @@ class PatientProtocol(HttpToolsProtocol):
         self._reader_alarm: asyncio.TimerHandle | None = None
         self._unread = 0
         self._read_at = 0.0
+        self._last_alarm: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         """The first head begins now."""
@@ -46,7 +49,7 @@ class PatientProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Nothing is expected any more. uvicorn tells the newest request; those before it have to know, too."""
         self._head_ended()
-        for alarm in (self._idle_alarm, self._reader_alarm):
+        for alarm in (self._idle_alarm, self._reader_alarm, self._last_alarm):
             if alarm is not None:
                 alarm.cancel()
         super().connection_lost(exc)
@@ -55,7 +58,9 @@ class PatientProtocol(HttpToolsProtocol):
             cycle.message_event.set()
 
     def data_received(self, data: bytes) -> None:
-        """More of a head must not go on for ever."""
+        """More of a head must not go on for ever. After the last answer nothing is read any more."""
+        if self._last_alarm is not None:
+            return
         if self._in_head:  # before it is read: with a head that begins in it other things may have come
             self._seen += len(data)
         super().data_received(data)
@@ -113,6 +118,16 @@ class PatientProtocol(HttpToolsProtocol):
             self.timeout_keep_alive_handler()
         elif self._idle_until < math.inf:
             self._idle_alarm = self.loop.call_at(self._idle_until, self._look_idle)
+
+    def _end(self) -> None:
+        """The last answer is written: the client reads it and then the end, whatever it sends meanwhile is dropped.
+
+        To close at once would reset the connection while the client still sends, and take the answer from it.
+        """
+        self.pipeline.clear()
+        self.transport.write_eof()
+        self.flow.resume_reading()
+        self._last_alarm = self.loop.call_later(_LAST_SECONDS, self.transport.abort)
 
     def _await_reader(self) -> None:
         """Look after a client until it has read what waits for it, whatever becomes of the request meanwhile."""
@@ -172,10 +187,12 @@ class GatewayProtocol(PatientProtocol):
         super().on_headers_complete()
         self.scope["extensions"] = self._extensions
 
-    def _send_whole(self, scope: Scope, status: int, head: bytes, body: bytes) -> bool:
+    def _send_whole(self, scope: Scope, status: int, head: bytes, body: bytes, closes: bool) -> bool:
         """What uvicorn does of two messages, in one go. It looks at each header twice; ours are looked at already."""
         cycle = self.cycle
-        if cycle.scope is not scope or cycle.response_started or cycle.disconnected or not cycle.keep_alive:
+        if cycle.scope is not scope or cycle.response_started or cycle.disconnected:
+            return False
+        if not (cycle.keep_alive or closes):
             return False
         if self.flow.write_paused or scope["method"] == "HEAD":
             return False
@@ -185,7 +202,10 @@ class GatewayProtocol(PatientProtocol):
         cycle.waiting_for_100_continue = False
         self.transport.write(told)
         cycle.message_event.set()
-        cycle.on_response()
+        if closes:
+            self._end()
+        else:
+            cycle.on_response()
         return True
 
     def _send_piece(self, scope: Scope, body: bytes) -> bool:

@@ -12,6 +12,7 @@ from starlette.types import Receive, Scope
 from smart_model_router.edge import ProblemError
 from smart_model_router.edge.problems import HEAD_TOO_LARGE, SLOW_BODY, TOO_LARGE
 from smart_model_router.forwarding import LISTS
+from smart_model_router.wires.elements import ElementCount
 
 WATCH_AFTER = 0.1
 """Seconds. Who hangs up sooner is noticed then."""
@@ -36,6 +37,23 @@ def check_size(scope: Scope, limit: int) -> None:
     headers = scope["headers"]
     if sum(map(len, chain.from_iterable(headers))) + 4 * len(headers) > limit:
         raise ProblemError(HEAD_TOO_LARGE, f"the headers have more than {limit} bytes")
+
+
+def _too_large(limit: int) -> ProblemError:
+    return ProblemError(TOO_LARGE, f"the body has more than {limit} bytes", closes=True)
+
+
+async def _check_elements(counted: ElementCount, piece: bytes) -> None:
+    """Count another piece of a body; the loop turns between two slices. Raises ProblemError (413)."""
+    unsure = counted.add(piece)
+    while unsure:
+        unsure = counted.settle()
+        await asyncio.sleep(0)
+    if counted.exact > counted.most:
+        told = (
+            f"the body has more than {counted.most} JSON elements: values, and keys of objects (gateway.max_elements)"
+        )
+        raise ProblemError(TOO_LARGE, told, closes=True)
 
 
 async def has_left(receive: Receive) -> bool:
@@ -70,28 +88,32 @@ class Client:
         self._loop = asyncio.get_running_loop()
         self._timer = self._loop.call_later(after, self._tick)
 
-    async def body(self, headers: Mapping[str, str], *, limit: int, timeout: float) -> bytes:
-        """The whole body. Raises ProblemError: 413 above `limit` bytes, 408 after `timeout` seconds; ClientLeft."""
+    async def body(self, headers: Mapping[str, str], *, limit: int, elements: int, timeout: float) -> bytes:
+        """The whole body. Raises ProblemError and ClientLeft.
+
+        It is a 413 above `limit` bytes and above so many JSON `elements`, and a 408 after `timeout` seconds.
+        """
         declared = headers.get("content-length", "")
         if declared.isascii() and declared.isdigit() and int(declared[:20]) > limit:
-            raise ProblemError(TOO_LARGE, f"the body has more than {limit} bytes")
+            raise _too_large(limit)
         self._reading_until = self._loop.time() + timeout
         try:
-            body = await self._read(limit)
+            body = await self._read(limit, elements)
         except asyncio.CancelledError:
             if not self._late or self._task is None:
                 raise
             self._task.uncancel()
-            raise ProblemError(SLOW_BODY, f"the body did not arrive within {timeout:g} s") from None
+            raise ProblemError(SLOW_BODY, f"the body did not arrive within {timeout:g} s", closes=True) from None
         self._reading_until = None
         if self._slow:
             self._timer.cancel()
             self._timer = self._loop.call_later(WATCH_AFTER, self._tick)
         return body
 
-    async def _read(self, limit: int) -> bytes:
+    async def _read(self, limit: int, elements: int) -> bytes:
         pieces: list[bytes] = []
         size = 0
+        counted: ElementCount | None = None
         while True:
             message = await self._receive()
             if message["type"] == "http.disconnect":
@@ -99,7 +121,13 @@ class Client:
             piece: bytes = message.get("body", b"")
             size += len(piece)
             if size > limit:
-                raise ProblemError(TOO_LARGE, f"the body has more than {limit} bytes")
+                raise _too_large(limit)
+            if size > elements:  # fewer bytes hold no more elements
+                if counted is None:
+                    counted = ElementCount(elements)
+                    for earlier in pieces:
+                        counted.add(earlier)
+                await _check_elements(counted, piece)
             if not message.get("more_body", False):
                 return piece if not pieces else b"".join([*pieces, piece])
             pieces.append(piece)

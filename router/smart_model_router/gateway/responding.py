@@ -13,8 +13,9 @@ from smart_model_router.request import Dialect
 
 WHOLE = "smart_model_router.whole"
 """An extension of ASGI that our own server has: it sends a whole reply in one go."""
-Whole = Callable[[Scope, int, bytes, bytes], bool]
-"""Status, headers as they are written, body; False when the reply has to be sent as ASGI has it."""
+Whole = Callable[[Scope, int, bytes, bytes, bool], bool]
+"""Status, headers as they are written, body, whether the connection ends with it; False when the reply has to be sent
+as ASGI has it."""
 PIECE = "smart_model_router.piece"
 """Another: it writes a part of a stream without a coroutine, as long as the client reads."""
 Piece = Callable[[Scope | None, bytes], bool]
@@ -43,7 +44,8 @@ class Responder:
         self.started = True
         if self._scope is not None and "extensions" in self._scope:
             whole: Whole | None = self._scope["extensions"].get(WHOLE)
-            if whole is not None and whole(self._scope, reply.status, _written(reply), reply.body):
+            closes = "connection" in reply.headers
+            if whole is not None and whole(self._scope, reply.status, _written(reply), reply.body, closes):
                 return
         headers = [*_encoded(reply.headers), (b"content-length", str(len(reply.body)).encode())]
         await self._send({"type": "http.response.start", "status": reply.status, "headers": headers})

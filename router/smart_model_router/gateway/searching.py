@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from smart_model_router_scoring.retrieval import Passage, QueryOrchestrator
 
 _BYTES_PER_TOKEN = 4
+_MOST_BYTES = 1_048_576
+"""Of a question with its filters."""
 _NO_INDEX = "search.index names no index; `smr index DIR --db FILE` makes one"
 
 
@@ -34,7 +36,7 @@ class Searching:
     async def __call__(self, arrival: Arrival) -> None:
         """Read, search, have an answer written, reply."""
         guest = arrival.house.ring.guest(arrival.headers)
-        body = await arrival.body()
+        body = await arrival.body(_MOST_BYTES)
         await arrival.reply(await self._reply(arrival, guest, body))
 
     async def _reply(self, arrival: Arrival, guest: Guest, body: bytes) -> HttpReply:

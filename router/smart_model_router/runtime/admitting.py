@@ -55,6 +55,15 @@ class Admitter:
         """Everybody is asked anew."""
         self.refused.clear()
 
+    def prepare(self) -> None:
+        """Make of the body all that asking and calling the plan's targets takes; no gate is asked."""
+        for tier in self._plan.tiers:
+            self._conversation(tier)
+        translations = self._caller.translations
+        for facts in self._plan.by_id.values():
+            if translations.refusal(facts) is None:
+                translations.sent(facts)
+
     def in_tier(self, tier: Tier, now: float) -> Admission | Pause | None:
         """The best target of a tier that takes the call, or a wait for that one which has the prompt in its cache."""
         self._look = None

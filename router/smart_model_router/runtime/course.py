@@ -18,6 +18,7 @@ from smart_model_router.core.ratelimit import Cost
 from smart_model_router.core.recovery import effective
 from smart_model_router.errors import Overloaded, RouterUnavailable, SmartRouterError
 from smart_model_router.events import RequestShed
+from smart_model_router.long_json import LARGE_BYTES
 from smart_model_router.outcome import Failure, Refusal, Success
 from smart_model_router.report import RouteReport
 from smart_model_router.request import RouteRequest
@@ -26,6 +27,7 @@ from smart_model_router.runtime.admitting import Admitter
 from smart_model_router.runtime.calling import Admission, Caller
 from smart_model_router.runtime.hedge import Perform
 from smart_model_router.runtime.hedging import Hedging
+from smart_model_router.runtime.off_loop import off_loop
 from smart_model_router.runtime.pauses import Pause, Pauses
 from smart_model_router.runtime.references import Asked, resolve
 from smart_model_router.runtime.state import RouterState
@@ -115,6 +117,8 @@ class Course:
         if self.state.hedges is not None:
             self.state.hedges.deposit()
         try:
+            if self.request.prompt_bytes > LARGE_BYTES:
+                await off_loop(self._admitter.prepare)
             return await self._walk(perform)
         except SmartRouterError as error:
             self._told(error)

@@ -8,8 +8,10 @@ from typing import Any
 
 from smart_model_router.core.tiers import TargetFacts
 from smart_model_router.errors import InvalidRequest
+from smart_model_router.long_json import LARGE_BYTES
 from smart_model_router.quick import quick
 from smart_model_router.request import Dialect, Prefill, RouteRequest, peek
+from smart_model_router.wires.large import decode_any
 from smart_model_router.wires.prefill import begun, marked
 from smart_model_router.wires.translate import (
     SEALED,
@@ -21,7 +23,7 @@ from smart_model_router.wires.translate import (
     translate,
     without_seals,
 )
-from smart_model_router.wires.values import decode_object
+from smart_model_router.wires.values import is_object
 
 PREFILL = "prefill"
 """Where the refusal of a target lies that does not go on with what another one began."""
@@ -140,11 +142,14 @@ def _in_dialect(request: RouteRequest, goal: Dialect, terms: Terms) -> Sent | Un
 
 def _plain(request: RouteRequest) -> dict[str, Any]:
     """The body but for `model`, as what goes over the wire and not the caller's object, whatever mapping that was."""
-    body = decode_object(request.payload(request.model)) or {}
+    body = decode_any(request.payload(request.model))
+    if not is_object(body):
+        return {}
     body.pop("model", None)
     return body
 
 
 def _again(request: RouteRequest, dialect: Dialect, body: object) -> RouteRequest:
     plain = dict(body) if isinstance(body, dict) else {}
-    return peek(dialect, {**plain, "model": request.model}, stream=request.stream)
+    large = request.prompt_bytes > LARGE_BYTES
+    return peek(dialect, {**plain, "model": request.model}, stream=request.stream, large=large)

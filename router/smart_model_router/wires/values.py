@@ -16,9 +16,13 @@ def _refuse(constant: str) -> NoReturn:
 # One decoder for all: json.loads with any option builds a new one each time. NaN and Infinity are refused
 # here because nothing downstream could write them out again.
 _decoder = json.JSONDecoder(parse_constant=_refuse)
-_decode = _decoder.decode
+decode_text = _decoder.decode
+"""The JSON value in a text. Raises ValueError and RecursionError."""
 # What `decode` does between two looks for spaces. Public, though its types do not say so.
-_scan: Callable[[str, int], tuple[object, int]] = _decoder.scan_once  # type: ignore[attr-defined]
+scan: Callable[[str, int], tuple[object, int]] = _decoder.scan_once  # type: ignore[attr-defined]
+"""The JSON value that begins at a place of a text, and its end. Raises as `decode_text`, and StopIteration."""
+scan_string: Callable[[str, int, bool], tuple[str, int]] = _decoder.parse_string  # type: ignore[attr-defined]
+"""The same of a string behind its first quote; True: control characters are refused."""
 
 
 def is_object(value: object) -> TypeGuard[dict[str, Any]]:
@@ -36,11 +40,11 @@ def decode(data: bytes) -> object:
     try:
         text = data.decode()
         if text[:1] == "{":
-            value, end = _scan(text, 0)
+            value, end = scan(text, 0)
             if end == len(text):
                 return value
-        value = _decode(text)
-    # Wrong UTF-8 and over-long integers are ValueErrors too; `_scan` ends by StopIteration where text is missing.
+        value = decode_text(text)
+    # Wrong UTF-8 and over-long integers are ValueErrors too; `scan` ends by StopIteration where text is missing.
     except (ValueError, RecursionError, StopIteration):
         return None
     return value
