@@ -78,6 +78,19 @@ QUIRKS: tuple[Quirk, ...] = (
 # fmt: on
 """The first that matches wins; a code that tells more than its status (wires/failures.py) goes before."""
 
+WINDOWS = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"maximum context length (?:is|of) ([\d,]{1,12})",  # OpenAI, vLLM, Mistral, OpenRouter
+        r"> ([\d,]{1,12})(?: maximum|\b)",  # Anthropic: "215000 tokens > 200000 maximum", "1 + 2 > 200000"
+        r"maximum number of tokens allowed \(?([\d,]{1,12})",  # Gemini
+        r"available context size \(?([\d,]{1,12})",  # llama.cpp, older
+        r"maximum prompt length is ([\d,]{1,12})",  # xAI
+    )
+)
+"""How providers say how long a prompt may be, where they refuse one that is longer."""
+_LEAST_WINDOW, _LARGEST_WINDOW = 16, 100_000_000
+"""Tokens: anything else is no window."""
 _READ_BODY_BYTES = 1024 * 1024
 """Of a longer error body only the status is believed."""
 
@@ -139,7 +152,17 @@ def classify_error(
         credential_wide=_is_credential_wide(found, status, codes),
         # Of a refusal it says nothing: Cerebras sends false on its most transient 429.
         not_again=found.policy.retry_same and headers.get("x-should-retry", "").strip().lower() == "false",
+        context_tokens=_context_tokens(words, message) if found is _F.CONTEXT_LENGTH else None,
     )
+
+
+def _context_tokens(words: Mapping[str, Any], message: str) -> int | None:
+    """The context window that an error names."""
+    said = words.get("n_ctx")  # llama.cpp
+    if not isinstance(said, int):
+        match = next((match for pattern in WINDOWS if (match := pattern.search(message))), None)
+        said = int(match[1].replace(",", "")) if match else 0
+    return said if _LEAST_WINDOW <= said <= _LARGEST_WINDOW else None
 
 
 def _is_credential_wide(found: FailureClass, status: int | None, codes: list[str]) -> bool:

@@ -12,6 +12,7 @@ import httpx2
 from smart_model_router.errors import ConfigurationError
 from smart_model_router.forwarding import FORWARDED, VERSION
 from smart_model_router_providers.catalog import kind_of
+from smart_model_router_providers.model_lists import list_models
 from smart_model_router_providers.pool import ConnectionPool
 from smart_model_router_providers.posting import Endpoint, check_headers
 from smart_model_router_providers.replies import known_failure, read_stream, read_whole, refuse_stream
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence
 
     from smart_model_router.outcome import Failure, Outcome
-    from smart_model_router.ports import ProviderCall, ProviderStream
+    from smart_model_router.ports import ListedModel, ProviderCall, ProviderStream
     from smart_model_router.request import Dialect
     from smart_model_router_providers.catalog import AuthStyle
     from smart_model_router_providers.reply import Reply
@@ -113,6 +114,14 @@ class HttpProvider:
         except Exception as exc:  # noqa: BLE001 - known_failure raises what is not a transport's
             return known_failure(exc, self.kind)
         return await read_stream(reply, call.dialect, self.kind)
+
+    async def models(self) -> Sequence[ListedModel] | Failure:
+        """The models that the provider lists for the first credential; none where the URL names deployments."""
+        if self._azure_version:
+            return ()
+        url = self._base_url.copy_with(path=self._base_url.path.rstrip("/") + "/models")
+        headers = self._headers["messages" if self.kind == "anthropic" else "chat"][0]
+        return await list_models(url, {name: headers[name] for name in headers if name != "content-type"}, self.kind)
 
     async def aclose(self) -> None:
         """Close every connection; safe to call twice."""

@@ -95,6 +95,7 @@ def assemble(
         dropped={name: frozenset(getattr(provider, "dropped_params", ())) for name, provider in made.items()},
         destinations={name: _destination(config.providers[name].kind, provider) for name, provider in made.items()},
         book=book,
+        windows=parts.windows,
         budget=RetryBudget(config.resilience.retry_budget),
         hedges=RetryBudget(hedging.budget) if (hedging := config.resilience.hedging).enabled else None,
         shedding=Shedding(config.resilience.shedding),
@@ -277,6 +278,8 @@ class _Parts:
         self._pools: dict[tuple[str, int, str], str] = {}
         """One of the targets whose limits a provider counts together, by provider, credential and pool."""
         self._made: dict[str, Gate] = {}
+        self.windows: dict[str, int] = {}
+        """Context windows that targets named themselves."""
         self._factors: dict[tuple[str, str], TokenFactor] = {}
         self._states = {name: self._provider_state(name) for name in self.used}
         self.targets: dict[str, Target] = {t.id: t for m in mentions for t in config.targets_of(m)}
@@ -309,7 +312,7 @@ class _Parts:
     def drop(self, target: str) -> None:
         """Forget how a target that `extend` made is configured."""
         gone = self._made.pop(target, None)
-        for known in (self.targets, self.known, self.owners):
+        for known in (self.targets, self.known, self.owners, self.windows):
             known.pop(target, None)
         for key, first in tuple(self._pools.items()):
             if first == target and gone is not None:
@@ -448,7 +451,7 @@ class _Parts:
             newest_chat=kind.newest_chat,
             prefill=known.prefill.value,
             media=known.media,
-            listed_context=lambda: known.context_tokens.value,
+            listed_context=lambda: self.windows.get(target.id) or known.context_tokens.value,
         )
 
     def _group(self, mention: TargetConfig, target: Target, strategy: str) -> str:

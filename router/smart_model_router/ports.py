@@ -132,6 +132,23 @@ class Provider(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class ListedModel:
+    """A model in a provider's own list. `context_tokens` is the longest prompt it takes, None where it does not say."""
+
+    id: str
+    context_tokens: int | None = None
+
+
+@runtime_checkable
+class SupportsModels(Protocol):
+    """A provider that can say which models it has."""
+
+    async def models(self) -> Sequence[ListedModel] | Failure:
+        """Ask for the list; returns within seconds."""
+        ...
+
+
 class StatsStore(Protocol):
     """Where observations outlive the process. Never asked on the request path."""
 

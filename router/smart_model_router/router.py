@@ -16,6 +16,7 @@ from smart_model_router.core.gate import Gate
 from smart_model_router.core.tiers import Ladder, ModelSelection
 from smart_model_router.errors import InvalidRequest, RouterUnavailable
 from smart_model_router.long_json import LARGE_BYTES
+from smart_model_router.model_list import ModelList, NamedModel
 from smart_model_router.quick import quick
 from smart_model_router.report import RouteReport
 from smart_model_router.request import Dialect, RequestOptions, RouteRequest, peek
@@ -70,6 +71,7 @@ class SmartModelRouter:
         self._state = state
         self._book = book
         self._ladders = ladders
+        self._names = ModelList(config, state, ladders)
 
     @classmethod
     def from_config(
@@ -196,6 +198,14 @@ class SmartModelRouter:
 
         request = self._peek("chat", body, options, b"", stream=False)
         return self.portal.call(lambda: explain(self._state, request))
+
+    async def models(self) -> tuple[NamedModel, ...]:
+        """Every name that callers may use, with its context window. What wildcards stand for, their providers list."""
+        return await self.portal.reach(self._names.names)
+
+    async def model(self, name: str) -> NamedModel:
+        """A name that callers may use, with its context window. Raises ModelNotFound."""
+        return await self.portal.reach(lambda: self._names.named(name))
 
     def predict_availability(self, target: str) -> Availability:
         """Whether `target` would admit a call now, why not, and how well recent outcomes support the answer."""

@@ -98,7 +98,7 @@ def test_embeddings_and_models(chatty: OpenAI, claudish: Anthropic) -> None:
 
 def test_a_bad_request_is_the_sdks_own_error(chatty: OpenAI) -> None:
     """A name nobody knows, and a path nobody serves."""
-    with pytest.raises(openai.BadRequestError, match="'nope' is unknown"):
+    with pytest.raises(openai.NotFoundError, match="'nope' is unknown"):
         chatty.chat.completions.create(model="nope", messages=MESSAGES)
     with pytest.raises(openai.NotFoundError, match="does not answer POST /v1/images/generations"):
         chatty.images.generate(prompt="a cat")

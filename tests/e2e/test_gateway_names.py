@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import anthropic
 import openai
 import pytest
 
-from smart_model_router_providers.fault import FaultServer
+from smart_model_router_providers.fault import Fault, FaultServer
 from tests.e2e.gateways import ECHO, MESSAGES, Served, fleet, served
+
+TOO_LONG = {
+    "error": {"message": "This model's maximum context length is 8192 tokens.", "type": "invalid_request_error"}
+}
 
 
 @pytest.fixture(scope="module")
@@ -113,3 +118,52 @@ def test_a_path_that_is_not_there_says_what_would_be_right(gateway: Served) -> N
     status, body = gateway.post("/v1/chat/completion", b"{}", "content-type: application/json")
     assert status == 404
     assert "did you mean '/v1/chat/completions'?" in body["error"]["message"]
+
+
+def test_models_of_a_wildcard_are_those_its_provider_lists(chatty: openai.OpenAI) -> None:
+    """The configured names, and what the provider lists under the wildcard's name; each can be retrieved and asked."""
+    names = [model.id for model in chatty.models.list()]
+    assert names[:2] == ["smart", "claude"]
+    listed = [name for name in names if name.startswith("any/")]
+    assert listed
+    assert chatty.models.retrieve(listed[0]).id == listed[0]
+    assert chatty.models.retrieve("any/not/listed").id == "any/not/listed"
+    assert chatty.chat.completions.create(model=listed[0], messages=MESSAGES).choices[0].message.content == ECHO
+
+
+def test_anthropics_client_lists_models(claudish: anthropic.Anthropic) -> None:
+    """The same list in Anthropic's form."""
+    assert "smart" in [model.id for model in claudish.models.list()]
+
+
+def test_models_tell_their_context_windows(tmp_path: Path) -> None:
+    """The configuration's window, else what the provider said when it refused, else the price list's."""
+    with FaultServer() as upstream:
+        config = fleet(upstream)
+        config["providers"]["listed"] = {"kind": "openai", "base_url": upstream.base_url, "api_key": "k"}
+        config["models"]["told"] = {"targets": [{"target": "ao/told", "context_tokens": 5000}], "last_resort": []}
+        config["models"]["listed"] = {"targets": ["listed/gpt-4o"], "last_resort": []}
+        with (
+            served(config, tmp_path) as running,
+            openai.OpenAI(base_url=running.base_url + "/v1", api_key="k", max_retries=0) as client,
+        ):
+
+            def windows() -> dict[str, int | None]:
+                return {model.id: getattr(model, "context_window", None) for model in client.models.list()}
+
+            found = windows()
+            assert (found["told"], found["listed"], found["smart"]) == (5000, 128_000, None)
+            upstream.set([Fault.status(400, body=TOO_LONG)])
+            with pytest.raises(openai.BadRequestError, match="maximum context length is 8192"):
+                client.chat.completions.create(model="smart", messages=MESSAGES)
+            assert windows()["smart"] == 8192
+            assert client.models.retrieve("smart").model_dump()["max_input_tokens"] == 8192
+
+
+def test_a_prompt_too_long_is_tried_once_where_the_window_is_unknown(tmp_path: Path) -> None:
+    """The next target may take it; the first is asked once."""
+    with FaultServer() as small, FaultServer() as large, served(fleet(small, large), tmp_path) as running:
+        small.set([Fault.status(400, body=TOO_LONG)])
+        with openai.OpenAI(base_url=running.base_url + "/v1", api_key="k", max_retries=0) as client:
+            assert client.chat.completions.create(model="smart", messages=MESSAGES).choices[0].message.content == ECHO
+        assert (len(small.requests), len(large.requests)) == (1, 1)

@@ -24,7 +24,8 @@ from smart_model_router.edge import (
     serve,
 )
 from smart_model_router.edge.asking import ENDPOINTS
-from smart_model_router.edge.local import COUNT_TOKENS, MODELS, public_names
+from smart_model_router.edge.local import COUNT_TOKENS
+from smart_model_router.edge.models import MODELS, answer_models, asks_for_models
 from smart_model_router.edge.paths import canonical, hint
 from smart_model_router.edge.problems import NOT_FOUND
 from smart_model_router.errors import DeadlineExceeded, SmartRouterError
@@ -64,7 +65,7 @@ class OutOfPatience(Exception):
 
 async def answer(router: SmartModelRouter, sent: Sent) -> HttpReply | Opened:
     """Have it answered. Every failure is a reply in the SDK's dialect, but for its own timeout: OutOfPatience."""
-    family = family_of(sent.path, sent.headers)
+    family = family_of(canonical(sent.path).path, sent.headers)
     try:
         reply = await _routed(router, sent)
     except (SmartRouterError, ProblemError) as error:
@@ -83,8 +84,9 @@ async def _routed(router: SmartModelRouter, sent: Sent) -> HttpReply | Opened:
     path, deployment = canonical(sent.path)
     asked = endpoint(path)
     if asked is None or sent.method != "POST":
-        names = public_names(router.config)
-        found = answer_locally(sent.method, path, family_of(path, sent.headers), sent.body, names)
+        if asks_for_models(sent.method, path):
+            return await answer_models(router, path, family_of(path, sent.headers))
+        found = answer_locally(sent.method, path, sent.body)
         if found is None:
             right = hint(path, (*ENDPOINTS, MODELS, COUNT_TOKENS))
             raise ProblemError(NOT_FOUND, f"the router does not answer {sent.method} {path[:200]}; {right}")

@@ -48,6 +48,7 @@ class Progress:
         "_plan",
         "_retried",
         "_ruled_out",
+        "_unknown_asked",
         "failures",
         "last_resort_tried",
         "rejected",
@@ -68,6 +69,9 @@ class Progress:
         self._retried: set[str] = set()
         self._ruled_out: dict[str, tuple[str, str]] = {}
         self._larger_than: int | None = None
+        """The largest context window that was too small, 0 where none is known; None: none was too small."""
+        self._unknown_asked = False
+        """A target of unknown window was asked because its window may be larger."""
         self._paid_back = 0
 
     @property
@@ -79,11 +83,6 @@ class Progress:
     def left(self) -> int:
         """Attempts it may still make, the one under way included."""
         return self._config.attempts - self.used
-
-    @property
-    def larger_only(self) -> bool:
-        """Whether only targets with a larger context are left to ask."""
-        return self._larger_than is not None
 
     def tried(self, target: str) -> bool:
         """Whether a call to this target has ended, or none can be made."""
@@ -154,7 +153,8 @@ class Progress:
         if failure.failure_class is FailureClass.REJECTED_BY_FALLBACK:
             self.rejected += 1
         if failure.failure_class.policy.next is NextTarget.LARGER_ONLY:
-            self._larger_than = max(self._larger_than or 0, facts.context)
+            self._unknown_asked |= self._larger_than is not None and not facts.context
+            self._larger_than = max(self._larger_than or 0, failure.context_tokens or facts.context)
 
     def rule_out(self, target: str, why: str, need: str = "translation") -> Refusal:
         """The request would mean something else there (or cannot be gone on with): the target is not asked."""
@@ -191,8 +191,10 @@ class Progress:
         """Why the target cannot serve this request at all, however long it waits."""
         if facts.id in self._ruled_out:
             return Refusal(f"filtered:{self._ruled_out[facts.id][0]}")
-        if self._larger_than is not None and facts.context <= self._larger_than:
-            return Refusal("filtered:context")
+        if self._larger_than is not None:
+            small = 0 < facts.context <= self._larger_than
+            if small or (not facts.context and self._unknown_asked):
+                return Refusal("filtered:context")
         return None
 
 

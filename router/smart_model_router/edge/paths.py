@@ -18,6 +18,7 @@ _DEPLOYMENTS = "/openai/deployments/"
 _ELSEWHERE = {
     "/v1/files": "files are kept at one provider: ask it",
     "/v1/batches": "batches are kept at one provider: ask it",
+    "/v1/messages/batches": "batches are kept at one provider: ask it",
     "/v1beta/": "Gemini's own API is not spoken here; /v1/chat/completions reaches its models",
     "/v1/realtime": "realtime sessions are not routed; /v1/responses is",
     "/v1/assistants": "assistants are not routed; /v1/responses is",

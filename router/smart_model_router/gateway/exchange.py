@@ -27,7 +27,8 @@ from smart_model_router.edge import (
     serve,
 )
 from smart_model_router.edge.asking import ENDPOINTS, Asked
-from smart_model_router.edge.local import COUNT_TOKENS, MODELS, public_names
+from smart_model_router.edge.local import COUNT_TOKENS
+from smart_model_router.edge.models import MODELS, answer_models
 from smart_model_router.edge.paths import hint
 from smart_model_router.edge.problems import NOT_FOUND, TOLD
 from smart_model_router.gateway.house import House
@@ -173,16 +174,21 @@ def _prompt_tokens(ask: Ask, size: int) -> int:
 
 
 async def local(arrival: Arrival) -> None:
-    """The walk of everything that needs no provider: models, count_tokens."""
-    config, path = arrival.house.config, arrival.path
-    guest = arrival.house.ring.guest(arrival.headers)
-    body = await arrival.body() if path.rstrip("/") == COUNT_TOKENS else b""
-    names = tuple(name for name in public_names(config) if guest.may_use(name))
-    answer = partial(answer_locally, arrival.scope["method"], path, family_of(path, arrival.headers), body, names)
+    """The walk of count_tokens, which needs no provider."""
+    arrival.house.ring.guest(arrival.headers)
+    body = await arrival.body()
+    answer = partial(answer_locally, arrival.scope["method"], arrival.path, body)
     found = await off_loop(answer) if len(body) > LARGE_BYTES else answer()
     if found is None:
         raise not_found(arrival)
     await arrival.reply(found)
+
+
+async def models(arrival: Arrival) -> None:
+    """The walk of the models, listed or one."""
+    house, path = arrival.house, arrival.path
+    guest = house.ring.guest(arrival.headers)
+    await arrival.reply(await answer_models(house.router, path, family_of(path, arrival.headers), guest.may_use))
 
 
 async def missing(arrival: Arrival) -> None:

@@ -258,6 +258,8 @@ class Caller:
         """The call failed: what the request may still try, and when it may try this target again."""
         now = self.state.clock.now()
         again_at = now
+        if failure.context_tokens is not None:
+            self.state.windows[step.facts.id] = failure.context_tokens
         if not gate_waits(failure):
             again_at += full_jitter(self.state.backoff, self.progress.tries(step.facts.id), self.state.dice.roll())
         self.progress.note(

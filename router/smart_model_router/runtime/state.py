@@ -146,6 +146,8 @@ class RouterState:
     """Rate-limit fields that made no sense, by provider: somebody changed a format."""
     counted_before: Counter[str] = field(default_factory=Counter)
     """By metric, what the routers that this one took the place of had counted."""
+    windows: dict[str, int] = field(default_factory=dict)
+    """The context window that a target named when it refused a longer prompt, in tokens."""
     recent: deque[Event] = field(default_factory=lambda: deque(maxlen=RECENT_EVENTS))
     held: dict[Lease, Gate] = field(default_factory=dict)
     """Every lease that is not settled yet: should the loop stop under their calls, the next one gives them back."""

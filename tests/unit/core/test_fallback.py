@@ -41,7 +41,7 @@ def test_a_request_that_tried_nothing_may_try_everything() -> None:
     """No refusal, nothing used."""
     tries = progress(A, B)
     assert tries.refusal(A, 0.0) is None
-    assert (tries.used, tries.untried(), tries.exhausted, tries.larger_only) == (0, 2, False, False)
+    assert (tries.used, tries.untried(), tries.exhausted) == (0, 2, False)
     assert not tries.tried(A.id)
     assert not tries.tier_is_spent("frontier")
     assert tries.last_resort_allowed()
@@ -234,24 +234,31 @@ def test_two_rejections_by_fallbacks_end_a_request() -> None:
 
 @pytest.mark.parametrize("failure_class", [c for c in FailureClass if c.policy.next is NextTarget.LARGER_ONLY])
 def test_a_prompt_too_long_goes_to_larger_contexts_only(failure_class: FailureClass) -> None:
-    """Larger than the largest that refused; an unknown size is not known to be larger."""
-    tries = progress(A, B, C)
+    """Larger than the largest that refused, as configured or as the refusal names it."""
+    tries = progress(A, B)
     note(tries, B, failure_class)
-    assert tries.larger_only
     assert tries.refusal(A, 0.0) == Refusal("filtered:context")
     assert tries.refusal(B, 0.0) == Refusal("filtered:context")
-    assert tries.refusal(C, 0.0) == Refusal("filtered:context")
     assert tries.refusal(facts("d", 2001), 0.0) is None
     note(tries, A, failure_class)
     assert tries.refusal(facts("e", 1500), 0.0) == Refusal("filtered:context")
+    tries.note(facts("d", 2001), "frontier", Failure(failure_class, context_tokens=3000), 0.0)
+    assert tries.refusal(facts("f", 3000), 0.0) == Refusal("filtered:context")
+    assert tries.refusal(facts("g", 3001), 0.0) is None
 
 
-def test_any_known_context_may_be_larger_than_an_unknown_one() -> None:
-    """Too long for a target of unknown size: others of unknown size are left out, whoever states a size is asked."""
-    tries = progress(C)
-    note(tries, C, FailureClass.CONTEXT_LENGTH)
-    assert tries.refusal(facts("d"), 0.0) == Refusal("filtered:context")
-    assert tries.refusal(facts("e", 1), 0.0) is None
+@pytest.mark.parametrize("first", [B, C])
+def test_one_unknown_context_may_be_larger(first: TargetFacts) -> None:
+    """After a prompt was too long one target of unknown size is asked, and no second one when it was too small, too."""
+    tries = progress(first)
+    note(tries, first, FailureClass.CONTEXT_LENGTH)
+    unknown = facts("d")
+    assert tries.refusal(unknown, 0.0) is None
+    note(tries, unknown, FailureClass.CONTEXT_LENGTH)
+    assert tries.refusal(facts("e"), 0.0) == Refusal("filtered:context")
+    note(tries, facts("f", 5000), FailureClass.CONTEXT_LENGTH)
+    assert tries.refusal(facts("g"), 0.0) == Refusal("filtered:context")
+    assert tries.refusal(facts("h", 5001), 0.0) is None
 
 
 def test_a_400_is_native_only_from_the_first_target_at_first() -> None:

@@ -379,6 +379,33 @@ def test_an_sdks_error_inside_a_stream_is_its_codes_class() -> None:
     assert failure.failure_class is FailureClass.CONTEXT_LENGTH
 
 
+@pytest.mark.parametrize(
+    ("message", "window"),
+    [
+        ("This model's maximum context length is 8192 tokens. However, your messages resulted in 9631", 8192),
+        ("This endpoint's maximum context length is 131,072 tokens", 131072),
+        ("prompt is too long: 210000 tokens > 200000 maximum", 200000),
+        ("input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000, decrease", 200000),
+        ("The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)", 1048576),
+        ("the request exceeds the available context size (4096 tokens)", 4096),
+        ("This model's maximum prompt length is 131072 but the request contains 200000 tokens", 131072),
+        ("Please reduce the length of the messages or completion", None),
+        ("This model's maximum context length is 0 tokens", None),
+        ("This model's maximum context length is 999999999999 tokens", None),
+    ],
+)
+def test_a_refused_prompt_tells_the_window(message: str, window: int | None) -> None:
+    """The number that a provider names, in each provider's words; nonsense is no window."""
+    failure = classify_response(400, {}, json.dumps({"error": {"message": message}}).encode())
+    assert (failure.failure_class, failure.context_tokens) == (FailureClass.CONTEXT_LENGTH, window)
+
+
+def test_llama_cpp_tells_the_window_in_a_field() -> None:
+    """`n_ctx` beside the message."""
+    body = {"error": {"code": 400, "type": "exceed_context_size_error", "message": "too long", "n_ctx": 4096}}
+    assert classify_response(400, {}, json.dumps(body).encode()).context_tokens == 4096
+
+
 def test_no_row_of_the_table_is_a_misspelling() -> None:
     """Every name of a library installed here exists in it."""
     modules = {"httpx": httpx2, "aiohttp": aiohttp, "openai": openai, "anthropic": anthropic}
