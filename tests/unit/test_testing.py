@@ -87,3 +87,14 @@ def test_a_fake_provider_answers_in_turn_and_then_as_the_last_time() -> None:
     assert [provider._reply(None) for _ in range(3)] == [down, FakeReply(), FakeReply()]  # type: ignore[arg-type]
     provider.set(lambda _: down)
     assert provider._reply(None) == down  # type: ignore[arg-type]
+
+
+def test_work_for_a_thread_is_done_at_once() -> None:
+    """In virtual time what is given to an executor is done in place, and what it raises arrives."""
+
+    async def fail() -> None:
+        await asyncio.to_thread(int, "x")
+
+    assert run_virtual(asyncio.to_thread(int, "7")) == 7
+    with pytest.raises(ValueError, match="invalid literal"):
+        run_virtual(fail())
