@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,7 +27,8 @@ SECRET = "the number is 7321\n"
 COPIED = "copied: 7321\n"
 PATCH = f"*** Begin Patch\n*** Add File: out.txt\n+{COPIED}*** End Patch\n"
 DONE = "The number is copied."
-BIG, SMALL = "big", "small"
+SMALL = "small"
+"""The model of titles and summaries."""
 
 Calls = Sequence[Mapping[str, Any]]
 Prepared = tuple[Sequence[str | Path], Mapping[str, str]]
@@ -37,7 +39,8 @@ class Agent:
     """A coding agent that speaks `api`. `read` and `write` are the calls that the provider makes of its tools.
 
     An agent without tools is told what to write in words: `says`. `prepare` is given a home, the gateway's address, the
-    model and what the provider speaks, and returns command and environment. `seen` is what the provider's last call
+    model and what the provider speaks, and returns command and environment. `model` is the only name that it can be
+    told, where it is not any. `seen` is what the provider's last call
     must hold beside what was read. `fetches`: at its start it asks for a package that it does without.
     """
 
@@ -48,51 +51,60 @@ class Agent:
     read: Callable[[Path], Calls] = lambda _: ()
     write: Callable[[Path], Calls] = lambda _: ()
     says: str = ""
-    model: str = "smart"
+    model: str = ""
     fetches: bool = False
     seen: tuple[str, ...] = ()
     dialects: tuple[str, ...] = plan.DIALECTS
 
     def run(self) -> Iterator[Cell]:
-        """One cell for each dialect of the provider and each fault."""
-        for dialect in self.dialects:
-            for fault, column in COLUMNS.items():
-                if not (self.says and column.tools_only):
-                    mark, wrong = self._played(dialect, fault)
-                    yield Cell(self.client, self.version, self.api, dialect, fault, mark, wrong)
+        """One cell for each dialect of the provider and each fault, all through one gateway where names allow it."""
+        faults = [fault for fault, column in COLUMNS.items() if not (self.says and column.tools_only)]
+        names = [f"{dialect}-{fault}" for dialect in self.dialects for fault in faults]
+        for group in [[name] for name in names] if self.model else [names]:
+            yield from self._through_one_gateway(group)
 
-    def _played(self, dialect: str, fault: str) -> tuple[Mark, tuple[str, ...]]:
+    def _through_one_gateway(self, names: Sequence[str]) -> Iterator[Cell]:
+        """The cells of these names, each a provider and the model that reaches it."""
         with tempfile.TemporaryDirectory(prefix="smr-agents-") as name:
             folder = Path(name)
-            work, home = folder / "work", folder / "home"
-            work.mkdir()
-            home.mkdir()
-            (work / "in.txt").write_text(SECRET, encoding="utf-8")
-            models = {self.model: f"{dialect}/{BIG}", "quick": f"{dialect}/{SMALL}"}
+            models = {self.model or name: f"{name}/{name}" for name in names} | {SMALL: f"{names[0]}/{SMALL}"}
             with (
-                Upstream((dialect,), lambda call: self._turn(call, work, fault)) as upstream,
-                Elsewhere() as elsewhere,
+                Upstream(names, lambda call: self._turn(call, folder / "work")) as upstream,
                 served(plan.config(upstream.urls, models), folder) as gateway,
             ):
-                command, extra = self.prepare(home, gateway.base_url, self.model, dialect)
-                environment = {
-                    "HOME": str(home),
-                    "PATH": f"{NODE.parent}{os.pathsep}{os.defpath}",
-                    "LANG": "C.UTF-8",
-                    **elsewhere.variables(),
-                    **extra,
-                }
-                done = run(command, SECONDS, cwd=work, env=environment)
-            out = work / "out.txt"
-            written = out.read_text(encoding="utf-8") if out.exists() else None
-            mark, wrong = judged(done, written)
-            if fault == NONE:
-                wrong += self._missed(upstream.calls, elsewhere.asked)
-            return (Mark.ERROR if wrong and mark is Mark.WORKS else mark), wrong
+                for cell in names:
+                    began = len(upstream.calls)
+                    with Elsewhere() as elsewhere:
+                        mark, wrong = self._played(cell, folder, gateway.base_url, elsewhere)
+                    dialect, _, fault = cell.partition("-")
+                    if fault == NONE:
+                        wrong += self._missed(upstream.calls[began:], elsewhere.asked)
+                        mark = Mark.ERROR if wrong and mark is Mark.WORKS else mark
+                    yield Cell(self.client, self.version, self.api, dialect, fault, mark, wrong)
 
-    def _turn(self, call: Call, work: Path, fault: str) -> Turn:
+    def _played(self, cell: str, folder: Path, base_url: str, elsewhere: Elsewhere) -> tuple[Mark, tuple[str, ...]]:
+        """Run the agent in a home and a folder of its own."""
+        work, home = folder / "work", folder / "home"
+        for place in (work, home):
+            shutil.rmtree(place, ignore_errors=True)
+            place.mkdir()
+        (work / "in.txt").write_text(SECRET, encoding="utf-8")
+        command, extra = self.prepare(home, base_url, self.model or cell, cell.partition("-")[0])
+        environment = {
+            "HOME": str(home),
+            "PATH": f"{NODE.parent}{os.pathsep}{os.defpath}",
+            "LANG": "C.UTF-8",
+            **elsewhere.variables(),
+            **extra,
+        }
+        done = run(command, SECONDS, cwd=work, env=environment)
+        out = work / "out.txt"
+        return judged(done, out.read_text(encoding="utf-8") if out.exists() else None)
+
+    def _turn(self, call: Call, work: Path) -> Turn:
         """The provider's answer, by the results of tools that the conversation holds: however often it is asked."""
-        if call.model != BIG:
+        fault = call.model.partition("-")[2]
+        if call.model == SMALL:
             return Turn(Reply("A title", ()))
         if self.says:
             return Turn(Reply(self.says, ()), fault)
@@ -106,11 +118,12 @@ class Agent:
 
     def _missed(self, calls: Sequence[Call], elsewhere: Sequence[str]) -> tuple[str, ...]:
         """What is wrong although the task was done: without a fault nothing may be."""
-        last = json.dumps(calls[-1].body if calls else {})
+        asked = [call for call in calls if call.model != SMALL]
+        last = json.dumps(asked[-1].body if asked else {})
         return (
             *(f"the provider never saw {words!r}" for words in (SECRET.strip(), *self.seen) if words not in last),
             *(f"the provider refused: {call.refusal}" for call in calls if call.refusal),
-            *(f"it asked for {asked}" for asked in elsewhere if not self.fetches),
+            *(f"it asked for {host}" for host in elsewhere if not self.fetches),
         )
 
 
@@ -150,7 +163,7 @@ def _claude_code(environment: str) -> Callable[[Path, str, str, str], Prepared]:
             "ANTHROPIC_BASE_URL": base_url,
             "ANTHROPIC_API_KEY": "unused",
             "ANTHROPIC_MODEL": model,
-            "ANTHROPIC_DEFAULT_HAIKU_MODEL": "quick",
+            "ANTHROPIC_DEFAULT_HAIKU_MODEL": SMALL,
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "IS_SANDBOX": "1",  # root may then skip permissions: CI runs in containers
         }
@@ -189,11 +202,11 @@ def _opencode(package: str) -> Callable[[Path, str, str, str], Prepared]:
 
     def prepare(home: Path, base_url: str, model: str, dialect: str) -> Prepared:
         program = node("newest") / "node_modules" / "opencode-linux-x64" / "bin" / "opencode"
-        models = {model: {"name": model}, "quick": {"name": "quick"}}
+        models = {model: {"name": model}, SMALL: {"name": SMALL}}
         options = {"baseURL": f"{base_url}/v1", "apiKey": "unused"}
         settings = {
             "model": f"router/{model}",
-            "small_model": "router/quick",
+            "small_model": f"router/{SMALL}",
             "autoupdate": False,
             "share": "disabled",
             "provider": {"router": {"npm": package, "name": "router", "options": options, "models": models}},
@@ -226,7 +239,7 @@ def _aider(provider: str, base: str) -> Callable[[Path, str, str, str], Prepared
         cached = home / ".aider" / "caches" / "model_prices_and_context_window.json"
         cached.parent.mkdir(parents=True)
         cached.write_text('{"none": {}}', encoding="utf-8")
-        return [program, "--model", f"{provider}/{model}", "--weak-model", f"{provider}/quick", *switches], {
+        return [program, "--model", f"{provider}/{model}", "--weak-model", f"{provider}/{SMALL}", *switches], {
             f"{provider.upper()}_API_BASE": f"{base_url}{base}",
             f"{provider.upper()}_API_KEY": "unused",
             "LITELLM_LOCAL_MODEL_COST_MAP": "True",

@@ -36,11 +36,17 @@ async def main() -> None:
                 return ChatAnthropic(model=name, base_url=GATEWAY, api_key=KEY)
             return ChatOpenAI(model=name, api_key=KEY, use_responses_api=api == "responses", **ways[way])
 
+        async def called(bound: Any, name: str) -> Any:
+            if "stream" not in name:
+                return await bound.ainvoke([HumanMessage(QUESTION)])
+            first, *rest = [piece async for piece in bound.astream([HumanMessage(QUESTION)])]
+            return sum(rest, first)
+
         async def asked(way: str, api: str, name: str, weather: Weather) -> tuple[Any, list[Any]]:
             """The model with its tool, and the conversation up to the tool's result."""
             look = tool("weather", description="How warm it is.")(weather.look)
             bound = chosen(way, api, name).bind_tools([look])
-            said = await bound.ainvoke([HumanMessage(QUESTION)])
+            said = await called(bound, name)
             results = [ToolMessage(look.invoke(call["args"]), tool_call_id=call["id"]) for call in said.tool_calls]
             return bound, [HumanMessage(QUESTION), said, *results]
 

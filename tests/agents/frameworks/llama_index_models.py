@@ -43,7 +43,10 @@ async def main() -> None:
             """The model, and the conversation up to the tool's result."""
             look = FunctionTool.from_defaults(weather.look, name="weather")
             llm, question = chosen(way, api, name), ChatMessage(role=MessageRole.USER, content=QUESTION)
-            said = await llm.achat_with_tools([look], chat_history=[question])
+            if "stream" in name:
+                *_, said = [piece async for piece in await llm.astream_chat_with_tools([look], chat_history=[question])]
+            else:
+                said = await llm.achat_with_tools([look], chat_history=[question])
             calls = llm.get_tool_calls_from_response(said)
             results = [
                 ChatMessage(

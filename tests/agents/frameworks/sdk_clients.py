@@ -13,11 +13,17 @@ from _doors import GATEWAY, KEY
 from tests.agents.plan import NEXT_QUESTION, QUESTION
 from tests.agents.telling import Weather, play
 
-PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+PARAMETERS = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}},
+    "required": ["city"],
+    "additionalProperties": False,
+}
+WEATHER = {"name": "weather", "parameters": PARAMETERS, "strict": True}  # the helpers for streams want strict ones
 ASKED: list[Any] = [{"role": "user", "content": QUESTION}]
 NEXT: list[Any] = [{"role": "user", "content": NEXT_QUESTION}]
-CHAT_TOOLS: list[Any] = [{"type": "function", "function": {"name": "weather", "parameters": PARAMETERS}}]
-RESPONSES_TOOLS: list[Any] = [{"type": "function", "name": "weather", "parameters": PARAMETERS, "strict": False}]
+CHAT_TOOLS: list[Any] = [{"type": "function", "function": WEATHER}]
+RESPONSES_TOOLS: list[Any] = [{"type": "function", **WEATHER}]
 MESSAGES_TOOLS: list[Any] = [{"name": "weather", "input_schema": PARAMETERS}]
 
 
