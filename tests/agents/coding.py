@@ -145,7 +145,7 @@ def _results(call: Call) -> int:
 def judged(done: subprocess.CompletedProcess[str], written: str | None) -> tuple[Mark, tuple[str, ...]]:
     """The mark of a run, and why it is not the best."""
     said = f"exit {done.returncode}: {done.stdout[-2000:]} {done.stderr[-2000:]}"
-    if written not in (None, COPIED):
+    if written not in (None, COPIED) or (written is None and DONE in done.stdout):
         return Mark.SHORTENED, (f"out.txt holds {written!r}; {said}",)
     if done.returncode == 124:
         return Mark.HANG, (said,)
