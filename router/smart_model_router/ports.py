@@ -14,6 +14,7 @@ from smart_model_router.shared import (
     BreakerRow,
     BucketAsk,
     BucketGrant,
+    BudgetAsk,
     Changes,
     Claim,
     KeptResponse,
@@ -197,8 +198,8 @@ class SharedState(Protocol):
         """The makers of things (by the SHA-256 of their ids) that are kept at providers, as far as they are known."""
         ...
 
-    async def lease(self, asks: Sequence[BucketAsk]) -> tuple[BucketGrant, ...]:
-        """Lease tokens of limits, and give back what was not used."""
+    async def lease(self, asks: Sequence[BucketAsk | BudgetAsk]) -> tuple[BucketGrant, ...]:
+        """Lease tokens of limits and reserve in budgets, and give back what was not used: one transaction, in order."""
         ...
 
     async def aclose(self) -> None:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from smart_model_router.runtime.guarding import GuardLease, GuardLimits
     from smart_model_router.runtime.inspection import Availability, Explanation, SystemHealth, TargetStatus
     from smart_model_router.runtime.portal import Portal
+    from smart_model_router.runtime.sharing.client_leases import ClientLeases
     from smart_model_router.runtime.state import RouterState
     from smart_model_router.runtime.streaming import RouterStream
     from smart_model_router.shared import OperatorWord
@@ -207,6 +208,18 @@ class SmartModelRouter:
         """A name that callers may use, with its context window. Raises ModelNotFound."""
         return await self.portal.reach(lambda: self._names.named(name))
 
+    def dearest_usd(
+        self, dialect: Dialect, body: Mapping[str, Any], options: RequestOptions, *, written: bytes = b"", stream: bool
+    ) -> float:
+        """What a request would cost at the dearest target of its plan, in USD; 0 where no price is known.
+
+        Raises InvalidRequest for a request that cannot be.
+        """
+        from smart_model_router.runtime.inspection import dearest_usd  # noqa: PLC0415
+
+        request = self._peek(dialect, body, options, written, stream=stream)
+        return self.portal.call(lambda: dearest_usd(self._state, request))
+
     def predict_availability(self, target: str) -> Availability:
         """Whether `target` would admit a call now, why not, and how well recent outcomes support the answer."""
         self._gate(target)
@@ -233,6 +246,11 @@ class SmartModelRouter:
     def events(self) -> tuple[Event, ...]:
         """The newest events, oldest first (at most 1,000)."""
         return self.portal.call(lambda: tuple(self._state.recent))
+
+    @property
+    def client_leases(self) -> ClientLeases | None:
+        """How the gateway shares the limits of its clients with the host's other processes; None without a store."""
+        return None if self._state.sharing is None else self._state.sharing.clients
 
     @property
     def monitor(self) -> Monitor:

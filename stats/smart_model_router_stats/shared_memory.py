@@ -16,6 +16,8 @@ if TYPE_CHECKING:
         BucketAsk,
         BucketGrant,
         BucketRow,
+        BudgetAsk,
+        BudgetRow,
         CallRow,
         Changes,
         Claim,
@@ -44,6 +46,7 @@ class MemoryTables:
         self._breakers: dict[Key, BreakerRow] = {}
         self._rests: dict[Key, RestRow] = {}
         self._buckets: dict[str, BucketRow] = {}
+        self._budgets: dict[str, BudgetRow] = {}
         self._calls: dict[str, deque[CallRow]] = {}
         self._successes: dict[str, CallRow] = {}
         self._words: dict[str, OperatorRow] = {}
@@ -87,6 +90,18 @@ class MemoryTables:
         """Add or replace it."""
         self.version += news
         self._buckets[row.key] = row
+
+    def budget(self, key: str) -> BudgetRow | None:
+        """One budget."""
+        return self._budgets.get(key)
+
+    def budgets(self) -> Iterable[BudgetRow]:
+        """All budgets."""
+        return tuple(self._budgets.values())
+
+    def put_budget(self, row: BudgetRow) -> None:
+        """Add or replace it."""
+        self._budgets[row.key] = row
 
     def calls(self) -> Iterable[CallRow]:
         """Those kept, oldest first."""
@@ -174,8 +189,8 @@ class MemorySharedState:
         """The makers of these things, as far as they are known."""
         return tuple(self._asked().makers(things))
 
-    async def lease(self, asks: Sequence[BucketAsk]) -> tuple[BucketGrant, ...]:
-        """Lease tokens."""
+    async def lease(self, asks: Sequence[BucketAsk | BudgetAsk]) -> tuple[BucketGrant, ...]:
+        """Lease tokens, and reserve in budgets."""
         return transactions.lease(self._asked(), asks, self._here())
 
     async def aclose(self) -> None:

@@ -13,6 +13,7 @@ from smart_model_router.outcome import FailureClass, RestReason
 from smart_model_router.shared import (
     BreakerRow,
     BucketRow,
+    BudgetRow,
     CallRow,
     Deadline,
     Here,
@@ -93,10 +94,22 @@ def _third(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
+_BUDGET = f"""
+CREATE TABLE budget (
+  key TEXT PRIMARY KEY, used INTEGER NOT NULL, reserved INTEGER NOT NULL, {_DEADLINE.strip().rstrip(",")}
+) WITHOUT ROWID
+"""
+
+
+def _fourth(connection: sqlite3.Connection) -> None:
+    connection.execute(_BUDGET)
+
+
 STATE_MIGRATIONS = (
     Migration("breakers, rests, limits and recent calls", _first),
     Migration("the operator's words", _second),
     Migration("makers of things kept at providers", _third),
+    Migration("budgets of virtual keys", _fourth),
 )
 
 _FORGET_CALLS = """
@@ -172,6 +185,19 @@ class SqliteTables:
         self._put("bucket", (*values, row.window, row.resets_at, row.held_until))
         if news:
             self._connection.execute(_VERSION)
+
+    def budget(self, key: str) -> BudgetRow | None:
+        """One budget."""
+        row = self._connection.execute("SELECT * FROM budget WHERE key = ?", (key,)).fetchone()
+        return None if row is None else _budget(row)
+
+    def budgets(self) -> Iterable[BudgetRow]:
+        """All budgets."""
+        return [_budget(row) for row in self._connection.execute("SELECT * FROM budget").fetchall()]
+
+    def put_budget(self, row: BudgetRow) -> None:
+        """Add or replace it."""
+        self._put("budget", (row.key, row.used, row.reserved, *_columns(row.until)))
 
     def calls(self) -> Iterable[CallRow]:
         """Those kept, oldest first."""
@@ -326,6 +352,11 @@ def _bucket(row: Sequence[Any]) -> BucketRow | None:
         resets_at=resets_at,
         held_until=held_until,
     )
+
+
+def _budget(row: Sequence[Any]) -> BudgetRow:
+    used = max(0, _count(row[1]))
+    return BudgetRow(key=str(row[0]), used=used, reserved=min(used, max(0, _count(row[2]))), until=_deadline(row[3:9]))
 
 
 def _call(row: Sequence[Any]) -> CallRow:

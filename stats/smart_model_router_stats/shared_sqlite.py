@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         BreakerRow,
         BucketAsk,
         BucketGrant,
+        BudgetAsk,
         Changes,
         Here,
         MakerRow,
@@ -97,8 +98,8 @@ class SqliteSharedState:
         """The makers of these things, as far as they are known."""
         return await self._file.ask(lambda connection: tuple(SqliteTables(connection).makers(things)))
 
-    async def lease(self, asks: Sequence[BucketAsk]) -> tuple[BucketGrant, ...]:
-        """Lease tokens."""
+    async def lease(self, asks: Sequence[BucketAsk | BudgetAsk]) -> tuple[BucketGrant, ...]:
+        """Lease tokens, and reserve in budgets."""
         return await self._write(lambda tables: transactions.lease(tables, asks, self._here()))
 
     async def aclose(self) -> None:

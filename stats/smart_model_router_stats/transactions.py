@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from smart_model_router.shared import (
+    BudgetAsk,
     Changes,
     Claim,
     Deadline,
@@ -19,6 +20,7 @@ from smart_model_router.shared import (
     is_news,
     lease_tokens,
     remaining,
+    spend,
 )
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
         BucketAsk,
         BucketGrant,
         BucketRow,
+        BudgetRow,
         CallRow,
         Here,
         MakerRow,
@@ -78,6 +81,18 @@ class Tables(Protocol):
         """Add or replace it; `news` is what others are to hear."""
         ...
 
+    def budget(self, key: str) -> BudgetRow | None:
+        """One budget."""
+        ...
+
+    def budgets(self) -> Iterable[BudgetRow]:
+        """All budgets."""
+        ...
+
+    def put_budget(self, row: BudgetRow) -> None:
+        """Add or replace it."""
+        ...
+
     def calls(self) -> Iterable[CallRow]:
         """Those kept, oldest first."""
         ...
@@ -108,8 +123,14 @@ class Tables(Protocol):
 
 
 def view(tables: Tables) -> SharedView:
-    """Everything there is about breakers, rests and limits, and the operator's words."""
-    return SharedView(tuple(tables.breakers()), tuple(tables.rests()), tuple(tables.buckets()), tuple(tables.words()))
+    """Everything there is about breakers, rests, limits and budgets, and the operator's words."""
+    return SharedView(
+        breakers=tuple(tables.breakers()),
+        rests=tuple(tables.rests()),
+        limits=tuple(tables.buckets()),
+        words=tuple(tables.words()),
+        budgets=tuple(tables.budgets()),
+    )
 
 
 def restore(tables: Tables, here: Here) -> Restored:
@@ -185,15 +206,22 @@ def publish(tables: Tables, changes: Changes, here: Here) -> SharedView:
     )
 
 
-def lease(tables: Tables, asks: Sequence[BucketAsk], here: Here) -> tuple[BucketGrant, ...]:
-    """Settle the account with each limit."""
-    grants = []
-    for ask in asks:
-        before = tables.bucket(ask.key)
-        row, grant = lease_tokens(before, ask, here)
-        tables.put_bucket(row, news=is_news(before, row))
-        grants.append(grant)
-    return tuple(grants)
+def lease(tables: Tables, asks: Sequence[BucketAsk | BudgetAsk], here: Here) -> tuple[BucketGrant, ...]:
+    """Settle the account with each limit and budget, in this order."""
+    return tuple(_spend(tables, ask, here) if isinstance(ask, BudgetAsk) else _lease(tables, ask, here) for ask in asks)
+
+
+def _lease(tables: Tables, ask: BucketAsk, here: Here) -> BucketGrant:
+    before = tables.bucket(ask.key)
+    row, grant = lease_tokens(before, ask, here)
+    tables.put_bucket(row, news=not ask.ours and is_news(before, row))
+    return grant
+
+
+def _spend(tables: Tables, ask: BudgetAsk, here: Here) -> BucketGrant:
+    row, grant = spend(tables.budget(ask.key), ask, here)
+    tables.put_budget(row)
+    return grant
 
 
 def _anew(deadline: Deadline, here: Here) -> Deadline:

@@ -15,6 +15,7 @@ from smart_model_router.shared import (
     LEASE_SECONDS,
     BreakerRow,
     BucketAsk,
+    BudgetAsk,
     CallRow,
     Changes,
     Deadline,
@@ -23,6 +24,7 @@ from smart_model_router.shared import (
     OperatorRow,
     RestRow,
 )
+from smart_model_router.shared.budgets import SETTLES_SOON
 from smart_model_router_stats import shared_memory, shared_schema
 
 if TYPE_CHECKING:
@@ -258,6 +260,42 @@ class SharedStateContract(ABC):
         assert low is not None
         assert [row.level for row in low.limits] == [9.0]
         assert self.process().restore().view.limits == low.limits
+        await one.aclose()
+        await other.aclose()
+
+    @pytest.mark.asyncio
+    async def test_a_limit_of_our_own_begins_full(self) -> None:
+        """Three a minute are three at once, whoever asks; the others need not hear of it."""
+        processes = [self.process() for _ in range(4)]
+        ask = BucketAsk(key="guest cafe0123 requests", capacity=3, rate=0.05, most=3, want=1, least=1, ours=True)
+        await processes[0].poll()
+        grants = [(await each.lease([ask]))[0].granted for each in processes]
+        assert sorted(grants) == [0, 1, 1, 1]
+        await processes[1].lease([replace(ask, want=0, least=0, back=1)])
+        assert [(await each.lease([ask]))[0].granted for each in processes] == [1, 0, 0, 0]
+        assert await processes[0].poll() is None
+        for each in processes:
+            await each.aclose()
+
+    @pytest.mark.asyncio
+    async def test_a_reservation_is_everybodys_until_it_is_settled(self) -> None:
+        """The last one may exceed the budget; a dead process's stays until the period ends, also over a reboot."""
+        one, other = self.process(), self.process()
+        ask = BudgetAsk(key="guest cafe0123 usd", capacity=100, period=86_400.0)
+        (grant,) = await one.lease([replace(ask, want=80)])
+        assert (grant.granted, grant.left, grant.ends_in) == (80, 20, 86_400.0)
+        (grant,) = await other.lease([replace(ask, want=80)])
+        assert (grant.granted, grant.left) == (80, -60)
+        (refused,) = await one.lease([replace(ask, want=1)])
+        assert (refused.granted, refused.due_in) == (0, SETTLES_SOON)
+        (settled,) = await other.lease([replace(ask, settled=80, spent=30)])
+        assert settled.left == -10
+        self.clock.reboot(3_600.0)
+        (refused,) = await self.process().lease([replace(ask, want=1)])
+        assert (refused.granted, refused.left, refused.ends_in) == (0, -10, 82_800.0)
+        self.clock.advance(82_800.0)
+        (grant,) = await one.lease([replace(ask, want=100)])
+        assert (grant.granted, grant.left, grant.ends_in) == (100, 0, 86_400.0)
         await one.aclose()
         await other.aclose()
 

@@ -10,11 +10,16 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from smart_model_router import SmartModelRouter, SmartRouterError
+from smart_model_router.config import GatewayKeyConfig, Secret
+from smart_model_router.edge import ProblemError
 from smart_model_router.events import Event, ProbeStarted, StoreChanged
+from smart_model_router.gateway.keys import KeyRing
 from smart_model_router.outcome import Failure, FailureClass, Outcome
 from smart_model_router.ports import EventSink, ProviderCall
 from smart_model_router.runtime import boot
@@ -287,9 +292,35 @@ async def limited(path: str, url: str, count: str) -> None:
         tell({"refused": failures.get(FailureClass.RATE_LIMITED, 0)})
 
 
+async def client(path: str, rpm: str) -> None:
+    """A worker of a gateway with one key of so many requests a minute.
+
+    For each line of the input, an instant and a number, so many questions are asked then; it tells how many were
+    let in.
+    """
+    trust_the_store()
+    vars(importlib.import_module("smart_model_router.gateway.keys"))["LEASE_WAIT"] = PATIENCE
+    vars(importlib.import_module("smart_model_router.core.client_limits"))["LOOK_AGAIN"] = 1e-6
+    clocks = [boot.here()]
+    vars(importlib.import_module("smart_model_router.assembly"))["here"] = lambda: clocks[-1]
+    async with make_router(path, {"a": FakeProvider()}) as router:
+        ring = KeyRing({"team": GatewayKeyConfig(key=Secret("vk"), rpm=int(rpm))})
+        ring.share(router.client_leases)
+        guest = ring.guest({"x-api-key": "vk"})
+        while line := await asyncio.to_thread(sys.stdin.readline):
+            instant, count = line.split()
+            clocks.append(replace(clocks[0], boottime=float(instant)))
+            let_in = 0
+            for _ in range(int(count)):
+                with suppress(ProblemError):
+                    await guest.admit(0, 0.0)
+                    let_in += 1
+            tell(let_in)
+
+
 PROGRAMS: dict[str, Callable[..., Any]] = {
     program.__name__: program
-    for program in (fail, race, probe, refrain, reopen, keyed, fork, look, serve, read_only, limited)
+    for program in (fail, race, probe, refrain, reopen, keyed, fork, look, serve, read_only, limited, client)
 }
 
 if __name__ == "__main__":

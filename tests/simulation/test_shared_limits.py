@@ -11,7 +11,7 @@ import pytest
 
 from smart_model_router import SmartModelRouter
 from smart_model_router.runtime.sharing import Owners, Sharing
-from smart_model_router.shared import BucketAsk, BucketGrant, Here
+from smart_model_router.shared import BucketAsk, BucketGrant, BudgetAsk, Here
 from smart_model_router.testing import LoopClock
 from smart_model_router_providers.fault import Fault, ScriptedProvider
 from smart_model_router_providers.fault.effects import LimitKind
@@ -34,7 +34,7 @@ class Store(MemorySharedState):
         super().__init__(tables, here)
         self._chance = chance
 
-    async def lease(self, asks: Sequence[BucketAsk]) -> tuple[BucketGrant, ...]:
+    async def lease(self, asks: Sequence[BucketAsk | BudgetAsk]) -> tuple[BucketGrant, ...]:
         """Lease tokens; the answer is on its way for a while as well."""
         await asyncio.sleep(self._chance.expovariate(100))
         grants = await super().lease(asks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,8 +15,7 @@ from smart_model_router.gateway.keys import Guest, KeyRing, is_loopback
 from smart_model_router.outcome import FailureClass, Usage
 from smart_model_router.report import Attempt, RouteReport
 from smart_model_router.request import Criticality
-
-NOW = 1_000.0
+from tests.world import now, virtual
 
 
 def ask(**headers: str) -> Ask:
@@ -39,71 +39,100 @@ def report(*attempts: Attempt) -> RouteReport:
     return RouteReport("req-1", "smart", "frontier", attempts=list(attempts))
 
 
-def wait_of(someone: Guest, tokens: int, now: float) -> float:
+async def used(someone: Guest, reports: list[RouteReport], tokens: int = 0, usd: float = 0.0) -> None:
+    """Let a question of the guest in, and charge it with its answer."""
+    (await someone.admit(tokens, usd)).settle(reports, now())
+
+
+async def wait_of(someone: Guest, tokens: int = 0, usd: float = 0.0) -> float:
     """How long the guest is told to wait."""
     with pytest.raises(ProblemError) as refused:
-        someone.admit(ask(), tokens, now)
+        await someone.admit(tokens, usd)
     assert refused.value.problem.kind.status == 429
     assert refused.value.problem.retry_after is not None
     return refused.value.problem.retry_after
 
 
-def test_requests_come_back_at_their_rate() -> None:
+@virtual
+async def test_requests_come_back_at_their_rate() -> None:
     """Two a minute: the third waits half a minute, exactly."""
     someone = guest(rpm=2)
     for _ in range(2):
-        someone.admit(ask(), 0, NOW)
-    assert wait_of(someone, 0, NOW) == pytest.approx(30.0)
-    someone.admit(ask(), 0, NOW + 30.0)
+        await someone.admit(0, 0.0)
+    assert await wait_of(someone) == pytest.approx(30.0)
+    await asyncio.sleep(30.0)
+    await someone.admit(0, 0.0)
 
 
-def test_an_answer_is_charged_with_what_it_used() -> None:
+@virtual
+async def test_an_answer_is_charged_with_what_it_used() -> None:
     """An estimate is corrected up and down; nothing is charged when nobody answered."""
     someone = guest(tpm=600)
-    someone.admit(ask(), 500, NOW).settle(bill(100), NOW)
-    someone.admit(ask(), 500, NOW).settle(bill(1_100), NOW)
-    assert wait_of(someone, 100, NOW) == pytest.approx(70.0)
+    await used(someone, bill(100), tokens=500)
+    await used(someone, bill(1_100), tokens=500)
+    assert await wait_of(someone, 100) == pytest.approx(70.0)
     other = guest(tpm=600)
-    other.admit(ask(), 600, NOW).settle([], NOW)
-    other.admit(ask(), 600, NOW)
+    await used(other, [], tokens=600)
+    await other.admit(600, 0.0)
 
 
-def test_a_prompt_larger_than_a_minutes_tokens_is_admitted_by_a_full_bucket() -> None:
+@virtual
+async def test_a_prompt_larger_than_a_minutes_tokens_is_admitted_by_a_full_bucket() -> None:
     """It waits for a full minute's worth, and not for ever."""
-    guest(tpm=10).admit(ask(), 10_000, NOW)
+    await guest(tpm=10).admit(10_000, 0.0)
 
 
 def test_only_a_key_with_a_budget_asks_for_known_prices() -> None:
     """The router is told so with the question."""
     for limits, priced in (({"usd_per_day": 1.0}, True), ({"rpm": 5}, None)):
         question = ask()
-        guest(**limits).admit(question, 0, NOW)
+        guest(**limits).check(question)
         assert question.options.get("priced") is priced
 
 
-def test_a_days_money_refills_over_a_day() -> None:
-    """Spent is spent: the next question waits until a little of the day's money is back."""
+@virtual
+async def test_a_days_money_is_of_24_hours_from_its_first_use() -> None:
+    """The next question waits until the period is over, then all of it is there again."""
     someone = guest(usd_per_day=1.0)
-    someone.admit(ask(), 0, NOW).settle(bill(1, usd=1.5), NOW)
-    assert wait_of(someone, 0, NOW) == pytest.approx(43_200.0)
+    await used(someone, bill(1, usd=0.75))
+    await asyncio.sleep(3_600.0)
+    await used(someone, bill(1, usd=0.75))
+    assert await wait_of(someone) == pytest.approx(82_800.0)
+    await asyncio.sleep(82_800.0)
+    await used(someone, bill(1, usd=0.75))
+    await used(someone, bill(1, usd=0.2))
 
 
-def test_what_broke_off_is_charged_too() -> None:
+@virtual
+async def test_what_a_question_may_cost_is_reserved_until_it_is_answered() -> None:
+    """While anything is left a question is let in, by one answer beyond the budget at most."""
+    someone = guest(usd_per_day=1.0)
+    first = await someone.admit(0, 0.6)
+    await someone.admit(0, 0.6)
+    await wait_of(someone, usd=0.01)
+    first.settle(bill(1, usd=0.1), now())
+    await someone.admit(0, 0.3)
+    await wait_of(someone, usd=0.01)
+
+
+@virtual
+async def test_what_broke_off_is_charged_too() -> None:
     """A stream that its client left, one that broke off under another name: the provider charges for them all."""
     cut = Attempt("a/big", 1.0, FailureClass.TRUNCATED, usage=Usage(100, 100), cost_usd=0.25, estimated=True)
     left = Attempt("b/big", 1.0, FailureClass.CANCELLED, usage=Usage(300, 200), cost_usd=1.25, estimated=True)
     silent = Attempt("b/big", 1.0, FailureClass.SERVER_ERROR)
     reports = [report(silent, cut), report(left)]
     someone = guest(tpm=600)
-    someone.admit(ask(), 0, NOW).settle(reports, NOW)
-    assert wait_of(someone, 600, NOW) == pytest.approx(70.0)
+    await used(someone, reports)
+    assert await wait_of(someone, 600) == pytest.approx(70.0)
     other = guest(usd_per_day=1.0)
-    other.admit(ask(), 0, NOW).settle(reports, NOW)
-    assert wait_of(other, 0, NOW) == pytest.approx(43_200.0)
+    await used(other, reports)
+    assert await wait_of(other) == pytest.approx(86_400.0)
 
 
 @pytest.mark.parametrize("changed", ["rpm", "tpm", "usd_per_day"])
-def test_a_reload_gives_nobody_a_new_minute(changed: str) -> None:
+@virtual
+async def test_a_reload_gives_nobody_a_new_minute(changed: str) -> None:
     """What a key has used it has used, by the value of the key; a limit that is another one begins anew."""
     limits: dict[str, Any] = {"rpm": 1, "tpm": 60, "usd_per_day": 1.0}
 
@@ -112,7 +141,8 @@ def test_a_reload_gives_nobody_a_new_minute(changed: str) -> None:
         return keys, keys.guest({"authorization": f"Bearer {secret}"})
 
     before, someone = ring("k")
-    someone.admit(ask(), 60, NOW).settle(bill(60, usd=1.5), NOW)
+    await used(someone, bill(60, usd=1.5), tokens=60)
+    names = {"requests": "rpm", "tokens": "tpm", "usd": "usd_per_day"}
     cases: list[tuple[str, dict[str, Any], set[str]]] = [
         ("k", {}, {*limits}),
         ("k", {"models": ["smart"]}, {*limits}),
@@ -122,16 +152,18 @@ def test_a_reload_gives_nobody_a_new_minute(changed: str) -> None:
     for secret, others, used_up in cases:
         after, guest_now = ring(secret, **others)
         after.continue_from(before)
-        buckets = {"rpm": guest_now._requests, "tpm": guest_now._tokens, "usd_per_day": guest_now._usd}
-        assert {name for name, bucket in buckets.items() if bucket and bucket.due_at(1, NOW) > NOW} == used_up
+        refusing = {names[what] for what, limit in guest_now._limits.items() if limit.alone_at(1, now()) > now()}
+        assert refusing == used_up
 
 
-def test_a_refused_question_takes_nothing() -> None:
+@virtual
+async def test_a_refused_question_takes_nothing() -> None:
     """Who waits for tokens keeps its request."""
     someone = guest(rpm=2, tpm=10)
-    someone.admit(ask(), 10, NOW)
-    wait_of(someone, 10, NOW)
-    someone.admit(ask(), 10, NOW + 60.0)
+    await someone.admit(10, 0.0)
+    await wait_of(someone, 10)
+    await asyncio.sleep(60.0)
+    await someone.admit(10, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -148,15 +180,17 @@ def test_a_refused_question_takes_nothing() -> None:
 def test_a_key_bounds_what_is_critical(most: Criticality, asked: Criticality | None, has: Criticality) -> None:
     """Nobody is more critical than its key; who does not ask is critical at most."""
     question = ask() if asked is None else ask(x_router_criticality=asked)
-    guest(criticality=most).admit(question, 0, NOW)
+    guest(criticality=most).check(question)
     assert question.options.get("criticality") == has
 
 
-def test_without_keys_everyone_here_is_welcome() -> None:
+@virtual
+async def test_without_keys_everyone_here_is_welcome() -> None:
     """The open ring asks for nothing and bounds nothing."""
     ring = KeyRing({})
     question = ask(x_router_criticality="critical_plus")
-    ring.guest({}).admit(question, 10**9, NOW)
+    ring.guest({}).check(question)
+    await ring.guest({}).admit(10**9, 10.0**9)
     assert question.options.get("criticality") == "critical_plus"
 
 

@@ -16,9 +16,10 @@ class GatewayKeyConfig(Options):
     """One virtual key: what a client of the gateway shows, and what it may do.
 
     Either `key` or `sha256` (64 hexadecimal digits of the key's hash) is needed. `models` are public names, `*`
-    standing for any text; none is all. `rpm` and `tpm` are a minute's, `usd_per_day` is a rolling day's, of this
-    process. `criticality` is the most a client may ask for; who does not ask has `critical`, or this if it is less.
-    An `admin` may also operate: enable and isolate targets.
+    standing for any text; none is all. `rpm` and `tpm` are a minute's, `usd_per_day` is of 24 hours from its first use;
+    with shared state (`store`) they are those of all processes of the host together. `criticality` is the most a client
+    may ask for; who does not ask has `critical`, or this if it is less. An `admin` may also operate: enable and isolate
+    targets.
     """
 
     key: Secret | None = None

@@ -11,7 +11,7 @@ from smart_model_router.edge.headers import EVENT_STREAM, report_headers
 from smart_model_router.edge.http import Family, HttpReply
 from smart_model_router.edge.local import answer_locally
 from smart_model_router.edge.problems import Problem, ProblemError, bug, problem_of, rendered
-from smart_model_router.edge.serving import open_stream, serve
+from smart_model_router.edge.serving import dearest_usd, open_stream, serve
 from smart_model_router.edge.streaming import PINGS, EdgeStream, error_frame
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "ProblemError",
     "answer_locally",
     "bug",
+    "dearest_usd",
     "endpoint",
     "error_frame",
     "family_of",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from smart_model_router.edge.asking import Ask
@@ -47,6 +48,17 @@ async def open_stream(router: SmartModelRouter, ask: Ask, *, real_model: bool = 
         return stream
 
     return await _through_models(ask, once)
+
+
+def dearest_usd(router: SmartModelRouter, ask: Ask) -> float:
+    """What the answer may cost in USD, under the dearest of its names. A name that cannot be served costs nothing."""
+    dearest = 0.0
+    for name in ask.models:
+        with suppress(InvalidRequest):
+            body = _named(ask, name)
+            cost = router.dearest_usd(ask.dialect, body, ask.options, written=ask.written, stream=ask.stream)
+            dearest = max(dearest, cost)
+    return dearest
 
 
 async def _through_models(ask: Ask, once: Callable[[RequestOptions], Awaitable[T]]) -> T:

@@ -19,6 +19,7 @@ from smart_model_router.edge import (
     ProblemError,
     answer_locally,
     bug,
+    dearest_usd,
     family_of,
     open_stream,
     problem_of,
@@ -32,6 +33,7 @@ from smart_model_router.edge.models import MODELS, answer_models
 from smart_model_router.edge.paths import hint
 from smart_model_router.edge.problems import NOT_FOUND, TOLD
 from smart_model_router.gateway.house import House
+from smart_model_router.gateway.keys import Guest, Visit
 from smart_model_router.gateway.receiving import (
     WATCH_AFTER,
     Client,
@@ -149,7 +151,7 @@ class Asking:
         body = await arrival.body()
         read = partial(self._read, arrival, body, counting=guest.counts_tokens)
         ask, tokens = await off_loop(read) if len(body) > LARGE_BYTES else read()
-        visit = guest.admit(ask, tokens, clock())
+        visit = await admit(house, guest, ask, tokens)
         try:
             with house.traced(arrival.headers):
                 if ask.stream:
@@ -164,6 +166,12 @@ class Asking:
         ask = read_ask(self._asked, arrival.headers, body, arrival.scope["query_string"].decode("latin-1"))
         ask.ask_for(arrival.scope.get(DEPLOYMENT, ""))
         return ask, _prompt_tokens(ask, len(body)) if counting else 0
+
+
+async def admit(house: House, guest: Guest, ask: Ask, tokens: int) -> Visit:
+    """Let a question of about so many tokens in. Raises ProblemError: 403, or 429 with the time to wait."""
+    guest.check(ask)
+    return await guest.admit(tokens, dearest_usd(house.router, ask) if guest.counts_usd else 0.0)
 
 
 def _prompt_tokens(ask: Ask, size: int) -> int:

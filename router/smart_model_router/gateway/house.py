@@ -17,6 +17,7 @@ class House:
         self.config = config
         self.router = router
         self.ring = KeyRing(config.gateway.keys, origins=config.gateway.cors)
+        self.ring.share(router.client_leases)
         self.in_flight = 0
         self._retired = False
         self._traces = config.telemetry.traces.enabled
@@ -25,6 +26,7 @@ class House:
         """Take the place of another one, before anybody enters."""
         self.router.continue_from(before.router)
         self.ring.continue_from(before.ring)
+        self.ring.share(self.router.client_leases)
 
     def traced(self, headers: Mapping[str, str]) -> AbstractContextManager[object]:
         """Continue the trace of a client that sent one, as long as what is returned is open."""

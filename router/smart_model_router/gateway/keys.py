@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 from collections.abc import Mapping, Sequence
@@ -11,54 +12,68 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from smart_model_router.config import GatewayKeyConfig
-from smart_model_router.core.bucket import TokenBucket
-from smart_model_router.core.options import DAY
+from smart_model_router.core.client_limits import ClientBudget, ClientLimit, ClientRate, micro_dollars
 from smart_model_router.edge import Ask, ProblemError
 from smart_model_router.edge.problems import FORBIDDEN, LIMITED, UNAUTHORIZED
 from smart_model_router.report import RouteReport
 from smart_model_router.request import CRITICALITIES, Criticality
+from smart_model_router.runtime.sharing.client_leases import LEASE_WAIT, ClientLeases
 
-_MINUTE = 60.0
+Need = tuple[ClientLimit, float]
+"""A limit, and what a question takes of it."""
+REQUESTS, TOKENS, USD = "requests", "tokens", "usd"
+_TOLD = {REQUESTS: "requests a minute", TOKENS: "tokens a minute", USD: "USD a day"}
 _NO_NAME = "without keys this machine answers to localhost and to its addresses, and to no other name (gateway.keys)"
 _RANKS = {criticality: rank for rank, criticality in enumerate(CRITICALITIES)}
 
 
 class Guest:
-    """One virtual key with what it has used of its limits. Instants are monotonic seconds; not thread-safe."""
+    """One virtual key with what it has used of its limits. Instants are the loop's; not thread-safe.
+
+    `owner` is the mark of the key, 8 hex digits of its SHA-256: its limits are named by it among processes, and what
+    was made for it at a provider, no other key can refer to.
+    """
 
     def __init__(self, name: str, config: GatewayKeyConfig, owner: str = "") -> None:
         self.name = name
         self.owner = owner
-        """The mark of the key: what was made for it at a provider, no other key can refer to."""
         self.admin = config.admin
         self._config = config
-        self._requests = _bucket(config.rpm, _MINUTE)
-        self._tokens = _bucket(config.tpm, _MINUTE)
-        self._usd = _bucket(config.usd_per_day, DAY)
-        self._limited = any(bucket is not None for bucket in (self._requests, self._tokens, self._usd))
+        self._leases: ClientLeases | None = None
+        limits = {what: made for what, made in _limits(config, owner).items() if made is not None}
+        self._limits: dict[str, ClientLimit] = limits
 
     def continue_from(self, before: Guest) -> None:
         """The same key before a reload: what it has used is used, of limits that are the same."""
-        ours, theirs = self._config, before._config
-        if ours.rpm == theirs.rpm:
-            self._requests = before._requests
-        if ours.tpm == theirs.tpm:
-            self._tokens = before._tokens
-        if ours.usd_per_day == theirs.usd_per_day:
-            self._usd = before._usd
+        for what, theirs in before._limits.items():
+            ours = self._limits.get(what)
+            if ours is not None and (ours.key, ours.capacity) == (theirs.key, theirs.capacity):
+                self._limits[what] = theirs
+
+    def share(self, leases: ClientLeases | None) -> None:
+        """Have one limit together with the other processes, from now on."""
+        self._leases = leases
+        if leases is not None:
+            for limit in self._limits.values():
+                leases.register(limit)
 
     @property
     def counts_tokens(self) -> bool:
         """Whether it matters how many tokens a question is."""
-        return self._tokens is not None
+        return TOKENS in self._limits
+
+    @property
+    def counts_usd(self) -> bool:
+        """Whether it matters what an answer may cost."""
+        return USD in self._limits
 
     def may_use(self, model: str) -> bool:
         """Whether the key is for this public name."""
         patterns = self._config.models
         return not patterns or any(fnmatchcase(model, pattern) for pattern in patterns)
 
-    def admit(self, ask: Ask, tokens: int, now: float) -> Visit:
-        """Let a question of about so many tokens in. Raises ProblemError: 403, or 429 with the time to wait."""
+    def check(self, ask: Ask) -> None:
+        """Bound a question by what the key may. Raises ProblemError (403)."""
         config = self._config
         if config.models:
             for model in ask.models:
@@ -66,46 +81,92 @@ class Guest:
                     raise ProblemError(FORBIDDEN, f"model: the key {self.name!r} may not use {model[:100]!r}")
         ask.options["owner"] = self.owner
         ask.options["criticality"] = _least(ask.options.get("criticality", "critical"), config.criticality)
-        if self._usd is not None:
+        if self.counts_usd:
             ask.options["priced"] = True
-        if self._limited:
-            if self._tokens is not None:
-                tokens = min(tokens, int(self._tokens.capacity))
-            self._wait_for(self._usd, 0.0, now, "USD a day")
-            self._wait_for(self._requests, 1, now, "requests a minute")
-            self._wait_for(self._tokens, tokens, now, "tokens a minute")
-            for bucket, amount in ((self._requests, 1), (self._tokens, tokens)):
-                if bucket is not None:
-                    bucket.take(amount, now)
-        return Visit(self._tokens, self._usd, tokens)
 
-    def _wait_for(self, bucket: TokenBucket | None, amount: float, now: float, what: str) -> None:
-        due = now if bucket is None else bucket.due_at(amount, now)
-        if due > now:
-            raise ProblemError(LIMITED, f"the key {self.name!r} has used up its {what}", retry_after=due - now)
+    async def admit(self, tokens: int, usd: float) -> Visit:
+        """Let a question in that will take about so much. Raises ProblemError (429) with the time to wait.
+
+        Another process may have used the limit: without a lease at hand this waits for one, 20 ms at most. Without an
+        answer in that time, and while the store is out of reach, this process decides alone.
+        """
+        if not self._limits:
+            return _FREE
+        amounts = {REQUESTS: 1.0, TOKENS: float(tokens), USD: float(max(1, micro_dollars(usd)))}
+        needs = {what: (limit, amounts[what]) for what, limit in self._limits.items()}
+        if TOKENS in needs:
+            limit, amount = needs[TOKENS]
+            needs[TOKENS] = (limit, min(amount, float(int(limit.capacity))))
+        now = asyncio.get_running_loop().time()
+        leased: list[Need] = []
+        until = now + LEASE_WAIT
+        while missing := self._missing(needs, now):  # again, when another question took what was leased
+            answered_at = None if self._leases is None else await self._leases.lease(missing, until - now)
+            leased = missing
+            if answered_at is None:
+                now = asyncio.get_running_loop().time()
+                break
+            now = answered_at
+        self._check_due(needs, leased, now)
+        for limit, amount in needs.values():
+            limit.take(amount, now)
+            if self._leases is not None and limit.short:
+                self._leases.changed(limit)
+        return Visit(needs, self._leases)
+
+    def _missing(self, needs: Mapping[str, Need], now: float) -> list[Need]:
+        """Those to ask the other processes for; none when one of them is refused anyway."""
+        due = [(limit.ready_at(amount, now), limit, amount) for limit, amount in needs.values()]
+        if any(at is not None and at > now for at, *_ in due):
+            return []
+        return [(limit, amount) for at, limit, amount in due if at is None]
+
+    def _check_due(self, needs: Mapping[str, Need], leased: Sequence[Need], now: float) -> None:
+        """Raises ProblemError for the limit that comes due last."""
+        last, due = "", now
+        for what, (limit, amount) in needs.items():
+            at = limit.ready_at(amount, now)
+            at = limit.alone_at(amount, now) if at is None else at
+            if at > due:
+                last, due = what, at
+        if not last:
+            return
+        if self._leases is not None:
+            self._leases.release([need for need in leased if need[0].ready_at(need[1], now) == now])
+        raise ProblemError(LIMITED, f"the key {self.name!r} has used up its {_TOLD[last]}", retry_after=due - now)
 
 
 class Visit:
     """One admitted question of a guest, to be settled when it is answered."""
 
-    __slots__ = ("_reserved", "_tokens", "_usd")
+    __slots__ = ("_leases", "_needs")
 
-    def __init__(self, tokens: TokenBucket | None, usd: TokenBucket | None, reserved: int) -> None:
-        self._tokens = tokens
-        self._usd = usd
-        self._reserved = reserved
+    def __init__(self, needs: Mapping[str, Need], leases: ClientLeases | None) -> None:
+        self._needs = needs
+        self._leases = leases
 
     def settle(self, reports: Sequence[RouteReport], now: float) -> None:
         """Charge what all attempts used, also of streams that broke off or were left; nothing when nobody answered."""
-        if self._tokens is None and self._usd is None:
-            return
-        attempts = [attempt for report in reports for attempt in report.attempts]
-        if self._tokens is not None:
-            used = sum(attempt.usage.total_tokens for attempt in attempts if attempt.usage is not None)
-            self._tokens.give_back(self._reserved - used, now)
-        spent = sum(attempt.cost_usd for attempt in attempts if attempt.cost_usd is not None)
-        if self._usd is not None and spent:
-            self._usd.take(spent, now)
+        for what, (limit, reserved) in self._needs.items():
+            if what == REQUESTS:
+                continue
+            limit.settle(reserved, _used(reports) if what == TOKENS else _spent(reports), now)
+            if self._leases is not None:
+                self._leases.changed(limit)
+
+
+def _used(reports: Sequence[RouteReport]) -> float:
+    usages = [attempt.usage for report in reports for attempt in report.attempts]
+    return float(sum(usage.total_tokens for usage in usages if usage is not None))
+
+
+def _spent(reports: Sequence[RouteReport]) -> float:
+    """In micro-dollars."""
+    costs = [attempt.cost_usd for report in reports for attempt in report.attempts]
+    return float(micro_dollars(sum(cost for cost in costs if cost is not None)))
+
+
+_FREE = Visit({}, None)
 
 
 class KeyRing:
@@ -123,6 +184,11 @@ class KeyRing:
         for digest, guest in self._guests:
             if digest in known:
                 guest.continue_from(known[digest])
+
+    def share(self, leases: ClientLeases | None) -> None:
+        """Have one limit together with the other processes, from now on; None: there are none."""
+        for _, guest in self._guests:
+            guest.share(leases)
 
     def guest(self, headers: Mapping[str, str]) -> Guest:
         """Who is asking. Raises ProblemError: 401 without a known key; 403 for a web page from elsewhere."""
@@ -195,8 +261,13 @@ def _digest_of(config: GatewayKeyConfig) -> bytes:
     return hashlib.sha256(config.key.reveal().encode() if config.key is not None else b"").digest()
 
 
-def _bucket(most: float | None, seconds: float) -> TokenBucket | None:
-    return None if most is None else TokenBucket(most, most / seconds)
+def _limits(config: GatewayKeyConfig, mark: str) -> dict[str, ClientLimit | None]:
+    def rate(what: str, most: int | None) -> ClientRate | None:
+        return None if most is None else ClientRate(f"guest {mark} {what}", most)
+
+    day = config.usd_per_day
+    usd = None if day is None else ClientBudget(f"guest {mark} {USD}", day)
+    return {USD: usd, REQUESTS: rate(REQUESTS, config.rpm), TOKENS: rate(TOKENS, config.tpm)}
 
 
 def _least(wanted: Criticality, most: Criticality) -> Criticality:

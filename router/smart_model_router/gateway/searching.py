@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 from smart_model_router import searching
 from smart_model_router.edge import HttpReply, read_ask, report_headers
 from smart_model_router.edge.http import encoded, json_reply
-from smart_model_router.gateway.exchange import Arrival
+from smart_model_router.gateway.exchange import Arrival, admit
 from smart_model_router.gateway.house import House
 from smart_model_router.gateway.keys import Guest
 from smart_model_router.report import RouteReport
@@ -81,7 +81,7 @@ class _Writer:
         house, clock = self._arrival.house, asyncio.get_running_loop().time
         body = encoded(searching.question(searching.model_of(house.config), asked, passages))
         ask = read_ask("chat", self._arrival.headers, body)
-        visit = self._guest.admit(ask, len(body) // _BYTES_PER_TOKEN, clock())
+        visit = await admit(house, self._guest, ask, len(body) // _BYTES_PER_TOKEN)
         try:
             reply = await house.router.chat(ask.body, **ask.options)
             self.report = reply.report

@@ -168,6 +168,19 @@ def explain(state: RouterState, request: RouteRequest) -> Explanation:
     return Explanation(request.model, drawn.asked, strategy, target, degraded, tuple(lines))
 
 
+def dearest_usd(state: RouterState, request: RouteRequest) -> float:
+    """What a request would cost at the dearest target of its plan; a target of unknown price counts as free.
+
+    An answer without a limit of its own is taken to be as long as most of the target's are.
+    """
+    plan, now = state.plan(request, state.ladder(request.model)), state.clock.now()
+    costs = []
+    for facts in plan.by_id.values():
+        usual = state.book.snapshot(facts.id, now).completion_tokens_p95
+        costs.append(state.estimate_usd(facts, request, usual=usual or 0) or 0.0)
+    return max(costs, default=0.0)
+
+
 def _line(
     target: str, tier: str, refusal: Refusal | None, now: float, rank: int | None = None, health: float | None = None
 ) -> PlannedTarget:

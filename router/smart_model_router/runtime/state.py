@@ -240,7 +240,7 @@ class RouterState:
             request,
             ladder,
             tokens=self.weigh,
-            estimate_usd=self._estimate_usd,
+            estimate_usd=self.estimate_usd,
             made_by=self.makers.of,
             unpriced=self.routing.unpriced == "allow",
             allow_escalation=self.routing.allow_escalation,
@@ -253,9 +253,13 @@ class RouterState:
         factor = self.fleet.gates[facts.id].limits.factor
         return factor.weigh(text_bytes, media_tokens(request.media, facts.media))[0]
 
-    def _estimate_usd(self, facts: TargetFacts, request: RouteRequest) -> float | None:
-        """What a request would cost at a target in USD; None when nobody knows its price."""
-        output = 0 if request.dialect == "embeddings" else request.max_tokens or DEFAULT_OUTPUT_TOKENS
+    def estimate_usd(self, facts: TargetFacts, request: RouteRequest, *, usual: int = 0) -> float | None:
+        """What a request would cost at a target in USD; None when nobody knows its price.
+
+        An answer without a limit is taken to have 1,024 tokens, or `usual` when that is more.
+        """
+        longest = request.max_tokens or max(DEFAULT_OUTPUT_TOKENS, usual)
+        output = 0 if request.dialect == "embeddings" else longest
         return self.price(facts, Usage(self.weigh(facts, request), output))
 
     def _check_avoided(self, request: RouteRequest) -> None:

@@ -1,5 +1,6 @@
 """What processes of one host tell each other and what outlives them: plain rows, and the rules they are read by."""
 
+from smart_model_router.shared.budgets import BudgetAsk, BudgetRow, spend
 from smart_model_router.shared.clocks import Deadline, Here, age, remaining
 from smart_model_router.shared.kept import KeptResponse
 from smart_model_router.shared.limits import (
@@ -43,6 +44,8 @@ __all__ = [
     "BucketAsk",
     "BucketGrant",
     "BucketRow",
+    "BudgetAsk",
+    "BudgetRow",
     "CallRow",
     "Changes",
     "Claim",
@@ -70,5 +73,6 @@ __all__ = [
     "is_plenty",
     "lease_tokens",
     "remaining",
+    "spend",
     "told",
 ]

@@ -48,7 +48,8 @@ class BucketAsk:
 
     `most` is what can be left at all as far as it knows; `resets_in` and `held_for` are seconds. Without a `window` it
     has seen none, and `steady` says that there is none. `debt` was used without having been leased, `back` is leased
-    and not needed. Of `want` at least `least` has to be there.
+    and not needed. Of `want` at least `least` has to be there. A limit that is `ours` begins full, and the others need
+    not hear of it: no provider counts it.
     """
 
     key: str
@@ -63,16 +64,21 @@ class BucketAsk:
     back: float = 0.0
     want: float = 0.0
     least: float = 0.0
+    ours: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class BucketGrant:
-    """What came of it: `granted` tokens, `left` at the limit; in `due_in` seconds the least that was asked is there."""
+    """What came of it: `granted` tokens, `left` at the limit; in `due_in` seconds the least that was asked is there.
+
+    `ends_in` is the rest of a budget's period in seconds; a bucket has none.
+    """
 
     key: str
     granted: float
     left: float
     due_in: float
+    ends_in: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,11 +142,12 @@ def _same_boot(row: BucketRow | None, ask: BucketAsk, here: Here) -> BucketRow:
     if row is not None and row.boot == here.boot and row.at <= now:
         return row
     left = min(ask.capacity, ask.most + ask.debt)  # the debt is settled with the rest
+    under_way = 0.0 if ask.ours else ask.rate * _UNDER_WAY
     return BucketRow(
         key=ask.key,
         boot=here.boot,
         at=now,
-        level=ask.capacity if ask.window is not None else max(ask.debt, left - ask.rate * _UNDER_WAY),
+        level=ask.capacity if ask.window is not None else max(ask.debt, left - under_way),
         capacity=ask.capacity,
         rate=ask.rate,
         window=ask.window,
@@ -165,7 +172,7 @@ def _heard(row: BucketRow, ask: BucketAsk, now: float) -> BucketRow:
     Each process measures the end of a window a little differently: one that has begun for anybody has begun, and does
     not begin twice. Who is still in the window before says nothing of what is left in this one.
     """
-    grown = row.level + max(0.0, ask.capacity - row.capacity)
+    grown = row.level if ask.ours else row.level + max(0.0, ask.capacity - row.capacity)
     known = replace(
         row,
         capacity=ask.capacity,

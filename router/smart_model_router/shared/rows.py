@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from smart_model_router.outcome import FailureClass, RestReason
+from smart_model_router.shared.budgets import BudgetRow
 from smart_model_router.shared.clocks import Deadline, Here, remaining
 from smart_model_router.shared.limits import BucketRow
 
@@ -136,6 +137,7 @@ class SharedView:
     rests: tuple[RestRow, ...] = ()
     limits: tuple[BucketRow, ...] = ()
     words: tuple[OperatorRow, ...] = ()
+    budgets: tuple[BudgetRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

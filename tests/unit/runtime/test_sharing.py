@@ -16,6 +16,7 @@ from smart_model_router.shared import (
     BreakerRow,
     BucketAsk,
     BucketGrant,
+    BudgetAsk,
     Changes,
     Claim,
     Here,
@@ -54,7 +55,7 @@ class Store(MemorySharedState):
         await asyncio.sleep(self.delay)
         return await super().publish(changes)
 
-    async def lease(self, asks: Sequence[BucketAsk]) -> tuple[BucketGrant, ...]:
+    async def lease(self, asks: Sequence[BucketAsk | BudgetAsk]) -> tuple[BucketGrant, ...]:
         await asyncio.sleep(self.delay)
         return await super().lease(asks)
 

@@ -127,11 +127,12 @@ async def test_a_clock_in_1970_ends_no_open_breaker(tmp_path: Path, monkeypatch:
     assert listener.told == []
 
 
+@pytest.mark.parametrize("schema", range(1, len(STATE_MIGRATIONS)))
 @pytest.mark.asyncio
-async def test_a_file_of_an_older_release_is_brought_up_to_date(tmp_path: Path) -> None:
-    """What is in it stays; then the operator's word is kept there, too. Until then a reader finds nobody isolated."""
+async def test_a_file_of_an_older_release_is_brought_up_to_date(tmp_path: Path, schema: int) -> None:
+    """What is in it stays; then words and budgets are kept there, too. Until then a reader finds nobody isolated."""
     file = tmp_path / "state.db"
-    with closing(open_store(file, STATE_MIGRATIONS[:1])) as older:
+    with closing(open_store(file, STATE_MIGRATIONS[:schema])) as older:
         older.execute("BEGIN IMMEDIATE")
         later = Deadline.after(600.0, boot.here())
         row = BreakerRow(owner="a/m", kind="whole", provider="a", state="open", until=later, gen=4)
@@ -145,6 +146,7 @@ async def test_a_file_of_an_older_release_is_brought_up_to_date(tmp_path: Path) 
     assert [one.told for one in isolations(tmp_path / "stats.db")] == ["by ada: it lies"]
     assert rows(file, "PRAGMA user_version") == [(len(STATE_MIGRATIONS),)]
     assert rows(file, "SELECT owner, state FROM breaker") == [("a/m", "open")]
+    assert rows(file, "SELECT * FROM budget") == []
 
 
 @pytest.mark.asyncio

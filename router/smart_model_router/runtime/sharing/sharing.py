@@ -22,6 +22,7 @@ from smart_model_router.ports import SharedState
 from smart_model_router.request import Target
 from smart_model_router.runtime.sharing.breakers import SharedBreakers
 from smart_model_router.runtime.sharing.calls import RecentCalls, Untold
+from smart_model_router.runtime.sharing.client_leases import ClientLeases
 from smart_model_router.runtime.sharing.owners import Owners
 from smart_model_router.runtime.sharing.probes import Probes
 from smart_model_router.runtime.sharing.reach import (
@@ -75,6 +76,7 @@ class Sharing:
         self._rests = SharedRests(state)
         self._calls = RecentCalls(state, owners)
         self._tokens = TokenLeases(state, shared, owners)
+        self.clients = ClientLeases(shared, self._reach, self.touch, state.here)
         self._words = SharedWords(state)
         self._closed = False
         self._heard_at = -math.inf
@@ -116,6 +118,7 @@ class Sharing:
             self._alarm = asyncio.Event()
             self._turned = asyncio.Event()
             self._probes.forget()
+            self.clients.forget()
         if not self._closed and (self._task is None or self._task.done()):
             self._task = loop.create_task(self._run(loop), name="smart-model-router shared state")
             self._stale = self._state.clock.now() - self._heard_at > POLL_SECONDS
@@ -229,6 +232,7 @@ class Sharing:
         await self._shared.aclose()
 
     async def _last_words(self) -> None:
+        await self.clients.settle_all()
         await self._publish(ending=True)
         await self._tokens.settle(ending=True)
 
@@ -285,6 +289,7 @@ class Sharing:
         self._pressed = False
         if due:
             self._tell_at = now + TELL_SECONDS
+            self.clients.settle()
         await self._publish(calls=due)
         await self._keep_probes()
         await self._tokens.settle()
@@ -393,10 +398,12 @@ class Sharing:
         self._revive(dict.fromkeys(row.target for row in found.calls))
         self._register()
         self._calls.restore(found.calls, self._heard_at, self._here())
+        self.clients.restore(found.view)
         self._take(found.view)
 
     def _reach_changed(self, reason: str) -> None:
         self._tokens.suspend(suspended=bool(reason))
+        self.clients.suspend(suspended=bool(reason))
         self._let_go()
         if reason:
             self._breakers.decide_alone()
@@ -411,3 +418,4 @@ class Sharing:
         self._calls.clear()
         self._breakers.release()
         self._tokens.forget()
+        self.clients.forked()

@@ -1,0 +1,326 @@
+"""What one process holds of the limits of a gateway's client: requests and tokens a minute, and USD a day.
+
+The processes that share a store have one limit together. Each takes what it needs on demand, and of a large limit a
+chunk ahead; without a store, or while it is out of reach, each decides alone by its own count.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+from smart_model_router.core.bucket import TokenBucket
+from smart_model_router.core.options import DAY
+from smart_model_router.core.stock import IDLE
+from smart_model_router.shared import BucketAsk, BucketGrant, BudgetAsk, chunk_of
+
+LOOK_AGAIN = 0.25
+"""Seconds. After a refusal the others are not asked again for so long: meanwhile some may have given back."""
+_LEAST_WAIT = 0.001
+_MINUTE = 60.0
+_MICRO = 1e6
+_EPSILON = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question to the other processes. `answered` takes the answer and its instant, `lost` says that none came."""
+
+    ask: BucketAsk | BudgetAsk
+    answered: Callable[[BucketGrant, float], None]
+    lost: Callable[[], None]
+
+
+class _Refused:
+    """The newest refusal of the others: `amount` is there at `due_at`; before `look_at` asking again is no use."""
+
+    __slots__ = ("amount", "due_at", "look_at")
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        self.amount, self.due_at, self.look_at = math.inf, -math.inf, -math.inf
+
+    def note(self, amount: float, due_in: float, now: float) -> None:
+        due_in = max(due_in, _LEAST_WAIT)
+        self.amount, self.due_at, self.look_at = amount, now + due_in, now + min(due_in, LOOK_AGAIN)
+
+    def until(self, amount: float, now: float) -> float | None:
+        """The instant at which `amount` may be there; None when the others have to be asked."""
+        return self.due_at if now < self.look_at and amount >= self.amount else None
+
+
+class ClientRate:
+    """`capacity` requests or tokens a minute. Pure: instants are arguments, in seconds. Not thread-safe.
+
+    `alone` says that the other processes cannot be asked, or that there are none.
+    """
+
+    __slots__ = (
+        "_ahead_at",
+        "_bucket",
+        "_chunk",
+        "_given_back",
+        "_held",
+        "_refused",
+        "_returning",
+        "_used_at",
+        "alone",
+        "capacity",
+        "key",
+    )
+
+    def __init__(self, key: str, capacity: float) -> None:
+        self.key = key
+        self.capacity = capacity
+        self.alone = True
+        self._chunk = chunk_of(capacity)
+        self._bucket = TokenBucket(capacity, capacity / _MINUTE)
+        self._held = 0.0
+        """Leased and not used; below 0 it was used without a lease."""
+        self._given_back = 0.0
+        self._refused = _Refused()
+        self._returning = False
+        self._used_at = -math.inf
+        self._ahead_at = -math.inf
+        """When a chunk may be asked for again, after there was none to spare."""
+
+    @property
+    def short(self) -> bool:
+        """Whether more should be leased ahead: a small limit is leased on demand only."""
+        return not self.alone and self._chunk > 1 and self._held < self._chunk / 2
+
+    def ready_at(self, amount: float, now: float) -> float | None:
+        """The instant at which `amount` is there: `now` when it is. None when the others have to be asked."""
+        if self.alone:
+            return self._bucket.due_at(amount, now)
+        return now if self._held + _EPSILON >= amount else self._refused.until(amount, now)
+
+    def alone_at(self, amount: float, now: float) -> float:
+        """The same by what this process knows itself: the others did not answer in time."""
+        return self._bucket.due_at(amount, now)
+
+    def hear(self, left: float, now: float) -> None:
+        """So much was left for all processes when this one looked."""
+        self._bucket.refill_from_headers(left + self._held, now)
+
+    def take(self, amount: float, now: float) -> None:
+        """Take it; what was not leased is owed."""
+        self._bucket.take(amount, now)
+        if not self.alone:
+            self._held -= amount
+            self._used_at = now
+
+    def settle(self, reserved: float, used: float, now: float) -> None:
+        """What was taken for a request came to `used`."""
+        self._bucket.give_back(reserved - used, now)
+        if not self.alone:
+            self._held += reserved - used
+
+    def release(self, amount: float) -> None:
+        """It was leased for a request that does not take it: it goes back at once."""
+        if not self.alone:
+            self._held -= amount
+            self._given_back += amount
+
+    def request(self, amount: float) -> Question:
+        """Ask for this much on behalf of a request."""
+        ask = replace(self._ask(), want=amount, least=amount)
+        return Question(ask, partial(self._answered, ask), _nothing)
+
+    def account(self, now: float, *, ending: bool = False) -> Question | None:
+        """Settle the account with the others, None when there is nothing to settle. `ending` gives everything back."""
+        if self.alone:
+            return None
+        held = max(0.0, self._held)
+        debt, back, ahead = max(0.0, -self._held), self._given_back, 0.0
+        if ending or now - self._used_at >= IDLE:
+            back += held
+        else:
+            back += max(0.0, held - 2 * self._chunk)
+            ahead = self._chunk - held if self.short and now >= self._ahead_at else 0.0
+        if not (debt or back or ahead or self._returning):
+            return None
+        most = self._bucket.level(now) - held if self._returning else self.capacity
+        self._held -= back - self._given_back - debt
+        self._given_back, self._returning = 0.0, False
+        ask = replace(self._ask(), most=most, debt=debt, back=back, want=ahead)
+        return Question(ask, partial(self._answered, ask), partial(self._lost, ask))
+
+    def _lost(self, ask: BucketAsk) -> None:
+        if not self.alone:
+            self._held -= ask.debt
+            self._given_back += ask.back
+
+    def _answered(self, ask: BucketAsk, grant: BucketGrant, now: float) -> None:
+        if self.alone:
+            return
+        self._held += grant.granted
+        self.hear(grant.left, now)
+        if ask.want and not grant.granted:
+            self._ahead_at = now + LOOK_AGAIN
+            if ask.least:
+                self._refused.note(ask.least, grant.due_in, now)
+        elif ask.least >= self._refused.amount:
+            self._refused.forget()
+
+    def suspend(self, *, alone: bool) -> None:
+        """The others cannot be asked, or can again: what was leased before is worth nothing.
+
+        Coming back, this process says what can be left at all, as far as it knows.
+        """
+        self.forget()
+        self.alone = alone
+        self._returning = not alone
+
+    def forget(self) -> None:
+        """What was leased is another process's."""
+        self._held = self._given_back = 0.0
+        self._refused.forget()
+
+    @property
+    def idle(self) -> bool:
+        """Whether there will be nothing to settle before the next use."""
+        return not (self._held or self._given_back or self._returning)
+
+    def _ask(self) -> BucketAsk:
+        return BucketAsk(key=self.key, capacity=self.capacity, rate=self._bucket.rate, most=self.capacity, ours=True)
+
+
+class ClientBudget:
+    """A budget in micro-dollars, of `period` seconds from its first use. Pure and not thread-safe, as `ClientRate`.
+
+    Nothing is leased ahead: what a request will probably cost is reserved before it is sent.
+    """
+
+    __slots__ = (
+        "_ends_at",
+        "_held",
+        "_refused",
+        "_reserved",
+        "_settled",
+        "_spent",
+        "_used",
+        "alone",
+        "capacity",
+        "key",
+        "period",
+    )
+
+    short = False
+
+    def __init__(self, key: str, usd: float, period: float = DAY) -> None:
+        self.key = key
+        self.capacity = max(1, micro_dollars(usd))
+        self.period = period
+        self.alone = True
+        self._used = 0
+        self._ends_at = -math.inf
+        self._held = 0
+        """Reserved with the others, and taken by no request yet."""
+        self._reserved = self._settled = self._spent = 0
+        """What the others do not know yet."""
+        self._refused = _Refused()
+
+    def ready_at(self, amount: float, now: float) -> float | None:
+        """As that of `ClientRate`."""
+        if self.alone:
+            return self.alone_at(amount, now)
+        return now if self._held >= amount else self._refused.until(0.0, now)
+
+    def alone_at(self, amount: float, now: float) -> float:
+        """As that of `ClientRate`; however much is wanted, anything that is left is enough."""
+        del amount
+        return now if now >= self._ends_at or self._used < self.capacity else self._ends_at
+
+    def hear(self, left: float, ends_in: float, now: float) -> None:
+        """So much was left for all processes when this one looked, of a period that ends in so many seconds."""
+        unknown = self._reserved + self._spent - self._settled
+        self._used = max(0, self.capacity - int(left) + unknown)
+        self._ends_at = now + ends_in
+
+    def take(self, amount: float, now: float) -> None:
+        """Take a reservation, or make one without asking."""
+        taken = int(amount)
+        if not self.alone and self._held >= taken:
+            self._held -= taken
+            return
+        self._begin(now)
+        self._used += taken
+        self._reserved += taken
+
+    def settle(self, reserved: float, used: float, now: float) -> None:
+        """The request for which so much was reserved has cost `used`."""
+        self._begin(now)
+        self._used = max(0, self._used + int(used) - int(reserved))
+        self._settled += int(reserved)
+        self._spent += int(used)
+
+    def release(self, amount: float) -> None:
+        """It was reserved for a request that does not take it."""
+        self._held -= int(amount)
+        self._used = max(0, self._used - int(amount))
+        self._settled += int(amount)
+
+    def request(self, amount: float) -> Question:
+        """As that of `ClientRate`."""
+        ask = replace(self._ask(), want=int(amount))
+        return Question(ask, partial(self._answered, ask), _nothing)
+
+    def account(self, now: float, *, ending: bool = False) -> Question | None:
+        """As that of `ClientRate`."""
+        del now, ending
+        if self.alone or self.idle:
+            return None
+        ask = replace(self._ask(), reserved=self._reserved, settled=self._settled, spent=self._spent)
+        self._reserved = self._settled = self._spent = 0
+        return Question(ask, partial(self._answered, ask), partial(self._lost, ask))
+
+    def _lost(self, ask: BudgetAsk) -> None:
+        self._reserved += ask.reserved
+        self._settled += ask.settled
+        self._spent += ask.spent
+
+    def _answered(self, ask: BudgetAsk, grant: BucketGrant, now: float) -> None:
+        self._held += int(grant.granted)
+        self.hear(grant.left, grant.ends_in, now)
+        if ask.want and not grant.granted:
+            self._refused.note(0.0, grant.due_in, now)
+        elif ask.want:
+            self._refused.forget()
+
+    def suspend(self, *, alone: bool) -> None:
+        """The others cannot be asked, or can again. What was spent meanwhile is told then."""
+        self.alone = alone
+        self._refused.forget()
+
+    def forget(self) -> None:
+        """What was reserved is another process's to settle."""
+        self._held = self._reserved = self._settled = self._spent = 0
+
+    @property
+    def idle(self) -> bool:
+        """As that of `ClientRate`."""
+        return not (self._reserved or self._settled or self._spent)
+
+    def _begin(self, now: float) -> None:
+        if now >= self._ends_at:
+            self._used, self._ends_at = 0, now + self.period
+
+    def _ask(self) -> BudgetAsk:
+        return BudgetAsk(key=self.key, capacity=self.capacity, period=self.period)
+
+
+def _nothing() -> None:
+    """A request whose question was lost decides by itself."""
+
+
+ClientLimit = ClientRate | ClientBudget
+
+
+def micro_dollars(usd: float) -> int:
+    """Rounded up, for what is to be reserved or was spent."""
+    return math.ceil(usd * _MICRO - _EPSILON)
