@@ -293,7 +293,7 @@ class SharedStateContract(ABC):
         self.clock.reboot(3_600.0)
         (refused,) = await self.process().lease([replace(ask, want=1)])
         assert (refused.granted, refused.left, refused.ends_in) == (0, -10, 82_800.0)
-        self.clock.advance(82_800.0)
+        self.clock.advance(refused.ends_in)
         (grant,) = await one.lease([replace(ask, want=100)])
         assert (grant.granted, grant.left, grant.ends_in) == (100, 0, 86_400.0)
         await one.aclose()
