@@ -15,14 +15,14 @@ from smart_model_router_providers.catalog import kind_of
 from smart_model_router_providers.model_lists import list_models
 from smart_model_router_providers.pool import ConnectionPool
 from smart_model_router_providers.posting import Endpoint, check_headers
-from smart_model_router_providers.replies import known_failure, read_stream, read_whole, refuse_stream
+from smart_model_router_providers.replies import known_failure, read_plain, read_stream, read_whole, refuse_stream
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence
 
     from smart_model_router.outcome import Failure, Outcome
     from smart_model_router.ports import ListedModel, ProviderCall, ProviderStream
-    from smart_model_router.request import Dialect
+    from smart_model_router.request import Dialect, Operation
     from smart_model_router_providers.catalog import AuthStyle
     from smart_model_router_providers.reply import Reply
 
@@ -42,6 +42,15 @@ ANTHROPIC_VERSIONS: Mapping[str, tuple[AuthStyle, frozenset[str]]] = MappingProx
 _ANTHROPIC_VERSION = "2023-06-01"
 """Asked for where the configuration names none: the one that every server of Messages knows."""
 _AZURE_VERSION = "2024-10-21"
+_OPERATIONS: Mapping[Operation, tuple[str, str]] = MappingProxyType(
+    {
+        "compact": ("POST", "compact"),
+        "count": ("POST", "input_tokens"),
+        "retrieve": ("GET", ""),
+        "delete": ("DELETE", ""),
+    }
+)
+"""The method of an operation, and what follows the path of its dialect: "" is the thing's id."""
 _FIXED_HEADERS = {
     "accept": "*/*",
     "content-type": "application/json",
@@ -60,6 +69,8 @@ class HttpProvider:
 
     Raises ConfigurationError, never showing a key.
     """
+
+    operations: frozenset[Operation] = frozenset({"compact", "count", "retrieve", "delete"})
 
     def __init__(
         self,
@@ -103,7 +114,9 @@ class HttpProvider:
             reply = await self._send(call)
         except Exception as exc:  # noqa: BLE001 - known_failure raises what is not a transport's
             return known_failure(exc, self.kind)
-        return await read_whole(reply, call.dialect, self.kind)
+        if call.operation in ("create", "compact"):
+            return await read_whole(reply, call.dialect, self.kind)
+        return await read_plain(reply, self.kind)
 
     async def open_stream(self, call: ProviderCall) -> ProviderStream | Failure:
         """Make the call and return once the response head is there."""
@@ -132,6 +145,8 @@ class HttpProvider:
         endpoint = self._endpoint(call.dialect, call.credential, deployment, call.query)
         if call.headers and not call.headers.items() <= endpoint.headers.items():
             endpoint = self._told(endpoint, call)
+        if call.operation != "create":
+            endpoint = _operated(endpoint, call)
         payload = self._payload(call) if self.dropped_params else call.payload
         return self._pool.post(endpoint, payload, call.connect_timeout)
 
@@ -166,6 +181,14 @@ class HttpProvider:
                 url = url.copy_merge_params(dict(parse_qsl(query)))
             found = self._endpoints[key] = Endpoint(url, self._headers[dialect][credential])
         return found
+
+
+def _operated(endpoint: Endpoint, call: ProviderCall) -> Endpoint:
+    """Where another operation than an answer goes: `/responses/compact`, or `/responses/{id}`."""
+    method, end = _OPERATIONS[call.operation]
+    path, mark, query = endpoint.url.raw_path.partition(b"?")
+    path += b"/" + (end or quote(call.thing, safe="")).encode()
+    return Endpoint(endpoint.url.copy_with(raw_path=path + mark + query), endpoint.headers, method)
 
 
 def _checked_url(kind: str, base_url: str | None) -> httpx2.URL:

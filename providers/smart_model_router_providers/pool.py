@@ -83,7 +83,7 @@ async def _posted(
         headers[b"content-length"] = b"%d" % len(payload)
         content = _Slices(payload)
     request = httpx2.Request(
-        "POST",
+        endpoint.method,
         endpoint.url,
         headers=headers,
         content=content,

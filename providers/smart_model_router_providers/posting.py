@@ -48,20 +48,21 @@ class Endpoint:
     Raises ConfigurationError for headers that cannot be sent, never showing one.
     """
 
-    __slots__ = ("head", "head_for_proxy", "headers", "url")
+    __slots__ = ("head", "head_for_proxy", "headers", "method", "url")
 
-    def __init__(self, url: httpx2.URL, headers: Mapping[str, str]) -> None:
+    def __init__(self, url: httpx2.URL, headers: Mapping[str, str], method: str = "POST") -> None:
         check_headers(headers)
         self.url = url
+        self.method = method
         self.headers = headers
         """Those that were given: not `host`, nor the credentials of the URL."""
         host = url.netloc.decode("ascii")
         fields = {"host": host, **_credentials_of(url), **headers}
         written = "".join([f"{name}: {value}\r\n" for name, value in fields.items()]).encode("latin-1")
-        path = url.raw_path
-        self.head = b"POST %b HTTP/1.1\r\n%b" % (path, written)
+        verb, path = method.encode(), url.raw_path
+        self.head = b"%b %b HTTP/1.1\r\n%b" % (verb, path, written)
         """The first lines of a call as bytes: all but its `content-length` and the empty line."""
-        self.head_for_proxy = b"POST %b://%b%b HTTP/1.1\r\n%b" % (url.scheme.encode(), url.netloc, path, written)
+        self.head_for_proxy = b"%b %b://%b%b HTTP/1.1\r\n%b" % (verb, url.scheme.encode(), url.netloc, path, written)
         """The same for a proxy that is told the whole URL."""
 
 

@@ -18,7 +18,7 @@ from smart_model_router_providers.classify import (
 from smart_model_router_providers.signals import read_limits
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
 
     from smart_model_router.outcome import LimitReading, Outcome
     from smart_model_router.request import Dialect
@@ -44,6 +44,23 @@ def known_failure(exc: Exception, kind: str) -> Failure:
 
 async def read_whole(reply: Reply, dialect: Dialect, kind: str) -> Outcome:
     """Read the body to its end, give the connection back, and judge the answer."""
+    return await _read_to_end(reply, kind, lambda body: judge(reply.status, reply.headers, body, dialect, kind))
+
+
+async def read_plain(reply: Reply, kind: str) -> Outcome:
+    """The same of a reply that is no answer of a model: any JSON object will do. What is not there is its caller's."""
+
+    def judged(body: bytes) -> Outcome:
+        decoded = decode_object(body) if reply.status == 200 else None
+        if decoded is not None:
+            return Success(decoded, body, None, read_limits(kind, reply.headers), reply.headers)
+        failure = classify_response(reply.status, reply.headers, body, kind=kind)
+        return replace(failure, failure_class=FailureClass.INVALID_REQUEST) if reply.status == 404 else failure
+
+    return await _read_to_end(reply, kind, judged)
+
+
+async def _read_to_end(reply: Reply, kind: str, judged: Callable[[bytes], Outcome]) -> Outcome:
     headers, status = reply.headers, reply.status
     try:
         body = await _read_body(reply)
@@ -60,7 +77,7 @@ async def read_whole(reply: Reply, dialect: Dialect, kind: str) -> Outcome:
         return replace(failure, failure_class=found, status=status, headers=headers)
     finally:
         await reply.aclose()
-    return judge(status, headers, body, dialect, kind)
+    return judged(body)
 
 
 def judge(status: int, headers: Mapping[str, str], body: bytes, dialect: Dialect, kind: str) -> Outcome:

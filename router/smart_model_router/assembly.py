@@ -75,7 +75,7 @@ def assemble(
         if provider.kind not in KINDS:
             raise ConfigurationError(f"providers.{name}.kind", provider.kind, did_you_mean(provider.kind, KINDS))
     spoken = {name: found for name, one in given.items() if (found := getattr(one, "dialects", None)) is not None}
-    parts = _Parts(config, spoken)
+    parts = _Parts(config, spoken, given)
     for name in given.keys() - set(parts.used):
         raise ConfigurationError("providers", name, did_you_mean(name, parts.used))
     # Before anything is opened: most of what can be wrong is found here.
@@ -264,9 +264,12 @@ def _origin(provider: ProviderConfig) -> ProviderConfig:
 class _Parts:
     """Targets, gates and ladders of a configuration; each target once, however often it is named."""
 
-    def __init__(self, config: RouterConfig, spoken: Mapping[str, frozenset[Dialect]]) -> None:
+    def __init__(
+        self, config: RouterConfig, spoken: Mapping[str, frozenset[Dialect]], given: Mapping[str, Provider]
+    ) -> None:
         self._config = config
         self._spoken = spoken
+        self._given = given
         self._gate_config = config.resilience.gate
         everyone = [m for model in config.models.values() for tier in model.tiers for m in tier.targets]
         in_tiers = [mention for mention in everyone if "*" not in mention.target]
@@ -451,6 +454,7 @@ class _Parts:
             newest_chat=kind.newest_chat,
             prefill=known.prefill.value,
             media=known.media,
+            operations=getattr(self._given.get(target.provider, resolve(provider.kind)), "operations", frozenset()),
             listed_context=lambda: self.windows.get(target.id) or known.context_tokens.value,
         )
 

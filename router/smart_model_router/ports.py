@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 from smart_model_router.events import AttemptFinished, Event
 from smart_model_router.outcome import NO_READING, Failure, LimitReading, Outcome, StreamEvent
 from smart_model_router.quick import quick
-from smart_model_router.request import Dialect
+from smart_model_router.request import Dialect, Operation
 from smart_model_router.shared import (
     BreakerRow,
     BucketAsk,
@@ -63,7 +63,8 @@ class ProviderCall:
 
     `body` is the caller's object, not to be changed. `credential` numbers the provider's credentials from 0.
     `connect_timeout` is in seconds; every other timeout is the router's affair. `headers` (lower-case names) take the
-    place of the provider's own; `query` is the query string of the call.
+    place of the provider's own; `query` is the query string of the call. `operation` is another one than "create" only
+    where the provider names it in an attribute `operations`; `thing` is the answer to retrieve or delete then.
     """
 
     dialect: Dialect
@@ -75,6 +76,8 @@ class ProviderCall:
     connect_timeout: float = 5.0
     headers: Mapping[str, str] = field(default_factory=dict)
     query: str = ""
+    operation: Operation = "create"
+    thing: str = ""
 
 
 class ProviderStream(Protocol):

@@ -17,6 +17,9 @@ from smart_model_router.quick import quick
 from smart_model_router.recovery import Recovery, parse_recovery
 
 Dialect = Literal["chat", "messages", "responses", "embeddings"]
+Operation = Literal["create", "compact", "count", "retrieve", "delete"]
+"""What a call of Responses is for: an answer, a shorter conversation, the tokens of a prompt; to get or delete an
+answer that the provider keeps."""
 Criticality = Literal["critical_plus", "critical", "sheddable_plus", "sheddable"]
 Need = Literal["tools", "images", "schema", "pdf", "audio"]
 Prefill = Literal["none", "plain", "prefix", "continue_final_message"]
@@ -115,6 +118,7 @@ class RouteRequest:
     query: str = ""
     target: str | None = None
     owner: str = ""
+    operation: Operation = "create"
 
     @property
     def prompt_bytes(self) -> int:
@@ -171,6 +175,7 @@ def peek(
     query: str = "",
     target: str | None = None,
     owner: str = "",
+    operation: Operation = "create",
     written: bytes = b"",
     large: bool = False,
 ) -> RouteRequest:
@@ -226,6 +231,7 @@ def peek(
         query=_query(query) if query else "",
         target=target,
         owner=owner,
+        operation=operation,
     )
 
 

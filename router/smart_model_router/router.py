@@ -19,7 +19,7 @@ from smart_model_router.long_json import LARGE_BYTES
 from smart_model_router.model_list import ModelList, NamedModel
 from smart_model_router.quick import quick
 from smart_model_router.report import RouteReport
-from smart_model_router.request import Dialect, RequestOptions, RouteRequest, peek
+from smart_model_router.request import Dialect, Operation, RequestOptions, RouteRequest, peek
 from smart_model_router.runtime.off_loop import off_loop
 
 # All of this comes with the first router, or with the first question to one: it would double what the import costs.
@@ -140,14 +140,49 @@ class SmartModelRouter:
         """An OpenAI Responses stream; iterating yields its events."""
         return self.stream("responses", body, options)
 
+    async def kept_response(
+        self, response: str, operation: Operation, models: Sequence[str], options: RequestOptions
+    ) -> RouterReply:
+        """Get (`retrieve`) or `delete` an answer of Responses that its provider keeps, or this router.
+
+        Where its maker is not known, one that `models` have is asked. Raises NotFound for one that is not there, or
+        that was made for another `owner`.
+        """
+        from smart_model_router.runtime.direct import kept_response  # noqa: PLC0415 - few ask
+
+        body = {"model": "-", "previous_response_id": response}
+        request, state = self._peek("responses", body, options, b"", stream=False), self._state
+        success, report = await state.portal.reach(
+            lambda: kept_response(state, request, response, operation, [state.ladder(name) for name in models])
+        )
+        return RouterReply(success.body, success.raw, report)
+
+    async def count_input(self, body: Mapping[str, Any], options: RequestOptions) -> RouterReply:
+        """How many tokens the prompt of a Responses request is.
+
+        As a target that speaks Responses natively counts it; where the model has none, an estimate.
+        """
+        from smart_model_router.runtime.direct import count_input  # noqa: PLC0415 - few ask
+
+        request = self._peek("responses", body, options, b"", stream=False, operation="count")
+        success, report = await self._state.portal.reach(lambda: count_input(self._state, request))
+        return RouterReply(success.body, success.raw, report)
+
     async def answer(
-        self, dialect: Dialect, body: Mapping[str, Any], options: RequestOptions, *, written: bytes = b""
+        self,
+        dialect: Dialect,
+        body: Mapping[str, Any],
+        options: RequestOptions,
+        *,
+        written: bytes = b"",
+        operation: Operation = "create",
     ) -> RouterReply:
         """A request in any dialect, answered whole. `written` is the text that `body` was read from, if it was.
 
         Where the target speaks the dialect, that text goes out as it came.
         """
-        request, portal = await self.read(dialect, body, options, written=written), self._state.portal
+        request = await self.read(dialect, body, options, written=written, operation=operation)
+        portal = self._state.portal
         return await (self._routed(request) if portal.here else portal.reach(lambda: self._routed(request)))
 
     def stream(
@@ -164,9 +199,10 @@ class SmartModelRouter:
         *,
         written: bytes = b"",
         stream: bool = False,
+        operation: Operation = "create",
     ) -> RouteRequest:
         """The request that a body is. A large `written` (see `answer`) is read off the loop. Raises InvalidRequest."""
-        read = partial(self._peek, dialect, body, options, written, stream=stream)
+        read = partial(self._peek, dialect, body, options, written, stream=stream, operation=operation)
         return await off_loop(read) if len(written) > LARGE_BYTES else read()
 
     def stream_of(self, request: RouteRequest) -> RouterStream:
@@ -355,13 +391,21 @@ class SmartModelRouter:
         self.portal.call(speak)
 
     def _peek(
-        self, dialect: Dialect, body: Mapping[str, Any], options: RequestOptions, written: bytes, *, stream: bool
+        self,
+        dialect: Dialect,
+        body: Mapping[str, Any],
+        options: RequestOptions,
+        written: bytes,
+        *,
+        stream: bool,
+        operation: Operation = "create",
     ) -> RouteRequest:
         self._check_open()
         if not options.keys() <= _OPTIONS:
             known = ", ".join(RequestOptions.__annotations__)
             raise InvalidRequest(f"{min(options.keys() - _OPTIONS)}: no such option; there are {known}")
-        return peek(dialect, body, stream=stream, written=written, large=len(written) > LARGE_BYTES, **options)
+        large = len(written) > LARGE_BYTES
+        return peek(dialect, body, stream=stream, written=written, large=large, operation=operation, **options)
 
     def _check_open(self) -> None:
         if self._state.closed:

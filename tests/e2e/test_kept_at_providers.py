@@ -15,6 +15,7 @@ from urllib.request import Request, urlopen
 import openai
 import pytest
 
+from smart_model_router.clients import OpenAI
 from smart_model_router_providers.fault import FaultServer
 from tests.e2e.gateways import Served, becomes, fleet, served
 from tests.e2e.stateful import Stateful, stateful
@@ -307,3 +308,104 @@ def test_a_file_of_a_newer_release_is_left_alone_and_said(chatty: FaultServer, t
     with closing(sqlite3.connect(file)) as newer:
         assert newer.execute("SELECT name FROM sqlite_schema").fetchall() == [("migration",)]
         assert newer.execute("PRAGMA user_version").fetchone() == (99,)
+
+
+def test_kept_answers_are_got_counted_compacted_and_deleted_at_their_provider(
+    upstreams: tuple[Stateful, Stateful], tmp_path: Path
+) -> None:
+    """Through the gateway as without it, at the account that made the answer; another key finds nothing."""
+    with (
+        served(native(tmp_path, *upstreams), tmp_path) as gateway,
+        client(gateway) as one,
+        client(gateway, "two") as two,
+    ):
+        made = one.responses.create(model="smart", input="1", extra_headers=TO_B)
+        assert one.responses.retrieve(made.id).output_text == "from b"
+        counted = one.responses.input_tokens.count(model="smart", input="2", previous_response_id=made.id)
+        assert counted.input_tokens == 41
+        compacted = one.responses.compact(model="smart", input="2", previous_response_id=made.id)
+        assert compacted.output[-1].type == "compaction"
+        for ask in (two.responses.retrieve, two.responses.delete):
+            with pytest.raises(openai.NotFoundError) as told:
+                ask(made.id)
+            assert told.value.code == "not_found"
+        one.responses.delete(made.id)
+        with pytest.raises(openai.NotFoundError, match=f"Response with id '{made.id}' not found"):
+            one.responses.retrieve(made.id, extra_headers=TO_B)
+        at = f"/v1/responses/{made.id}"
+        wanted = ["POST /v1/responses", f"GET {at}", "POST /v1/responses/input_tokens", "POST /v1/responses/compact"]
+        assert upstreams[1].heard == [*wanted, f"DELETE {at}", f"GET {at}"]
+        assert upstreams[0].heard == []
+        told_health = {target["id"]: target["state"] for target in health(gateway)["targets"]}
+        assert set(told_health.values()) == {"closed"}
+        assert one.responses.create(model="smart", input="3", extra_headers=TO_B).output_text == "from b"
+
+
+def test_kept_answers_of_ours_are_got_and_deleted(chatty: FaultServer, tmp_path: Path) -> None:
+    """As they were delivered, under the name that was asked for; a prompt is estimated; nobody can compact."""
+    with (
+        served(translated(tmp_path, chatty), tmp_path) as gateway,
+        client(gateway) as one,
+        client(gateway, "two") as two,
+    ):
+        made = one.responses.create(model="smart", input="1")
+        calls = chatty.calls()
+        assert one.responses.retrieve(made.id) == made
+        short = one.responses.input_tokens.count(model="smart", input="2").input_tokens
+        assert (
+            one.responses.input_tokens.count(model="smart", input="2", previous_response_id=made.id).input_tokens
+            > short
+        )
+        with pytest.raises(openai.BadRequestError, match="filtered:wire"):
+            one.responses.compact(model="smart", input="2")
+        with pytest.raises(openai.BadRequestError, match="a kept answer is given whole"):
+            one.get(f"/responses/{made.id}", cast_to=object, options={"params": {"stream": "true"}})
+        for ask in (two.responses.retrieve, two.responses.delete):
+            with pytest.raises(openai.NotFoundError):
+                ask(made.id)
+        one.responses.delete(made.id)
+        for ask in (one.responses.retrieve, one.responses.delete):
+            with pytest.raises(openai.NotFoundError, match="was deleted"):
+                ask(made.id)
+        with pytest.raises(openai.NotFoundError):
+            one.responses.create(model="smart", input="2", previous_response_id=made.id)
+        assert chatty.calls() == calls
+
+
+def test_an_answer_of_unknown_making_is_asked_for_by_its_owners_name(
+    upstreams: tuple[Stateful, Stateful], tmp_path: Path
+) -> None:
+    """Two accounts could have it: the 404 names them, another target is a 400, and an isolated one is not asked."""
+    upstreams[1].kept["resp_before"] = {"id": "resp_before", "object": "response", "output": []}
+    config = native(tmp_path, *upstreams)
+    config["gateway"] = {"keys": {"one": {**KEYS["one"], "admin": True}}}
+    with served(config, tmp_path) as gateway, client(gateway) as asking:
+        with pytest.raises(openai.NotFoundError, match="x-router-target may name it, there are a/m, b/m"):
+            asking.responses.retrieve("resp_before")
+        with pytest.raises(openai.BadRequestError, match="there are a/m, b/m"):
+            asking.responses.retrieve("resp_before", extra_headers={"x-router-target": "c/m"})
+        assert asking.responses.retrieve("resp_before", extra_headers=TO_B).id == "resp_before"
+        gateway.post("/api/targets/isolate", b'{"name": "b/m"}', f"authorization: Bearer {KEYS['one']['key']}")
+        with pytest.raises(openai.InternalServerError, match="b/m isolated"):
+            asking.responses.retrieve("resp_before", extra_headers=TO_B)
+        assert upstreams[1].heard == ["GET /v1/responses/resp_before"]
+
+
+def test_the_drop_in_client_does_the_same(
+    upstreams: tuple[Stateful, Stateful], chatty: FaultServer, tmp_path: Path
+) -> None:
+    """Native and translated: go on, get, count, compact, delete."""
+    config = native(tmp_path, *upstreams)
+    config["providers"]["chat"] = {"kind": "openai_compatible", "base_url": chatty.base_url}
+    config["models"]["other"] = {"tiers": [{"targets": ["chat/big"]}], "last_resort": []}
+    with OpenAI(config) as asking:
+        for model, said in (("smart", "from b"), ("other", "fine")):
+            named = TO_B if model == "smart" else {}
+            made = asking.responses.create(model=model, input="1", extra_headers=named)
+            again = asking.responses.create(model=model, input="2", previous_response_id=made.id)
+            assert (again.output_text, asking.responses.retrieve(made.id).output_text) == (said, said)
+            assert asking.responses.input_tokens.count(model=model, input="2").input_tokens > 0
+            asking.responses.delete(made.id)
+            with pytest.raises(openai.NotFoundError):
+                asking.responses.retrieve(made.id, extra_headers=named)
+        assert asking.responses.compact(model="smart", input="2").object == "response.compaction"

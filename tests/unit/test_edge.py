@@ -8,7 +8,18 @@ from typing import Any
 
 import pytest
 
-from smart_model_router.edge import Ask, EdgeStream, Family, problem_of, read_ask, rendered, report_headers, serve
+from smart_model_router.edge import (
+    Ask,
+    EdgeStream,
+    Family,
+    endpoint,
+    problem_of,
+    read_ask,
+    rendered,
+    report_headers,
+    serve,
+)
+from smart_model_router.edge.kept import kept_thing
 from smart_model_router.edge.local import count_tokens
 from smart_model_router.edge.problems import BAD_REQUEST, BUG, KINDS
 from smart_model_router.edge.relabel import Relabel
@@ -412,3 +423,22 @@ async def test_a_ping_of_the_provider_is_passed_on() -> None:
 
     router = world(["p/big"], replies={"p": HandMade(made)}).router
     assert b": hello\n\n" in await frames(await open_stream(router, ask({**BODY, "stream": True})))
+
+
+@pytest.mark.parametrize(("path", "operation"), [("compact", "compact"), ("input_tokens", "count")])
+def test_what_else_is_done_with_a_prompt_of_responses(path: str, operation: str) -> None:
+    """A request of its dialect for another operation, which has no streams; its path is no answer's."""
+    asked = endpoint(f"/v1/responses/{path}")
+    assert asked is not None
+    ask = read_ask(asked, {}, b'{"model": "smart", "input": "hi"}')
+    assert (ask.dialect, ask.operation, ask.models) == ("responses", operation, ("smart",))
+    with pytest.raises(InvalidRequest, match="have no streams"):
+        read_ask(asked, {}, b'{"model": "smart", "input": "hi", "stream": true}')
+    assert kept_thing(f"/v1/responses/{path}") is None
+
+
+@pytest.mark.parametrize("path", ["/v1/responses", "/v1/responses/", "/v1/responses/a/b", "/v1/models/a"])
+def test_a_path_that_is_about_no_kept_answer(path: str) -> None:
+    """One id and nothing after it is."""
+    assert kept_thing(path) is None
+    assert kept_thing("/v1/responses/resp_1") == "resp_1"

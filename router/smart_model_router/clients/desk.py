@@ -24,6 +24,7 @@ from smart_model_router.edge import (
     serve,
 )
 from smart_model_router.edge.asking import ENDPOINTS
+from smart_model_router.edge.kept import METHODS, kept_thing, serve_kept
 from smart_model_router.edge.local import COUNT_TOKENS
 from smart_model_router.edge.models import MODELS, answer_models, asks_for_models
 from smart_model_router.edge.paths import canonical, hint
@@ -86,6 +87,8 @@ async def _routed(router: SmartModelRouter, sent: Sent) -> HttpReply | Opened:
     if asked is None or sent.method != "POST":
         if asks_for_models(sent.method, path):
             return await answer_models(router, path, family_of(path, sent.headers))
+        if sent.method in METHODS and (thing := kept_thing(path)) is not None:
+            return await serve_kept(router, sent.method, thing, sent.headers, sent.query)
         found = answer_locally(sent.method, path, sent.body)
         if found is None:
             right = hint(path, (*ENDPOINTS, MODELS, COUNT_TOKENS))

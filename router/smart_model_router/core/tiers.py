@@ -13,7 +13,7 @@ from smart_model_router.core.selection.base import Candidate
 from smart_model_router.errors import InvalidRequest
 from smart_model_router.outcome import Refusal
 from smart_model_router.recovery import NO_RECOVERY, Recovery
-from smart_model_router.request import NEEDS, Dialect, Need, Prefill, RouteRequest, Target
+from smart_model_router.request import NEEDS, Dialect, Need, Operation, Prefill, RouteRequest, Target
 
 
 def _unknown() -> None:
@@ -28,8 +28,9 @@ class TargetFacts:
     requests that need all of these, `unless` from requests that need any of them. It speaks `dialects`, and can be
     asked in those of `translated` by translation; `newest_chat`: OpenAI's newest Chat parameters are taken there.
     `prefill` is how it goes on with an answer that another target began; `media` names its family of token rules
-    (core/media.py). `listed_context` looks up the context window in a public list, for when `context_tokens` is None:
-    it decides where a prompt that was too long goes next, and refuses nothing by itself.
+    (core/media.py); `operations` are those of Responses that it has beside answering. `listed_context` looks up the
+    context window in a public list, for when `context_tokens` is None: it decides where a prompt that was too long goes
+    next, and refuses nothing by itself.
     """
 
     target: Target
@@ -47,6 +48,7 @@ class TargetFacts:
     newest_chat: bool = False
     prefill: Prefill = "none"
     media: str = ""
+    operations: frozenset[Operation] = frozenset()
     listed_context: Callable[[], int | None] = field(default=_unknown, repr=False, compare=False)
     id: str = field(init=False)
     """The target's id. Kept, as a request asks for it twenty times."""
@@ -212,7 +214,8 @@ _NONE: frozenset[str] = frozenset()
 
 def _shape(request: RouteRequest, too_long: frozenset[str], allow_escalation: bool, degrade: bool) -> _Shape | None:
     """All that the plan of an ordinary request depends on; None when it has a wish of its own."""
-    if request.avoid or request.state_ids or request.target or request.priced or request.max_cost is not None:
+    special = request.avoid or request.state_ids or request.target or request.operation != "create"
+    if special or request.priced or request.max_cost is not None:
         return None
     return request.dialect, request.tier, request.needs, too_long, allow_escalation, degrade
 
@@ -265,10 +268,17 @@ def _able(
     return tuple(f for f in targets if f.id not in refused), out
 
 
+def _speaks(facts: TargetFacts, request: RouteRequest) -> bool:
+    native = request.dialect in facts.dialects
+    if request.operation == "compact":
+        return native and "compact" in facts.operations
+    return native or request.dialect in facts.translated
+
+
 def _unmet(facts: TargetFacts, wanted: _Wanted) -> str | None:
     """The first need of the request that the target does not meet; None when it can serve."""
     request, needs = wanted.request, wanted.needs
-    if request.dialect not in facts.dialects and request.dialect not in facts.translated:
+    if not _speaks(facts, request):
         return "wire"
     if request.avoid and (facts.id in request.avoid or facts.target.provider in request.avoid):
         return "avoid"

@@ -7,25 +7,28 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, TypeGuard
+from typing import Any, Literal, TypeGuard, get_args
 
 from smart_model_router.edge.http import Family
 from smart_model_router.errors import InvalidRequest, TranslationRefused
 from smart_model_router.forwarding import FORWARDED, query_of, readable
 from smart_model_router.report import RouteReport
-from smart_model_router.request import CRITICALITIES, Criticality, Dialect, RequestOptions
+from smart_model_router.request import CRITICALITIES, Criticality, Dialect, Operation, RequestOptions
 from smart_model_router.wires.completions import Completion, PromptError
 from smart_model_router.wires.large import decode_any
 from smart_model_router.wires.values import is_list, is_object
 
-Asked = Dialect | Literal["completions"]
-"""What a client may ask in: the router's dialects, and legacy Completions, which becomes Chat at the edge."""
+Asked = Dialect | Literal["completions", "compact", "count"]
+"""What a client may ask in: the router's dialects, legacy Completions, which becomes Chat at the edge, and what else
+Responses does with a prompt."""
 
 ENDPOINTS: Mapping[str, Asked] = MappingProxyType(
     {
         "/v1/chat/completions": "chat",
         "/v1/messages": "messages",
         "/v1/responses": "responses",
+        "/v1/responses/compact": "compact",
+        "/v1/responses/input_tokens": "count",
         "/v1/embeddings": "embeddings",
         "/v1/completions": "completions",
     }
@@ -37,6 +40,17 @@ SESSION_HEADERS = ("x-router-session", "x-session-id", "session_id", "session-id
 DEADLINE_HEADERS = ("x-stainless-read-timeout", "x-stainless-timeout")
 """How long the client itself will wait, in seconds."""
 
+_DIALECTS: Mapping[Asked, Dialect] = MappingProxyType(
+    {
+        **{dialect: dialect for dialect in get_args(Dialect)},
+        "completions": "chat",
+        "compact": "responses",
+        "count": "responses",
+    }
+)
+_WHOLE: Mapping[Asked, str] = MappingProxyType(
+    {"embeddings": "embeddings", "compact": "compactions", "count": "counts of tokens"}
+)
 _HASTE_SECONDS = 0.25
 """We answer so much before the client gives up: a clear error is worth more than a silence."""
 _NOES = frozenset({"", "0", "false", "no", "off"})
@@ -62,6 +76,7 @@ class Ask:
     own_deadline: bool = False
     completion: Completion | None = None
     written: bytes = b""
+    operation: Operation = "create"
     reports: list[RouteReport] = field(default_factory=list)
 
     def ask_for(self, model: str) -> None:
@@ -97,11 +112,12 @@ def read_ask(asked: Asked, headers: Mapping[str, str], body: bytes, query: str =
     stream = found.get("stream")
     if stream is not None and not isinstance(stream, bool):
         raise InvalidRequest("stream: true or false is needed")
-    if stream and asked == "embeddings":
-        raise InvalidRequest("stream: embeddings have no streams")
+    if stream and asked in _WHOLE:
+        raise InvalidRequest(f"stream: {_WHOLE[asked]} have no streams")
     changed = asked == "completions" or "models" in found or "fallbacks" in found  # those two are taken out below
     completion = _completion(found) if asked == "completions" else None
-    dialect: Dialect = "chat" if asked == "completions" else asked
+    operation: Operation = asked if asked in ("compact", "count") else "create"
+    dialect = _DIALECTS[asked]
     body_of = found if completion is None else completion.body
     ask = Ask(
         dialect,
@@ -110,6 +126,7 @@ def read_ask(asked: Asked, headers: Mapping[str, str], body: bytes, query: str =
         bool(stream),
         completion=completion,
         written=b"" if changed else body,
+        operation=operation,
     )
     _read_headers(ask, headers)
     if query and (forwarded := query_of(query)):
@@ -117,6 +134,13 @@ def read_ask(asked: Asked, headers: Mapping[str, str], body: bytes, query: str =
     if completion is not None:
         ask.options.pop("accept_restart", None)  # a Completion has no word for "what you have is void"
     return ask
+
+
+def read_options(headers: Mapping[str, str]) -> RequestOptions:
+    """What the headers of a request without a body ask of the router. Raises InvalidRequest."""
+    ask = Ask("responses", {}, (), stream=False)
+    _read_headers(ask, headers)
+    return ask.options
 
 
 def _completion(body: Mapping[str, Any]) -> Completion:

@@ -23,7 +23,9 @@ async def serve(router: SmartModelRouter, ask: Ask, *, real_model: bool = False)
     """The whole answer. Raises SmartRouterError."""
 
     def once(options: RequestOptions) -> Awaitable[RouterReply]:
-        return router.answer(ask.dialect, ask.body, options, written=ask.written)
+        if ask.operation == "count":
+            return router.count_input(ask.body, options)
+        return router.answer(ask.dialect, ask.body, options, written=ask.written, operation=ask.operation)
 
     reply = await _through_models(ask, once)
     ask.reports.append(reply.report)

@@ -22,7 +22,7 @@ from smart_model_router.edge.paths import canonical
 from smart_model_router.edge.problems import NOT_ALLOWED
 from smart_model_router.errors import ConfigurationError
 from smart_model_router.gateway.cors import with_cors
-from smart_model_router.gateway.exchange import DEPLOYMENT, Asking, Endpoint, Walk, local, missing, models
+from smart_model_router.gateway.exchange import DEPLOYMENT, Asking, Endpoint, Walk, kept, local, missing, models
 from smart_model_router.gateway.figures import Figures
 from smart_model_router.gateway.health import Health, liveness
 from smart_model_router.gateway.house import House
@@ -115,6 +115,7 @@ class Gateway:
         return [
             *(Route(path, endpoint, methods=["POST"]) for path, endpoint in self._asked.items()),  # for their 405
             route("/v1/messages/count_tokens", local, "POST"),
+            route("/v1/responses/{thing}", kept, "GET", "DELETE"),
             route("/v1/models", models, "GET"),
             route("/v1/models/{name:path}", models, "GET"),
             route("/query_documents", Searching(), "POST"),

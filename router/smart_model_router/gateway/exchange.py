@@ -28,6 +28,7 @@ from smart_model_router.edge import (
     serve,
 )
 from smart_model_router.edge.asking import ENDPOINTS, Asked
+from smart_model_router.edge.kept import kept_thing, serve_kept
 from smart_model_router.edge.local import COUNT_TOKENS
 from smart_model_router.edge.models import MODELS, answer_models
 from smart_model_router.edge.paths import hint
@@ -197,6 +198,17 @@ async def models(arrival: Arrival) -> None:
     house, path = arrival.house, arrival.path
     guest = house.ring.guest(arrival.headers)
     await arrival.reply(await answer_models(house.router, path, family_of(path, arrival.headers), guest.may_use))
+
+
+async def kept(arrival: Arrival) -> None:
+    """The walk of an answer of Responses that is kept: GET and DELETE."""
+    router, scope, headers = arrival.house.router, arrival.scope, arrival.headers
+    guest, thing = arrival.house.ring.guest(headers), kept_thing(arrival.path)
+    if thing is None:
+        raise not_found(arrival)
+    query = scope["query_string"].decode("latin-1")
+    reply = await serve_kept(router, scope["method"], thing, headers, query, owner=guest.owner, may_use=guest.may_use)
+    await arrival.reply(reply)
 
 
 async def missing(arrival: Arrival) -> None:

@@ -113,8 +113,7 @@ class Caller:
         answers, kept = self._answers, self.state.kept
         if answers is None or kept is None or not answers.kept or step.lease in self.left:
             return
-        asked = self.asked or Asked(self.request)
-        kept.keep({**answer, "model": self.request.model}, self.request.owner, asked.items(), asked.parent)
+        kept.keep({**answer, "model": self.request.model}, self.asked or Asked(self.request))
 
     def expired(self, now: float) -> bool:
         """Whether the deadline is there, or so near that a timer which was to fire at it has fired."""
@@ -331,6 +330,7 @@ class Caller:
             stream=request.stream,
             credential=target.credential,
             connect_timeout=self.state.timeouts.connect,
+            operation=request.operation,
             headers=headers,
             query=sent_query(self.request.query, asked, spoken),
         )

@@ -17,14 +17,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from smart_model_router.errors import NotFound, RouterUnavailable
 from smart_model_router.events import StoreChanged
 from smart_model_router.forks import in_children
+from smart_model_router.long_json import LARGE_BYTES, encode, encode_large
 from smart_model_router.ports import ResponseStore
 from smart_model_router.runtime.makers import LOOKS, not_found
+from smart_model_router.runtime.off_loop import off_loop
 from smart_model_router.runtime.sharing.reach import RETRY_SECONDS, SLOW_SECONDS, TOO_SLOW, Reach
 from smart_model_router.shared import KeptResponse, SharedStateError
 from smart_model_router.wires import own_ids
-from smart_model_router.wires.translate.words import dumps
 
 if TYPE_CHECKING:
+    from smart_model_router.runtime.references import Asked
     from smart_model_router.runtime.state import RouterState
 
 T = TypeVar("T")
@@ -88,10 +90,25 @@ class KeptResponses:
         """An id for an answer of this target."""
         return own_ids.issue(self._nonce(own_ids.NONCE_BYTES), target, owner, self._secrets[0])
 
-    def keep(self, answer: Mapping[str, Any], owner: str, asked: Iterable[Any], parent: str | None) -> None:
-        """Keep an answer as it is delivered; `asked` are the items it answers, `parent` what these go on from."""
-        written = (dumps(value).encode(errors="backslashreplace") for value in (list(asked), answer))
-        row = KeptResponse(id=answer["id"], owner=owner, parent=parent, input=next(written), answer=next(written))
+    def keep(self, answer: Mapping[str, Any], asked: Asked) -> None:
+        """Keep an answer as it is delivered to what was asked."""
+        request = asked.request
+        large = request.prompt_bytes > LARGE_BYTES
+        write = encode_large if large else encode
+
+        def written() -> KeptResponse:
+            own, said = (write(value) for value in (list(asked.items()), answer))
+            return KeptResponse(id=answer["id"], owner=request.owner, parent=asked.parent, input=own, answer=said)
+
+        if large:
+            self._state.keep(asyncio.get_running_loop().create_task(self._keep_large(written)))
+        else:
+            self._keep(written())
+
+    async def _keep_large(self, written: Callable[[], KeptResponse]) -> None:
+        self._keep(await off_loop(written))
+
+    def _keep(self, row: KeptResponse) -> None:
         self._wait_with(row)
         if self._task is None or self._task.done():
             self._wake = asyncio.Event()
@@ -147,10 +164,9 @@ class KeptResponses:
                 self._written(rows)
 
     async def _look(self, response: str, owner: str) -> tuple[KeptResponse, ...]:
-        """What the store has of it. Another process may be about to write what was issued under our secret."""
+        """What the store has of it. What was issued under our secret may be about to be written."""
         await self.ready()
-        issued = not self._store.in_memory and self._is_issued(response, owner)
-        for pause in LOOKS if issued else LOOKS[:1]:
+        for pause in LOOKS if self._is_issued(response, owner) else LOOKS[:1]:
             if pause:
                 await self._state.clock.sleep(pause)
             if (left := self._reach.retry_at - self._state.clock.now()) > 0:

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 REMEMBERED = 10_000
 LOOKS = (0.0, 0.1, 0.2)
 """Pauses, in seconds, before each look for a thing that is not found: its maker's process tells of it meanwhile."""
+_LONGEST = 256
+"""Characters. No provider's id is longer."""
+_AT_ONCE = 500
+"""How many things are looked for in one go: others ask the same file meanwhile."""
 _FILES = "file"
 """How the ids of uploaded files begin. No answer makes one: there is nothing to look for."""
 
@@ -66,6 +70,10 @@ class Makers:
         _bound(self._untold)
         sharing.pressed()
 
+    def forget(self, thing: str) -> None:
+        """It was deleted where it was kept; other processes find out from there."""
+        self._known.pop(thing, None)
+
     def take(self) -> tuple[MakerRow, ...]:
         """What other processes are to hear now."""
         rows = tuple(self._untold.values())
@@ -82,7 +90,8 @@ class Makers:
 
     async def look_up(self, request: RouteRequest) -> None:
         """Find out who made what the request refers to. Raises NotFound for what another owner's request made."""
-        await self._find([thing for thing in request.state_ids if not thing.startswith(_FILES)])
+        sought = (thing for thing in request.state_ids if len(thing) <= _LONGEST and not thing.startswith(_FILES))
+        await self._find(sought)
         for thing in request.state_ids:
             made = self._known.get(thing)
             if made is not None and made.target is not None and made.owner != request.owner:
@@ -96,12 +105,14 @@ class Makers:
         for pause in LOOKS:
             if pause:
                 await self._state.clock.sleep(pause)
-            rows = await sharing.makers(tuple(missing))
-            if rows is None:
-                return
-            for row in rows:
-                thing = missing.pop(row.thing)
-                self._keep(thing, Made(sharing.target_named(row.target), row.owner))
+            sought = tuple(missing)
+            for at in range(0, len(sought), _AT_ONCE):
+                rows = await sharing.makers(sought[at : at + _AT_ONCE])
+                if rows is None:
+                    return
+                for row in rows:
+                    thing = missing.pop(row.thing)
+                    self._keep(thing, Made(sharing.target_named(row.target), row.owner))
             if not missing:
                 return
         for thing in missing.values():

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from smart_model_router.long_json import LARGE_BYTES
 from smart_model_router.request import RouteRequest, peek
 from smart_model_router.runtime.makers import not_found
+from smart_model_router.runtime.off_loop import off_loop
 from smart_model_router.wires import references
+from smart_model_router.wires.large import decode_any
 from smart_model_router.wires.own_ids import response_of
-from smart_model_router.wires.values import decode, decode_object, items, text
+from smart_model_router.wires.values import items, mapping, text
 
 if TYPE_CHECKING:
     from smart_model_router.runtime.keeping import KeptResponses
@@ -47,21 +50,41 @@ async def resolve(state: RouterState, request: RouteRequest) -> Asked:
 
 
 async def _with_kept(kept: KeptResponses, request: RouteRequest, ours: dict[str, str]) -> Asked:
-    body = _plain(request)
-    previous = text(body.get(references.PREVIOUS))
+    previous = text(request.body.get(references.PREVIOUS))
     parent = previous if previous in ours else None
-    history: list[Any] = []
-    if parent is not None:
-        for row in reversed(await kept.chain(parent, request.owner)):
-            history += [*items(decode(row.input)), *_items_of(row).values()]
+    chain = [] if parent is None else await kept.chain(parent, request.owner)
     answers = {response for thing, response in ours.items() if thing != parent}
+    others = [(await kept.chain(response, request.owner))[0] for response in sorted(answers)]
+
+    large = request.prompt_bytes + sum(row.size for row in (*chain, *others)) > LARGE_BYTES
+
+    def resolved() -> Asked:
+        return _in_place(request, ours, parent, chain, others, large=large)
+
+    return await off_loop(resolved) if large else resolved()
+
+
+def _in_place(
+    request: RouteRequest,
+    ours: Iterable[str],
+    parent: str | None,
+    chain: Sequence[KeptResponse],
+    others: Iterable[KeptResponse],
+    *,
+    large: bool,
+) -> Asked:
+    """The request after `chain` (the newest answer first), items of `others` in the place of references to them."""
+    history: list[Any] = []
+    for row in reversed(chain):
+        history += [*items(decode_any(row.input)), *_items_of(row).values()]
     found: dict[str, dict[str, Any]] = {}
-    for response in sorted(answers):
-        found |= _items_of((await kept.chain(response, request.owner))[0])
-    if missing := ours.keys() - found.keys() - {parent}:
+    for row in others:
+        found |= _items_of(row)
+    if missing := set(ours) - found.keys() - {parent}:
         raise not_found(min(missing))
+    body = _plain(request)
     own = references.own_items(body, found)
-    made = peek(request.dialect, references.after(body, history, own), stream=request.stream)
+    made = peek(request.dialect, references.after(body, history, own), stream=request.stream, large=large)
     resolved = replace(
         request,
         body=made.body,
@@ -76,9 +99,9 @@ async def _with_kept(kept: KeptResponses, request: RouteRequest, ours: dict[str,
 
 
 def _items_of(row: KeptResponse) -> dict[str, dict[str, Any]]:
-    return references.items_of(decode_object(row.answer) or {})
+    return references.items_of(mapping(decode_any(row.answer)))
 
 
 def _plain(request: RouteRequest) -> dict[str, Any]:
     """The body as plain JSON values, whatever mapping it was."""
-    return decode_object(request.payload(request.model)) or {}
+    return dict(mapping(decode_any(request.payload(request.model))))

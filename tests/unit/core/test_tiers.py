@@ -238,6 +238,20 @@ def test_a_single_capable_target_takes_a_thing_of_unknown_making() -> None:
     assert planned(asked, one_tier(foreign, BIG, TINY)).empty
 
 
+def test_a_conversation_is_made_shorter_by_targets_that_can_and_speak_responses() -> None:
+    """Not by one that would be asked in translation, and no plan of an ordinary request is taken."""
+    responses = frozenset({"responses"})
+    able = facts("a/big", dialects=responses, operations=frozenset({"compact"}))
+    blunt = facts("a/small", dialects=responses)
+    foreign = facts("b/tiny", translated=responses, operations=frozenset({"compact"}))
+    ladder = one_tier(able, blunt, foreign)
+    body = {"model": "m", "input": "hi"}
+    assert planned(peek("responses", body), ladder).tiers[0].targets == (able, blunt, foreign)
+    made = planned(peek("responses", body, operation="compact"), ladder)
+    assert made.tiers[0].targets == (able,)
+    assert {refusal for _, refusal in made.left_out} == {Refusal("filtered:wire")}
+
+
 def test_a_caller_may_name_the_one_target_to_be_asked() -> None:
     """Whoever made the thing, and where the request refers to nothing; no plan of an ordinary request is taken."""
     ladder = one_tier(BIG, SMALL, TINY)

@@ -309,3 +309,36 @@ def test_an_error_in_a_choice_is_its_codes_class() -> None:
     outcome = judge(200, {}, json.dumps({"choices": [choice]}).encode(), "chat", "openrouter")
     assert isinstance(outcome, Failure)
     assert outcome.failure_class is FailureClass.RATE_LIMITED
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("operation", "method", "path"),
+    [
+        ("create", "POST", "/v1/responses"),
+        ("compact", "POST", "/v1/responses/compact"),
+        ("count", "POST", "/v1/responses/input_tokens"),
+        ("retrieve", "GET", "/v1/responses/resp_%2F1"),
+        ("delete", "DELETE", "/v1/responses/resp_%2F1"),
+    ],
+)
+async def test_each_operation_of_responses_has_its_method_and_path(operation: Any, method: str, path: str) -> None:
+    """A query of the base URL stays, and so does what the client said; an id is no path."""
+    answer = {"id": "resp_1", "output": [{"type": "function_call"}]}
+    call = a_call("responses", operation=operation, thing="resp_/1", headers={"openai-project": "p"})
+    request = await sent(call, answer, kind="openai", base_url="http://h/v1?a=b")
+    assert (request.method, request.url.raw_path.decode()) == (method, f"{path}?a=b")
+    assert request.headers["openai-project"] == "p"
+
+
+@pytest.mark.asyncio
+async def test_what_a_provider_does_not_keep_is_its_callers_fault() -> None:
+    """A 404 switches nothing off; another status is judged as ever."""
+    missing = {"error": {"message": "Response with id 'resp_1' not found.", "type": "invalid_request_error"}}
+    classes = {404: FailureClass.INVALID_REQUEST, 401: FailureClass.AUTH, 500: FailureClass.SERVER_ERROR}
+    for status, expected in classes.items():
+        wire = httpx2.MockTransport(lambda _, status=status: httpx2.Response(status, json=missing))
+        provider = HttpProvider(kind="openai", transport=wire)
+        outcome = await provider.call(a_call("responses", operation="retrieve", thing="resp_1"))
+        assert isinstance(outcome, Failure)
+        assert (outcome.failure_class, outcome.status, json.loads(outcome.raw)) == (expected, status, missing)

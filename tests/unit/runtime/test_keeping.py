@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,12 @@ import pytest
 
 from smart_model_router.errors import NotFound, RouterUnavailable, StreamInterrupted
 from smart_model_router.events import StoreChanged
+from smart_model_router.long_json import LARGE_BYTES
 from smart_model_router.outcome import Failure, FailureClass
-from smart_model_router.runtime import keeping
+from smart_model_router.request import RouteRequest, peek
+from smart_model_router.runtime import keeping, references
 from smart_model_router.runtime.keeping import KeptResponses
+from smart_model_router.runtime.references import Asked
 from smart_model_router.shared import KeptResponse, SharedStateError
 from smart_model_router.testing import FakeProvider, FakeReply
 from smart_model_router_stats.responses_memory import MemoryResponses
@@ -76,14 +80,15 @@ async def test_calls_and_results_of_tools_go_on_whole() -> None:
     answer_id = kept.issue("a/big", "")
     place = answer_id.removeprefix("resp_")
     answer = {"id": answer_id, "object": "response", "output": [{"id": f"fc_{place}_0", **call}]}
-    kept.keep(answer, "", [{"role": "user", "content": "weather?"}], None)
+    kept.keep(answer, Asked(peek("responses", {"model": "smart", "input": "weather?"})))
     result = {"type": "function_call_output", "call_id": "c1", "output": "sunny"}
     tools = [{"type": "function", "name": "f", "parameters": {"type": "object"}}]
     await ask(w, [result], previous_response_id=answer_id, instructions="be brief", tools=tools)
     messages = w.providers["a"].calls[-1].body["messages"]
     assert [message["role"] for message in messages] == ["system", "user", "assistant", "tool"]
     reference = {"type": "item_reference", "id": f"fc_{place}_0"}
-    await ask(w, [{"role": "user", "content": "weather?"}, reference, result], tools=tools)
+    asked = {"type": "message", "role": "user", "content": "weather?"}
+    await ask(w, [asked, reference, result], tools=tools)
     assert w.providers["a"].calls[-1].body["messages"] == messages[1:]
     await w.router.aclose()
 
@@ -174,13 +179,40 @@ async def test_while_the_store_is_out_of_reach_answers_wait_in_memory() -> None:
         await each.router.aclose()
 
 
+@pytest.mark.asyncio
+async def test_a_large_conversation_is_kept_and_gone_on_from_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of it is decoded or written on the loop's thread, and it is there all the same."""
+    loop_thread, threads = threading.get_ident(), set[int]()
+
+    def noted(request: RouteRequest) -> dict[str, Any]:
+        threads.add(threading.get_ident())
+        return plain(request)
+
+    plain = references._plain
+    monkeypatch.setattr(references, "_plain", noted)
+    w = world(["a/big"])
+    first = await ask(w, "x" * (LARGE_BYTES + 1))
+    second = await ask(w, "two", previous_response_id=first["id"])
+    await ask(w, "three", previous_response_id=second["id"])
+    assert [len(text) for _, text in sent(w)] == [LARGE_BYTES + 1, 13, 3, 13, 5]
+    assert threads
+    assert loop_thread not in threads
+    await w.router.aclose()
+
+
 @virtual
 async def test_what_waits_is_bounded() -> None:
     """The oldest answers are given up."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(keeping, "PENDING_BYTES", 200_000)
+        await _too_much()
+
+
+async def _too_much() -> None:
     w, store = keeping_world(Shared(ttl=100.0, most=10**8, wall=lambda: 1_700_000_000 + now()))
     store.failure = "gone"
-    first = await ask(w, "x" * (keeping.PENDING_BYTES // 2))
-    last = await ask(w, "y" * (keeping.PENDING_BYTES // 2))
+    first = await ask(w, "x" * (100_000))
+    last = await ask(w, "y" * (100_000))
     store.failure = ""
     await w.state.clock.sleep(1.1)
     with pytest.raises(NotFound):

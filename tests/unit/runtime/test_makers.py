@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from smart_model_router.errors import InvalidRequest, NotFound, UnsupportedFeature
 from smart_model_router.outcome import Outcome, Success, Usage
 from smart_model_router.ports import ProviderCall
+from smart_model_router.shared import MakerRow
 from smart_model_router.testing import FakeProvider
 from smart_model_router_stats.shared_memory import MemoryTables
 from tests.unit.runtime.test_sharing import LISTENED, Store, sharing
@@ -125,6 +126,27 @@ async def test_a_thing_of_unknown_making_is_looked_for_once() -> None:
         with pytest.raises(UnsupportedFeature):
             await refer(w)
         assert now() - started == pytest.approx(seconds)
+    await w.router.aclose()
+
+
+@virtual
+async def test_thousands_of_references_are_looked_for_in_parts_and_nonsense_is_not() -> None:
+    """Other questions to the store get their turns in between; an id that no provider makes is not remembered."""
+    w, store = two(MemoryTables())
+    parts: list[int] = []
+    ask = store.makers
+
+    async def counted(things: Sequence[bytes]) -> tuple[MakerRow, ...]:
+        parts.append(len(things))
+        return await ask(things)
+
+    store.makers = counted  # type: ignore[method-assign]  # to look at what it is asked
+    long = "x" * 100_000
+    asked: Any = [{"type": "item_reference", "id": f"msg_{number}"} for number in range(1_200)]
+    with pytest.raises(UnsupportedFeature):
+        await w.router.responses({"model": "smart", "input": [*asked, {"type": "item_reference", "id": long}]})
+    assert parts == [500, 500, 200] * 3
+    assert long not in w.state.makers._known
     await w.router.aclose()
 
 
