@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 
+from smart_model_router.request import Criticality
 from smart_model_router.testing import FakeReply, run_virtual
 from tests.simulation.storms import (
     ERROR,
@@ -28,6 +29,8 @@ CALM = 20.0
 """Seconds of health before a storm: enough answers for a target's patience to be known."""
 GRACE = 10.0
 """Seconds after a recovery within which a router has to be itself again (D5)."""
+CALM_AFTER = 10.0
+"""What shedding adds to that: the back-off of one more probe, and 5 s of calm."""
 DUE = 0.95
 """The share of the requests after these seconds that has to be served (D5)."""
 STORMS: Mapping[str, tuple[FakeReply, float]] = {
@@ -59,18 +62,22 @@ class DrawnStorm:
     timeout: float
     answer: float
     stream: bool
+    criticality: Criticality
 
     def violations(self) -> list[str]:
         """D5: too few were served before the storm, or from ten seconds after the recovery (and its probe) on."""
         failure, probe = STORMS[self.storm]
         recovered = CALM + self.seconds
         judged = recovered + GRACE + max(probe, self.answer)  # the first probe after it takes an answer
+        judged += CALM_AFTER if self.criticality == "sheddable" else 0.0
         behaviour = away(CALM, recovered, failure, otherwise=well(self.answer))
         names = [target.partition("/")[0] for (target,) in ladder(self.providers)]
         slots = max(20, math.ceil(2.2 * self.rate * self.answer))
         fleet = Storm(*ladder(self.providers), behaviour=dict.fromkeys(names, behaviour), slots=slots, seed=self.seed)
         arrivals = poisson(self.rate, judged + min(60.0, _MOST_JUDGED / self.rate), seed=self.seed)
-        asked = run_virtual(fleet.play(arrivals, timeout=self.timeout, stream=self.stream), limit=86_400)
+        asked = run_virtual(
+            fleet.play(arrivals, timeout=self.timeout, stream=self.stream, criticality=self.criticality), limit=86_400
+        )
         spans = {"before the storm": (0.0, CALM - self.timeout), "after it": (judged, math.inf)}
         served = {name: share_served(asked, *span) for name, span in spans.items()}
         return [f"D5: {share:.1%} served {name}, {self}" for name, share in served.items() if share < DUE]
@@ -88,4 +95,5 @@ def draw_storm(seed: int) -> DrawnStorm:
         timeout=dice.choice([8.0, 10.0, 15.0]),
         answer=dice.choice([0.31, 1.0, 3.0]),
         stream=dice.random() < 0.5,
+        criticality=dice.choice(["critical", "critical", "critical", "sheddable"]),
     )

@@ -158,13 +158,19 @@ class Storm:
         return Asked(at - START, now() - at, report.target, None, report)
 
     async def play(
-        self, arrivals: Iterable[float], *, timeout: float | None = 30.0, stream: bool = False, named: str = ""
+        self,
+        arrivals: Iterable[float],
+        *,
+        timeout: float | None = 30.0,
+        stream: bool = False,
+        named: str = "",
+        **options: Any,
     ) -> list[Asked]:
         """Send a request at each of these instants (seconds since the beginning); all their ends, by arrival."""
 
         async def arrive(number: int, at: float) -> Asked:
             await asyncio.sleep(START + at - now())
-            return await self.ask(f"{named}{number}", timeout=timeout, stream=stream)
+            return await self.ask(f"{named}{number}", timeout=timeout, stream=stream, **options)
 
         return list(await asyncio.gather(*(arrive(number, at) for number, at in enumerate(arrivals))))
 

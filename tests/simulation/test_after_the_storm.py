@@ -9,7 +9,7 @@ import pytest
 from smart_model_router.errors import Overloaded
 from smart_model_router.events import BreakerChanged
 from smart_model_router.testing import FakeReply
-from tests.simulation.drawn_storms import CALM, GRACE, STORMS, draw_storm
+from tests.simulation.drawn_storms import CALM, CALM_AFTER, GRACE, STORMS, draw_storm
 from tests.simulation.storms import (
     ERROR,
     OVERLOADED,
@@ -88,6 +88,27 @@ async def test_a_load_that_rose_during_the_storm_is_carried_after_it(failure: Fa
     asked = await storm.play([*spaced(0.2, 120.0), *spaced(2.0, recovered + 60.0, start=120.0)])
     after = share_served(asked, recovered + GRACE)
     assert after >= 0.95
+
+
+@pytest.mark.parametrize("answer", [0.05, 1.0])
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("name", STORMS)
+@virtual
+async def test_a_storm_is_over_as_soon_for_sheddable_requests_alone(name: str, count: int, answer: float) -> None:
+    """Requests that are shed count as waiting: with no other traffic they find the recovery, offline or OPEN.
+
+    The breaker's probe comes due after 5 s at most, and shedding ends 5 s after half of the providers are back.
+    """
+    failure, probe = STORMS[name]
+    recovered = CALM + 300.0
+    behaviour = dict.fromkeys("abc"[:count], away(CALM, recovered, failure, otherwise=well(answer)))
+    storm = Storm(*ladder(count), behaviour=behaviour)
+    judged = recovered + GRACE + CALM_AFTER + probe + answer
+    asked = await storm.play(poisson(5.0, judged + 60.0), timeout=10.0, criticality="sheddable")
+    before, after = share_served(asked, 0.0, CALM - 10.0), share_served(asked, judged)
+    assert before == 1.0
+    assert after >= 0.95
+    assert storm.providers["a"].between(CALM + 60.0, recovered) <= 1.1 * (recovered - CALM - 60.0)
 
 
 @pytest.mark.parametrize("seed", range(12))

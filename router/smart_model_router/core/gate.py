@@ -456,6 +456,11 @@ class Gate:
         """Whether no breaker that such a call would meet is open."""
         return self.breakers["stream" if stream else "whole"].is_closed and self.provider.transport.is_closed
 
+    def away(self, *, stream: bool) -> bool:
+        """Return whether a call of this kind would only find out that the target, or the network, is back."""
+        offline = self.provider.remote and self.provider.connectivity.offline
+        return offline or not self.steady_breakers(stream=stream)
+
     @property
     def tried(self) -> bool:
         """Whether it ever admitted a call."""
@@ -529,6 +534,15 @@ class Gate:
             elif to is BreakerState.CLOSED:
                 gate.begin_slow_start(now)
                 gate.reset_throttle()
+
+    def returned(self, now: float, *, slowly: bool) -> None:
+        """Take back a target whose rests a success has ended, whoever tells of it: a call or another process.
+
+        `slowly` says that the rest had expired and the success was a call on probation.
+        """
+        if slowly:
+            self.begin_slow_start(now)
+        self.reset_throttle()
 
     def resize(self) -> None:
         """The provider's slots have changed."""

@@ -322,10 +322,8 @@ class Lease:
         for m in moved:
             gate.apply(m, now)
         closed = any(m.transition.to_state is BreakerState.CLOSED for m in moved)
-        if recovered and self._trials and not closed:
-            gate.begin_slow_start(now)
         if recovered:
-            gate.reset_throttle()
+            gate.returned(now, slowly=bool(self._trials) and not closed)
         return Settlement(moved, rest, recovered or closed, offline)
 
     def _leave_trials(self) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from smart_model_router.core.fallback import least_retry_after
 from smart_model_router.core.gate import Pacing
 from smart_model_router.core.lease import Kind, Lease
 from smart_model_router.core.ratelimit import Cost
@@ -104,6 +105,30 @@ class Admitter:
             if (admission := self.ask(facts, name, now, pacing=pacing)) is not None:
                 return admission
         return None
+
+    def finding_out(self, now: float) -> Admission | None:
+        """Admit the request only as a call that finds out whether a target is back: a probe, or a try while offline."""
+        self._look = None
+        for facts, refusal in self._away(now):
+            if refusal is None and (admission := self.ask(facts, self._plan.tier_of[facts.id], now, pacing="eager")):
+                return admission
+        return None
+
+    def due_to_find_out(self, now: float) -> float | None:
+        """Return the seconds until `finding_out` may admit a request; None when no target is away."""
+        return least_retry_after((refusal for _, refusal in self._away(now)), now)
+
+    def _away(self, now: float) -> Iterator[tuple[TargetFacts, Refusal | None]]:
+        """Yield each target that is away, with its refusal of a call that would find out whether it is back."""
+        stream = self._request.stream
+        for facts in self._plan.by_id.values():
+            gate = self._state.fleet.gates[facts.id]
+            if facts.id in self._plan.tier_of and gate.away(stream=stream):
+                refusal = self._progress.pause(facts, now)
+                yield (
+                    facts,
+                    refusal or gate.refusal(self._caller.cost(facts, now), now, stream=stream, pacing="eager"),
+                )
 
     def in_turn(self, target: str, pacing: Pacing, now: float) -> Admission | None:
         """The target whose turn for this request has come, while the others that it waits for refuse it."""

@@ -8,6 +8,7 @@ for pauses.py, when a call gets a hedge hedging.py.
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import TypeVar
 
 from smart_model_router.core.backoff import full_jitter
@@ -34,6 +35,8 @@ from smart_model_router.runtime.state import RouterState
 
 T = TypeVar("T")
 _FREE = Cost(0, 0)
+_JUST = 5.0
+"""Seconds. A target that answered no longer ago serves requests; it is the longest pause between eager probes."""
 
 
 class Course:
@@ -173,11 +176,12 @@ class Course:
         """Routing.md section 8, "Order": each line is one of its steps."""
         now, admitter, pauses = self.state.clock.now(), self._admitter, self._pauses
         admitter.begin()
-        self._shed()
         if self.state.closed:
             raise RouterUnavailable("the router was closed")
         if self.caller.expired(now):
             raise self._final_error(now)
+        if self._is_shed(now):
+            return self._for_the_shed(now)
         if (step := self._real_target(now)) is not None:
             return step
         if (step := self._last_resort(now)) is not None:
@@ -259,15 +263,29 @@ class Course:
 
     # Ending badly -----------------------------------------------------------------------------------------
 
-    def _shed(self) -> None:
-        state, request = self.state, self.request
+    def _is_shed(self, now: float) -> bool:
+        """Return whether the request is turned away now, and the last resort is not for such requests."""
+        state = self.state
         if self._pauses.waits or not state.shedding.active:
-            return
-        now = state.clock.now()
+            return False
         state.update_shedding(now)
-        if not self._sheds() or state.routing.shed_to_last_resort:
-            return
-        retry_after = (state.fleet.least_remaining(now) or 0.0) + state.shedding.calm
+        return self._shed_without_last_resort()
+
+    def _for_the_shed(self, now: float) -> Admission:
+        """Admit a request that is shed where it finds out whether a target is back. Raise Overloaded elsewhere.
+
+        A shed request counts as waiting (D4): with no other traffic, no probe would be sent before the open time is
+        over, and while the router is offline none at all. Where a target serves other requests, open times hold (D7).
+        """
+        state, request = self.state, self.request
+        due = None
+        if not self._another_serves(now):
+            if (step := self._admitter.finding_out(now)) is not None:
+                return step
+            due = self._admitter.due_to_find_out(now)
+        if due is None:
+            due = state.fleet.least_remaining(now) or 0.0
+        retry_after = due + state.shedding.calm
         state.emit(
             RequestShed(
                 at=now,
@@ -282,6 +300,15 @@ class Course:
         raise Overloaded(
             f"shedding: more than half of the providers are open and the request is {request.criticality}",
             retry_after=retry_after,
+        )
+
+    def _another_serves(self, now: float) -> bool:
+        """Return whether a target of the plan is free and has just answered a request."""
+        caller, snapshot = self.caller, self.state.book.snapshot
+        return any(
+            (snapshot(facts.id, now).last_success_at or -math.inf) >= now - _JUST and caller.is_free(facts, now)
+            for tier in self._plan.tiers
+            for facts in tier.targets
         )
 
     def _sheds(self) -> bool:

@@ -651,6 +651,17 @@ def test_a_steady_target_is_one_that_has_nothing_to_prove() -> None:
     assert not gate.steady(10.0, stream=False)
 
 
+def test_a_target_is_away_while_a_call_would_only_find_out_whether_it_is_back() -> None:
+    """A breaker that the call meets is open, or the network is away; a cooling target is not away."""
+    assert not cooled(make_gate()).away(stream=False)
+    gate = tripped(make_gate())
+    assert (gate.away(stream=False), gate.away(stream=True)) == (True, False)
+    connectivity = Connectivity(2)
+    remote, local = make_provider(connectivity=connectivity), make_provider(remote=False, connectivity=connectivity)
+    connectivity.went_offline(0.0)
+    assert [make_gate(provider).away(stream=False) for provider in (remote, local)] == [True, False]
+
+
 def test_a_credentials_probation_is_shared_by_its_targets() -> None:
     """A key that comes back is tried by one call, whichever target makes it."""
     provider = make_provider()

@@ -26,6 +26,7 @@ from tests.world import (
     BLACK_HOLE,
     BODY,
     DOWN,
+    UNREACHABLE,
     World,
     failing,
     limited,
@@ -782,6 +783,7 @@ async def test_a_shed_request_that_comes_again_when_told_is_served() -> None:
     """The least remaining open time and the calm after it: then nothing is shed any more."""
     w = world(["a/1", "b/1", "c/1"])
     await trip(w, "a", "b")
+    assert await served_by(w) == "c/1"
     for name in "ab":
         w.providers[name].set(FakeReply())
     with pytest.raises(Overloaded) as caught:
@@ -878,6 +880,7 @@ async def test_above_half_of_the_fleet_open_sheddable_requests_are_shed() -> Non
     """Overloaded with the least remaining time; critical ones are served by who is left."""
     w = world(["a/1", "b/1", "c/1"])
     await trip(w, "a", "b")
+    assert await served_by(w) == "c/1"
     with pytest.raises(Overloaded) as caught:
         await w.router.chat(BODY, criticality="sheddable_plus")
     assert caught.value.retry_after is not None
@@ -886,6 +889,48 @@ async def test_above_half_of_the_fleet_open_sheddable_requests_are_shed() -> Non
     assert len(w.sink.of(RequestShed)) == 1
     assert w.sink.of(RequestFinished)[-1].outcome == "rejected_local"
     assert await served_by(w) == "c/1"
+
+
+@virtual
+async def test_a_request_that_is_shed_probes_where_no_target_serves() -> None:
+    """It is told the back-off of the probe and the calm; a second later it is the probe, and is shed if that fails."""
+    w = world(["a/1", "b/1", "c/1"])
+    await trip(w, "a", "b")
+    with pytest.raises(Overloaded) as caught:
+        await w.router.chat(BODY, criticality="sheddable")
+    assert caught.value.retry_after is not None
+    assert 5.0 < caught.value.retry_after <= 6.0
+    await asyncio.sleep(1.0)
+    w.providers["b"].set(FakeReply())
+    before = w.calls("c")
+    with pytest.raises(Overloaded) as caught:
+        await w.router.chat(BODY, avoid=["b"], criticality="sheddable")
+    assert caught.value.report is not None
+    assert [(attempt.target, attempt.probe) for attempt in caught.value.report.attempts] == [("a/1", True)]
+    assert await served_by(w, criticality="sheddable") == "b/1"
+    assert w.calls("c") == before
+
+
+@virtual
+async def test_a_request_that_is_shed_finds_out_whether_the_network_is_back() -> None:
+    """Offline, and only sheddable requests: one a second is sent, the others are told when the next one is."""
+    w = world(["a/1"], ["b/1"])
+    for provider in w.providers.values():
+        provider.set(UNREACHABLE)
+    await asyncio.gather(*(served_by(w, timeout=0.5) for _ in range(12)))
+    assert w.router.system_health().offline
+    before = sum(w.calls(name) for name in "ab")
+    for _ in range(20):
+        with pytest.raises(Overloaded) as caught:
+            await w.router.chat(BODY, criticality="sheddable")
+        assert caught.value.retry_after is not None
+        assert 5.0 < caught.value.retry_after <= 6.0
+        await asyncio.sleep(0.25)
+    assert 4 <= sum(w.calls(name) for name in "ab") - before <= 6
+    for provider in w.providers.values():
+        provider.set(FakeReply())
+    await asyncio.sleep(1.0)
+    assert await served_by(w, criticality="sheddable") is not None
 
 
 @virtual

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from smart_model_router.core.lease import Lease
 from smart_model_router.core.ratelimit import Cost
 from smart_model_router.events import AttemptFinished, BreakerChanged, ProbeStarted, StoreChanged
-from smart_model_router.outcome import BucketReading, FailureClass, LimitReading
+from smart_model_router.outcome import BucketReading, FailureClass, LimitReading, Refusal
 from smart_model_router.runtime.sharing import Owners, Sharing
 from smart_model_router.shared import (
     BreakerRow,
@@ -211,6 +212,34 @@ async def test_a_wait_a_wall_and_a_switched_off_key_are_everybodys() -> None:
         assert await served_by(other) == "a/m"
         await one.router.aclose()
         await other.router.aclose()
+
+
+@virtual
+async def test_a_target_that_came_back_in_another_process_takes_its_load_step_by_step() -> None:
+    """A call on probation ended the rest there: slow start and fresh throttles here, as if it had been ours."""
+    one, other = pair(["a/m"], ["b/m"])
+    await served_by(other)
+    one.providers["a"].set(limited(20.0))
+    await served_by(one)
+    await asyncio.sleep(20.0 + LISTENED)
+    other.providers["b"].set(FakeReply())
+    assert await served_by(other, avoid=["a"]) == "b/m"
+    gates = [w.gate("a/m") for w in (one, other)]
+    assert [gate.cooldown.on_probation(now()) for gate in gates] == [True, True]
+    for gate in gates:
+        gate.count(False, now())
+    one.providers["a"].set(FakeReply())
+    assert await served_by(one) == "a/m"
+    await asyncio.sleep(LISTENED)
+    assert [gate.cooldown.returning for gate in gates] == [False, False]
+    assert [gate.throttle.empty for gate in gates] == [True, True]
+    leases = [gate.try_admit(Cost(0, 0), now(), 0.5) for gate in gates]
+    assert [gate.refusal(Cost(0, 0), now()) for gate in gates] == [Refusal("slow_start")] * 2
+    for lease in leases:
+        assert isinstance(lease, Lease)
+        lease.release(now())
+    await one.router.aclose()
+    await other.router.aclose()
 
 
 @virtual

@@ -74,8 +74,7 @@ class SharedRests:
         ours = next((r for r in entry.cooldown.records() if r.reason == row.reason), None)
         entry.known[row.reason] = (row, until)
         if row.over:
-            if entry.cooldown.end(row.reason):
-                self._state.apply(entry.gate, Settlement(recovered=True), now, None)
+            self._end(entry, row, now)
             return False
         if ours is not None and ours.hinted == row.hinted and abs(ours.until - until) < _SAME:
             return False
@@ -83,6 +82,14 @@ class SharedRests:
         if adopted:
             self._state.apply(entry.gate, Settlement(), now, None)
         return not adopted
+
+    def _end(self, entry: _Known, row: RestRow, now: float) -> None:
+        slowly = entry.cooldown.on_probation(now)
+        if entry.cooldown.end(row.reason):
+            recovered = not entry.cooldown.returning
+            if recovered:
+                entry.gate.returned(now, slowly=slowly)
+            self._state.apply(entry.gate, Settlement(recovered=recovered), now, None)
 
 
 def _different(owner: str, entry: _Known, now: float, here: Here) -> Iterator[RestRow]:
