@@ -22,8 +22,9 @@ SAMPLE = (
     *{cell.kind: cell for cell in NAMED}.values(),
     *select(NAMED, "1x500-30%-whole-5/s-30s"),
     *select(NAMED, "2xcorrelated-bursts-5/s-30s"),
+    *select(NAMED, "1x429-quota-55-in-10s-5/s-30s"),
 )
-"""Three providers with each kind of failure, a lone one, and an outage of both of two."""
+"""Three providers with each kind of failure, a lone one, an outage of both of two, and a quota."""
 
 
 def name_of(cell: Cell) -> str:

@@ -27,12 +27,26 @@ class Outage:
     """Providers fail every call during `seconds` of each `period`, from `start` on. One outage if `period` is None.
 
     Seconds, counted from the beginning. `together`: all providers at once, otherwise each in a phase of its own.
+    `hinted`: each failure is a 429 that names the end, otherwise a 500.
     """
 
     seconds: float
     period: float | None = None
     start: float = 0.0
     together: bool = True
+    hinted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """The first provider answers so many `calls` in each window of `seconds`; a 429 names the end of the window.
+
+    `everywhere`: the other providers do so, too.
+    """
+
+    calls: int
+    seconds: float
+    everywhere: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +64,7 @@ class Cell:
     layout: Layout = "tiers"
     answer: float = 1.0
     outage: Outage | None = None
+    quota: Quota | None = None
     label: str = ""
 
     @property
@@ -74,8 +89,15 @@ class Cell:
 
     @property
     def judges_first_choice(self) -> bool:
-        """At most half fails, each failure comes within a second, and there is no outage."""
-        return max(self.shares) <= 0.5 and self.kind not in LATE_KINDS and self.outage is None
+        """At most half fails, each failure comes within a second, and there is neither an outage nor a quota."""
+        quick = max(self.shares) <= 0.5 and self.kind not in LATE_KINDS
+        return quick and self.outage is None and self.quota is None
+
+    @property
+    def judged_from(self) -> float:
+        """Seconds from the beginning: a provider's own word binds until then, which the loop does not obey."""
+        binds = self.outage is not None and self.outage.hinted and self.outage.period is None
+        return self.outage.start + self.outage.seconds if binds and self.outage is not None else 0.0
 
     def config(self, slots: int) -> dict[str, Any]:
         """The router's configuration: shipped defaults, `slots` calls in flight per provider, no last resort."""
@@ -104,6 +126,7 @@ def product_cells() -> Iterator[Cell]:
             yield Cell(kind=kind, shares=(share,) * count, stream=stream, rate=rate, deadline=deadline)
 
 
+_WINDOW = Outage(seconds=20, start=30, hinted=True)
 _BURST = Outage(seconds=5, period=30, together=False)
 SPECIAL: tuple[Cell, ...] = (
     Cell(kind="500", shares=(0.0,), outage=_BURST, label="1xbursts-5/s-30s"),
@@ -127,6 +150,16 @@ SPECIAL: tuple[Cell, ...] = (
         answer=12.0,
         outage=Outage(seconds=60, start=30),
         label="2xaway-60s-answers-12s-30s",
+    ),
+    Cell(kind="429", shares=(0.0,), outage=_WINDOW, label="1x429-window-20s-5/s-30s"),
+    Cell(kind="429", shares=(0.0,) * 2, outage=_WINDOW, label="2x429-window-20s-5/s-30s"),
+    Cell(kind="429", shares=(0.0,), quota=Quota(calls=55, seconds=10), label="1x429-quota-55-in-10s-5/s-30s"),
+    Cell(kind="429", shares=(0.0,) * 2, quota=Quota(calls=30, seconds=10), label="2x429-quota-30-in-10s-5/s-30s"),
+    Cell(
+        kind="429",
+        shares=(0.0,) * 2,
+        quota=Quota(calls=60, seconds=60, everywhere=False),
+        label="first-has-quota-60-in-60s-5/s-30s",
     ),
 )
 

@@ -19,6 +19,7 @@ from smart_model_router.outcome import (
     StreamEvent,
     Success,
     Usage,
+    Wait,
 )
 from smart_model_router.ports import ProviderCall, ProviderStream
 from smart_model_router.simulation.grid import Cell, Kind, Outage
@@ -86,8 +87,8 @@ def draws(*key: object) -> tuple[float, float]:
 class GridProvider:
     """A ports.Provider. The body's `user` is the number of the request; calls for it are counted from 0.
 
-    `sent` counts calls, `in_flight` those that have not ended, `area` sums the seconds that they were in flight,
-    `most` is the largest number at a time.
+    `sent` counts calls from the instant on from which the cell is judged, `in_flight` those that have not ended,
+    `area` sums the seconds that they were in flight, `most` is the largest number at a time.
     """
 
     def __init__(self, cell: Cell, name: str, seed: int) -> None:
@@ -97,6 +98,10 @@ class GridProvider:
         self._share = cell.shares[cell.providers.index(name)]
         self._outage = cell.outage
         self._phase = _phase(cell.outage, name, seed)
+        quota = cell.quota
+        self._quota = quota if quota is not None and (quota.everywhere or name == cell.providers[0]) else None
+        self._window = self._used = 0
+        """The number of the quota's window, and the calls answered in it."""
         self._calls_for: dict[str, int] = {}
         self._began = asyncio.get_running_loop().time()
         self._moved_at = self._began
@@ -143,13 +148,13 @@ class GridProvider:
         self.most = max(self.most, self.in_flight)
 
     def _arrive(self, call: ProviderCall) -> _Fault | None:
-        self.sent += 1
         self.moved(1)
+        self.sent += self._elapsed >= self._cell.judged_from
         request = call.body["user"]
         nth = self._calls_for.get(request, 0)
         self._calls_for[request] = nth + 1
-        if self._down():
-            return _FAULTS["500"]
+        if (fault := self._down() or self._over_quota()) is not None:
+            return fault
         chance, which = draws(self._seed, self._name, request, nth)
         if chance >= self._share:
             return None
@@ -158,13 +163,32 @@ class GridProvider:
             kind = _MIXTURE[int(which * len(_MIXTURE))]
         return _FAULTS[kind]
 
-    def _down(self) -> bool:
-        if self._outage is None:
-            return False
-        since = self._moved_at - self._began - self._outage.start + self._phase
-        if self._outage.period is not None:
-            since %= self._outage.period
-        return 0.0 <= since < self._outage.seconds
+    @property
+    def _elapsed(self) -> float:
+        return self._moved_at - self._began
+
+    def _down(self) -> _Fault | None:
+        outage = self._outage
+        if outage is None:
+            return None
+        since = self._elapsed - outage.start + self._phase
+        if outage.period is not None:
+            since %= outage.period
+        if not 0.0 <= since < outage.seconds:
+            return None
+        return _told_to_wait(outage.seconds - since) if outage.hinted else _FAULTS["500"]
+
+    def _over_quota(self) -> _Fault | None:
+        quota = self._quota
+        if quota is None:
+            return None
+        window = int(self._elapsed / quota.seconds)
+        if window != self._window:
+            self._window, self._used = window, 0
+        if self._used == quota.calls:
+            return _told_to_wait((window + 1) * quota.seconds - self._elapsed)
+        self._used += 1
+        return None
 
 
 class _Stream:
@@ -212,6 +236,12 @@ async def _pass(seconds: float) -> None:
     if seconds == math.inf:
         await asyncio.get_running_loop().create_future()
     await asyncio.sleep(seconds)
+
+
+def _told_to_wait(seconds: float) -> _Fault:
+    """A 429 whose Retry-After, in whole seconds, is not over before the limit is."""
+    wait = Wait(float(math.ceil(seconds)))
+    return _Fault(Failure(FailureClass.RATE_LIMITED, "too many requests", status=429, wait=wait))
 
 
 def _phase(outage: Outage | None, name: str, seed: int) -> float:

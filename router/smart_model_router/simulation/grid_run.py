@@ -43,7 +43,7 @@ class BrokenRun(RuntimeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """What became of the requests of one or more runs of a cell.
+    """What became of the requests of one or more runs of a cell, from the instant on from which it is judged.
 
     `judged` are the requests that arrived from `FIRST_CHOICE_FROM` on, `first` those of them that the first provider
     served. `mean_in_flight` and `max_in_flight` are those of the busiest provider.
@@ -198,13 +198,16 @@ async def _offer(cell: Cell, arrivals: Sequence[float], ask: Ask, providers: Map
     """Send each request at its instant and see all of them end."""
     clock = asyncio.get_running_loop()
     began = clock.time()
-    served = judged = first = 0
+    requests = served = judged = first = 0
 
     async def one(number: int, at: float) -> None:
-        nonlocal served, judged, first
+        nonlocal requests, served, judged, first
         body = {**_BODY, "user": str(number)}
         target = await ask(body)
         in_time = target is not None and clock.time() - began - at <= cell.deadline + _LATE
+        if at < cell.judged_from:
+            return
+        requests += 1
         served += in_time
         if at >= FIRST_CHOICE_FROM:
             judged += 1
@@ -215,7 +218,7 @@ async def _offer(cell: Cell, arrivals: Sequence[float], ask: Ask, providers: Map
             await asyncio.sleep(began + at - clock.time())
             group.create_task(one(number, at))
     return Tally(
-        requests=len(arrivals),
+        requests=requests,
         served=served,
         calls=sum(provider.sent for provider in providers.values()),
         judged=judged,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -9,8 +10,19 @@ from typing import get_args
 
 import pytest
 
-from smart_model_router.outcome import Failure, FailureClass
-from smart_model_router.simulation.grid import NAMED, SHARES, Cell, Kind, Outage, product_cells, select, whole_grid
+from smart_model_router.outcome import Failure, FailureClass, Success
+from smart_model_router.ports import ProviderCall
+from smart_model_router.simulation.grid import (
+    NAMED,
+    SHARES,
+    Cell,
+    Kind,
+    Outage,
+    Quota,
+    product_cells,
+    select,
+    whole_grid,
+)
 from smart_model_router.simulation.grid_provider import GridProvider, draws
 from smart_model_router.simulation.grid_run import BrokenRun, Tally, judge, run_cell
 from smart_model_router.simulation.naive import Naive
@@ -138,6 +150,60 @@ def test_the_loop_and_the_router_meet_the_same_world() -> None:
     assert 30 < sum(in_turn.values()) < 70
 
 
+# A provider's own word --------------------------------------------------------------------------------
+
+
+def word(cell: Cell, name: str, instants: Sequence[float]) -> list[float | None]:
+    """The Retry-After of a call at each instant, None for an answer."""
+
+    async def asking() -> list[float | None]:
+        provider, found = GridProvider(cell, name, seed=1), list[float | None]()
+        clock = asyncio.get_running_loop()
+        began = clock.time()
+        for number, at in enumerate(instants):
+            await asyncio.sleep(began + at - clock.time())
+            body = {**BODY, "user": str(number)}
+            outcome = await provider.call(ProviderCall("chat", "big", b"{}", body, stream=False))
+            wait = outcome.wait if isinstance(outcome, Failure) else None
+            assert isinstance(outcome, Success) or outcome.failure_class is FailureClass.RATE_LIMITED
+            found.append(None if wait is None else wait.seconds)
+        return found
+
+    return run_world(asking(), limit=1e6)
+
+
+def test_a_hinted_outage_names_its_end() -> None:
+    """429s with the whole seconds that are left, and answers before and after."""
+    cell = Cell(kind="429", shares=(0.0,), answer=0.0, outage=Outage(seconds=20.0, start=30.0, hinted=True))
+    assert word(cell, "a", [29.5, 30.0, 40.25, 49.5, 50.0]) == [None, 20.0, 10.0, 1.0, None]
+
+
+def test_a_quota_names_the_end_of_its_window() -> None:
+    """Two calls in ten seconds, then 429s until they are over; without `everywhere` only at the first provider."""
+    cell = Cell(kind="429", shares=(0.0, 0.0), answer=0.0, quota=Quota(calls=2, seconds=10.0, everywhere=False))
+    instants = [0.0, 1.0, 2.5, 9.5, 10.0, 10.5, 11.5, 35.0]
+    assert word(cell, "a", instants) == [None, None, 8.0, 1.0, None, None, 9.0, None]
+    assert word(cell, "b", instants) == [None] * 8
+    assert word(replace(cell, quota=Quota(calls=2, seconds=10.0)), "b", instants[:3]) == [None, None, 8.0]
+
+
+def test_a_cell_is_judged_from_the_end_of_a_providers_word() -> None:
+    """The loop obeys no law: what arrives while a hint binds counts for neither; of its calls a repetition may."""
+    cell = Cell(kind="429", shares=(0.0,), outage=Outage(seconds=10.0, start=0.0, hinted=True))
+    loop, ours = run_cell(cell, 0, 100)
+    assert loop.requests == ours.requests < 70
+    assert loop.served == loop.requests <= loop.calls <= loop.requests + 2
+    assert ours.served == ours.requests
+
+
+@pytest.mark.parametrize(
+    "outage", [None, Outage(seconds=5.0), Outage(seconds=5.0, period=30.0, hinted=True)], ids=["none", "500s", "again"]
+)
+def test_a_cell_without_an_end_of_a_word_is_judged_from_its_beginning(outage: Outage | None) -> None:
+    """Only one span of hinted 429s has such an end."""
+    assert replace(CELL, outage=outage).judged_from == 0.0
+
+
 # The judgement ----------------------------------------------------------------------------------------
 
 CELL = Cell(kind="500", shares=(0.3, 0.3))
@@ -178,11 +244,12 @@ def test_two_calls_a_request_are_always_allowed() -> None:
         replace(CELL, kind="slow"),
         replace(CELL, kind="mixed"),
         replace(CELL, outage=Outage(seconds=5.0)),
+        replace(CELL, quota=Quota(calls=5, seconds=10.0)),
     ],
-    ids=["more than half fails", "hang", "slow", "mixed", "outage"],
+    ids=["more than half fails", "hang", "slow", "mixed", "outage", "quota"],
 )
 def test_the_first_choice_is_not_judged_where_d1_does_not(cell: Cell) -> None:
-    """More than half fails, a failure takes longer than a second, or it was an outage."""
+    """More than half fails, a failure takes longer than a second, or it was an outage or a quota."""
     assert judge(cell, LOOP, replace(LOOP, first=0)) == []
 
 
@@ -212,9 +279,9 @@ def _never_less(provider: GridProvider, change: int) -> None:
 # The cells and their names ----------------------------------------------------------------------------
 
 
-def test_there_are_sixty_named_cells_of_every_sort() -> None:
+def test_there_are_65_named_cells_of_every_sort() -> None:
     """Every kind of failure, 1 to 3 providers, each rate, both deadlines, whole and stream, both layouts."""
-    assert len({cell.name for cell in NAMED}) == 60
+    assert len({cell.name for cell in NAMED}) == 65
     assert {cell.kind for cell in NAMED} == set(get_args(Kind))
     for field, values in {
         "rate": {1, 5, 20},
@@ -243,11 +310,12 @@ def test_a_name_selects_its_cell_alone(cells: tuple[Cell, ...]) -> None:
     assert select(NAMED, "2x500-30%-stream-5/s-30s") == (by_name["2x500-30%-stream-5/s-30s"],)
 
 
-@pytest.mark.parametrize("pattern", ["1x429*", "1x429"])
+@pytest.mark.parametrize("pattern", ["1x429-*%-*", "1x429-"])
 def test_a_part_of_a_name_or_a_glob_selects_those_it_matches(pattern: str) -> None:
-    """Both find the two named cells of one provider with 429s."""
-    names = [cell.name for cell in select(NAMED, pattern)]
+    """The glob finds the two named cells of one provider with random 429s, the part those of its own word, too."""
+    names = [cell.name for cell in select(NAMED, pattern) if "%" in cell.name]
     assert names == ["1x429-5%-whole-5/s-30s", "1x429-30%-stream-20/s-30s"]
+    assert len(select(NAMED, pattern)) == (2 if "*" in pattern else 4)
 
 
 def test_a_name_that_nothing_matches_selects_nothing() -> None:
