@@ -121,10 +121,10 @@ class Witness:
         """Another target of the plan that is free now and that the current request has not called yet.
 
         None where that cannot be told from here: buckets whose tokens the call may exceed, a toss that may have been
-        lost, a request whose answer has begun elsewhere.
+        lost, a request whose answer has begun elsewhere. A request that is shed may call no free target.
         """
         asked = self.asker()
-        if asked is None or asked.recovery is not None:
+        if asked is None or asked.recovery is not None or self.state.shedding.sheds(asked.criticality):
             return None
         called = {held.gate for held in self.called[asked]}
         waited_for = self.state.room.snapshot().queues

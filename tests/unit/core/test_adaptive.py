@@ -79,6 +79,29 @@ def test_refusals_with_a_hint_are_believed_sooner(below: int, refusals: int) -> 
     assert limit.limit == 5
 
 
+def hinted(limit: LearnedLimit, times: int) -> int:
+    """So many calls sent as the sixth in flight are told to pause; the limit after them."""
+    for _ in range(times):
+        limit.refused(6, 0.0, (), hinted=True)
+    return limit.limit
+
+
+def test_where_few_are_answered_it_takes_many_hints() -> None:
+    """One of eight alone was answered, a fifth by the estimate: 27 refusals of a sixth with a hint, not two."""
+    limit = served(calls=1)
+    refuse(limit, 1, 7)
+    assert hinted(limit, 26) == 10
+    assert hinted(limit, 1) == 5
+
+
+def test_an_answer_with_as_many_in_flight_speaks_against_hints() -> None:
+    """One answered as the sixth outweighs a refusal with a hint: three are needed, not two."""
+    limit = served()
+    limit.accepted(6, 1.0, 0.0)
+    assert hinted(limit, 2) == 10
+    assert hinted(limit, 1) == 5
+
+
 def test_without_an_answer_below_it_a_refusal_lowers_nothing() -> None:
     """All are turned away, one at a time or more: that says nothing about the number in flight."""
     limit = LearnedLimit(10)

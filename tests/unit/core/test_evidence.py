@@ -414,6 +414,14 @@ def test_a_call_that_was_answered_meanwhile_was_served_beside_a_refused_one() ->
     assert not evidence.serves_others(4.9, 11.0, PATIENCE)
 
 
+@pytest.mark.parametrize(("sent_at", "refused_at"), [(5.0, 10.5), (10.0, 10.0)])
+def test_an_answer_counts_from_the_instant_of_its_sending_to_its_own(sent_at: float, refused_at: float) -> None:
+    """Answered at 10.5 s: beside a call that was sent then, and beside one that was sent with it."""
+    evidence = make_evidence()
+    answer(evidence, sent_at, 10.5)
+    assert evidence.serves_others(refused_at, 11.0, PATIENCE)
+
+
 def refused(evidence: Evidence, now: float, seconds: float = 0.05) -> bool:
     """A call is turned away after so many seconds; whether the number in flight can be the reason."""
     return evidence.turned_away(now - seconds, now, PATIENCE)
@@ -448,6 +456,22 @@ def test_a_call_in_flight_is_served_after_twice_the_longest_refusal(age: float, 
     assert refused(evidence, 11.0 + age, 0.02) is depends
 
 
+def test_a_call_of_exactly_twice_the_longest_refusal_may_be_refused_yet() -> None:
+    """A refusal took a sixteenth of a second: a call in flight for an eighth does not count as served."""
+    evidence = make_evidence()
+    refused(evidence, 10.0, 1 / 16)
+    evidence.sent(1, 11.0, stream=False, number=1)
+    assert not refused(evidence, 11.0 + 1 / 8, 1 / 64)
+
+
+def test_a_call_that_was_sent_at_the_first_refusal_was_sent_since() -> None:
+    """In flight for a second where refusals take 50 ms, it is served."""
+    evidence = make_evidence()
+    refused(evidence, 10.0)
+    evidence.sent(1, 10.0, stream=False, number=1)
+    assert refused(evidence, 11.0)
+
+
 def test_a_stream_sent_since_the_first_refusal_is_served_once_it_has_begun() -> None:
     """Its content is as good as an answer."""
     evidence = make_evidence()
@@ -474,6 +498,15 @@ def test_seventy_five_refusals_in_a_row_are_a_storm() -> None:
         assert evidence.stormy
         ends(evidence)
         assert not evidence.stormy
+
+
+def test_after_an_answer_a_storm_is_counted_from_its_beginning() -> None:
+    """One refusal, an answer and 74 refusals are no storm."""
+    evidence = storm(1)
+    answer(evidence, 50.0, 101.0)
+    for _ in range(74):
+        refused(evidence, 102.0)
+    assert not evidence.stormy
 
 
 def test_refusals_beside_a_call_that_is_served_are_no_storm() -> None:
