@@ -19,10 +19,18 @@ from smart_model_router.events import BreakerChanged
 from smart_model_router.report import RouteReport
 from smart_model_router.testing import RecordingSink
 from smart_model_router_providers.fault import Fault, FaultServer, lognormal
+from tests.media_files import data_url, png
 
 pytestmark = pytest.mark.asyncio
 
 BODY = {"model": "smart", "messages": [{"role": "user", "content": "What is the capital of France?"}]}
+PICTURE = {"type": "image_url", "image_url": {"url": data_url("image/png", png(3000, 2000, 1_000_000))}}
+BODIES = (
+    BODY,
+    {"model": "smart", "messages": [{"role": "user", "content": [PICTURE]}]},
+    {"model": "smart", "messages": [{"role": "user", "content": "What is in this book? " * 10_000}]},
+)
+"""A question, a picture of a megabyte, and a prompt of 220,000 characters."""
 LOADING = {"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}}
 SPREAD = 0.5
 TWO_SECONDS_MEAN = lognormal(2.0 * 0.8825, SPREAD)  # the mean of a lognormal is its median x exp(spread^2 / 2)
@@ -52,11 +60,11 @@ class Fleet:
         opened = [event for event in self.sink.of(BreakerChanged) if event.to_state == "open"]
         return {event.owner: event.open_until or 0.0 for event in opened}
 
-    async def ask(self, *, timeout: float | None) -> Asked:
+    async def ask(self, *, timeout: float | None, body: Mapping[str, Any] = BODY) -> Asked:
         """Send one request now and return its end."""
         began = time.monotonic()
         try:
-            report: RouteReport | None = (await self.router.chat(BODY, timeout=timeout)).report
+            report: RouteReport | None = (await self.router.chat(body, timeout=timeout)).report
         except RouterUnavailable as error:
             return Asked(began - self.began, time.monotonic() - began, None, error.report)
         target = None if report is None else report.target
@@ -146,6 +154,17 @@ async def test_a_burst_that_is_told_to_wait_is_served() -> None:
     assert served == 1.0
 
 
+async def test_a_picture_and_a_long_prompt_count_as_any_request() -> None:
+    """They are told Retry-After 2, wait as others do, and are sent again: all served, three calls each at most."""
+    async with fleet([["a/x"], ["b/x"]], a=[limited(2, stop=1.0)], b=[limited(2, stop=1.0)]) as world:
+        asked = await asyncio.gather(*(world.ask(timeout=60.0, body=BODIES[number % 3]) for number in range(12)))
+        calls = sum(server.calls() for server in world.servers.values())
+        opened = world.opened()
+    assert {one.target for one in asked} <= {"a/x", "b/x"}
+    assert calls <= 3 * len(asked)
+    assert opened == {}
+
+
 async def test_one_trip_costs_impatient_callers_no_more_than_twenty_seconds() -> None:
     """Dead for 3 s, then well; 5/s with timeout=10: served within 20 s, and then all (D5: 95 % after ten seconds)."""
     async with fleet([["a/x"]], a=[Fault.status(500, stop=3.0), Fault.delay(first=0.1)]) as world:
@@ -156,10 +175,10 @@ async def test_one_trip_costs_impatient_callers_no_more_than_twenty_seconds() ->
 
 
 async def test_a_server_that_warms_up_loses_no_request_whose_deadline_lasts() -> None:
-    """503 "loading" for 5 s, two requests a second with a deadline of 30 s: every one is served."""
-    loading = Fault.status(503, body=LOADING, stop=5.0)
+    """503 "loading" for 20 s, two requests a second with a deadline of 60 s: every one is served."""
+    loading = Fault.status(503, body=LOADING, stop=20.0)
     async with fleet([["a/x"]], a=[loading, Fault.delay(first=0.1)]) as world:
-        asked = await world.play(spaced(2.0, 8.0), timeout=30.0)
+        asked = await world.play(spaced(2.0, 23.0), timeout=60.0)
     served = share_served(asked)
     assert served == 1.0
 
