@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from smart_model_router import SmartModelRouter
@@ -86,20 +85,26 @@ class HeldProvider(InstantProvider):
 
     def __init__(self) -> None:
         super().__init__()
-        self._held: deque[asyncio.Future[None]] = deque()
+        self._held: dict[asyncio.Future[None], None] = {}
+        """In the order of asking; a call that the router gives up is not held any more."""
         self._came = asyncio.Event()
 
     async def call(self, call: ProviderCall) -> Success | Failure:
         """The same answer, once it is told."""
         told = asyncio.get_running_loop().create_future()
-        self._held.append(told)
+        self._held[told] = None
         self._came.set()
-        await told
+        try:
+            await told
+        finally:
+            self._held.pop(told, None)
         return await super().call(call)
 
     def answer_oldest(self) -> None:
         """Let one call end."""
-        self._held.popleft().set_result(None)
+        told = next(iter(self._held))
+        del self._held[told]
+        told.set_result(None)
 
     async def holds(self, calls: int) -> None:
         """Return once so many calls are held, and whoever waits has begun to."""
