@@ -60,7 +60,10 @@ class SqliteResponses:
 
     async def remove(self, response: str, owner: str) -> bool:
         """Forget an answer. False when it is not there."""
-        return await self._file.write(lambda connection: responses_schema.remove(connection, response, owner))
+        removed = await self._file.write(lambda connection: responses_schema.remove(connection, response, owner))
+        if removed:
+            await self._file.empty_log()
+        return removed
 
     async def aclose(self) -> None:
         """Close the file."""

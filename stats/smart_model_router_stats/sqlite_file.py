@@ -87,6 +87,10 @@ class SqliteFile:
 
         return await self.ask(write)
 
+    async def empty_log(self) -> None:
+        """Leave nothing in the write-ahead log, as far as no reader is in the way. Raises SharedStateError."""
+        await self.ask(_truncate)
+
     async def aclose(self) -> None:
         """Close the file; safe to call twice."""
         await self._database.close()
@@ -124,8 +128,12 @@ class SqliteFile:
                 return
         except OSError:
             return
-        with suppress(sqlite3.OperationalError):  # somebody reads: the next write will do
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        _truncate(connection)
+
+
+def _truncate(connection: GuardedConnection) -> None:
+    with suppress(sqlite3.OperationalError):  # somebody reads: the next time will do
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def transaction(connection: GuardedConnection, work: Callable[[GuardedConnection], T]) -> T:

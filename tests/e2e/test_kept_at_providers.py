@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
+import httpx2
 import openai
 import pytest
 
@@ -351,6 +352,8 @@ def test_kept_answers_of_ours_are_got_and_deleted(chatty: FaultServer, tmp_path:
         made = one.responses.create(model="smart", input="1")
         calls = chatty.calls()
         assert one.responses.retrieve(made.id) == made
+        head = httpx2.head(f"{gateway.base_url}/responses/{made.id}", headers={"x-api-key": KEYS["one"]["key"]})
+        assert (head.status_code, head.content) == (200, b"")
         short = one.responses.input_tokens.count(model="smart", input="2").input_tokens
         assert (
             one.responses.input_tokens.count(model="smart", input="2", previous_response_id=made.id).input_tokens
@@ -409,3 +412,27 @@ def test_the_drop_in_client_does_the_same(
             with pytest.raises(openai.NotFoundError):
                 asking.responses.retrieve(made.id, extra_headers=named)
         assert asking.responses.compact(model="smart", input="2").object == "response.compaction"
+
+
+def test_what_was_written_survives_a_kill(
+    upstreams: tuple[Stateful, Stateful], chatty: FaultServer, tmp_path: Path
+) -> None:
+    """Who made a native answer, and a translated one: both are gone on from in the next process."""
+    config = native(tmp_path, *upstreams)
+    config["providers"]["chat"] = {"kind": "openai_compatible", "base_url": chatty.base_url}
+    config["models"]["other"] = {"tiers": [{"targets": ["chat/big"]}], "last_resort": []}
+    with served(config, tmp_path) as gateway, client(gateway) as asking:
+        first = asking.responses.create(model="smart", input="1", extra_headers=TO_B)
+        other = asking.responses.create(model="other", input="1")
+        assert becomes(lambda: len(rows(tmp_path)) == 1 and makers(tmp_path) >= 2)
+        gateway.stop(signal.SIGKILL)
+    with served(config, tmp_path) as gateway, client(gateway) as asking:
+        assert asking.responses.create(model="smart", input="2", previous_response_id=first.id).output_text == "from b"
+        asking.responses.create(model="other", input="2", previous_response_id=other.id)
+        assert heard(chatty) == [("user", "1"), ("assistant", "fine"), ("user", "2")]
+
+
+def makers(folder: Path) -> int:
+    """How many things have a maker in the shared state."""
+    with closing(sqlite3.connect(folder / "state.db")) as connection:
+        return int(connection.execute("SELECT count(*) FROM maker").fetchone()[0])

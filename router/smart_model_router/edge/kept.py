@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from urllib.parse import parse_qs
 
 from smart_model_router.edge.asking import ENDPOINTS, read_options
@@ -13,7 +14,7 @@ from smart_model_router.request import Operation
 from smart_model_router.router import SmartModelRouter
 
 RESPONSES = "/v1/responses/"
-METHODS: Mapping[str, Operation] = {"GET": "retrieve", "DELETE": "delete"}
+METHODS: Mapping[str, Operation] = MappingProxyType({"GET": "retrieve", "HEAD": "retrieve", "DELETE": "delete"})
 
 
 def kept_thing(path: str) -> str | None:
