@@ -452,6 +452,7 @@ class _Parts:
             counts_max_tokens=kind.counts_max_tokens,
             translated=reachable(dialects),
             newest_chat=kind.newest_chat,
+            hosted_tools=provider.hosted_tools,
             prefill=known.prefill.value,
             media=known.media,
             operations=getattr(self._given.get(target.provider, resolve(provider.kind)), "operations", frozenset()),

@@ -25,6 +25,9 @@ Need = Literal["tools", "images", "schema", "pdf", "audio"]
 Prefill = Literal["none", "plain", "prefix", "continue_final_message"]
 """How a target goes on with an answer that has begun: not at all; when the last message is the assistant's; when that
 message is marked `prefix` (Mistral, DeepSeek's beta); when the body says `continue_final_message` (vLLM, SGLang)."""
+HostedTools = Literal["drop", "refuse"]
+"""A request with tools that run at a provider, such as web search, where the target has none: it is sent without them,
+or the target is not asked."""
 
 CRITICALITIES: tuple[Criticality, ...] = get_args(Criticality)
 NEEDS: tuple[Need, ...] = get_args(Need)

@@ -290,5 +290,5 @@ async def test_our_seal_on_a_thought_never_reaches_a_native_provider() -> None:
         router.isolate("groq/groq")
         reply = await an_answer(router, "messages", messages=talk)
     assert reply.report.target == "anthropic/anthropic"
-    assert server.requests[-1].body["messages"][1]["content"] == [{"type": "text", "text": "Hi", "citations": None}]
+    assert server.requests[-1].body["messages"][1]["content"] == [{"type": "text", "text": "Hi", "citations": []}]
     assert reply.report.losses == ["reasoning: dropped, it is signed or encrypted for another provider"]

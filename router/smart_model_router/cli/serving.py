@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from smart_model_router.assembly import load
 from smart_model_router.cli.ending import ExitCode
+from smart_model_router.cli.hosted_tools import notice, refusing
 from smart_model_router.cli.listening import listening
 from smart_model_router.cli.printing import print_answer, print_json, print_line
 from smart_model_router.errors import ConfigurationError
@@ -18,7 +19,7 @@ from smart_model_router.errors import ConfigurationError
 if TYPE_CHECKING:
     from ctypes import c_bool
 
-    from smart_model_router.config import GatewayConfig
+    from smart_model_router.config import GatewayConfig, RouterConfig
     from smart_model_router.gateway import Gateway
     from smart_model_router.gateway.listening import ServerName
 
@@ -45,7 +46,9 @@ def run(serving: Serving) -> int:
         raise ConfigurationError("smr serve", missing.name, expected) from None
     _log()
 
-    def ready(base_url: str) -> None:
+    def ready(base_url: str, config: RouterConfig) -> None:
+        if told := notice(refusing(config)):
+            print_line(told)
         if serving.as_json:
             print_json({"base_url": base_url})
             return
@@ -58,11 +61,11 @@ def run(serving: Serving) -> int:
     serve = addresses.find(serving.server)
     listener, base_url = _bound(serving, served.house.config.gateway)
     with listener:
-        serve(served, listener, lambda: ready(base_url))
+        serve(served, listener, lambda: ready(base_url, served.house.config))
     return ExitCode.OK
 
 
-def _run_several(serving: Serving, ready: Callable[[str], None]) -> int:
+def _run_several(serving: Serving, ready: Callable[[str, RouterConfig], None]) -> int:
     from smart_model_router.gateway import listening as addresses  # noqa: PLC0415 - as above
     from smart_model_router.gateway import workers  # noqa: PLC0415 - as above
 
@@ -73,7 +76,7 @@ def _run_several(serving: Serving, ready: Callable[[str], None]) -> int:
     addresses.find(serving.server)
     listener, base_url = _bound(serving, config.gateway)
     make = Making(serving.config)
-    return workers.run(make, listener, serving.workers, server=serving.server, ready=lambda: ready(base_url))
+    return workers.run(make, listener, serving.workers, server=serving.server, ready=lambda: ready(base_url, config))
 
 
 def _bound(serving: Serving, settings: GatewayConfig) -> tuple[socket.socket, str]:

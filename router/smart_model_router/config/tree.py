@@ -26,7 +26,7 @@ from smart_model_router.core.options import Count, Interval, Options, Seconds, U
 from smart_model_router.core.shedding import SheddingConfig
 from smart_model_router.core.throttle import ThrottleConfig
 from smart_model_router.errors import ModelNotFound
-from smart_model_router.request import Dialect, Need, Prefill, Target
+from smart_model_router.request import Dialect, HostedTools, Need, Prefill, Target
 from smart_model_router.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -44,8 +44,9 @@ class ProviderConfig(Options):
 
     Each key in `api_key` is a credential, and each credential makes a target of its own. `drop_params` are fields
     of the body that this provider does not take. `wires` are the dialects it speaks; what is asked in another one is
-    translated. `bulkhead` is how many calls may be in flight, `rpm` and `tpm` are requests and tokens a minute of
-    each target.
+    translated. `hosted_tools` is what becomes of a request with tools that run at a provider (web search) and that
+    cannot be translated: `refuse` asks another target, `drop` sends it without them. `bulkhead` is how many calls may
+    be in flight, `rpm` and `tpm` are requests and tokens a minute of each target.
     """
 
     kind: str
@@ -55,6 +56,7 @@ class ProviderConfig(Options):
     headers: Mapping[str, Secret] = field(default_factory=dict)
     drop_params: tuple[str, ...] = ()
     wires: tuple[Dialect, ...] = ()
+    hosted_tools: HostedTools = "refuse"
     bulkhead: Annotated[int, Unit("count"), Interval(ge=1, le=100_000)] | None = None
     failure_domain: str | None = None
     region: str | None = None

@@ -13,7 +13,7 @@ from smart_model_router.core.selection.base import Candidate
 from smart_model_router.errors import InvalidRequest
 from smart_model_router.outcome import Refusal
 from smart_model_router.recovery import NO_RECOVERY, Recovery
-from smart_model_router.request import NEEDS, Dialect, Need, Operation, Prefill, RouteRequest, Target
+from smart_model_router.request import NEEDS, Dialect, HostedTools, Need, Operation, Prefill, RouteRequest, Target
 
 
 def _unknown() -> None:
@@ -26,7 +26,8 @@ class TargetFacts:
 
     `lacks` is what it cannot do; `context_tokens` the prompt it can take, None when unknown. `only` keeps it for
     requests that need all of these, `unless` from requests that need any of them. It speaks `dialects`, and can be
-    asked in those of `translated` by translation; `newest_chat`: OpenAI's newest Chat parameters are taken there.
+    asked in those of `translated` by translation; `newest_chat`: OpenAI's newest Chat parameters are taken there;
+    `hosted_tools` that cannot be translated are dropped there, or the target is not asked.
     `prefill` is how it goes on with an answer that another target began; `media` names its family of token rules
     (core/media.py); `operations` are those of Responses that it has beside answering. `listed_context` looks up the
     context window in a public list, for when `context_tokens` is None: it decides where a prompt that was too long goes
@@ -46,6 +47,7 @@ class TargetFacts:
     counts_max_tokens: bool = False
     translated: frozenset[Dialect] = frozenset()
     newest_chat: bool = False
+    hosted_tools: HostedTools = "refuse"
     prefill: Prefill = "none"
     media: str = ""
     operations: frozenset[Operation] = frozenset()

@@ -101,7 +101,13 @@ class Translations:
         named, provider = self._answers, facts.target.provider
         key = (goal, provider, facts.reasoning, facts.newest_chat, how, "" if named is None else facts.id)
         if key not in self._made:
-            terms = Terms(provider, facts.reasoning, facts.newest_chat, int(self._wall()))
+            terms = Terms(
+                family=provider,
+                reasoning=facts.reasoning,
+                newest_chat=facts.newest_chat,
+                created=int(self._wall()),
+                hosted_tools=facts.hosted_tools,
+            )
             if named is not None:
                 made_id = named.issue(facts.id)
                 terms = replace(terms, response_id=made_id, kept=named.kept, previous=named.previous)

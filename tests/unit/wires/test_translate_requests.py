@@ -19,9 +19,7 @@ REFUSALS: list[tuple[str, Dialect, Dialect, dict[str, Any]]] = [
     ("n", "chat", "messages", {"n": 2}),
     ("functions", "chat", "responses", {"functions": [{"name": "f"}]}),
     ("audio", "chat", "messages", {"audio": {"voice": "x"}}),
-    ("web search", "chat", "messages", {"web_search_options": {}}),
     ("custom tool", "chat", "messages", {"tools": [{"type": "custom", "custom": {"name": "f"}}]}),
-    ("custom tool by Responses", "chat", "responses", {"tools": [{"type": "custom", "custom": {"name": "f"}}]}),
     ("audio part", "chat", "messages", {"messages": [{"role": "user", "content": [{"type": "input_audio"}]}]}),
     (
         "file of the provider",

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 200
 """Characters of an explanation: it may quote the body."""
+_EMPTY: tuple[Any, ...] = ([], {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +41,15 @@ class Losses:
         """Something a caller may miss is left out or changed."""
         self._said.setdefault(f"{where}: {why}")
 
-    def drop_keys(self, body: Mapping[str, Any], handled: Iterable[str], why: str) -> None:
-        """Every field of `body` that is set and nobody handled is left out."""
-        for key in body.keys() - set(handled):
-            if body[key] is not None:
-                self.drop(key, why)
+    def drop_keys(self, body: Mapping[str, Any], handled: Iterable[str], why: str, *, inside: str = "") -> None:
+        """Every field of `body` that says something and that nothing handles is left out. `inside` is where `body` is.
+
+        A field of None, or of an empty list or object, says nothing.
+        """
+        known = frozenset(handled)
+        for key, value in body.items():
+            if key not in known and value is not None and value not in _EMPTY:
+                self.drop(f"{inside}.{key}" if inside else key, why)
 
     def refuse(self, where: str, why: str) -> None:
         """Something is left out without which the request means something else."""

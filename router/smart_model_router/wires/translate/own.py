@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from smart_model_router.wires.translate.citations import SEARCH_ID
 from smart_model_router.wires.translate.reasoning import SEAL, is_sealed
-from smart_model_router.wires.values import is_list, is_object, items, mapping
+from smart_model_router.wires.values import is_list, is_object, items, mapping, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from smart_model_router.request import Dialect
 
-_MARK = b'"' + SEAL.encode()
+_MARKS = (b'"' + SEAL.encode(), b'"' + SEARCH_ID.encode())
 _SEALING: frozenset[Dialect] = frozenset({"messages", "responses"})
 SEALED = "reasoning: dropped, it is signed or encrypted for another provider"
 
 
 def holds_seals(dialect: Dialect, *written: bytes) -> bool:
     """Whether a body (in pieces, as JSON) may hold one: a search of bytes, for every request."""
-    return dialect in _SEALING and any(_MARK in piece for piece in written)
+    return dialect in _SEALING and any(mark in piece for piece in written for mark in _MARKS)
 
 
 def without_seals(dialect: Dialect, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -35,5 +36,23 @@ def _cleaned(message: Any) -> list[Any]:
     content = mapping(message).get("content")
     if not is_object(message) or not is_list(content):
         return [message]
-    kept = [block for block in content if not is_sealed(mapping(block).get("signature"))]
+    kept = [_uncited(block) for block in content if not _is_ours(mapping(block))]
     return [{**message, "content": kept}] if kept or not content else []
+
+
+def _is_ours(block: Mapping[str, Any]) -> bool:
+    """Whether a block was made by us: a thought of another provider, or a search that it made."""
+    made = text(block.get("id")) or text(block.get("tool_use_id"))
+    return is_sealed(block.get("signature")) or made.startswith(SEARCH_ID)
+
+
+def _uncited(block: Any) -> Any:
+    """The block without citations of another provider: Messages signs the places of its own."""
+    citations = items(mapping(block).get("citations"))
+    kept = [one for one in citations if not is_sealed(mapping(one).get("encrypted_index"))]
+    if len(kept) == len(citations):
+        return block
+    return {
+        **{key: value for key, value in block.items() if key != "citations"},
+        **({"citations": kept} if kept else {}),
+    }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from smart_model_router.request import HostedTools
     from smart_model_router.wires.translate.losses import Losses
 
 
@@ -18,7 +19,9 @@ class Terms:
     `reasoning` says that the model takes a word on how long to think. `newest_chat`: its Chat endpoint takes the newest
     of OpenAI's parameters; others reject what they do not know. `created` is the stamp of answers in dialects that have
     one, epoch seconds. `response_id` names an answer of Responses ("": the provider's own id does), `kept` says whether
-    it can be referred to, `previous` is the answer that the caller said it goes on from.
+    it can be referred to, `previous` is the answer that the caller said it goes on from. `hosted_tools` says what
+    becomes of tools that run at a provider and have no equal at the target. `between`: Chat is only the step between
+    two other dialects, and may hold things of theirs that no Chat provider knows.
     """
 
     family: str = ""
@@ -28,6 +31,8 @@ class Terms:
     response_id: str = ""
     kept: bool = False
     previous: str | None = None
+    hosted_tools: HostedTools = "refuse"
+    between: bool = False
 
     @property
     def output_cap(self) -> str:

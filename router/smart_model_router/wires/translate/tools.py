@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from smart_model_router.wires.translate.hosted import NAME, dropped, is_hosted, is_search, options_of_responses
 from smart_model_router.wires.translate.words import arguments_of, dumps
 from smart_model_router.wires.values import items, mapping, text
 
@@ -17,9 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from smart_model_router.wires.translate.losses import Losses
+    from smart_model_router.wires.translate.terms import Terms
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _INPUT = "input"
+_KNOWN = frozenset("type name description parameters strict format execution".split())
 SEARCH = "tool_search"
 """The type of that search, and the name of the function that stands for it: it has none of its own."""
 
@@ -62,14 +65,26 @@ def tools_by_flat_name(asked: Mapping[str, Any]) -> dict[str, Tool]:
     return found
 
 
-def chat_tools(asked: Mapping[str, Any], losses: Losses) -> list[dict[str, Any]]:
-    """Chat's functions for the tools of a Responses request; those that run at the provider are refused."""
+def chat_tools(
+    asked: Mapping[str, Any], terms: Terms, losses: Losses
+) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
+    """Chat's functions for the tools of a Responses request, and its web search when Chat is between two dialects."""
     out: dict[str, dict[str, Any]] = {}
+    search: dict[str, Any] | None = None
+    for tool in map(mapping, items(asked.get("tools"))):
+        if tool.get("type") == "namespace" and text(tool.get("description")):
+            losses.drop("tools[].description", "that of a namespace is dropped, Chat has none")
     for tool, namespace in _flat(items(asked.get("tools"))):
-        _declare(out, tool, namespace, losses, again=False)
+        kind = tool.get("type")
+        if is_search(kind) and terms.between and search is None:
+            search = options_of_responses(tool, asked)
+        elif is_hosted(kind) and not (kind == SEARCH and tool.get("execution") == "client"):
+            dropped(kind, terms, losses)
+        else:
+            _declare(out, tool, namespace, losses, again=False)
     for tool, namespace in _flat(_found(asked.get("input"))):
         _declare(out, tool, namespace, losses, again=True)
-    return [{"type": "function", "function": function} for function in out.values()]
+    return [{"type": "function", "function": function} for function in out.values()], search
 
 
 def found_tools(item: Mapping[str, Any]) -> str:
@@ -103,17 +118,23 @@ def _name(tool: Mapping[str, Any]) -> str:
     return SEARCH if tool.get("type") == SEARCH else text(tool.get("name"))
 
 
-def chat_choice(choice: object, losses: Losses) -> str | dict[str, Any] | None:
-    """Chat's tool_choice for Responses'."""
+def chat_choice(choice: object, losses: Losses, *, searches: bool) -> str | dict[str, Any] | None:
+    """Chat's tool_choice for Responses'. `searches`: a search of the web is among the tools that are left."""
     if choice is None or choice in ("auto", "none", "required"):
         return choice if isinstance(choice, str) else None
     said = mapping(choice)
+    if is_search(said.get("type")) and searches:
+        return _named(NAME)
     if said.get("type") in ("function", "custom") and text(said.get("name")):
         return _named(flat_name(text(said.get("namespace")), said["name"]))
     if said.get("type") == "allowed_tools":
-        tools = [
-            _named(flat_name(namespace, text(tool.get("name")))) for tool, namespace in _flat(items(said.get("tools")))
+        flat = [
+            NAME if searches and is_search(tool.get("type")) else flat_name(namespace, text(tool.get("name")))
+            for tool, namespace in _flat(items(said.get("tools")))
         ]
+        if not all(flat):
+            losses.drop("tool_choice", "an allowed tool that is not there, or has no name, is left out")
+        tools = [_named(name) for name in flat if name]
         return {"type": "allowed_tools", "allowed_tools": {"mode": said.get("mode", "auto"), "tools": tools}}
     losses.refuse("tool_choice", f"{text(said.get('type'))!r} has no equal in Chat")
     return None
@@ -136,6 +157,8 @@ def _flat(tools: list[Any]) -> list[tuple[Mapping[str, Any], str]]:
 
 def _function(tool: Mapping[str, Any], kind: str, losses: Losses) -> dict[str, Any]:
     said = text(tool.get("description"))
+    rest = {key: value for key, value in tool.items() if value is not False and value != ["direct"]}
+    losses.drop_keys(rest, _KNOWN, "dropped, Chat has no such parameter", inside="tools[]")
     if kind != "custom":
         described = {"description": said} if said else {}
         strict = {"strict": True} if tool.get("strict") is True else {}

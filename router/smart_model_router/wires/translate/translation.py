@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from smart_model_router.outcome import EventKind, StreamEvent
@@ -53,6 +53,7 @@ class Translation:
 def translate(asked: Dialect, goal: Dialect, body: Mapping[str, Any], terms: Terms) -> Translation | Untranslatable:
     """`body` (plain JSON values) in another dialect, or why it would mean something else there. Never raises."""
     losses = Losses()
+    terms = replace(terms, between=len(ROUTES[asked, goal]) > 1)
     stages: list[Mapping[str, Any]] = [body]
     try:
         for step in ROUTES[asked, goal]:

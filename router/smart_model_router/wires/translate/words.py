@@ -49,6 +49,9 @@ TOOL_ERROR = "[tool error]\n"
 JSON_TOOL = "answer_in_json"
 """Messages has no JSON mode without a schema: the model is made to call this tool, and its input is the answer."""
 
+FORMAT_NAME = "response"
+"""Chat's schemas have a name, Messages' have none: this one says nothing."""
+
 _ID_PREFIXES = ("chatcmpl-", "msg_", "resp_")
 _TOOL_ID = re.compile(r"[^A-Za-z0-9_-]")
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode

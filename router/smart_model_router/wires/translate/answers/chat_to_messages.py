@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from smart_model_router.wires.translate import reasoning
+from smart_model_router.wires.translate.citations import place_of, search_blocks, to_messages
+from smart_model_router.wires.translate.hosted import SEARCHES
 from smart_model_router.wires.translate.words import (
     STOP_OF_FINISH,
     arguments_of,
@@ -15,7 +17,7 @@ from smart_model_router.wires.translate.words import (
 from smart_model_router.wires.values import items, mapping, text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from smart_model_router.wires.translate.losses import Losses
     from smart_model_router.wires.translate.terms import Context, Terms
@@ -36,11 +38,15 @@ def answer(body: Mapping[str, Any], context: Context) -> dict[str, Any]:
     message = mapping(choice.get("message"))
     blocks = [
         *thinking(reasoning.text_of(message), items(message.get("reasoning_details")), context.terms),
+        *(block for search in items(message.get(SEARCHES)) for block in search_blocks(mapping(search))),
         *_texts(message),
         *(_tool_use(mapping(call), at, context.losses) for at, call in enumerate(items(message.get("tool_calls")))),
     ]
+    whole = frame(body.get("id"), text(body.get("model")), body.get("usage"))
+    searches = len(items(message.get(SEARCHES)))
     return {
-        **frame(body.get("id"), text(body.get("model")), body.get("usage")),
+        **whole,
+        "usage": {**whole["usage"], **counted_searches(searches)},
         "content": blocks,
         "stop_reason": stop_reason(text(choice.get("finish_reason")), called=bool(message.get("tool_calls"))),
     }
@@ -62,9 +68,14 @@ def frame(made: object, model: str, usage: object) -> dict[str, Any]:
     }
 
 
-def text_block(said: str) -> dict[str, Any]:
-    """A block of visible text."""
-    return {"type": "text", "text": said, "citations": None}
+def counted_searches(number: int) -> dict[str, Any]:
+    """What the usage says of searches of the web."""
+    return {"server_tool_use": {"web_search_requests": number, "web_fetch_requests": 0}} if number else {}
+
+
+def text_block(said: str, citations: Sequence[Any] = ()) -> dict[str, Any]:
+    """A block of visible text. Anthropic's schema demands `citations` and some SDKs refuse null: a list suits both."""
+    return {"type": "text", "text": said, "citations": [*citations]}
 
 
 def tool_use_block(call_id: str, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,8 +104,13 @@ def thinking(thought: str, details: list[Any], terms: Terms) -> list[dict[str, A
 def _texts(message: Mapping[str, Any]) -> list[dict[str, Any]]:
     content = message.get("content")
     parts = [content] if isinstance(content, str) else [mapping(part).get("text") for part in items(content)]
-    said = [text(part) for part in (*parts, message.get("refusal"))]
-    return [text_block(part) for part in said if part]
+    said = [part for part in map(text, parts) if part]
+    blocks = []
+    for at, part in enumerate(said):
+        before = sum(map(len, said[:at]))
+        near = [one for one in items(message.get("annotations")) if before <= place_of(one) < before + len(part)]
+        blocks.append(text_block(part, [cited for one in near for cited in to_messages(one, part, before)]))
+    return [*blocks, *([text_block(text(message["refusal"]))] if text(message.get("refusal")) else [])]
 
 
 def _tool_use(call: Mapping[str, Any], at: int, losses: Losses) -> dict[str, Any]:

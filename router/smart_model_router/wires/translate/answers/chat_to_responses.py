@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from smart_model_router.wires.own_ids import item_id
 from smart_model_router.wires.translate import reasoning
+from smart_model_router.wires.translate.citations import search_item, to_responses
+from smart_model_router.wires.translate.hosted import SEARCHES, SOURCES
 from smart_model_router.wires.translate.tools import Tool, tools_by_flat_name, unwrapped_input
 from smart_model_router.wires.translate.words import (
     INCOMPLETE_OF_FINISH,
@@ -16,7 +18,7 @@ from smart_model_router.wires.translate.words import (
 from smart_model_router.wires.values import items, mapping, text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from smart_model_router.wires.translate.terms import Context, Terms
 
@@ -58,7 +60,10 @@ def answer(body: Mapping[str, Any], context: Context) -> dict[str, Any]:
     thought, details = reasoning.text_of(message), items(message.get("reasoning_details"))
     if thought or details:
         output.append(reasoning_item(item_id("rs", made, 0), thought, details, context.terms))
-    parts = _parts(message)
+    asked_sources = SOURCES in items(context.asked.get("include"))
+    for search in map(mapping, items(message.get(SEARCHES))):
+        output.append(search_item(item_id("ws", made, len(output)), search, sources=asked_sources))
+    parts = _parts(message, mapping(choice.get("logprobs")))
     if parts:
         output.append(message_item(item_id("msg", made, len(output)), parts))
     for at, call in enumerate(map(mapping, items(message.get("tool_calls")))):
@@ -107,9 +112,26 @@ def ending(finish: str) -> dict[str, Any]:
     return {"status": "completed"} if why is None else {"status": "incomplete", "incomplete_details": {"reason": why}}
 
 
-def text_part(said: str) -> dict[str, Any]:
-    """A part of visible text."""
-    return {"type": "output_text", "text": said, "annotations": [], "logprobs": []}
+def text_part(said: str, annotations: Sequence[Any] = (), logprobs: Sequence[Any] = ()) -> dict[str, Any]:
+    """A part of visible text. `logprobs` are Chat's."""
+    return {
+        "type": "output_text",
+        "text": said,
+        "annotations": [*annotations],
+        "logprobs": responses_logprobs(logprobs),
+    }
+
+
+def responses_logprobs(found: Sequence[Any]) -> list[dict[str, Any]]:
+    """Chat's probabilities of tokens as Responses has them: always with the bytes."""
+    return [
+        {**_bytes(held), "top_logprobs": [*map(_bytes, items(held.get("top_logprobs")))]}
+        for held in map(mapping, found)
+    ]
+
+
+def _bytes(held: Any) -> dict[str, Any]:
+    return {**mapping(held), "bytes": items(mapping(held).get("bytes"))}
 
 
 def message_item(made: str, parts: list[dict[str, Any]], status: str = "completed") -> dict[str, Any]:
@@ -155,10 +177,13 @@ def call_item(
     return {"id": item_id("fc", *place), "type": "function_call", "status": status, **named, "arguments": arguments}
 
 
-def _parts(message: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _parts(message: Mapping[str, Any], logprobs: Mapping[str, Any]) -> list[dict[str, Any]]:
     content = message.get("content")
     texts = [content] if isinstance(content, str) else [mapping(part).get("text") for part in items(content)]
-    parts = [text_part(text(said)) for said in texts if text(said)]
+    said = [part for part in map(text, texts) if part]
+    parts = [text_part(part) for part in said]
+    if parts:
+        parts[0] = text_part(said[0], to_responses(message.get("annotations")), items(logprobs.get("content")))
     if text(message.get("refusal")):
         parts.append({"type": "refusal", "refusal": message["refusal"]})
     return parts

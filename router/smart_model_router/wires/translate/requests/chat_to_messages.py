@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from smart_model_router.wires.translate import media, reasoning
-from smart_model_router.wires.translate.words import JSON_TOOL, TOOL_ERROR, arguments_of, given, tool_use_id
+from smart_model_router.wires.translate import caching, hosted, media, reasoning
+from smart_model_router.wires.translate.words import (
+    FORMAT_NAME,
+    JSON_TOOL,
+    TOOL_ERROR,
+    arguments_of,
+    given,
+    tool_use_id,
+)
 from smart_model_router.wires.values import count, is_object, items, mapping, text
 
 if TYPE_CHECKING:
@@ -19,21 +26,30 @@ MAX_TOKENS = 8192
 
 _HANDLED = frozenset(
     "model stream stream_options messages max_tokens max_completion_tokens stop temperature top_p user "
-    "safety_identifier tools tool_choice parallel_tool_calls response_format reasoning_effort".split()
+    "safety_identifier tools tool_choice parallel_tool_calls response_format reasoning_effort thinking cache_control "
+    "web_search_options".split()
 )
+_MESSAGE = frozenset("role content name cache_control".split())
+_ANSWER = _MESSAGE | frozenset(
+    "refusal tool_calls function_call audio reasoning_content reasoning reasoning_details".split()
+)
+_RESULT = _MESSAGE | {"tool_call_id"}
+_SAID_IN = {"text": "text", "refusal": "refusal", "image_url": "image_url", "file": "file"}
+"""Kind of a part -> the field that holds it."""
+_NO_PARAMETER = "dropped, Messages has no such parameter"
 _HARMLESS: dict[str, tuple[Any, ...]] = {
     "n": (1,),
     "store": (False,),
     "logprobs": (False,),
+    "top_logprobs": (0,),
     "frequency_penalty": (0,),
     "presence_penalty": (0,),
     "modalities": (["text"],),
     "service_tier": ("auto", "default"),
-    "logit_bias": ({},),
     "functions": ([],),
 }
 """Fields that say nothing when they say this."""
-_MEANINGFUL = ("n", "functions", "function_call", "audio", "modalities", "web_search_options")
+_MEANINGFUL = ("n", "functions", "function_call", "audio", "modalities")
 _CHOICES = {"auto": "auto", "none": "none", "required": "any"}
 _EFFORTS = {"minimal": "low", "low": "low", "medium": "medium", "high": "high", "xhigh": "xhigh", "max": "max"}
 _HEAD_ROLES = ("system", "developer")
@@ -46,7 +62,8 @@ def request(body: Mapping[str, Any], terms: Terms, losses: Losses) -> dict[str, 
     for key in _MEANINGFUL:
         if key in said:
             losses.refuse(key, "Messages has no such thing")
-    losses.drop_keys(said, (*_HANDLED, *_MEANINGFUL), "dropped, Messages has no such parameter")
+    losses.drop_keys(said, (*_HANDLED, *_MEANINGFUL), _NO_PARAMETER)
+    losses.drop_keys(mapping(said.get("stream_options")), ("include_usage",), _NO_PARAMETER, inside="stream_options")
     messages = [mapping(message) for message in items(said.get("messages"))]
     head = next((at for at, one in enumerate(messages) if one.get("role") not in _HEAD_ROLES), len(messages))
     out: dict[str, Any] = {}
@@ -59,14 +76,16 @@ def request(body: Mapping[str, Any], terms: Terms, losses: Losses) -> dict[str, 
     _tools(said, out, losses)
     _format(said, out, losses)
     _effort(said, out, terms, losses)
-    return out
+    _thinking(said, out)
+    return caching.marked(out, losses, said)
 
 
 def _settings(said: dict[str, Any], out: dict[str, Any], losses: Losses) -> None:
     cap = count(said.get("max_completion_tokens")) or count(said.get("max_tokens"))
-    if cap is None:
-        losses.drop("max_tokens", f"{MAX_TOKENS}, Messages needs a cap and none was asked")
-    out["max_tokens"] = cap or MAX_TOKENS
+    if not cap:
+        cap = MAX_TOKENS + (count(mapping(said.get("thinking")).get("budget_tokens")) or 0)  # thoughts count, too
+        losses.drop("max_tokens", f"{cap}, Messages needs a cap and none was asked")
+    out["max_tokens"] = cap
     stop = said.get("stop")
     if stop:
         out["stop_sequences"] = [stop] if isinstance(stop, str) else items(stop)
@@ -81,15 +100,18 @@ def _settings(said: dict[str, Any], out: dict[str, Any], losses: Losses) -> None
     user = text(said.get("safety_identifier")) or text(said.get("user"))
     if user:
         out["metadata"] = {"user_id": user}
+        if text(said.get("user")) not in ("", user):
+            losses.drop("user", "dropped, Messages has one name for a user: that of safety_identifier")
 
 
 # ------------------------------------------------------------------------------------------- messages
 
 
 def _system(messages: list[Mapping[str, Any]], losses: Losses) -> str | list[dict[str, Any]]:
-    if len(messages) == 1 and isinstance(messages[0].get("content"), str):
-        return text(messages[0]["content"])
-    return [block for one in messages for block in _blocks(one.get("content"), losses)]
+    contents = [_content(one, losses) for one in messages]
+    if len(contents) == 1:
+        return contents[0]
+    return [block for content in contents for block in _as_blocks(content)]
 
 
 def _conversation(messages: list[Mapping[str, Any]], losses: Losses) -> list[dict[str, Any]]:
@@ -108,18 +130,36 @@ def _conversation(messages: list[Mapping[str, Any]], losses: Losses) -> list[dic
             if content:  # Messages rejects a turn that says nothing
                 out.append({"role": "assistant", "content": content})
         elif role == "user":
-            if message.get("name"):
-                losses.drop("messages[].name", "dropped, Messages has no names")
-            out.append({"role": "user", "content": _content(message.get("content"), losses)})
+            out.append({"role": "user", "content": _content(message, losses)})
         elif role in _HEAD_ROLES:
-            out.append({"role": "system", "content": _content(message.get("content"), losses)})
+            out.append({"role": "system", "content": _content(message, losses)})
         else:
             losses.refuse("messages[].role", f"{text(role)!r} is no role in Messages")
     return out
 
 
-def _content(content: object, losses: Losses) -> str | list[dict[str, Any]]:
-    return content if isinstance(content, str) else _blocks(content, losses)
+def _content(
+    message: Mapping[str, Any], losses: Losses, known: frozenset[str] = _MESSAGE
+) -> str | list[dict[str, Any]]:
+    """What a message says: text as it is, unless it is marked for the cache."""
+    if message.get("name"):
+        losses.drop("messages[].name", "dropped, Messages has no names")
+    losses.drop_keys(message, known, _NO_PARAMETER, inside="messages[]")
+    content = message.get("content")
+    if isinstance(content, str) and message.get(caching.KEY) is None:
+        return content
+    blocks = _blocks(content, losses)
+    if not blocks:
+        if message.get(caching.KEY) is not None:
+            losses.drop(caching.KEY, "dropped, its message says nothing")
+        return blocks
+    return [*blocks[:-1], caching.marked(blocks[-1], losses, message)]
+
+
+def _as_blocks(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:
+    if not isinstance(content, str):
+        return content
+    return [{"type": "text", "text": content}] if content else []
 
 
 def _blocks(content: object, losses: Losses) -> list[dict[str, Any]]:
@@ -130,30 +170,56 @@ def _blocks(content: object, losses: Losses) -> list[dict[str, Any]]:
 
 
 def _block(part: Mapping[str, Any], losses: Losses) -> dict[str, Any] | None:
-    kind = part.get("type")
+    kind = text(part.get("type"))
+    block: dict[str, Any] | None = None
+    losses.drop_keys(part, ("type", _SAID_IN.get(kind, ""), caching.KEY), _NO_PARAMETER, inside="messages[].content[]")
     if kind in ("text", "refusal"):
-        said = text(part.get(str(kind)))
-        return {"type": "text", "text": said} if said else None
-    if kind == "image_url":
+        said = text(part.get(kind))
+        block = {"type": "text", "text": said} if said else None
+        if kind == "refusal":
+            losses.drop("messages[].content[].refusal", "said as text, Messages has no refusals")
+        if block is None and part.get(caching.KEY) is not None:
+            losses.drop(caching.KEY, "dropped, its text is empty")
+    elif kind == "image_url":
         image = mapping(part.get("image_url"))
-        if image.get("detail") not in (None, "auto"):
-            losses.drop("image_url.detail", "dropped, Messages has no such parameter")
-        return media.image_block(image.get("url"), losses)
-    if kind == "file":
-        return media.document_block(mapping(part.get("file")), losses)
-    losses.refuse("messages[].content", f"a part of type {text(kind)!r} has no equal in Messages")
-    return None
+        losses.drop_keys(
+            {key: value for key, value in image.items() if value != "auto"},
+            ("url",),
+            _NO_PARAMETER,
+            inside="image_url",
+        )
+        block = media.image_block(image.get("url"), losses)
+    elif kind == "file":
+        file = mapping(part.get("file"))
+        losses.drop_keys(file, ("file_data", "filename", "file_id"), _NO_PARAMETER, inside="file")
+        if file.get("file_id"):
+            losses.refuse("file", "it is kept at another provider")
+        block = media.document_block(file, losses)
+    else:
+        losses.refuse("messages[].content", f"a part of type {kind!r} has no equal in Messages")
+    return None if block is None else caching.marked(block, losses, part)
 
 
 def _result(message: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
-    content = _content(message.get("content"), losses)
-    result = {"type": "tool_result", "tool_use_id": tool_use_id(message.get("tool_call_id")), "content": content}
-    if isinstance(content, str) and content.startswith(TOOL_ERROR):
-        return {**result, "content": content.removeprefix(TOOL_ERROR), "is_error": True}
-    if isinstance(content, list) and content and text(content[0].get("text")).startswith(TOOL_ERROR):
-        said = content[0]["text"].removeprefix(TOOL_ERROR)
-        first = [{**content[0], "text": said}] if said else []
-        return {**result, "content": [*first, *content[1:]], "is_error": True}
+    """A tool's result. It bears the mark of its message or, as Messages takes none inside, of its last marked part."""
+    blocks: str | list[dict[str, Any]] = _content(message, losses, _RESULT)
+    marks: dict[str, Any] = {}
+    if not isinstance(blocks, str):
+        blocks, marks = caching.lifted(blocks)
+        if isinstance(message.get("content"), str):
+            blocks = text(message["content"])
+    result = {
+        "type": "tool_result",
+        "tool_use_id": tool_use_id(message.get("tool_call_id")),
+        "content": blocks,
+        **marks,
+    }
+    if isinstance(blocks, str) and blocks.startswith(TOOL_ERROR):
+        return {**result, "content": blocks.removeprefix(TOOL_ERROR), "is_error": True}
+    if isinstance(blocks, list) and blocks and text(blocks[0].get("text")).startswith(TOOL_ERROR):
+        said = blocks[0]["text"].removeprefix(TOOL_ERROR)
+        first = [{**blocks[0], "text": said}] if said else []
+        return {**result, "content": [*first, *blocks[1:]], "is_error": True}
     return result
 
 
@@ -163,10 +229,13 @@ def _answer(message: Mapping[str, Any], losses: Losses) -> str | list[dict[str, 
         losses.refuse("messages[]", "a function_call or audio has no equal in Messages")
     thoughts = reasoning.thinking_blocks(message, losses)
     calls = [_call(mapping(call), losses) for call in items(message.get("tool_calls"))]
-    content = message.get("content") or message.get("refusal")
+    content = _content({**message, "content": message.get("content") or message.get("refusal")}, losses, _ANSWER)
+    if message.get("refusal"):
+        why = "dropped beside the content" if message.get("content") else "said as text, Messages has no refusals"
+        losses.drop("messages[].refusal", why)
     if isinstance(content, str) and not thoughts and not calls:
         return content
-    return [*thoughts, *_blocks(content, losses), *calls]
+    return [*thoughts, *_as_blocks(content), *calls]
 
 
 def _call(call: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
@@ -174,12 +243,17 @@ def _call(call: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
     arguments = arguments_of(function.get("arguments"))
     if call.get("type") not in (None, "function") or not text(function.get("name")) or arguments is None:
         losses.refuse("messages[].tool_calls", "a call that is no function's, or whose arguments are no object")
-    return {
+    known = ("id", "type", "function", "index", caching.KEY)
+    losses.drop_keys(call, known, _NO_PARAMETER, inside="messages[].tool_calls[]")
+    of_function = ("name", "arguments", caching.KEY)
+    losses.drop_keys(function, of_function, _NO_PARAMETER, inside="messages[].tool_calls[].function")
+    block = {
         "type": "tool_use",
         "id": tool_use_id(call.get("id")),
         "name": text(function.get("name")),
         "input": arguments or {},
     }
+    return caching.marked(block, losses, call, function)
 
 
 # ------------------------------------------------------------------------------------------- tools and form
@@ -187,9 +261,13 @@ def _call(call: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
 
 def _tools(said: dict[str, Any], out: dict[str, Any], losses: Losses) -> None:
     tools = [_tool(mapping(tool), losses) for tool in items(said.get("tools"))]
-    if not tools:
-        return
+    if is_object(said.get(hosted.OPTIONS)):
+        tools.append(hosted.messages_tool(said[hosted.OPTIONS], losses))
     choice = said.get("tool_choice")
+    if not tools:
+        if choice not in (None, "auto", "none"):
+            losses.drop("tool_choice", "dropped, there are no tools to choose from")
+        return
     chosen: dict[str, Any] = {}
     if isinstance(choice, str):
         chosen = {"type": _CHOICES.get(choice, choice)}
@@ -201,6 +279,7 @@ def _tools(said: dict[str, Any], out: dict[str, Any], losses: Losses) -> None:
     elif is_object(choice):
         name = text(mapping(choice.get("function")).get("name"))
         chosen = {"type": "tool", "name": name}
+        losses.drop_keys(choice, ("type", "function"), _NO_PARAMETER, inside="tool_choice")
         if not name:
             losses.refuse("tool_choice", "it names no function")
     if said.get("parallel_tool_calls") is False and chosen.get("type") != "none":
@@ -215,13 +294,16 @@ def _tool(tool: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
     schema = function.get("parameters", {"type": "object", "properties": {}})
     if tool.get("type") != "function" or not text(function.get("name")) or not is_object(schema):
         losses.refuse("tools", f"a tool of type {text(tool.get('type'))!r} has no equal in Messages")
+    losses.drop_keys(tool, ("type", "function", caching.KEY), _NO_PARAMETER, inside="tools[]")
+    known = ("name", "description", "parameters", "strict", caching.KEY)
+    losses.drop_keys(function, known, _NO_PARAMETER, inside="tools[].function")
     out: dict[str, Any] = {"name": text(function.get("name"))}
     if text(function.get("description")):
         out["description"] = function["description"]
     out["input_schema"] = schema
     if function.get("strict") is True:
         out["strict"] = True
-    return out
+    return caching.marked(out, losses, tool, function)
 
 
 def _format(said: dict[str, Any], out: dict[str, Any], losses: Losses) -> None:
@@ -230,6 +312,8 @@ def _format(said: dict[str, Any], out: dict[str, Any], losses: Losses) -> None:
     if kind == "text":
         return
     schema = mapping(form.get("json_schema")).get("schema")
+    rest = {key: value for key, value in mapping(form.get("json_schema")).items() if value not in (FORMAT_NAME, True)}
+    losses.drop_keys(rest, ("schema",), "dropped, Messages has no such field", inside="response_format.json_schema")
     if kind == "json_schema" and is_object(schema):
         out["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
     elif kind == "json_object" and "tools" not in out:
@@ -253,3 +337,9 @@ def _effort(said: dict[str, Any], out: dict[str, Any], terms: Terms, losses: Los
         losses.drop("reasoning_effort", "dropped, the target is not marked as a reasoning one")
     elif text(effort) in _EFFORTS:
         out.setdefault("output_config", {})["effort"] = _EFFORTS[text(effort)]
+
+
+def _thinking(said: dict[str, Any], out: dict[str, Any]) -> None:
+    """Chat has no such word: a client that says it means Messages' own, whatever is known of the target."""
+    if is_object(said.get("thinking")):
+        out["thinking"] = said["thinking"]

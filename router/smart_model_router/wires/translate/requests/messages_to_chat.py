@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from smart_model_router.wires.translate import media, reasoning
-from smart_model_router.wires.translate.words import TOOL_ERROR, dumps, given
+from smart_model_router.wires.translate import hosted, media, reasoning
+from smart_model_router.wires.translate.words import FORMAT_NAME, TOOL_ERROR, dumps, given
 from smart_model_router.wires.values import count, is_object, items, mapping, text
 
 if TYPE_CHECKING:
@@ -14,13 +14,30 @@ if TYPE_CHECKING:
     from smart_model_router.wires.translate.losses import Losses
     from smart_model_router.wires.translate.terms import Terms
 
-FORMAT_NAME = "response"
-"""Chat's schemas have a name, Messages' have none."""
-
 _HANDLED = frozenset(
     "model stream messages system max_tokens stop_sequences temperature top_p metadata tools tool_choice "
     "output_config thinking".split()
 )
+_NO_PARAMETER = "dropped, Chat has no such parameter"
+_BLOCKS: dict[str, tuple[str, ...]] = {
+    "text": ("text",),
+    "image": ("source",),
+    "document": ("source", "title", "context", "citations"),
+    "tool_use": ("id", "name", "input", "toolset_name"),
+    "tool_result": ("tool_use_id", "content", "is_error"),
+    "thinking": ("thinking", "signature"),
+    "redacted_thinking": ("data",),
+}
+"""Type of a block -> the fields that are translated."""
+_TOOL = ("type", "name", "description", "input_schema", "strict")
+_USUAL: dict[str, tuple[Any, ...]] = {
+    "caller": ({"type": "direct"},),
+    "allowed_callers": (["direct"],),
+    "defer_loading": (False,),
+    "display": ("summarized",),
+}
+"""Fields that say nothing when they say this."""
+_SEARCHES = ("server_tool_use", "web_search_tool_result")
 _MEANINGFUL = ("container", "mcp_servers")
 _CHOICES = {"auto": "auto", "none": "none", "any": "required"}
 _MAX_STOPS = 4  # OpenAI's limit
@@ -35,10 +52,10 @@ def request(body: Mapping[str, Any], terms: Terms, losses: Losses) -> dict[str, 
     for key in _MEANINGFUL:
         if said.get(key):
             losses.refuse(key, "Chat has no such thing")
-    losses.drop_keys(said, (*_HANDLED, *_MEANINGFUL), "dropped, Chat has no such parameter")
+    losses.drop_keys(said, (*_HANDLED, *_MEANINGFUL), _NO_PARAMETER)
     out: dict[str, Any] = {"messages": _conversation(said, terms, losses)}
     _settings(said, out, terms, losses)
-    _tools(said, out, losses)
+    _tools(said, out, terms, losses)
     _format(said, out, losses)
     _effort(said, out, terms, losses)
     return out
@@ -55,6 +72,7 @@ def _settings(said: dict[str, Any], out: dict[str, Any], terms: Terms, losses: L
     for key in ("temperature", "top_p"):
         if key in said:
             out[key] = said[key]
+    losses.drop_keys(mapping(said.get("metadata")), ("user_id",), _NO_PARAMETER, inside="metadata")
     user = text(mapping(said.get("metadata")).get("user_id"))
     if user and len(user) <= _MAX_USER:
         out["user"] = user
@@ -72,6 +90,7 @@ def _conversation(said: dict[str, Any], terms: Terms, losses: Losses) -> list[di
     messages = [mapping(message) for message in items(said.get("messages"))]
     for message in messages:
         role, content = message.get("role"), message.get("content")
+        losses.drop_keys(message, ("role", "content"), _NO_PARAMETER, inside="messages[]")
         if role == "user":
             out += _turn(content, losses)
         elif role == "assistant":
@@ -116,8 +135,7 @@ def _content(content: object, losses: Losses) -> str | list[dict[str, Any]]:
 
 
 def _part(block: Mapping[str, Any], losses: Losses) -> dict[str, Any] | None:
-    if block.get("cache_control"):
-        losses.drop("cache_control", "dropped, Chat has no such parameter")
+    _check(block, losses)
     kind = block.get("type")
     if kind == "text":
         return {"type": "text", "text": text(block.get("text"))}
@@ -130,8 +148,17 @@ def _part(block: Mapping[str, Any], losses: Losses) -> dict[str, Any] | None:
     return None
 
 
+def _check(block: Mapping[str, Any], losses: Losses) -> None:
+    said = {key: value for key, value in block.items() if value not in _USUAL.get(key, ())}
+    if said.pop("cache_control", None) is not None:
+        losses.drop("cache_control", _NO_PARAMETER)
+    known = _BLOCKS.get(text(block.get("type")), block)
+    losses.drop_keys(said, ("type", *known), _NO_PARAMETER, inside="messages[].content[]")
+
+
 def _result(result: Mapping[str, Any], losses: Losses) -> tuple[str | list[dict[str, Any]], list[dict[str, Any]]]:
     """A tool's result as (content, what a tool message cannot hold)."""
+    _check(result, losses)
     content = _content(result.get("content"), losses)
     parts = [] if isinstance(content, str) else content
     pictures = [part for part in parts if part["type"] != "text"]
@@ -153,6 +180,7 @@ def _answer(content: object, terms: Terms, losses: Losses) -> dict[str, Any]:
     calls: list[dict[str, Any]] = []
     for block in map(mapping, items(content)):
         kind = block.get("type")
+        _check(block, losses)
         if kind == "text":
             said.append(text(block.get("text")))
             if calls:
@@ -163,6 +191,8 @@ def _answer(content: object, terms: Terms, losses: Losses) -> dict[str, Any]:
             thoughts.append((text(block.get("thinking")), block.get("signature")))
         elif kind == "redacted_thinking":
             thoughts.append(("", block.get("data")))
+        elif kind in _SEARCHES and block.get("name", hosted.NAME) == hosted.NAME:
+            losses.drop(hosted.NAME, hosted.LEFT_OUT)
         else:
             losses.refuse("messages[].content", f"a block of type {text(kind)!r} has no equal in Chat")
     out: dict[str, Any] = {"role": "assistant", "content": "".join(said) or None}
@@ -184,32 +214,53 @@ def _call(block: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------- tools and form
 
 
-def _tools(said: dict[str, Any], out: dict[str, Any], losses: Losses) -> None:
-    tools = [_tool(mapping(tool), losses) for tool in items(said.get("tools"))]
-    if not tools:
-        return
-    out["tools"] = tools
+def _tools(said: dict[str, Any], out: dict[str, Any], terms: Terms, losses: Losses) -> None:
+    asked = [mapping(tool) for tool in items(said.get("tools"))]
+    left: list[Mapping[str, Any]] = []
+    for tool in asked:
+        if hosted.is_search(tool.get("type")) and terms.between:
+            out[hosted.OPTIONS] = hosted.options_of_messages(tool)
+        elif hosted.is_hosted(tool.get("type")):
+            hosted.dropped(tool.get("type"), terms, losses)
+        else:
+            left.append(tool)
+    if left:
+        out["tools"] = [_tool(tool, losses) for tool in left]
     choice = mapping(said.get("tool_choice"))
+    if left or hosted.OPTIONS in out:
+        _choose(choice, out, losses)
+    elif choice.get("type") in ("any", "tool") and asked:
+        losses.refuse("tool_choice", "none of its tools are left")
+    elif choice and choice.get("type") not in ("auto", "none"):
+        losses.drop("tool_choice", "dropped, there are no tools to choose from")
+
+
+def _choose(choice: Mapping[str, Any], out: dict[str, Any], losses: Losses) -> None:
     kind = text(choice.get("type"))
     if kind == "tool":
         out["tool_choice"] = {"type": "function", "function": {"name": text(choice.get("name"))}}
+        if choice.get("name") == hosted.NAME and not _has_search(out):
+            losses.refuse("tool_choice", "a search of the web is not among the tools that are left")
     elif kind in _CHOICES:
         out["tool_choice"] = _CHOICES[kind]
     elif choice:
-        losses.refuse("tool_choice", f"{text(kind)!r} has no equal in Chat")
+        losses.refuse("tool_choice", f"{kind!r} has no equal in Chat")
+    losses.drop_keys(choice, ("type", "name", "disable_parallel_tool_use"), _NO_PARAMETER, inside="tool_choice")
     if choice.get("disable_parallel_tool_use") is True:
         out["parallel_tool_calls"] = False
+
+
+def _has_search(out: Mapping[str, Any]) -> bool:
+    names = [mapping(tool.get("function")).get("name") for tool in items(out.get("tools"))]
+    return hosted.OPTIONS in out or hosted.NAME in names
 
 
 def _tool(tool: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
     schema = tool.get("input_schema")
     if tool.get("type") not in (None, "custom") or not text(tool.get("name")) or not is_object(schema):
         losses.refuse("tools", f"a tool of type {text(tool.get('type'))!r} has no equal in Chat")
-    losses.drop_keys(
-        {f"tools[].{key}": value for key, value in tool.items()},
-        [f"tools[].{key}" for key in ("type", "name", "description", "input_schema", "strict")],
-        "dropped, Chat has no such parameter",
-    )
+    said = {key: value for key, value in tool.items() if value not in _USUAL.get(key, ())}
+    losses.drop_keys(said, _TOOL, _NO_PARAMETER, inside="tools[]")
     function: dict[str, Any] = {"name": text(tool.get("name"))}
     if text(tool.get("description")):
         function["description"] = tool["description"]
@@ -220,9 +271,12 @@ def _tool(tool: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
 
 
 def _format(said: dict[str, Any], out: dict[str, Any], losses: Losses) -> None:
-    form = mapping(mapping(said.get("output_config")).get("format"))
+    config = mapping(said.get("output_config"))
+    losses.drop_keys(config, ("format", "effort"), _NO_PARAMETER, inside="output_config")
+    form = mapping(config.get("format"))
     if not form:
         return
+    losses.drop_keys(form, ("type", "schema"), _NO_PARAMETER, inside="output_config.format")
     if form.get("type") != "json_schema" or not is_object(form.get("schema")):
         losses.refuse("output_config.format", f"{text(form.get('type'))!r} has no equal in Chat")
     schema = {"name": FORMAT_NAME, "strict": True, "schema": form.get("schema")}
@@ -231,7 +285,10 @@ def _format(said: dict[str, Any], out: dict[str, Any], losses: Losses) -> None:
 
 def _effort(said: dict[str, Any], out: dict[str, Any], terms: Terms, losses: Losses) -> None:
     effort = text(mapping(said.get("output_config")).get("effort"))
-    thinking = mapping(said.get("thinking"))
+    thinking = {k: v for k, v in mapping(said.get("thinking")).items() if v not in _USUAL.get(k, ())}
+    losses.drop_keys(thinking, ("type", "budget_tokens"), _NO_PARAMETER, inside="thinking")
+    if thinking.get("type") not in (None, "enabled", "disabled", "adaptive"):
+        losses.drop("thinking.type", f"{text(thinking.get('type'))[:40]!r} dropped, Chat has no such word")
     budget = count(thinking.get("budget_tokens"))
     if not effort and budget is not None:
         effort = next((word for most, word in _BUDGETS if budget <= most), "high")

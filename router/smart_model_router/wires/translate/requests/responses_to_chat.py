@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from smart_model_router.wires.translate import reasoning
+from smart_model_router.wires.translate import hosted, reasoning
+from smart_model_router.wires.translate.hosted import is_search
 from smart_model_router.wires.translate.tools import (
     SEARCH,
     chat_choice,
@@ -24,20 +25,35 @@ if TYPE_CHECKING:
 
 SAME_IN_CHAT = ("temperature", "top_p", "user")
 """Fields that both dialects have, with the same meaning."""
-SAME_IN_NEWEST_CHAT = ("metadata", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "service_tier")
+SAME_IN_NEWEST_CHAT = (
+    *("metadata", "safety_identifier", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"),
+    *("service_tier", "moderation"),
+)
 """Those that only OpenAI's own Chat has: compatible ones reject them (Groq, Mistral)."""
 
-_HANDLED = frozenset("model stream stream_options input instructions max_output_tokens tools tool_choice text".split())
+LOGPROBS = "message.output_text.logprobs"
+"""What a request of Responses includes for Chat's `logprobs`."""
+
+_HANDLED = frozenset(
+    "model stream stream_options input instructions max_output_tokens tools tool_choice text include top_logprobs "
+    "reasoning parallel_tool_calls".split()
+)
+_NO_PARAMETER = "dropped, Chat has no such parameter"
+_BREAKPOINT = "prompt_cache_breakpoint"
+_ADDRESS = ("type", "id", "status")
+"""Fields of an item that say where it is kept, and how far it was when it was made: it is here, whole."""
+_CALL = (*_ADDRESS, "call_id", "name", "namespace", "arguments", "input")
+_RESULT = (*_ADDRESS, "call_id", "output")
+_DIRECT = ({"type": "direct"},)
+_REASONING = (*_ADDRESS, "summary", "content", "encrypted_content")
 _MEANINGFUL = ("previous_response_id", "conversation", "prompt", "background", "context_management", "image")
 """What refers to things kept at a provider, or asks for another kind of answer."""
 _HARMLESS: dict[str, tuple[Any, ...]] = {
     "store": (False,),
     "background": (False,),
-    "include": ([], ["reasoning.encrypted_content"]),
     "truncation": ("disabled",),
     "top_logprobs": (0,),
     "service_tier": ("auto",),
-    "metadata": ({},),
 }
 _ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 _TEXTS = ("input_text", "output_text", "text")
@@ -52,27 +68,61 @@ def request(body: Mapping[str, Any], terms: Terms, losses: Losses) -> dict[str, 
         if key in said:
             losses.refuse(key, "Chat has no such thing")
     same = (*SAME_IN_CHAT, *SAME_IN_NEWEST_CHAT) if terms.newest_chat else SAME_IN_CHAT
-    handled = (*_HANDLED, *_MEANINGFUL, *same, "reasoning", "parallel_tool_calls")
-    losses.drop_keys(said, handled, "dropped, Chat has no such parameter")
+    tools, search = chat_tools(said, terms, losses)
+    handled = (*_HANDLED, *_MEANINGFUL, *same, *(("max_tool_calls",) if search else ()))
+    losses.drop_keys(said, handled, _NO_PARAMETER)
+    losses.drop_keys(mapping(said.get("stream_options")), ("include_usage",), _NO_PARAMETER, inside="stream_options")
     out: dict[str, Any] = {"messages": _conversation(said, terms, losses)}
     out.update((key, said[key]) for key in same if key in said)
     if count(said.get("max_output_tokens")):
         out[terms.output_cap] = said["max_output_tokens"]
-    tools = chat_tools(said, losses)
+    if search is not None:
+        out[hosted.OPTIONS] = search
     if tools:
         out["tools"] = tools
-        choice = chat_choice(said.get("tool_choice"), losses)
-        if choice is not None:
-            out["tool_choice"] = choice
-        if said.get("parallel_tool_calls") is False:
-            out["parallel_tool_calls"] = False
+    _choice(said, out, search, losses)
+    _include(said, out, terms, search, losses)
     _text(said, out, terms, losses)
     _effort(said, out, terms, losses)
     return out
 
 
+def _choice(said: dict[str, Any], out: dict[str, Any], search: object, losses: Losses) -> None:
+    choice = said.get("tool_choice")
+    if "tools" not in out and search is None:
+        if choice not in (None, "auto", "none") and said.get("tools"):
+            losses.refuse("tool_choice", "none of its tools are left")
+        elif choice not in (None, "auto", "none"):
+            losses.drop("tool_choice", "dropped, there are no tools to choose from")
+        return
+    found = chat_choice(choice, losses, searches=search is not None)
+    if found is not None:
+        out["tool_choice"] = found
+    if said.get("parallel_tool_calls") is False:
+        out["parallel_tool_calls"] = False
+
+
+def _include(said: dict[str, Any], out: dict[str, Any], terms: Terms, search: object, losses: Losses) -> None:
+    """Parts of the answer that are not there unless they are asked for."""
+    for part in items(said.get("include")):
+        if part == LOGPROBS and terms.newest_chat:
+            out["logprobs"] = True
+        elif part == LOGPROBS:
+            losses.drop("include", f"{LOGPROBS} dropped, few Chat providers have logprobs")
+        elif part == hosted.SOURCES and search is not None:
+            continue  # the way back gives them
+        elif part != "reasoning.encrypted_content":  # asked for in any case
+            losses.drop("include", f"{text(part)[:80]} dropped, Chat has no such part")
+    if "top_logprobs" in said:
+        if out.get("logprobs"):
+            out["top_logprobs"] = said["top_logprobs"]
+        else:
+            losses.drop("top_logprobs", _NO_PARAMETER)
+
+
 def _text(said: dict[str, Any], out: dict[str, Any], terms: Terms, losses: Losses) -> None:
     settings = mapping(said.get("text"))
+    losses.drop_keys(settings, ("format", "verbosity"), _NO_PARAMETER, inside="text")
     if settings.get("verbosity") not in (None, "medium"):
         if terms.newest_chat:
             out["verbosity"] = settings["verbosity"]
@@ -90,11 +140,18 @@ def _text(said: dict[str, Any], out: dict[str, Any], terms: Terms, losses: Losse
 
 
 def _effort(said: dict[str, Any], out: dict[str, Any], terms: Terms, losses: Losses) -> None:
-    effort = mapping(said.get("reasoning")).get("effort")
-    if effort in (None, "none"):
+    settings = mapping(said.get("reasoning"))
+    effort = settings.get("effort")
+    shown = ("summary", "generate_summary")
+    losses.drop_keys(settings, ("effort", *shown), _NO_PARAMETER, inside="reasoning")
+    if any(settings.get(key) is not None for key in shown):
+        losses.drop("reasoning.summary", "not asked for: there is one where the target shows its reasoning")
+    if effort is None or (effort == "none" and not terms.reasoning):
         return
-    if terms.reasoning:
+    if terms.reasoning and (effort != "none" or terms.newest_chat or terms.between):
         out["reasoning_effort"] = effort
+    elif effort == "none":
+        losses.drop("reasoning.effort", "'none' dropped, few Chat providers have it")
     else:
         losses.drop("reasoning", "dropped, the target is not marked as a reasoning one")
 
@@ -118,7 +175,7 @@ class _Turns:
     """Puts items together into messages: what an assistant thought, said and called is one message of Chat."""
 
     def __init__(self, terms: Terms, losses: Losses) -> None:
-        self._family = terms.family
+        self._terms = terms
         self._losses = losses
         self._out: list[dict[str, Any]] = []
         self._answer: dict[str, Any] | None = None
@@ -139,23 +196,32 @@ class _Turns:
             self._call(called, str(kind))
         elif kind == "tool_search_output" and text(item.get("call_id")):
             self._result({**item, "output": found_tools(item)})
+        elif is_search(kind):
+            self._losses.drop(hosted.NAME, hosted.LEFT_OUT)
         elif kind == "reasoning":
+            self._check(item, _REASONING)
             self._flush()
             summary = "\n\n".join(text(mapping(part).get("text")) for part in items(item.get("summary")))
             self._thoughts.append((summary, item.get("encrypted_content")))
         else:
             self._losses.refuse("input", f"an item of type {text(kind)!r} has no equal in Chat")
 
+    def _check(self, item: Mapping[str, Any], known: tuple[str, ...]) -> None:
+        said = {key: value for key, value in item.items() if value is not False and value not in _DIRECT}
+        self._losses.drop_keys(said, known, _NO_PARAMETER, inside="input[]")
+
     def say(self, role: str, content: str | list[dict[str, Any]]) -> None:
         """A message as it is."""
         self._flush()
         self._show()
+        self._end_thoughts()
         self._out.append({"role": role, "content": content})
 
     def end(self) -> list[dict[str, Any]]:
         """Every message."""
         self._flush()
         self._show()
+        self._end_thoughts()
         return self._out
 
     def _message(self, item: Mapping[str, Any]) -> None:
@@ -163,7 +229,8 @@ class _Turns:
         if role is None:
             self._losses.refuse("input[].role", f"{text(item.get('role'))!r} is no role in Chat")
             return
-        content = _content(item.get("content"), self._losses)
+        self._check(item, (*_ADDRESS, "role", "content"))
+        content = _content(item.get("content"), self._terms, self._losses)
         if role != "assistant":
             self.say(role, content)
             return
@@ -172,6 +239,8 @@ class _Turns:
         answer["content"] = words
 
     def _call(self, item: Mapping[str, Any], kind: str) -> None:
+        if kind != "tool_search_call":
+            self._check(item, _CALL)
         name = flat_name(text(item.get("namespace")), text(item.get("name")))
         arguments = wrapped_input(item.get("input")) if kind == "custom_tool_call" else text(item.get("arguments"))
         if not text(item.get("name")):
@@ -187,14 +256,16 @@ class _Turns:
         if self._answer is None:
             self._show()
             self._answer = {"role": "assistant", "content": None}
-            self._answer.update(reasoning.unsealed_fields(self._thoughts, self._family, self._losses))
+            self._answer.update(reasoning.unsealed_fields(self._thoughts, self._terms.family, self._losses))
             self._thoughts = []
         return self._answer
 
     def _result(self, item: Mapping[str, Any]) -> None:
         self._flush()
+        if item.get("type") != "tool_search_output":
+            self._check(item, _RESULT)
         output = item.get("output")
-        content = _content(output, self._losses) if not isinstance(output, str) else output
+        content = _content(output, self._terms, self._losses) if not isinstance(output, str) else output
         if isinstance(content, list):
             self._shown += [part for part in content if part["type"] != "text"]
             texts = [part for part in content if part["type"] == "text"]
@@ -207,6 +278,12 @@ class _Turns:
             self._out.append(self._answer)
             self._answer = None
 
+    def _end_thoughts(self) -> None:
+        """Reasoning that no answer followed: in Chat it belongs to a message of the assistant."""
+        if self._thoughts:
+            self._losses.drop("reasoning", "dropped, no answer follows it")
+            self._thoughts = []
+
     def _show(self) -> None:
         """Images and files of tool results: Chat's tool messages hold text only."""
         if self._shown:
@@ -215,27 +292,38 @@ class _Turns:
             self._shown = []
 
 
-def _content(content: object, losses: Losses) -> str | list[dict[str, Any]]:
+def _content(content: object, terms: Terms, losses: Losses) -> str | list[dict[str, Any]]:
     if isinstance(content, str):
         return content
-    found = (_part(mapping(part), losses) for part in items(content))
+    found = (_part(mapping(part), terms, losses) for part in items(content))
     parts = [part for part in found if part is not None]
     if not parts:
         return ""
-    return text(parts[0]["text"]) if len(parts) == 1 and parts[0]["type"] == "text" else parts
+    return text(parts[0]["text"]) if len(parts) == 1 and parts[0].keys() == {"type", "text"} else parts
 
 
-def _part(part: Mapping[str, Any], losses: Losses) -> dict[str, Any] | None:
-    kind = part.get("type")
+def _part(part: Mapping[str, Any], terms: Terms, losses: Losses) -> dict[str, Any] | None:
+    kind = text(part.get("type"))
+    known: tuple[str, ...] = ("text",)
+    made: dict[str, Any] | None = None
     if kind in _TEXTS:
-        return {"type": "text", "text": text(part.get("text"))}
-    if kind == "refusal":
-        return {"type": "text", "text": text(part.get("refusal"))}
-    if kind == "input_image" and text(part.get("image_url")):
+        made = {"type": "text", "text": text(part.get("text"))}
+    elif kind == "refusal":
+        known, made = ("refusal",), {"type": "text", "text": text(part.get("refusal"))}
+        losses.drop("input[].content[].refusal", "said as text")
+    elif kind == "input_image" and text(part.get("image_url")) and not part.get("file_id"):
         detail = {"detail": part["detail"]} if part.get("detail") not in (None, "auto") else {}
-        return {"type": "image_url", "image_url": {"url": part["image_url"], **detail}}
-    if kind == "input_file" and text(part.get("file_data")):
+        known = ("image_url", "detail")
+        made = {"type": "image_url", "image_url": {"url": part["image_url"], **detail}}
+    elif kind == "input_file" and text(part.get("file_data")) and not (part.get("file_id") or part.get("file_url")):
         named = {"filename": part["filename"]} if text(part.get("filename")) else {}
-        return {"type": "file", "file": {"file_data": part["file_data"], **named}}
-    losses.refuse("input[].content", f"a part of type {text(kind)!r} (of this source) has no equal in Chat")
-    return None
+        known = ("file_data", "filename")
+        made = {"type": "file", "file": {"file_data": part["file_data"], **named}}
+    if made is None:
+        losses.refuse("input[].content", f"a part of type {kind!r} (of this source) has no equal in Chat")
+        return None
+    said = {key: value for key, value in part.items() if (key, value) != ("detail", "auto")}
+    if terms.newest_chat and part.get(_BREAKPOINT) is not None:
+        made[_BREAKPOINT] = said.pop(_BREAKPOINT)
+    losses.drop_keys(said, ("type", *known), _NO_PARAMETER, inside="input[].content[]")
+    return made

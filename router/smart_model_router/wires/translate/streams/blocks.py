@@ -10,18 +10,24 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from smart_model_router.wires.translate import reasoning
+from smart_model_router.wires.translate.citations import place_of
+from smart_model_router.wires.translate.hosted import SEARCHES
 from smart_model_router.wires.translate.words import dumps
 from smart_model_router.wires.values import count, is_object, items, mapping, text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-BlockKind = Literal["text", "refusal", "reasoning", "tool"]
+BlockKind = Literal["text", "refusal", "reasoning", "tool", "search"]
 
 
 @dataclass(slots=True, eq=False)
 class Block:
-    """A part of an answer. `index` counts the blocks as they are opened; `call_id` and `name` are a tool call's."""
+    """A part of an answer. `index` counts the blocks as they are opened; `call_id` and `name` are a tool call's.
+
+    `before` is how many characters of text precede it, `cited` its citations and `logprobs` the probabilities of its
+    tokens, both as Chat has them; `search` is a search of the web that was made.
+    """
 
     kind: BlockKind
     index: int = 0
@@ -29,6 +35,10 @@ class Block:
     name: str = ""
     pieces: list[str] = field(default_factory=list)
     details: list[dict[str, Any]] = field(default_factory=list)
+    before: int = 0
+    cited: list[Any] = field(default_factory=list)
+    logprobs: list[Any] = field(default_factory=list)
+    search: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
@@ -45,10 +55,19 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """A block grows by a non-empty `piece`."""
+    """A block grows by a non-empty `piece`, with the probabilities of its tokens where they are told."""
 
     block: Block
     piece: str
+    logprobs: Sequence[Any] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Cited:
+    """A citation of what a block says."""
+
+    block: Block
+    citation: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +77,14 @@ class Closed:
     block: Block
 
 
-Change = Opened | Added | Closed
+Change = Opened | Added | Cited | Closed
 
 
 class ChatBlocks:
-    """Reads the chunks of one stream (its first choice). `finish` and `usage` are the newest seen."""
+    """Reads the chunks of one stream (its first choice). `finish` and `usage` are the newest seen.
+
+    `lost_citations`: some came when their text was complete.
+    """
 
     def __init__(self) -> None:
         self.id = ""
@@ -70,10 +92,12 @@ class ChatBlocks:
         self.finish = ""
         self.usage: Mapping[str, Any] = {}
         self.called = False
+        self.lost_citations = False
         self._blocks: list[Block] = []
         self._tools: dict[int, Block] = {}
         self._open: Block | None = None
         self._opened = 0
+        self._said = 0
 
     def feed(self, chunk: Mapping[str, Any]) -> list[Change]:
         """What a chunk changes, in order."""
@@ -84,7 +108,8 @@ class ChatBlocks:
         for choice in map(mapping, items(chunk.get("choices"))):
             if choice.get("index", 0) == 0:
                 self.finish = text(choice.get("finish_reason")) or self.finish
-                self._delta(mapping(choice.get("delta")), changes)
+                logprobs = items(mapping(choice.get("logprobs")).get("content"))
+                self._delta(mapping(choice.get("delta")), logprobs, changes)
         return changes
 
     def end(self) -> list[Change]:
@@ -94,11 +119,14 @@ class ChatBlocks:
         for block in self._blocks[self._opened :]:
             self._begin(block, changes)
             if block.text:
-                changes.append(Added(block, block.text))
+                changes.append(Added(block, block.text, block.logprobs))
+            changes += [Cited(block, citation) for citation in block.cited]
             self._close(changes)
         return changes
 
-    def _delta(self, delta: Mapping[str, Any], changes: list[Change]) -> None:
+    def _delta(self, delta: Mapping[str, Any], logprobs: list[Any], changes: list[Change]) -> None:
+        for search in map(mapping, items(delta.get(SEARCHES))):
+            self._new(Block("search", search=search), changes)
         details = items(delta.get("reasoning_details"))
         thought = reasoning.text_of(delta) or "".join(_shown(mapping(detail)) for detail in details)
         if thought or details:
@@ -108,11 +136,29 @@ class ChatBlocks:
         content = delta.get("content")
         parts = [content] if isinstance(content, str) else [mapping(part).get("text") for part in items(content)]
         for part in filter(None, map(text, parts)):
-            self._add(self._last("text", changes), part, changes)
+            block = self._last("text", changes)
+            block.logprobs += logprobs
+            self._add(block, part, changes, logprobs)
+            self._said += len(part)
+            logprobs = []
+        for citation in items(delta.get("annotations")):
+            self._cite(citation, changes)
         if text(delta.get("refusal")):
             self._add(self._last("refusal", changes), text(delta["refusal"]), changes)
         for call in map(mapping, items(delta.get("tool_calls"))):
             self._call(call, changes)
+
+    def _cite(self, citation: Any, changes: list[Change]) -> None:
+        """A citation belongs to the text that it is in, or else to the newest one."""
+        texts = [block for block in self._blocks if block.kind == "text"]
+        place = place_of(citation)
+        block = next((one for one in reversed(texts) if one.before <= place), None)
+        if block is None or (block is not self._open and block in self._blocks[: self._opened]):
+            self.lost_citations = True  # its text is complete and gone
+            return
+        block.cited.append(citation)
+        if block is self._open:
+            changes.append(Cited(block, citation))
 
     def _call(self, call: Mapping[str, Any], changes: list[Change]) -> None:
         function = mapping(call.get("function"))
@@ -136,7 +182,7 @@ class ChatBlocks:
         """The newest block when it is of this kind, else a new one."""
         if self._blocks and self._blocks[-1].kind == kind:
             return self._blocks[-1]
-        block = Block(kind)
+        block = Block(kind, before=self._said)
         self._new(block, changes)
         return block
 
@@ -146,11 +192,11 @@ class ChatBlocks:
             self._close(changes)
             self._begin(block, changes)
 
-    def _add(self, block: Block, piece: str, changes: list[Change]) -> None:
+    def _add(self, block: Block, piece: str, changes: list[Change], logprobs: Sequence[Any] = ()) -> None:
         if piece:
             block.pieces.append(piece)
             if block is self._open:
-                changes.append(Added(block, piece))
+                changes.append(Added(block, piece, logprobs))
 
     def _begin(self, block: Block, changes: list[Change]) -> None:
         block.index = self._opened

@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from smart_model_router.wires.translate import reasoning
 from smart_model_router.wires.translate.answers.chat_to_messages import (
+    counted_searches,
     frame,
     stop_reason,
     text_block,
     thinking,
     tool_use_block,
 )
-from smart_model_router.wires.translate.streams.blocks import Added, Block, Change, ChatBlocks, Opened
-from smart_model_router.wires.translate.words import messages_usage_of_chat, tool_use_id
+from smart_model_router.wires.translate.citations import LATE, search_blocks, to_messages
+from smart_model_router.wires.translate.streams.blocks import Added, Block, Change, ChatBlocks, Cited, Opened
+from smart_model_router.wires.translate.words import dumps, messages_usage_of_chat, tool_use_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +34,9 @@ class ChatToMessages:
     """One stream. Token counts come at its end: the head of a Messages stream says 0."""
 
     def __init__(self, context: Context) -> None:
+        self._losses = context.losses
         self._terms = context.terms
+        self._searches = 0
         self._blocks = ChatBlocks()
         self._started = False
 
@@ -44,13 +48,15 @@ class ChatToMessages:
     def end(self) -> list[dict[str, Any]]:
         """The events that close a complete stream."""
         stop = stop_reason(self._blocks.finish, called=self._blocks.called)
+        last = [*self._head(), *(event for change in self._blocks.end() for event in self._events(change))]
+        if self._blocks.lost_citations:
+            self._losses.drop("citations", LATE)
         return [
-            *self._head(),
-            *(event for change in self._blocks.end() for event in self._events(change)),
+            *last,
             {
                 "type": "message_delta",
                 "delta": {"stop_reason": stop, "stop_sequence": None},
-                "usage": messages_usage_of_chat(self._blocks.usage),
+                "usage": {**messages_usage_of_chat(self._blocks.usage), **counted_searches(self._searches)},
             },
             {"type": "message_stop"},
         ]
@@ -63,15 +69,29 @@ class ChatToMessages:
 
     def _events(self, change: Change) -> list[dict[str, Any]]:
         block = change.block
+        if block.kind == "search":
+            return self._search(block) if isinstance(change, Opened) else []
+        place = block.index + self._searches
         if isinstance(change, Opened):
-            return [{"type": "content_block_start", "index": block.index, "content_block": _opening(block)}]
+            return [_start(place, _opening(block))]
         if isinstance(change, Added):
             kind, key = _DELTAS[block.kind]
-            return [_delta(block, {"type": kind, key: change.piece})]
-        stop = {"type": "content_block_stop", "index": block.index}
+            return [_delta(place, {"type": kind, key: change.piece})]
+        if isinstance(change, Cited):
+            found = to_messages(change.citation, block.text, block.before)
+            return [_delta(place, {"type": "citations_delta", "citation": citation}) for citation in found]
         if block.kind != "reasoning":
-            return [stop]
-        return [_delta(block, {"type": "signature_delta", "signature": self._signature(block)}), stop]
+            return [_stop(place)]
+        return [_delta(place, {"type": "signature_delta", "signature": self._signature(block)}), _stop(place)]
+
+    def _search(self, block: Block) -> list[dict[str, Any]]:
+        """A search is two blocks: that it was made, and what it found."""
+        place = block.index + self._searches
+        self._searches += 1
+        made, found = search_blocks(block.search)
+        given = {"type": "input_json_delta", "partial_json": dumps(made["input"])}
+        head = [_start(place, {**made, "input": {}}), _delta(place, given), _stop(place)]
+        return [*head, _start(place + 1, found), _stop(place + 1)]
 
     def _signature(self, block: Block) -> str:
         blocks = thinking(block.text, block.details, self._terms)
@@ -88,5 +108,13 @@ def _opening(block: Block) -> dict[str, Any]:
     return text_block("")
 
 
-def _delta(block: Block, delta: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "content_block_delta", "index": block.index, "delta": delta}
+def _start(place: int, block: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "content_block_start", "index": place, "content_block": block}
+
+
+def _delta(place: int, delta: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "content_block_delta", "index": place, "delta": delta}
+
+
+def _stop(place: int) -> dict[str, Any]:
+    return {"type": "content_block_stop", "index": place}

@@ -13,12 +13,15 @@ from smart_model_router.wires.translate.answers.chat_to_responses import (
     reasoning_item,
     text_part,
 )
-from smart_model_router.wires.translate.streams.blocks import Added, Block, Change, ChatBlocks, Opened
+from smart_model_router.wires.translate.citations import LATE, search_item, to_responses
+from smart_model_router.wires.translate.hosted import SOURCES
+from smart_model_router.wires.translate.streams.blocks import Added, Block, Change, ChatBlocks, Cited, Opened
 from smart_model_router.wires.translate.tools import tools_by_flat_name, unwrapped_input
 from smart_model_router.wires.translate.words import named_id, responses_usage_of_chat
+from smart_model_router.wires.values import items, mapping
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from smart_model_router.wires.translate.terms import Context
 
@@ -31,6 +34,8 @@ class ChatToResponses:
 
     def __init__(self, context: Context) -> None:
         self._asked = context.asked
+        self._losses = context.losses
+        self._sources = SOURCES in items(context.asked.get("include"))
         self._terms = context.terms
         self._tools = tools_by_flat_name(context.asked)
         self._blocks = ChatBlocks()
@@ -46,6 +51,8 @@ class ChatToResponses:
     def end(self) -> list[dict[str, Any]]:
         """The events that close a complete stream."""
         events = [*self._head(), *(event for change in self._blocks.end() for event in self._events(change))]
+        if self._blocks.lost_citations:
+            self._losses.drop("annotations", LATE)
         how = ending(self._blocks.finish)
         usage = responses_usage_of_chat(self._blocks.usage)
         whole = {**self._response, **how, "output": self._output, "usage": usage}
@@ -72,7 +79,9 @@ class ChatToResponses:
             added = {"type": "response.output_item.added", "output_index": block.index, "item": self._item_begun(block)}
             return [added, *_opening(block, place)]
         if isinstance(change, Added):
-            return [] if done["type"] in _WHOLE else _growing(block, change.piece, place)
+            return [] if done["type"] in _WHOLE else _growing(block, change, place)
+        if isinstance(change, Cited):
+            return _cited(block, change, place)
         self._output.append(done)
         return [
             *_closing(block, done, place),
@@ -85,6 +94,9 @@ class ChatToResponses:
         said, status = ("", "in_progress") if empty else (block.text, "completed")
         if block.kind == "tool":
             return call_item(place, block.call_id, block.name, said, self._tools, status)
+        if block.kind == "search":
+            item = search_item(item_id("ws", *place), block.search, sources=self._sources)
+            return {**item, "status": status} if empty else item
         if block.kind == "reasoning":
             return reasoning_item(item_id("rs", *place), said, block.details, self._terms)
         return message_item(item_id("msg", *place), [] if empty else [_part(block, said)], status)
@@ -92,25 +104,37 @@ class ChatToResponses:
     def _item_begun(self, block: Block) -> dict[str, Any]:
         item = self._item(block, empty=True)
         if block.kind == "reasoning":  # its seal is complete at the end only
-            item["encrypted_content"] = None
+            del item["encrypted_content"]
         return item
 
 
 def _part(block: Block, said: str) -> dict[str, Any]:
-    return {"type": "refusal", "refusal": said} if block.kind == "refusal" else text_part(said)
+    if block.kind == "refusal":
+        return {"type": "refusal", "refusal": said}
+    return text_part(said, to_responses(block.cited, block.before), block.logprobs) if said else text_part("")
+
+
+def _cited(block: Block, change: Cited, place: dict[str, Any]) -> list[dict[str, Any]]:
+    found = to_responses([change.citation], block.before)
+    number = next(at for at, one in enumerate(block.cited) if one is change.citation)
+    kind = {"type": "response.output_text.annotation.added", **place, "content_index": 0}
+    return [{**kind, "annotation_index": number, "annotation": annotation} for annotation in found]
 
 
 def _opening(block: Block, place: dict[str, Any]) -> list[dict[str, Any]]:
     if block.kind == "reasoning":
         part = {"type": "summary_text", "text": ""}
         return [{"type": "response.reasoning_summary_part.added", **place, "summary_index": 0, "part": part}]
+    if block.kind == "search":
+        return [{"type": f"response.web_search_call.{state}", **place} for state in ("in_progress", "searching")]
     if block.kind == "tool":
         return []
     return [{"type": "response.content_part.added", **place, "content_index": 0, "part": _part(block, "")}]
 
 
-def _growing(block: Block, piece: str, place: dict[str, Any]) -> list[dict[str, Any]]:
+def _growing(block: Block, change: Added, place: dict[str, Any]) -> list[dict[str, Any]]:
     event: dict[str, Any]
+    piece = change.piece
     if block.kind == "tool":
         event = {"type": "response.function_call_arguments.delta", **place, "delta": piece}
     elif block.kind == "reasoning":
@@ -118,12 +142,25 @@ def _growing(block: Block, piece: str, place: dict[str, Any]) -> list[dict[str, 
     elif block.kind == "refusal":
         event = {"type": "response.refusal.delta", **place, "content_index": 0, "delta": piece}
     else:
-        event = {"type": "response.output_text.delta", **place, "content_index": 0, "delta": piece, "logprobs": []}
+        told = _briefly(change.logprobs)
+        event = {"type": "response.output_text.delta", **place, "content_index": 0, "delta": piece, "logprobs": told}
     return [event]
+
+
+def _briefly(logprobs: Sequence[Any]) -> list[dict[str, Any]]:
+    return [_brief(held, items(held.get("top_logprobs"))) for held in map(mapping, logprobs)]
+
+
+def _brief(held: Mapping[str, Any], tops: list[Any]) -> dict[str, Any]:
+    """The probability of a token as deltas have it: without its bytes."""
+    kept = {key: held[key] for key in ("token", "logprob") if key in held}
+    return {**kept, "top_logprobs": [_brief(mapping(top), []) for top in tops]} if tops else kept
 
 
 def _closing(block: Block, done: dict[str, Any], place: dict[str, Any]) -> list[dict[str, Any]]:
     said = block.text
+    if block.kind == "search":
+        return [{"type": "response.web_search_call.completed", **place}]
     if done["type"] == "custom_tool_call":
         said = unwrapped_input(said)
         return [
@@ -140,10 +177,11 @@ def _closing(block: Block, done: dict[str, Any], place: dict[str, Any]) -> list[
             {"type": "response.reasoning_summary_text.done", **place, "summary_index": 0, "text": said},
             {"type": "response.reasoning_summary_part.done", **place, "summary_index": 0, "part": part},
         ]
-    told: dict[str, Any] = {"type": "response.output_text.done", "text": said, "logprobs": []}
+    part = _part(block, said)
+    told: dict[str, Any] = {"type": "response.output_text.done", "text": said, "logprobs": _briefly(block.logprobs)}
     if block.kind == "refusal":
         told = {"type": "response.refusal.done", "refusal": said}
     return [
         {**told, **place, "content_index": 0},
-        {"type": "response.content_part.done", **place, "content_index": 0, "part": _part(block, said)},
+        {"type": "response.content_part.done", **place, "content_index": 0, "part": part},
     ]

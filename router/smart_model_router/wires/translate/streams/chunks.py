@@ -29,6 +29,18 @@ class Chunks:
         self._begun = True
         return [self._chunk({"role": "assistant", "content": ""})]
 
+    def likely(self, piece: str, logprobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The chunk that adds text, with the probabilities of its tokens."""
+        made = self.delta(content=piece)
+        made[-1]["choices"][0]["logprobs"] = {"content": logprobs, "refusal": None}
+        return made
+
+    def custom_call(self, call: dict[str, Any]) -> list[dict[str, Any]]:
+        """A call of a custom tool, whole."""
+        number = self._calls
+        self._calls += 1
+        return self.delta(tool_calls=[{"index": number, **call}])
+
     def call(self, call_id: str, name: str) -> tuple[int, list[dict[str, Any]]]:
         """A new tool call: its number, and the chunk that opens it."""
         number = self._calls
@@ -61,5 +73,5 @@ class Chunks:
             "object": "chat.completion.chunk",
             "created": self._created,
             "model": self.model,
-            "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}],
+            "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
         }

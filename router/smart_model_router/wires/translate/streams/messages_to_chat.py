@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from smart_model_router.wires.translate.answers.messages_to_chat import finish_reason
+from smart_model_router.wires.translate.answers.messages_to_chat import dropped_block, finish_reason
+from smart_model_router.wires.translate.citations import add_results, from_messages, search_of_messages
+from smart_model_router.wires.translate.hosted import NAME, SEARCHES
 from smart_model_router.wires.translate.reasoning import encrypted_detail, signed_detail
 from smart_model_router.wires.translate.streams.chunks import Chunks
-from smart_model_router.wires.translate.words import JSON_TOOL, chat_usage_of_messages, dumps, named_id
-from smart_model_router.wires.values import mapping, text
+from smart_model_router.wires.translate.words import JSON_TOOL, arguments_of, chat_usage_of_messages, dumps, named_id
+from smart_model_router.wires.values import items, mapping, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,14 +27,19 @@ class _Block:
     number: int | None = None
     whole: Mapping[str, Any] = field(default_factory=dict)
     signature: str = ""
+    start: int = 0
     pieces: list[str] = field(default_factory=list)
+    citations: list[Any] = field(default_factory=list)
 
 
 class MessagesToChat:
     """One stream. Blocks follow one another, so only one is kept in mind."""
 
     def __init__(self, context: Context) -> None:
+        self._between = context.terms.between
         self._losses = context.losses
+        self._said = 0
+        self._searches: dict[str, dict[str, Any]] = {}
         self._chunks = Chunks(context.terms)
         self._block = _Block()
         self._usage: dict[str, Any] = {}
@@ -68,7 +75,7 @@ class MessagesToChat:
 
     def _open(self, block: Mapping[str, Any]) -> list[dict[str, Any]]:
         kind = text(block.get("type"))
-        self._block = _Block(kind, whole=block)
+        self._block = _Block(kind, whole=block, start=self._said)
         if kind == "tool_use" and block.get("name") == JSON_TOOL:
             self._block.kind = "json"
         elif kind == "tool_use":
@@ -78,8 +85,12 @@ class MessagesToChat:
             return self._detail(encrypted_detail(text(block.get("data")), self._details))
         elif kind in ("text", "thinking"):
             return self._say(text(block.get(kind)))
-        else:
-            self._losses.drop("content", f"a block of type {text(kind)!r} is dropped from the answer"[:200])
+        elif kind == "web_search_tool_result" and text(block.get("tool_use_id")) in self._searches:
+            made = self._searches.pop(block["tool_use_id"])
+            add_results(made, block.get("content"))
+            return self._chunks.delta(**{SEARCHES: [made]})
+        elif kind != "server_tool_use" or block.get("name") != NAME or not self._between:
+            dropped_block(kind, self._losses)
         return []
 
     def _add(self, delta: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -91,20 +102,26 @@ class MessagesToChat:
         elif kind == "input_json_delta":
             return self._arguments(text(delta.get("partial_json")))
         elif kind == "citations_delta":
-            self._losses.drop("citations", "dropped from the answer, Chat has no place for them")
+            self._block.citations.append(delta.get("citation"))
         return []
 
     def _say(self, piece: str) -> list[dict[str, Any]]:
         if not piece:
             return []
         self._block.pieces.append(piece)
-        return self._chunks.delta(**{"reasoning_content" if self._block.kind == "thinking" else "content": piece})
+        if self._block.kind == "thinking":
+            return self._chunks.delta(reasoning_content=piece)
+        self._said += len(piece)
+        return self._chunks.delta(content=piece)
 
     def _arguments(self, piece: str) -> list[dict[str, Any]]:
-        if not piece or self._block.kind not in ("tool_use", "json"):
+        if not piece or self._block.kind not in ("tool_use", "json", "server_tool_use"):
             return []
         self._block.pieces.append(piece)
+        if self._block.kind == "server_tool_use":
+            return []
         if self._block.number is None:
+            self._said += len(piece)
             return self._chunks.delta(content=piece)
         return self._chunks.arguments(self._block.number, piece)
 
@@ -115,8 +132,21 @@ class MessagesToChat:
             chunks = self._arguments(dumps(mapping(block.whole.get("input"))))
         elif block.kind == "thinking":
             chunks = self._detail(signed_detail("".join(block.pieces), block.signature, self._details))
+        elif block.kind == "server_tool_use" and self._between:
+            given = arguments_of("".join(block.pieces)) or mapping(block.whole.get("input"))
+            self._searches[text(block.whole.get("id"))] = search_of_messages(block.whole, given)
+        elif block.kind == "text":
+            chunks = self._cited(block)
         self._block = _Block()
         return chunks
+
+    def _cited(self, block: _Block) -> list[dict[str, Any]]:
+        """The citations of a text: where it ends is known now."""
+        told = [*items(block.whole.get("citations")), *block.citations]
+        found = [
+            made for one in map(mapping, told) for made in from_messages(one, block.start, self._said, self._losses)
+        ]
+        return self._chunks.delta(annotations=found) if found else []
 
     def _detail(self, detail: dict[str, Any]) -> list[dict[str, Any]]:
         self._details += 1

@@ -5,10 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from smart_model_router.wires.translate.answers.responses_to_chat import detail_of, finish_reason
+from smart_model_router.wires.translate.answers.responses_to_chat import (
+    chat_logprob,
+    custom_call,
+    detail_of,
+    dropped_item,
+    finish_reason,
+)
+from smart_model_router.wires.translate.citations import from_responses, search_of_responses
+from smart_model_router.wires.translate.hosted import SEARCHES
 from smart_model_router.wires.translate.streams.chunks import Chunks
 from smart_model_router.wires.translate.words import chat_usage_of_responses, named_id
-from smart_model_router.wires.values import count, mapping, text
+from smart_model_router.wires.values import count, items, mapping, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,13 +24,12 @@ if TYPE_CHECKING:
     from smart_model_router.wires.translate.terms import Context
 
 _FIELDS = {
-    "response.output_text.delta": "content",
     "response.refusal.delta": "refusal",
     "response.reasoning_text.delta": "reasoning_content",
     "response.reasoning_summary_text.delta": "reasoning_content",
 }
 _ENDS = ("response.completed", "response.incomplete")
-_KNOWN_ITEMS = ("message", "reasoning", "function_call")
+_KNOWN_ITEMS = ("message", "reasoning", "function_call", "custom_tool_call")
 
 
 @dataclass(slots=True)
@@ -35,7 +42,10 @@ class ResponsesToChat:
     """One stream. Tool calls are told apart by their place in the output."""
 
     def __init__(self, context: Context) -> None:
+        self._known = (*_KNOWN_ITEMS, *(("web_search_call",) if context.terms.between else ()))
         self._losses = context.losses
+        self._said = 0
+        self._part = 0
         self._chunks = Chunks(context.terms)
         self._calls: dict[int, _Call] = {}
         self._usage: Mapping[str, Any] = {}
@@ -46,6 +56,8 @@ class ResponsesToChat:
         """The chunks that an event becomes."""
         kind = text(data.get("type"))
         place, piece = count(data.get("output_index")) or 0, text(data.get("delta"))
+        if kind == "response.output_text.delta":
+            return self._say(piece, [chat_logprob(mapping(one)) for one in items(data.get("logprobs"))])
         if kind in _FIELDS:
             return self._chunks.delta(**{_FIELDS[kind]: piece}) if piece else []
         if kind == "response.created":
@@ -64,13 +76,22 @@ class ResponsesToChat:
             return self._chunks.delta(reasoning_content="\n\n") if self._thoughts > 1 else []
         if kind in _ENDS:
             return self._finish(mapping(data.get("response")))
-        if kind == "response.output_text.annotation.added":
-            self._losses.drop("annotations", "dropped from the answer, Chat has no place for them")
+        if kind == "response.content_part.added":
+            self._part = self._said
+        elif kind == "response.output_text.annotation.added":
+            found = from_responses(mapping(data.get("annotation")), self._part, self._losses)
+            return self._chunks.delta(annotations=found) if found else []
         return []
 
     def end(self) -> list[dict[str, Any]]:
         """The chunk that closes a complete stream."""
         return [*self._chunks.head(), self._chunks.usage(chat_usage_of_responses(self._usage))]
+
+    def _say(self, piece: str, logprobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        if not piece:
+            return []
+        self._said += len(piece)
+        return self._chunks.likely(piece, logprobs) if logprobs else self._chunks.delta(content=piece)
 
     def _open(self, item: Mapping[str, Any], place: int) -> list[dict[str, Any]]:
         kind = item.get("type")
@@ -78,8 +99,8 @@ class ResponsesToChat:
             number, chunks = self._chunks.call(text(item.get("call_id")), text(item.get("name")))
             self._calls[place] = _Call(number)
             return chunks
-        if kind not in _KNOWN_ITEMS:
-            self._losses.drop("output", f"an item of type {text(kind)!r} is dropped from the answer"[:200])
+        if kind not in self._known:
+            dropped_item(kind, self._losses)
         return []
 
     def _arguments(self, place: int, piece: str) -> list[dict[str, Any]]:
@@ -95,6 +116,10 @@ class ResponsesToChat:
             detail = detail_of(item, self._details)
             self._details += detail is not None
             return [] if detail is None else self._chunks.delta(reasoning_details=[detail])
+        if kind == "custom_tool_call":
+            return self._chunks.custom_call(custom_call(item))
+        if kind == "web_search_call" and kind in self._known:
+            return self._chunks.delta(**{SEARCHES: [search_of_responses(item)]})
         if kind != "function_call":
             return []
         opened = self._open(item, place)
