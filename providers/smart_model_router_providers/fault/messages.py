@@ -37,7 +37,7 @@ def messages(question: Question) -> Answer:
     if not question.stream:
         content: list[dict[str, Any]] = []
         if question.text:
-            content.append({"type": "text", "text": question.text, "citations": None})
+            content.append({"type": "text", "text": question.text, "citations": []})
         content += [{**_tool(question, index), "input": call.decoded} for index, call in enumerate(question.calls)]
         return whole_answer({**message, "content": content, "stop_reason": stop})
     start = {**message, "usage": {**message["usage"], "output_tokens": 0}}
