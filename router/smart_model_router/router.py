@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -141,20 +141,25 @@ class SmartModelRouter:
         return self.stream("responses", body, options)
 
     async def kept_response(
-        self, response: str, operation: Operation, models: Sequence[str], options: RequestOptions
+        self, response: str, operation: Operation, options: RequestOptions, may_use: Callable[[str], bool]
     ) -> RouterReply:
         """Get (`retrieve`) or `delete` an answer of Responses that its provider keeps, or this router.
 
-        Where its maker is not known, one that `models` have is asked. Raises NotFound for one that is not there, or
-        that was made for another `owner`.
+        Where its maker is not known, a target of the models that the caller `may_use` is asked. Raises NotFound for an
+        answer that is not there, or that was made for another `owner`.
         """
         from smart_model_router.runtime.direct import kept_response  # noqa: PLC0415 - few ask
 
         body = {"model": "-", "previous_response_id": response}
         request, state = self._peek("responses", body, options, b"", stream=False), self._state
-        success, report = await state.portal.reach(
-            lambda: kept_response(state, request, response, operation, [state.ladder(name) for name in models])
-        )
+
+        def usable() -> list[Ladder]:
+            if request.target is not None:
+                state.ladder.revive((request.target,))
+            names = (*self._config.names, *state.ladder.names)
+            return [state.ladder(name) for name in names if "*" not in name and may_use(name)]
+
+        success, report = await state.portal.reach(lambda: kept_response(state, request, response, operation, usable()))
         return RouterReply(success.body, success.raw, report)
 
     async def count_input(self, body: Mapping[str, Any], options: RequestOptions) -> RouterReply:

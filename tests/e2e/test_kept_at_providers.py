@@ -22,6 +22,7 @@ from tests.e2e.gateways import Served, becomes, fleet, served
 from tests.e2e.stateful import Stateful, stateful
 
 KEYS = {"one": {"key": "key-of-the-first-client"}, "two": {"key": "key-of-the-second-client"}}
+ALLOWED = {"one": "first", "two": "second/*"}
 TO_B = {"x-router-target": "b/m"}
 
 
@@ -436,3 +437,26 @@ def makers(folder: Path) -> int:
     """How many things have a maker in the shared state."""
     with closing(sqlite3.connect(folder / "state.db")) as connection:
         return int(connection.execute("SELECT count(*) FROM maker").fetchone()[0])
+
+
+def test_a_key_reaches_the_answers_of_its_own_models_only(upstreams: tuple[Stateful, Stateful], tmp_path: Path) -> None:
+    """Whichever target it names; a wildcard's targets are named as they are asked."""
+    for upstream in upstreams:
+        upstream.kept["resp_before"] = {"id": "resp_before", "object": "response", "output": []}
+    config = native(tmp_path, *upstreams)
+    config["models"] = {
+        "first": {"tiers": [{"targets": ["a/m"]}], "last_resort": []},
+        "second/*": {"tiers": [{"targets": ["b/*"]}], "last_resort": []},
+    }
+    config["gateway"] = {"keys": {name: {**KEYS[name], "models": [model]} for name, model in ALLOWED.items()}}
+    with served(config, tmp_path) as gateway, client(gateway) as one, client(gateway, "two") as two:
+        named = {"x-router-target": "b/big"}
+        assert two.responses.retrieve("resp_before", extra_headers=named).id == "resp_before"
+        with pytest.raises(openai.BadRequestError, match="keeps no answers for this key; there are a/m"):
+            one.responses.retrieve("resp_before", extra_headers=named)
+        with pytest.raises(openai.BadRequestError, match="there are b/big"):
+            two.responses.retrieve("resp_before", extra_headers={"x-router-target": "a/m"})
+        assert one.responses.retrieve("resp_before").id == "resp_before"
+        with pytest.raises(openai.PermissionDeniedError):
+            one.responses.create(model="second/big", input="1", extra_headers=named)
+    assert [upstream.heard for upstream in upstreams] == [["GET /v1/responses/resp_before"]] * 2

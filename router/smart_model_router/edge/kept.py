@@ -38,6 +38,5 @@ async def serve_kept(
         raise InvalidRequest("stream: a kept answer is given whole")
     options = read_options(headers)
     options["owner"] = owner
-    models = [name for name in router.config.names if "*" not in name and may_use(name)]
-    reply = await router.kept_response(thing, METHODS[method], models, options)
+    reply = await router.kept_response(thing, METHODS[method], options, may_use)
     return HttpReply(200, report_headers(reply.report, stream=False), reply.raw, reply.report)

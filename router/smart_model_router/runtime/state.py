@@ -97,6 +97,10 @@ class Ladders(Protocol):
         """The ladder that `name` leads to. Raises ModelNotFound."""
         ...
 
+    def revive(self, targets: Iterable[str]) -> None:
+        """Make the models of these targets, as far as wildcards name them."""
+        ...
+
     def continue_from(self, names: Iterable[str]) -> None:
         """Make the models that a router of before had made of its wildcards, as far as they are known here."""
         ...
