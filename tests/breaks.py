@@ -53,7 +53,7 @@ def endless_slots(patch: pytest.MonkeyPatch) -> None:
 def judgement_refuses(patch: pytest.MonkeyPatch) -> None:
     """D3: judgement excludes a target also where no other one is free."""
     restraint = Gate._restraint
-    patch.setattr(Gate, "_restraint", lambda self, own, now, _="off": restraint(self, own, now))
+    patch.setattr(Gate, "_restraint", lambda self, own, now, _="off": restraint(self, own, now, "off"))
 
 
 def unpaced(patch: pytest.MonkeyPatch) -> None:

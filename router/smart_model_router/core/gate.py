@@ -392,7 +392,7 @@ class Gate:
             and not self.evidence.stormy
         )
 
-    def _restraint(self, breaker: CircuitBreaker, now: float, pacing: Pacing = "off") -> Refusal | None:
+    def _restraint(self, breaker: CircuitBreaker, now: float, pacing: Pacing) -> Refusal | None:
         """The one place that decides "refuse, pace, admit": law refuses, judgement excludes or paces (D3, D4)."""
         provider, eager = self.provider, pacing == "eager"
         own = breaker.refusal(now, eager=eager)

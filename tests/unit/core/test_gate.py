@@ -2066,6 +2066,79 @@ def test_an_isolated_breaker_has_no_consequences_of_its_own() -> None:
     assert gate.ready_at(Refusal("slow_start")) == -math.inf
 
 
+# ------------------------------------------------------------------------------------------------ by the evidence
+
+
+def test_a_cooldown_forgets_the_evidence_that_began_it() -> None:
+    """The next one needs two failures in a row of its own; a wait that a provider named forgets nothing."""
+    gate = cooled(make_gate())
+    assert call(gate, 40.0, FailureClass.SERVER_ERROR).rest is None
+    assert call(gate, 40.0, failure(FailureClass.RATE_LIMITED, 5.0)).rest is not None
+    assert call(gate, 46.0, FailureClass.SERVER_ERROR).rest is not None
+
+
+@pytest.mark.parametrize("failed", [FailureClass.TIMEOUT, FailureClass.CANCELLED])
+def test_what_proves_nothing_about_the_transport_is_no_evidence_about_it(failed: FailureClass) -> None:
+    """A timeout or a caller who left is neither a fault nor an answer; the call counts for none of both."""
+    gate = make_gate()
+    call(gate, 0.0, failed)
+    assert gate.provider.evidence.share_of_failures(0.0) == 0.0
+    call(gate, 0.0, FailureClass.TRANSPORT)
+    assert gate.provider.evidence.share_of_failures(0.0) == 0.05
+
+
+def test_a_fault_from_before_a_trip_is_no_evidence_about_the_transport() -> None:
+    """Its permit is of another generation: it is not weighed."""
+    gate = make_gate()
+    late = admit(gate, 0.0)
+    cut_off(gate.provider, gate, 10.0)
+    share = gate.provider.evidence.share_of_failures(10.0)
+    late.settle(failure(FailureClass.TRANSPORT), 10.0)
+    assert gate.provider.evidence.share_of_failures(10.0) == share
+
+
+@pytest.mark.parametrize(("hinted", "limit"), [(True, 5), (False, 20)], ids=["hinted", "without a hint"])
+def test_a_short_hint_lowers_the_learned_limit_sooner(hinted: bool, limit: int) -> None:
+    """Four calls alone were answered: four refusals of a sixth with a hint are proof, without one they are not."""
+    gate = make_gate()
+    assert gate.learned is not None
+    for _ in range(4):
+        gate.learned.accepted(1, 1.0, 0.0)
+    gate.turned_away(6, 0.0, 0.0, 30.0, hinted=hinted)
+    gate.evidence.succeeded(1.0, 1.0, stream=False)
+    for _ in range(4):
+        gate.turned_away(6, 1.0, 1.0, 30.0, hinted=hinted)
+    assert gate.learned.limit == limit
+
+
+def test_load_is_the_part_of_the_learned_limit() -> None:
+    """Two calls in flight of a limit of four are half of it, whatever the slots are."""
+    gate = make_gate(make_provider(slots=20))
+    assert gate.learned is not None
+    gate.learned.limit = 4
+    for _ in range(2):
+        admit(gate, 0.0)
+    assert gate.load(0.0) == 0.5
+
+
+def test_an_open_target_is_isolated_at_the_instant_of_the_word() -> None:
+    """Each transition says from which state, and when."""
+    gate = tripped(make_gate())
+    assert [(moved.transition.from_state, moved.transition.at) for moved in gate.isolate(10.0)] == [
+        (BreakerState.OPEN, 10.0),
+        (BreakerState.CLOSED, 10.0),
+    ]
+
+
+def test_a_stream_on_probation_that_proves_itself_is_still_judged_by_its_end() -> None:
+    """Only a breaker's probe is settled by its content: a cut afterwards is a failure in a row of the breaker."""
+    gate = cooled(make_gate())
+    stream = admit(gate, 40.0, stream=True)
+    stream.prove(50.0)
+    stream.settle(failure(FailureClass.TRUNCATED), 51.0)
+    assert gate.breakers["stream"].snapshot().failures_in_a_row == 1
+
+
 # ------------------------------------------------------------------------------------------------ snapshots
 
 

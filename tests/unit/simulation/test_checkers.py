@@ -241,7 +241,7 @@ def never_eager(patch: pytest.MonkeyPatch) -> None:
 def never_paced(patch: pytest.MonkeyPatch) -> None:
     """Our own judgement excludes a target although no other one is free."""
     restraint = Gate._restraint
-    patch.setattr(Gate, "_restraint", lambda self, own, now, pacing="off": restraint(self, own, now))
+    patch.setattr(Gate, "_restraint", lambda self, own, now, pacing="off": restraint(self, own, now, "off"))
 
 
 def always_paced(patch: pytest.MonkeyPatch) -> None:
