@@ -9,7 +9,7 @@ LOCK := $(BIN)/uv pip compile --quiet --no-config --universal --python-version 3
 # pyright brings its own node from the package registry; without this it also asks whether a newer one exists.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help setup demo test test-pure test-units test-sockets test-alone nightly check lint mypy pyright imports leaks format mutants bench bench-peers bench-gateways peers chaos docs browser agents compat comply examples screenshots bench-fusion-peers failoverbench lock build clean
+.PHONY: help setup demo test test-pure test-units test-sockets test-alone nightly check lint mypy pyright imports leaks format mutants bench bench-peers bench-gateways peers chaos docs browser agents compat comply examples litellm-examples screenshots bench-fusion-peers failoverbench lock build clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -93,6 +93,9 @@ bench-fusion-peers: setup  ## fusion beside LlamaIndex, Haystack, LangChain and 
 
 failoverbench: setup  ## sixteen failures against `smr serve` and a plain loop, a verdict for each; 80 s (ROWS=S01,S05, RUNS=2)
 	$(BIN)/python -m tests.failover $(if $(ROWS),--rows $(ROWS)) $(if $(RUNS),--runs $(RUNS))
+
+litellm-examples: setup  ## imports the example configurations of LiteLLM's own wheel; every value is accounted for
+	$(BIN)/python -m tools.litellm_examples
 
 peers: bench-peers bench-fusion-peers  ## both comparisons with other libraries
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
-from smart_model_router.config import ModelConfig, ProviderConfig, RouterConfig, TargetConfig
+from smart_model_router.config import DefaultsConfig, ModelConfig, ProviderConfig, RouterConfig, TargetConfig
 from smart_model_router.config.rules import FACTS
 from smart_model_router.config.secret import Secret
 from smart_model_router.config.telemetry import ContentConfig
@@ -256,6 +256,19 @@ def keys_of(provider: ProviderConfig) -> tuple[str, ...]:
     return tuple(key for key in found if key)[:1]
 
 
+def _given(defaults: DefaultsConfig | None) -> dict[str, Any]:
+    """The parameters that a target has a default for, as they stand in a body."""
+    if defaults is None:
+        return {}
+    thinking = defaults.thinking
+    found = {"temperature": defaults.temperature, "max_tokens": defaults.max_tokens}
+    made: dict[str, Any] = {name: value for name, value in found.items() if value is not None}
+    if thinking is not None:
+        budget = {} if thinking.budget_tokens is None else {"budget_tokens": thinking.budget_tokens}
+        made["thinking"] = {"type": thinking.type, **budget}
+    return made
+
+
 def _origin(provider: ProviderConfig) -> ProviderConfig:
     """What calls to a provider depend on, but for keys, and what says how many there may be or where they fail."""
     return replace(provider, api_key=(), bulkhead=None, rpm=None, tpm=None, failure_domain=None, region=None)
@@ -456,6 +469,7 @@ class _Parts:
             prefill=known.prefill.value,
             media=known.media,
             operations=getattr(self._given.get(target.provider, resolve(provider.kind)), "operations", frozenset()),
+            defaults=_given(mention.defaults),
             listed_context=lambda: self.windows.get(target.id) or known.context_tokens.value,
         )
 

@@ -22,7 +22,7 @@ ROUTED = {
 }
 VARIABLES = (
     *("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GROQ_API_KEY", "HF_KEY", "FREE_KEY", "PAID_KEY", "LITELLM_MASTER_KEY"),
-    *("AZURE_API_KEY_EU", "AZURE_API_KEY_CA"),
+    *("AZURE_API_KEY_EU", "AZURE_API_KEY_CA", "OPENROUTER_API_KEY"),
 )
 
 
@@ -130,3 +130,15 @@ def test_an_import_overwrites_nothing_and_names_what_is_wrong(smr: Smr) -> None:
     assert smr("import", "litellm", "x.yaml").returncode == 3
     told = json.loads(smr("import", "litellm", source, "--json").stdout)
     assert {entry["verdict"] for entry in told["entries"]} == {"mapped", "changed", "left out"}
+
+
+def test_strict_tells_a_file_that_loses_something(smr: Smr) -> None:
+    """`smr import litellm --strict` exits with 1 when a value is left out, and writes the file all the same."""
+    whole, lossy = smr.folder / "whole.yaml", smr.folder / "lossy.yaml"
+    whole.write_text("model_list: [{model_name: a, litellm_params: {model: openai/a}}]")
+    lossy.write_text("model_list: [{model_name: a, litellm_params: {model: openai/a, seed: 7}}]")
+    assert smr("import", "litellm", "whole.yaml", "--strict").returncode == 0
+    done = smr("import", "litellm", "lossy.yaml", "--strict", "-o", "ours.yaml")
+    assert done.returncode == 1
+    assert "litellm_params.seed" in done.stderr
+    assert (smr.folder / "ours.yaml").is_file()

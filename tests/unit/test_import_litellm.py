@@ -141,6 +141,8 @@ def test_tags_become_names() -> None:
         name: model["tiers"][0]["targets"][0]["target"].partition("/")[2] for name, model in config["models"].items()
     }
     assert targets == {
+        "anthropic/*": "*",
+        "*": "*",
         "gpt-4": "fake-default",
         "gpt-4:free": "fake-free",
         "gpt-4:paid": "fake-paid",
@@ -192,3 +194,98 @@ def test_prices_are_for_a_million_tokens(section: str) -> None:
         found = made(wrong)
         assert "price" not in str(target(found))
         assert {e.verdict for e in found.entries if "cost" in e.key} == {"left out"}
+
+
+def taken(text: str) -> Imported:
+    """What becomes of a configuration written here."""
+    return convert(parse(text.encode(), "config.yaml"))
+
+
+def test_a_wildcard_stays_one() -> None:
+    """The text of the `*` in `model_name` is that of the model's; an alias may lead to a name that it takes."""
+    config = taken(
+        """
+        model_list:
+          - {model_name: "openai/*", litellm_params: {model: "openai/*"}}
+          - {model_name: "*", litellm_params: {model: "openrouter/*"}}
+        router_settings: {model_group_alias: {fast: openai/gpt-4o-mini}}
+        """
+    ).config
+    read = RouterConfig.from_mapping(config, environ=AnyVariable())
+    asked = ("openai/gpt-4o", "meta/llama", "fast")
+    found = [read.resolve(name).tiers[0].targets[0].target for name in asked]
+    assert found == ["openai/gpt-4o", "openrouter/meta/llama", "openai/gpt-4o-mini"]
+
+
+@pytest.mark.parametrize(("name", "model"), [("x", "openai/*"), ("*/*", "openai/*"), ("*", "*"), ("a/*", "*/b")])
+def test_a_wildcard_without_a_counterpart_is_left_out_with_the_reason(name: str, model: str) -> None:
+    """A `*` in the place of the provider, or one that stands for nothing in the name."""
+    told = taken(
+        f"""
+        model_list:
+          - {{model_name: plain, litellm_params: {{model: openai/gpt-4o}}}}
+          - {{model_name: "{name}", litellm_params: {{model: "{model}"}}}}
+        """
+    )
+    assert list(told.config["models"]) == ["plain"]
+    assert {entry.verdict for entry in told.entries if entry.path[:2] == ("model_list", 1)} == {"left out"}
+
+
+def test_a_credential_is_the_providers() -> None:
+    """What a deployment says itself goes first; a credential that nobody names is left out."""
+    told = taken(
+        """
+        model_list:
+          - model_name: smart
+            litellm_params: {model: azure/gpt-4o, litellm_credential_name: eu, api_version: "2025-01-01"}
+        credential_list:
+          - credential_name: eu
+            credential_values: {api_key: os.environ/EU, api_base: "http://eu.invalid", api_version: "2024-06-01"}
+            credential_info: {description: Europe}
+          - {credential_name: unused, credential_values: {api_key: os.environ/NO}}
+        """
+    )
+    provider = told.config["providers"]["azure"]
+    assert (provider["api_key"], provider["base_url"]) == ("${EU}", "http://eu.invalid")
+    assert provider["api_version"] == "2025-01-01"
+    left = [entry.key for entry in told.entries if entry.verdict == "left out"]
+    assert left == [
+        "credential_list[0].credential_values.api_version",
+        "credential_list[0].credential_info.description",
+        "credential_list[1].credential_name",
+        "credential_list[1].credential_values.api_key",
+    ]
+
+
+def test_default_parameters_are_the_targets() -> None:
+    """`temperature`, `max_tokens` and `thinking`; others are left out."""
+    told = taken(
+        """
+        model_list:
+          - model_name: smart
+            litellm_params:
+              {model: anthropic/claude-x, temperature: 0.2, max_tokens: 500, seed: 7,
+               thinking: {type: enabled, budget_tokens: 1024}}
+        """
+    )
+    assert told.config["models"]["smart"]["tiers"][0]["targets"][0]["defaults"] == {
+        "temperature": 0.2,
+        "max_tokens": 500,
+        "thinking": {"type": "enabled", "budget_tokens": 1024},
+    }
+    assert [entry.key for entry in told.entries if entry.verdict == "left out"] == ["model_list[0].litellm_params.seed"]
+
+
+@pytest.mark.parametrize("written", ["[{a: [{model: b, temperature: 1}]}]", "{a: [b]}"])
+def test_fallbacks_may_be_mappings(written: str) -> None:
+    """One mapping in place of a list of them, and a fallback with parameters, of which only the name is taken."""
+    told = taken(
+        f"""
+        model_list:
+          - {{model_name: a, litellm_params: {{model: openai/a}}}}
+          - {{model_name: b, litellm_params: {{model: openai/b}}}}
+        litellm_settings: {{fallbacks: {written}}}
+        """
+    )
+    assert [tier["name"] for tier in told.config["models"]["a"]["tiers"]] == ["a", "b"]
+    assert ("temperature" in written) == any(entry.verdict == "left out" for entry in told.entries)

@@ -65,6 +65,7 @@ def litellm(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write it; else stdout.")
     ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 when a value has no counterpart.")] = False,
     as_json: Json = False,
 ) -> None:
     """Convert a LiteLLM configuration; list what has no counterpart, and why."""
@@ -72,6 +73,6 @@ def litellm(
     def command() -> int:
         from smart_model_router.cli.importing import run  # noqa: PLC0415 - as above
 
-        return run(source, output=output, as_json=as_json)
+        return run(source, output=output, as_json=as_json, strict=strict)
 
     finish(command, as_json=as_json)

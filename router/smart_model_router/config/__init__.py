@@ -9,6 +9,7 @@ from smart_model_router.config.rules import DEFAULT_LADDER
 from smart_model_router.config.search import SearchConfig
 from smart_model_router.config.secret import Secret
 from smart_model_router.config.tree import (
+    DefaultsConfig,
     LocalConfig,
     ModelConfig,
     PriceConfig,
@@ -25,6 +26,7 @@ __all__ = [
     "DEFAULT_LADDER",
     "ConfigurationWarning",
     "DeepResearchConfig",
+    "DefaultsConfig",
     "EvaluationConfig",
     "GatewayConfig",
     "GatewayKeyConfig",

@@ -74,13 +74,31 @@ class PriceConfig(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ThinkingConfig(Options):
+    """Anthropic's `thinking`: whether a model thinks first, and for how many tokens at most."""
+
+    type: Literal["enabled", "disabled", "adaptive"]
+    budget_tokens: Count | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DefaultsConfig(Options):
+    """Parameters that requests to a target have when their callers gave none. None adds nothing."""
+
+    temperature: Annotated[float, Interval(ge=0, le=2)] | None = None
+    max_tokens: Count | None = None
+    thinking: ThinkingConfig | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class TargetConfig(Options):
     """One target of a tier, `provider/model`, with what is known of it. None means: as the catalog says.
 
     Facts (from `rpm` on) belong to the target: said in one place, they hold wherever it is named. `price` takes the
     place of the price list's. The rest belongs to the tier: `timeout`
     (seconds) replaces the attempt's; `weight` is a share; `group` names the targets of the tier that it is
-    interchangeable with; `only` keeps it for requests with all of these needs, `unless` from requests with any of them.
+    interchangeable with; `only` keeps it for requests with all of these needs, `unless` from requests with any of them;
+    `defaults` are parameters for requests that come without.
     """
 
     target: str
@@ -89,6 +107,7 @@ class TargetConfig(Options):
     group: str | None = None
     only: tuple[Need, ...] = ()
     unless: tuple[Need, ...] = ()
+    defaults: DefaultsConfig | None = None
     rpm: Count | None = None
     tpm: Count | None = None
     reasoning: bool | None = None

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
+from typing import Any
 
 from smart_model_router.core.meter import ESTIMATES_ERR
 from smart_model_router.core.selection.base import Candidate
@@ -31,7 +32,7 @@ class TargetFacts:
     `prefill` is how it goes on with an answer that another target began; `media` names its family of token rules
     (core/media.py); `operations` are those of Responses that it has beside answering. `listed_context` looks up the
     context window in a public list, for when `context_tokens` is None: it decides where a prompt that was too long goes
-    next, and refuses nothing by itself.
+    next, and refuses nothing by itself. `defaults` are parameters for requests that come without them.
     """
 
     target: Target
@@ -51,6 +52,7 @@ class TargetFacts:
     prefill: Prefill = "none"
     media: str = ""
     operations: frozenset[Operation] = frozenset()
+    defaults: Mapping[str, Any] = field(default_factory=dict)
     listed_context: Callable[[], int | None] = field(default=_unknown, repr=False, compare=False)
     id: str = field(init=False)
     """The target's id. Kept, as a request asks for it twenty times."""

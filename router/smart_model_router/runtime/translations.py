@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from smart_model_router.errors import InvalidRequest
 from smart_model_router.long_json import LARGE_BYTES
 from smart_model_router.quick import quick
 from smart_model_router.request import Dialect, Prefill, RouteRequest, peek
+from smart_model_router.wires.defaults import with_defaults
 from smart_model_router.wires.large import decode_any
 from smart_model_router.wires.prefill import begun, marked
 from smart_model_router.wires.translate import (
@@ -68,6 +70,8 @@ class Translations:
         self._answers = answers
         self._native: dict[Prefill, Sent] = {}
         self._made: dict[_Key, Sent | Untranslatable] = {}
+        self._own: dict[str, Sent] = {}
+        """What targets with defaults are sent, by target."""
 
     def refusal(self, facts: TargetFacts) -> Untranslatable | None:
         """Why the request would mean something else in the target's dialect; None when it can be sent."""
@@ -80,6 +84,21 @@ class Translations:
 
     def sent(self, facts: TargetFacts) -> Sent:
         """What a target is sent; only for targets without a `refusal`."""
+        if facts.defaults:
+            return self._with_defaults(facts)
+        return self._sent(facts)
+
+    def _with_defaults(self, facts: TargetFacts) -> Sent:
+        found = self._own.get(facts.id)
+        if found is None:
+            # Before translation, which gives Messages a cap of its own; after it for what the caller's dialect lacks.
+            begun = copy(self)
+            begun._request, begun._native, begun._made = _filled(self._request, facts), {}, {}
+            sent = begun._sent(facts)
+            found = self._own[facts.id] = replace(sent, request=_filled(sent.request, facts))
+        return found
+
+    def _sent(self, facts: TargetFacts) -> Sent:
         if self._request.dialect in facts.dialects:
             how = facts.prefill if self._has_begun else "plain"
             sent = self._native.get(how)
@@ -118,6 +137,13 @@ class Translations:
 
 def _begun(request: RouteRequest, text: str) -> RouteRequest:
     return _again(request, request.dialect, begun(_plain(request), text))
+
+
+def _filled(request: RouteRequest, facts: TargetFacts) -> RouteRequest:
+    """The request with the target's defaults for what its caller left out."""
+    plain = _plain(request)
+    body = with_defaults(request.dialect, plain, facts.defaults, newest_chat=facts.newest_chat)
+    return request if body is plain else _again(request, request.dialect, body)
 
 
 def _marked(sent: Sent, how: Prefill) -> Sent:

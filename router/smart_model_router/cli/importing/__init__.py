@@ -18,11 +18,16 @@ from smart_model_router.config.files import document_of
 from smart_model_router.errors import ConfigurationError
 
 
-def run(source: Path, *, output: Path | None, as_json: bool) -> int:
-    """Write the configuration to `output`, else to stdout; tell the account. Raises ConfigurationError."""
+def run(source: Path, *, output: Path | None, as_json: bool, strict: bool = False) -> int:
+    """Write the configuration to `output`, else to stdout; tell the account. Raises ConfigurationError.
+
+    With `strict`, a value that is left out fails the command; the configuration is written all the same.
+    """
     imported = convert(document_of(source))
     RouterConfig.from_mapping(imported.config, environ=_Anything())
     text = _written(imported, source)
+    dropped = any(entry.verdict == "left out" for entry in imported.entries)
+    code = ExitCode.FAILED if strict and dropped else ExitCode.OK
     if output is not None:
         _write(output, text)
     if as_json:
@@ -37,7 +42,7 @@ def run(source: Path, *, output: Path | None, as_json: bool) -> int:
                 ],
             }
         )
-        return ExitCode.OK
+        return code
     if output is None:
         print_answer(text)
     for entry in imported.entries:
@@ -47,7 +52,7 @@ def run(source: Path, *, output: Path | None, as_json: bool) -> int:
     told = Counter(entry.verdict for entry in imported.entries)
     where = "" if output is None else f"; written to {output}, see smr config check -c {output}"
     print_line(", ".join(f"{count} values {verdict}" for verdict, count in told.items()) + where)
-    return ExitCode.OK
+    return code
 
 
 def _written(imported: Imported, source: Path) -> str:

@@ -27,7 +27,7 @@ def convert(document: Document) -> Imported:
     if not isinstance(data, dict):
         raise ConfigurationError("model_list", None, "a configuration of LiteLLM's proxy is needed")
     account = Account(document)
-    reader = Deployments(account)
+    reader = Deployments(account, data.get("credential_list"))
     deployments = reader.read(data.get("model_list"))
     groups: Groups = {}
     for deployment in deployments:

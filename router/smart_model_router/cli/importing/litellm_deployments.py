@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,7 +13,7 @@ from smart_model_router.cli.importing.account import Account
 from smart_model_router.cli.importing.litellm_names import Prefix
 from smart_model_router.config.hints import fields_of
 from smart_model_router.config.paths import Path
-from smart_model_router.config.tree import PriceConfig, ProviderConfig, TargetConfig
+from smart_model_router.config.tree import DefaultsConfig, PriceConfig, ProviderConfig, TargetConfig, ThinkingConfig
 from smart_model_router.core.options import within
 
 _OWN_SERVERS = frozenset({"openai_compatible", "ollama", "vllm"})
@@ -34,8 +35,9 @@ class Deployment:
 class Deployments:
     """Reads `model_list`; collects the providers its entries are reached by."""
 
-    def __init__(self, account: Account) -> None:
+    def __init__(self, account: Account, credentials: object = None) -> None:
         self._account = account
+        self._credentials = dict(_credentials(credentials))
         self.providers: dict[str, dict[str, Any]] = {}
         self._facts: dict[str, dict[str, Any]] = {}
         self._placements: set[tuple[str, str]] = set()
@@ -56,10 +58,11 @@ class Deployments:
         if not isinstance(params, dict) or not isinstance(group, str) or not isinstance(model, str):
             self._account.left_out(path, "model_name and litellm_params.model are needed", "complete it")
             return None
-        if "*" in group or "*" in model:
+        params = self._with_credential(params, (*path, "litellm_params"))
+        name, prefix = _prefix(model, params)
+        if group.count("*") > 1 or name.count("*") > group.count("*") or "*" in model.removesuffix(name):
             self._account.left_out(path, *names.NO_WILDCARD)
             return None
-        name, prefix = _prefix(model, params)
         if prefix is None or not name.strip() or not group.strip():
             self._account.left_out(path, *names.OWN_SDK)
             return None
@@ -86,6 +89,21 @@ class Deployments:
             tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else (),
             "weight" in target,
         )
+
+    def _with_credential(self, params: dict[str, Any], path: Path) -> dict[str, Any]:
+        """The parameters with those of the credential that they name; their own go first."""
+        credential = self._credentials.get(params.get("litellm_credential_name"))
+        if credential is None:
+            return params
+        number, given = credential
+        for key in given:
+            if key not in params:
+                self._account.mapped(("credential_list", number, "credential_values", key), "providers.*")
+        self._account.mapped(("credential_list", number, "credential_name"), "providers.*")
+        info = ("credential_list", number, "credential_info")
+        self._account.left_out(info, "it only describes the credential", "nothing to do")
+        self._account.mapped((*path, "litellm_credential_name"), "providers.*")
+        return {**given, **params}
 
     def _provider(self, params: dict[str, Any], path: Path, prefix: Prefix) -> dict[str, Any]:
         """The ProviderConfig of a deployment, as data."""
@@ -143,7 +161,23 @@ class Deployments:
         for key, ours in names.INFO_KEYS.items() if isinstance(info, dict) else ():
             self._take(info, key, (*path, "model_info"), made, ours, takes)
         self._price(entry, path, made)
+        self._defaults(params, (*path, "litellm_params"), made)
         return made
+
+    def _defaults(self, params: dict[str, Any], path: Path, made: dict[str, Any]) -> None:
+        """Parameters that LiteLLM adds to requests that come without them."""
+        defaults: dict[str, Any] = {}
+        for key in names.DEFAULT_KEYS:
+            self._take(params, key, path, defaults, key, fields_of(DefaultsConfig))
+        thinking = params.get("thinking")
+        if isinstance(thinking, dict):
+            found: dict[str, Any] = {}
+            for key in ("type", "budget_tokens"):
+                self._take(thinking, key, (*path, "thinking"), found, key, fields_of(ThinkingConfig))
+            if "type" in found:
+                defaults["thinking"] = found
+        if defaults:
+            made["defaults"] = defaults
 
     def _price(self, entry: dict[str, Any], path: Path, made: dict[str, Any]) -> None:
         """The price of a deployment, when prompts and answers have theirs in one place."""
@@ -176,7 +210,7 @@ class Deployments:
 
     def _placed(self, group: str, provider: dict[str, Any], model: str, target: dict[str, Any]) -> str:
         """`provider/model` that is new in its group, the provider one that is known alike and says nothing else."""
-        facts = {key: value for key, value in target.items() if key not in ("weight", "timeout")}
+        facts = {key: value for key, value in target.items() if key not in ("weight", "timeout", "defaults")}
         number = 1
         while True:
             name = provider["kind"] if number == 1 else f"{provider['kind']}-{number}"
@@ -202,6 +236,14 @@ class Deployments:
                     self._account.mapped(here, "(always so)", always)
                 elif key in names.LEFT_OUT[section]:
                     self._account.left_out(here, *names.LEFT_OUT[section][key])
+
+
+def _credentials(listed: object) -> Iterator[tuple[Any, tuple[int, dict[str, Any]]]]:
+    """The values of each credential of `credential_list` and where it stands, by its name."""
+    for number, entry in enumerate(listed if isinstance(listed, list) else []):
+        if isinstance(entry, dict) and isinstance(entry.get("credential_name"), str):
+            given = entry.get("credential_values")
+            yield entry["credential_name"], (number, given if isinstance(given, dict) else {})
 
 
 def _prefix(model: str, params: dict[str, Any]) -> tuple[str, Prefix | None]:

@@ -9,6 +9,7 @@ from typing import Any
 from smart_model_router.cli.importing import litellm_values as values
 from smart_model_router.cli.importing.account import Account
 from smart_model_router.cli.importing.litellm_deployments import Deployment
+from smart_model_router.config.aliases import text_of
 from smart_model_router.config.paths import Path
 
 _CHANGED = {
@@ -16,6 +17,7 @@ _CHANGED = {
     "context_window_fallbacks": "asked after any failure; after too long a prompt, whoever takes more",
     "content_policy_fallbacks": "asked after any failure; after a content filter, too",
 }
+_OVERRIDES = ("a fallback is sent the request as it came", "give the target its `defaults`")
 _ALIKE = "targets that were asked before are not asked again"
 _SECTIONS = ("router_settings", "litellm_settings")
 
@@ -70,7 +72,7 @@ def aliases_of(models: dict[str, Any], data: dict[str, Any], account: Account) -
     for alias, goal in given.items() if isinstance(given, dict) else ():
         path: Path = ("router_settings", "model_group_alias", alias)
         named = goal.get("model") if isinstance(goal, dict) else goal
-        if isinstance(named, str) and named in models and alias not in models and alias.strip():
+        if isinstance(named, str) and _is_served(named, models) and alias not in models and alias.strip():
             made[alias] = named
             account.mapped((*path, "model") if isinstance(goal, dict) else path, f"aliases.{alias}")
             if isinstance(goal, dict):
@@ -78,6 +80,11 @@ def aliases_of(models: dict[str, Any], data: dict[str, Any], account: Account) -
         else:
             account.left_out(path, "it needs a name of its own, and a model that was imported", "write it by hand")
     return made
+
+
+def _is_served(name: str, models: Iterable[str]) -> bool:
+    """True for the name of a model, and for a name that a wildcard takes."""
+    return any(name == model or ("*" in model and text_of(model, name) is not None) for model in models)
 
 
 class _Ladder:
@@ -128,11 +135,17 @@ def _add(
 
 
 def _pairs(listed: object, path: Path, account: Account) -> Iterator[tuple[str, object, Path]]:
-    """Each fallback of `[{group: [fallback, ...]}, ...]`."""
-    for number, member in enumerate(listed if isinstance(listed, list) else []):
+    """Each fallback of `[{group: [fallback, ...]}, ...]`, or of one mapping; a fallback may be `{model: name}`."""
+    members = [((*path, number), member) for number, member in enumerate(listed if isinstance(listed, list) else [])]
+    for here, member in members or [(path, listed)]:
         for group, fallbacks in member.items() if isinstance(member, dict) else ():
             if not isinstance(fallbacks, list):
-                account.left_out((*path, number, group), "a list of model names is needed", "write it as a list")
+                account.left_out((*here, group), "a list of model names is needed", "write it as a list")
                 continue
             for place, fallback in enumerate(fallbacks):
-                yield group, fallback, (*path, number, group, place)
+                where = (*here, group, place)
+                if isinstance(fallback, dict) and "model" in fallback:
+                    yield group, fallback["model"], (*where, "model")
+                    account.left_out(where, *_OVERRIDES)
+                else:
+                    yield group, fallback, where

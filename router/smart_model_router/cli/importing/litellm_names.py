@@ -122,11 +122,17 @@ ALWAYS: Mapping[str, Mapping[str, str]] = MappingProxyType(
 _SDK = "register an SDK client in Python (docs/how-to/own-provider.md)"
 _PRICES = ("prices come from the price list", "nothing to do for known models; else see `price`")
 _HALF_A_PRICE = ("a price is one of prompts and one of answers", "give the target its `price`")
-_BODY = ("no parameters are added to requests", "let the caller send it")
+_BODY = ("requests get no such parameter", "let the caller send it")
 _SPEND = ("spend per user, team and provider is not kept", "give each key of `gateway.keys` its usd_per_day")
-_REDIS = ("there is no Redis", "name a file in `store.path`: the processes of a host share limits and states there")
+_REDIS = (
+    "state shared through Redis is not mapped yet",
+    "name a file in `store.path`: the processes of a host share limits and states there",
+)
 _CACHE = ("answers are not cached", "put a cache in front of the gateway")
-_DATABASE = ("there is no database", "write keys into `gateway.keys`, and name a file in `store.path` for statistics")
+_DATABASE = (
+    "a database is not mapped yet",
+    "write keys into `gateway.keys`, and name a file in `store.path` for statistics",
+)
 _LOGS = ("log levels are no configuration", "see `telemetry.log` for a line for each request")
 _ALERTS = ("nobody is alerted", "let Prometheus alert on /metrics (docs/observability.md)")
 _HEALTH = ("health is learned from requests, none are made up", "see /health and `resilience.breaker`")
@@ -146,10 +152,10 @@ LEFT_OUT: Mapping[str, Mapping[str, Why]] = MappingProxyType(
             "budget_duration": _SPEND,
             **dict.fromkeys(PRICE_KEYS, _HALF_A_PRICE),
             "tag_regex": ("there are no tags", "give the deployment a name of its own, and ask for it"),
-            "litellm_credential_name": ("credentials have no names", "write `api_key` into the provider"),
+            "litellm_credential_name": ("no credential of `credential_list` has this name", "write it there"),
             "configurable_clientside_auth_params": ("a client's key is never sent on", "name the key in the provider"),
             "mock_response": ("nothing is mocked", "take a provider of kind `scripted`, or smr fault-server"),
-            **dict.fromkeys(("temperature", "max_tokens", "top_p", "seed", "extra_body", "reasoning_effort"), _BODY),
+            **dict.fromkeys(("top_p", "seed", "extra_body", "reasoning_effort"), _BODY),
         },
         "model_info": {
             **dict.fromkeys(PRICE_KEYS, _HALF_A_PRICE),
@@ -249,6 +255,8 @@ LEFT_OUT: Mapping[str, Mapping[str, Why]] = MappingProxyType(
             "pass_through_endpoints": ("only the endpoints of the gateway are served", "call the others directly"),
             "key_management_system": ("keys come from variables and files", "see `file:` in docs/configuration.md"),
             "ui_access_mode": ("the dashboard only shows", "see /dashboard"),
+            "coordination_redis": _REDIS,
+            "disable_prisma_schema_update": _DATABASE,
         },
     }
 )
@@ -256,9 +264,12 @@ LEFT_OUT: Mapping[str, Mapping[str, Why]] = MappingProxyType(
 SECTIONS: Mapping[str, Why] = MappingProxyType(
     {
         "environment_variables": ("a configuration sets no variables", "set them where the router is started"),
-        "credential_list": ("credentials have no names", "write `api_key` into the provider"),
+        "credential_list": ("no deployment that was imported names it", "nothing to do"),
         "guardrails": _GUARDS,
         "mcp_servers": ("tools are the agent's affair", "connect them there"),
+        "sandbox_tools": ("tools are the agent's affair", "connect them there"),
+        "policies": _GUARDS,
+        "policy_attachments": _GUARDS,
         "include": ("other files are not read", "import each, and join the results"),
         "callback_settings": ("there are no callbacks", "see docs/observability.md"),
         "files_settings": ("files and batches are not routed", "call the provider directly"),
@@ -270,7 +281,12 @@ SECTIONS: Mapping[str, Why] = MappingProxyType(
 
 OWN_SDK: Why = ("this provider is reached through its own SDK", _SDK)
 NO_CALLBACK: Why = ("there is no such callback", "see docs/observability.md for metrics, logs and traces")
-NO_WILDCARD: Why = ("a public name stands for named targets", "name the models you ask for, each with its deployment")
+NO_WILDCARD: Why = (
+    "a wildcard has one `*` in `model_name`, and at most one in the model, after its provider",
+    "write a wildcard for each provider (docs/how-to/model-names.md)",
+)
+DEFAULT_KEYS = ("temperature", "max_tokens")
+"""litellm_params -> DefaultsConfig."""
 CALLBACKS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"prometheus": ("telemetry", "metrics"), "otel": ("telemetry", "traces", "enabled")}
 )
