@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from smart_model_router.config import RouterConfig
 from smart_model_router.config.aliases import text_of
@@ -12,7 +13,9 @@ from smart_model_router.core.tiers import Ladder
 from smart_model_router.errors import ModelNotFound
 from smart_model_router.outcome import Failure
 from smart_model_router.ports import ListedModel, SupportsModels
-from smart_model_router.runtime.state import RouterState
+
+if TYPE_CHECKING:
+    from smart_model_router.runtime.state import RouterState
 
 FRESH_SECONDS = 300.0
 """A provider is asked for its list no more often than this."""
