@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 from smart_model_router.core.tiers import Plan
 from smart_model_router.events import NAME_LIMIT, ContentSeen, RequestFinished, RequestOutcome, TargetRefused
@@ -38,8 +39,12 @@ class Account:
         if (target, refusal.reason) in self._told:
             return
         self._told.add((target, refusal.reason))
-        retry_after = None if refusal.retry_at is None else max(0.0, refusal.retry_at - now)
-        self._report.refusals.append(ReportedRefusal(target, refusal.reason, retry_after))
+        if refusal.retry_at is None:
+            retry_after, reported = None, _without_time(target, refusal.reason)
+        else:
+            retry_after = max(0.0, refusal.retry_at - now)
+            reported = ReportedRefusal(target, refusal.reason, retry_after)
+        self._report.refusals.append(reported)
         self._state.emit(
             TargetRefused(
                 at=now,
@@ -131,3 +136,9 @@ class Account:
                 configured_model=self._model,
             )
         )
+
+
+@lru_cache(maxsize=16_384)
+def _without_time(target: str, reason: str) -> ReportedRefusal:
+    """One object for all reports: of a thousand requests that wait for a thousand full targets it would be a million."""
+    return ReportedRefusal(target, reason)

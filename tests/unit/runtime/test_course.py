@@ -142,6 +142,18 @@ async def test_a_waiter_that_can_no_longer_be_served_gives_its_place_away() -> N
 
 
 @virtual
+async def test_refusals_without_a_time_are_one_object_in_all_reports() -> None:
+    """A thousand requests before a thousand full targets would keep a million of them for the garbage collector."""
+    w = world(["a/big"], kinds={"a": {"bulkhead": 1}})
+    w.providers["a"].set(FakeReply(seconds=1.0))
+    replies = await asyncio.gather(*(w.router.chat(BODY) for _ in range(3)))
+    (second,), (third,) = (reply.report.refusals for reply in replies if reply.report.refusals)
+    assert (second.target, second.reason, second.retry_after) == ("a/big", "bulkhead", None)
+    assert second is third
+    w.assert_idle()
+
+
+@virtual
 async def test_an_event_of_unknown_time_is_not_waited_for_while_a_lower_tier_is_free() -> None:
     """A probe under way, then a slow start: the lower tier serves at once."""
     w = world(["a/big"], ["b/small"])
