@@ -140,5 +140,5 @@ class Account:
 
 @lru_cache(maxsize=16_384)
 def _without_time(target: str, reason: str) -> ReportedRefusal:
-    """One object for all reports: of a thousand requests that wait for a thousand full targets it would be a million."""
+    """One object for all reports: a thousand requests that wait for a thousand full targets would hold a million."""
     return ReportedRefusal(target, reason)
