@@ -24,7 +24,8 @@ def told(report: RouteReport) -> Iterator[str]:
     if report.usage is not None:
         cost = "unknown" if report.cost_usd is None else f"{report.cost_usd:.6f} USD"
         usage = report.usage
-        yield f"  tokens {usage.prompt_tokens} in, {usage.completion_tokens} out; cost {cost}"
+        cached = f" ({usage.cached_prompt_tokens} of them cached)" if usage.cached_prompt_tokens else ""
+        yield f"  tokens {usage.prompt_tokens} in{cached}, {usage.completion_tokens} out; cost {cost}"
 
 
 def told_briefly(report: RouteReport) -> str:
