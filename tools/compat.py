@@ -26,6 +26,7 @@ TESTS = (
     "tests/e2e/test_sdk_provider.py",
     "tests/unit/providers/test_classify_releases.py",
     "tests/unit/providers/test_sdk.py",
+    "tests/unit/wires/test_answers_fit_the_sdks.py",
 )
 OURS = ("-e", ".[cli,gateway]")
 TESTING = "hypothesis pytest pytest-asyncio pytest-httpx2 pytest-randomly pytest-socket pytest-timeout".split()

@@ -12,11 +12,11 @@ import sys
 import time
 from datetime import UTC, datetime
 
-from tests.agents import coding, document, programs
+from tests.agents import coding, document, programs, schemas
 from tests.agents.environments import ROOT
 from tests.agents.rows import Cell, Row, Verdict, table
 
-ROWS: tuple[Row, ...] = (*programs.ROWS, *coding.ROWS)
+ROWS: tuple[Row, ...] = (*programs.ROWS, *schemas.ROWS, *coding.ROWS)
 DOCUMENT = ROOT / "docs" / "dialects.md"
 
 

@@ -9,6 +9,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import anthropic
+import openai
 import pytest
 from anthropic.types import Message, RawMessageStreamEvent
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
@@ -46,6 +48,12 @@ NULLABLE: Mapping[Dialect, frozenset[str]] = {
     ),
 }
 """Fields that a dialect's published schema demands, and that may be null in it. No other is ever null."""
+NEWEST: Mapping[Dialect, bool] = {
+    "chat": openai.__version__ >= "3.",
+    "messages": anthropic.__version__ >= "2.",
+    "responses": openai.__version__ >= "3.",
+}
+"""Whether the SDK of a dialect is of the major that we are written for: older ones do not know every field."""
 CASES = [pytest.param(case, id=case.name) for case in translated()]
 
 
@@ -75,13 +83,12 @@ def unknown(value: object) -> Iterator[str]:
 @pytest.mark.parametrize("case", CASES)
 def test_a_translated_answer_is_what_the_sdk_expects(case: Translated) -> None:
     """Every type is right without a conversion, and every field is known."""
-    read = WHOLE[case.asked].validate_json(json.dumps(case.whole), strict=True)
-    assert set(unknown(read)) - OURS == set()
+    read = [WHOLE[case.asked].validate_json(json.dumps(case.whole), strict=True)]
     for event in case.events:
         if '"type": "custom"' in json.dumps(event.get("choices")):
             continue  # OpenAI streams calls of custom tools in Chat so; its SDK, which reads any event, types none
-        read = EVENTS[case.asked].validate_json(json.dumps(event), strict=True)
-        assert set(unknown(read)) - OURS == set()
+        read.append(EVENTS[case.asked].validate_json(json.dumps(event), strict=True))
+    assert not NEWEST[case.asked] or set(unknown(read)) - OURS == set()
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -58,7 +58,7 @@ def dropped(kind: object, terms: Terms, losses: Losses) -> None:
         losses.drop("tools", f"a tool of type {name!r} is dropped, it runs at a provider (hosted_tools)")
     else:
         hint = "; hosted_tools: drop of the provider leaves it out" if is_hosted(kind) else ""
-        losses.refuse("tools", f"a tool of type {name!r} has no equal in Chat{hint}")
+        losses.refuse("tools", f"a tool of type {name!r} has no equal at the target{hint}")
 
 
 def options_of_responses(tool: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
