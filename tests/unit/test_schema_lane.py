@@ -1,4 +1,4 @@
-"""`make agents` has Node's schemas judge translated answers; its verdict counts what they said and what they left out."""
+"""`make agents` has Node's schemas judge translated answers; here its verdict is held against what they said."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Container, Mapping
 
 
 _SHOWN = 200
@@ -41,14 +41,13 @@ class Losses:
         """Something a caller may miss is left out or changed."""
         self._said.setdefault(f"{where}: {why}")
 
-    def drop_keys(self, body: Mapping[str, Any], handled: Iterable[str], why: str, *, inside: str = "") -> None:
+    def drop_keys(self, body: Mapping[str, Any], handled: Container[str], why: str, *, inside: str = "") -> None:
         """Every field of `body` that says something and that nothing handles is left out. `inside` is where `body` is.
 
         A field of None, or of an empty list or object, says nothing.
         """
-        known = frozenset(handled)
         for key, value in body.items():
-            if key not in known and value is not None and value not in _EMPTY:
+            if key not in handled and value is not None and value not in _EMPTY:
                 self.drop(f"{inside}.{key}" if inside else key, why)
 
     def refuse(self, where: str, why: str) -> None:

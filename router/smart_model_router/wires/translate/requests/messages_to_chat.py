@@ -19,14 +19,14 @@ _HANDLED = frozenset(
     "output_config thinking".split()
 )
 _NO_PARAMETER = "dropped, Chat has no such parameter"
-_BLOCKS: dict[str, tuple[str, ...]] = {
-    "text": ("text",),
-    "image": ("source",),
-    "document": ("source", "title", "context", "citations"),
-    "tool_use": ("id", "name", "input", "toolset_name"),
-    "tool_result": ("tool_use_id", "content", "is_error"),
-    "thinking": ("thinking", "signature"),
-    "redacted_thinking": ("data",),
+_BLOCKS: dict[str, frozenset[str]] = {
+    "text": frozenset(("type", "text")),
+    "image": frozenset(("type", "source")),
+    "document": frozenset(("type", "source", "title", "context", "citations")),
+    "tool_use": frozenset(("type", "id", "name", "input", "toolset_name")),
+    "tool_result": frozenset(("type", "tool_use_id", "content", "is_error")),
+    "thinking": frozenset(("type", "thinking", "signature")),
+    "redacted_thinking": frozenset(("type", "data")),
 }
 """Type of a block -> the fields that are translated."""
 _TOOL = ("type", "name", "description", "input_schema", "strict")
@@ -149,11 +149,13 @@ def _part(block: Mapping[str, Any], losses: Losses) -> dict[str, Any] | None:
 
 
 def _check(block: Mapping[str, Any], losses: Losses) -> None:
+    known = _BLOCKS.get(text(block.get("type")))
+    if known is None or block.keys() <= known:
+        return
     said = {key: value for key, value in block.items() if value not in _USUAL.get(key, ())}
     if said.pop("cache_control", None) is not None:
         losses.drop("cache_control", _NO_PARAMETER)
-    known = _BLOCKS.get(text(block.get("type")), block)
-    losses.drop_keys(said, ("type", *known), _NO_PARAMETER, inside="messages[].content[]")
+    losses.drop_keys(said, known, _NO_PARAMETER, inside="messages[].content[]")
 
 
 def _result(result: Mapping[str, Any], losses: Losses) -> tuple[str | list[dict[str, Any]], list[dict[str, Any]]]:

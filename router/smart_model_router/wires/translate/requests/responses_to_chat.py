@@ -42,10 +42,11 @@ _NO_PARAMETER = "dropped, Chat has no such parameter"
 _BREAKPOINT = "prompt_cache_breakpoint"
 _ADDRESS = ("type", "id", "status")
 """Fields of an item that say where it is kept, and how far it was when it was made: it is here, whole."""
-_CALL = (*_ADDRESS, "call_id", "name", "namespace", "arguments", "input")
-_RESULT = (*_ADDRESS, "call_id", "output")
+_MESSAGE = frozenset((*_ADDRESS, "role", "content"))
+_CALL = frozenset((*_ADDRESS, "call_id", "name", "namespace", "arguments", "input"))
+_RESULT = frozenset((*_ADDRESS, "call_id", "output"))
 _DIRECT = ({"type": "direct"},)
-_REASONING = (*_ADDRESS, "summary", "content", "encrypted_content")
+_REASONING = frozenset((*_ADDRESS, "summary", "content", "encrypted_content"))
 _MEANINGFUL = ("previous_response_id", "conversation", "prompt", "background", "context_management", "image")
 """What refers to things kept at a provider, or asks for another kind of answer."""
 _HARMLESS: dict[str, tuple[Any, ...]] = {
@@ -206,7 +207,9 @@ class _Turns:
         else:
             self._losses.refuse("input", f"an item of type {text(kind)!r} has no equal in Chat")
 
-    def _check(self, item: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    def _check(self, item: Mapping[str, Any], known: frozenset[str]) -> None:
+        if item.keys() <= known:
+            return
         said = {key: value for key, value in item.items() if value is not False and value not in _DIRECT}
         self._losses.drop_keys(said, known, _NO_PARAMETER, inside="input[]")
 
@@ -229,7 +232,7 @@ class _Turns:
         if role is None:
             self._losses.refuse("input[].role", f"{text(item.get('role'))!r} is no role in Chat")
             return
-        self._check(item, (*_ADDRESS, "role", "content"))
+        self._check(item, _MESSAGE)
         content = _content(item.get("content"), self._terms, self._losses)
         if role != "assistant":
             self.say(role, content)
@@ -322,8 +325,9 @@ def _part(part: Mapping[str, Any], terms: Terms, losses: Losses) -> dict[str, An
     if made is None:
         losses.refuse("input[].content", f"a part of type {kind!r} (of this source) has no equal in Chat")
         return None
-    said = {key: value for key, value in part.items() if (key, value) != ("detail", "auto")}
-    if terms.newest_chat and part.get(_BREAKPOINT) is not None:
-        made[_BREAKPOINT] = said.pop(_BREAKPOINT)
-    losses.drop_keys(said, ("type", *known), _NO_PARAMETER, inside="input[].content[]")
+    rest = {key: value for key, value in part.items() if key not in known and key != "type"}
+    if rest:
+        if terms.newest_chat and rest.get(_BREAKPOINT) is not None:
+            made[_BREAKPOINT] = rest.pop(_BREAKPOINT)
+        losses.drop_keys(rest, (), _NO_PARAMETER, inside="input[].content[]")
     return made

@@ -18,6 +18,7 @@ from smart_model_router.wires.values import count, is_object, items, mapping, te
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+_NONE: Sequence[Any] = ()
 BlockKind = Literal["text", "refusal", "reasoning", "tool", "search"]
 
 
@@ -108,7 +109,8 @@ class ChatBlocks:
         for choice in map(mapping, items(chunk.get("choices"))):
             if choice.get("index", 0) == 0:
                 self.finish = text(choice.get("finish_reason")) or self.finish
-                logprobs = items(mapping(choice.get("logprobs")).get("content"))
+                told = choice.get("logprobs")
+                logprobs = items(mapping(told).get("content")) if told else _NONE
                 self._delta(mapping(choice.get("delta")), logprobs, changes)
         return changes
 
@@ -124,9 +126,10 @@ class ChatBlocks:
             self._close(changes)
         return changes
 
-    def _delta(self, delta: Mapping[str, Any], logprobs: list[Any], changes: list[Change]) -> None:
-        for search in map(mapping, items(delta.get(SEARCHES))):
-            self._new(Block("search", search=search), changes)
+    def _delta(self, delta: Mapping[str, Any], logprobs: Sequence[Any], changes: list[Change]) -> None:
+        if SEARCHES in delta:
+            for search in map(mapping, items(delta[SEARCHES])):
+                self._new(Block("search", search=search), changes)
         details = items(delta.get("reasoning_details"))
         thought = reasoning.text_of(delta) or "".join(_shown(mapping(detail)) for detail in details)
         if thought or details:
@@ -137,12 +140,14 @@ class ChatBlocks:
         parts = [content] if isinstance(content, str) else [mapping(part).get("text") for part in items(content)]
         for part in filter(None, map(text, parts)):
             block = self._last("text", changes)
-            block.logprobs += logprobs
+            if logprobs:
+                block.logprobs += logprobs
             self._add(block, part, changes, logprobs)
             self._said += len(part)
-            logprobs = []
-        for citation in items(delta.get("annotations")):
-            self._cite(citation, changes)
+            logprobs = _NONE
+        if "annotations" in delta:
+            for citation in items(delta["annotations"]):
+                self._cite(citation, changes)
         if text(delta.get("refusal")):
             self._add(self._last("refusal", changes), text(delta["refusal"]), changes)
         for call in map(mapping, items(delta.get("tool_calls"))):
