@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, quote
 import httpx2
 
 from smart_model_router.errors import ConfigurationError
-from smart_model_router.forwarding import FORWARDED, VERSION
+from smart_model_router.forwarding import FORWARDED, USUAL_VERSION, VERSION
 from smart_model_router_providers.catalog import kind_of
 from smart_model_router_providers.model_lists import list_models
 from smart_model_router_providers.pool import ConnectionPool
@@ -39,8 +39,6 @@ ANTHROPIC_VERSIONS: Mapping[str, tuple[AuthStyle, frozenset[str]]] = MappingProx
 )
 """anthropic-version -> (auth style, parameters it rejects). Another date is like the newest one before it."""
 
-_ANTHROPIC_VERSION = "2023-06-01"
-"""Asked for where the configuration names none: the one that every server of Messages knows."""
 _AZURE_VERSION = "2024-10-21"
 _OPERATIONS: Mapping[Operation, tuple[str, str]] = MappingProxyType(
     {
@@ -86,7 +84,7 @@ class HttpProvider:
         row = kind_of(kind)
         self.kind = kind
         self._base_url = _checked_url(kind, base_url if base_url is not None else row.base_url)
-        auth, rejected, version = row.auth, frozenset[str](), _ANTHROPIC_VERSION
+        auth, rejected, version = row.auth, frozenset[str](), USUAL_VERSION
         if kind == "anthropic":
             version = api_version or version
             auth, rejected = _anthropic_rules(version)
@@ -224,9 +222,7 @@ def _anthropic_rules(version: str) -> tuple[AuthStyle, frozenset[str]]:
 
 def _auth_of(version: str) -> AuthStyle:
     """How the key is sent with a version that a client asks for."""
-    return ANTHROPIC_VERSIONS[
-        max((date for date in ANTHROPIC_VERSIONS if date <= version), default=_ANTHROPIC_VERSION)
-    ][0]
+    return ANTHROPIC_VERSIONS[max((date for date in ANTHROPIC_VERSIONS if date <= version), default=USUAL_VERSION)][0]
 
 
 def _has_deployments(kind: str, url: httpx2.URL) -> bool:

@@ -13,6 +13,8 @@ from smart_model_router.errors import InvalidRequest
 
 IDEMPOTENCY_KEY = "idempotency-key"
 VERSION = "anthropic-version"
+USUAL_VERSION = "2023-06-01"
+"""The version that every server of Messages knows."""
 
 _NAME = r"[\x21-\x2b\x2d-\x7e]{1,128}"
 _LIST = re.compile(rf"(?=.{{1,8192}}\Z)[ \t,]*{_NAME}(?:[ \t]*,[ \t,]*{_NAME}){{0,63}}[ \t,]*")
@@ -175,6 +177,18 @@ def lost_at(to: Destination, asked: str, spoken: str, headers: Mapping[str, str]
         elif row.beside == "configured" and own is not None and own != value:
             losses.append(f"{name}: not sent, the provider's configuration has its own")
     return tuple(losses)
+
+
+def access_named(to: Destination, asked: str, spoken: str, headers: Mapping[str, str]) -> Mapping[str, str]:
+    """Those headers by which the client decides how, or for which account, the provider lets a call in."""
+    return {
+        name: value
+        for name, value in headers.items()
+        if FORWARDED[name].beside == "configured"
+        and name not in to.configured
+        and value != USUAL_VERSION
+        and _reaches(FORWARDED[name], to, asked, spoken)
+    }
 
 
 def keyed(target: str, first: str, headers: Mapping[str, str]) -> Mapping[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,8 +11,8 @@ import httpx2
 import openai
 import pytest
 
-from smart_model_router import SmartModelRouter, clients
-from smart_model_router_providers.fault import FaultServer, RecordedRequest
+from smart_model_router import SmartModelRouter, SmartRouterError, clients
+from smart_model_router_providers.fault import Fault, FaultServer, RecordedRequest
 from smart_model_router_providers.sdk import SdkProvider
 from tests.e2e.gateways import ECHO, MESSAGES, Served, served
 
@@ -178,3 +179,34 @@ def test_a_hostile_header_is_a_400_in_the_clients_dialect(gateway: Served, upstr
     assert huge.status_code == 431
     assert upstream.calls() == before
     assert ECHO in httpx2.post(f"{gateway.base_url}/v1/messages", json=ASKED).text
+
+
+@pytest.mark.asyncio
+async def test_what_a_client_names_for_itself_puts_no_target_to_rest() -> None:
+    """A version or account that the provider does not let in fails that request alone; the next client is served."""
+    refused = Fault.status(401, body=json.dumps({"error": {"message": "invalid", "type": "authentication_error"}}))
+    with FaultServer({"big": [refused]}) as server:
+        async with SmartModelRouter.from_config(config(server)) as router:
+            for _ in range(3):
+                with pytest.raises(SmartRouterError):
+                    await router.messages(ASKED, headers={"anthropic-version": NEWER})
+                with pytest.raises(SmartRouterError):
+                    await router.chat({"model": "gpt", "messages": MESSAGES}, headers={"openai-organization": "org-9"})
+            server.set({})
+            assert (await router.messages(ASKED)).report.target == "a/big"
+            assert (await router.chat({"model": "gpt", "messages": MESSAGES})).report.target == "o/big"
+
+
+@pytest.mark.asyncio
+async def test_a_version_that_has_worked_is_no_excuse_for_a_bad_key() -> None:
+    """Once a call with it was answered, a 401 is about the key: the target rests."""
+    with FaultServer() as server:
+        async with SmartModelRouter.from_config(config(server)) as router:
+            await router.messages(ASKED, headers={"anthropic-version": NEWER})
+            server.set({"big": [Fault.status(401)]})
+            with pytest.raises(SmartRouterError):
+                await router.messages(ASKED, headers={"anthropic-version": NEWER})
+            calls = server.calls()
+            with pytest.raises(SmartRouterError):
+                await router.messages(ASKED, headers={"anthropic-version": NEWER}, timeout=1)
+            assert server.calls() == calls

@@ -21,7 +21,7 @@ from smart_model_router.core.selection.looks import Look
 from smart_model_router.core.tiers import Plan, TargetFacts
 from smart_model_router.errors import SmartRouterError
 from smart_model_router.events import AttemptFinished
-from smart_model_router.forwarding import keyed, sent_query, sent_to
+from smart_model_router.forwarding import USUAL_VERSION, VERSION, access_named, keyed, sent_query, sent_to
 from smart_model_router.outcome import NO_READING, Failure, FailureClass, LimitReading, Success, Usage
 from smart_model_router.ports import Provider, ProviderCall
 from smart_model_router.quick import quick
@@ -40,6 +40,8 @@ KNOWN_ANSWERS = 20
 """Of fewer answers nothing tells slow from dead."""
 _SPREAD = 1.1
 """Answers that all take the same time lie at their own percentiles, give or take the histogram's error."""
+_OF_ACCESS = frozenset({FailureClass.AUTH, FailureClass.QUOTA, FailureClass.MODEL_GONE, FailureClass.MISCONFIGURED})
+"""Failures that another account, or another way to send the key, may not have."""
 _FREE = Cost(0, 0)
 
 
@@ -351,7 +353,11 @@ class Caller:
         failure = self.state.scrub(failure)
         if self.state.closed:
             failure = Failure(FailureClass.CANCELLED, f"the router was closed: {failure.message}")
-        rejected = failure.failure_class is FailureClass.INVALID_REQUEST or self._foreign_endpoint(failure)
+        rejected = (
+            failure.failure_class is FailureClass.INVALID_REQUEST
+            or self._foreign_endpoint(failure)
+            or self._access_of_the_client(step, failure)
+        )
         if self.request.dialect not in step.facts.dialects:
             failure = replace(failure, raw=b"")  # an error body of another dialect is nothing to hand back
         elif failure.failure_class is FailureClass.INVALID_REQUEST:
@@ -365,6 +371,26 @@ class Caller:
         """A server that has Chat and not this endpoint is no broken server: others may go on asking it."""
         missing = failure.failure_class is FailureClass.MISCONFIGURED and failure.status in (404, 405, 501)
         return missing and self.request.dialect != "chat"
+
+    def _access_of_the_client(self, step: Admission, failure: Failure) -> bool:
+        """The client named an account, or a version that has never worked here: no reason to rest the target."""
+        if failure.failure_class not in _OF_ACCESS or not self.request.headers:
+            return False
+        named = self._access_named(step)
+        proof = step.facts.target.provider, named.get(VERSION, USUAL_VERSION)
+        proven = VERSION not in named or proof in self.state.proven_versions
+        return not proven or bool(named.keys() - {VERSION})
+
+    def _note_version(self, step: Admission, failure: Failure | None) -> None:
+        """The call was answered: its version is let in here."""
+        if failure is None and VERSION in self.request.headers:
+            version = self._access_named(step).get(VERSION)
+            if version is not None:
+                self.state.proven_versions.add((step.facts.target.provider, version))
+
+    def _access_named(self, step: Admission) -> Mapping[str, str]:
+        to, asked, spoken = self.state.destination(step.facts.target), self.request.dialect, self.sent(step).request
+        return access_named(to, asked, spoken.dialect, self.request.headers)
 
     def settled(
         self,
@@ -381,6 +407,7 @@ class Caller:
         `away` are the seconds in which nobody read the stream: they are not the call's.
         """
         state, lease, facts = self.state, step.lease, step.facts
+        self._note_version(step, failure)
         if lease.settled:
             return  # a hedge's loser, or a call whose loop had stopped: its end was told before it knew
         now = state.clock.now()

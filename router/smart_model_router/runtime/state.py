@@ -131,6 +131,8 @@ class RouterState:
     """Top-level fields of a body that a provider does not get, by provider name."""
     destinations: Mapping[str, Destination] = field(default_factory=dict)
     """What decides which of the client's headers a provider gets, by provider name."""
+    proven_versions: set[tuple[str, str]] = field(default_factory=set)
+    """Provider and version of Anthropic's API, where a client's call with it was answered."""
     sinks: Sequence[EventSink] = ()
     store: StatsStore | None = None
     content: Content | None = None
