@@ -27,6 +27,8 @@ ASKED: dict[str, dict[str, Any]] = {
     "/v1/messages": {"model": "smart", "max_tokens": 9, "messages": HI},
     "/v1/messages/count_tokens": {"model": "smart", "messages": HI},
     "/v1/responses": {"model": "smart", "input": "hi"},
+    "/v1/responses/compact": {"model": "smart", "input": "hi"},
+    "/v1/responses/input_tokens": {"model": "smart", "input": "hi", "previous_response_id": "resp_1"},
     "/v1/embeddings": {"model": "smart", "input": ["hi"]},
     "/v1/completions": {"model": "smart", "prompt": "hi"},
     "/query_documents": {"query": "hi"},
@@ -35,10 +37,12 @@ ASKED: dict[str, dict[str, Any]] = {
     "/api/targets/isolate": {"name": "a/big"},
 }
 """A body that each endpoint likes: what is wrong with it is drawn."""
-OPENAI = frozenset(("/v1/chat/completions", "/v1/responses", "/v1/embeddings", "/v1/completions"))
+OPENAI = frozenset(path for path in ASKED if path.startswith("/v1/") and not path.startswith("/v1/messages"))
 """Where the path alone says in whose manners an error is told."""
-LOOKED_AT = "/ /v1/models /v1/models/a/b /health /health/liveness /health/readiness /metrics /api/stats \
+LOOKED_AT = (
+    "/ /v1/responses/resp_1 /v1/models /v1/models/a/b /health /health/liveness /health/readiness /metrics /api/stats \
  /api/targets /dashboard /dashboard/dashboard.js /dashboard/stream /dashboard/requests/req-1 /nowhere".split()
+)
 REPLIES = {
     "well": FakeReply(),
     "slowly": FakeReply(seconds=0.2, gap=0.5),
@@ -132,6 +136,7 @@ async def asked(
     except TimeoutError:
         pytest.fail("no answer, and the client has left long ago")
     assert gateway.house.in_flight == 0
+    await made.verdicts()
     made.assert_idle()
     await made.router.aclose()
     gateway.stopping()
@@ -165,7 +170,10 @@ values = st.recursive(
     max_leaves=6,
 )
 KEYS = "model models fallbacks messages input prompt stream stream_options tools tool_choice system max_tokens \
-response_format text reasoning thinking metadata n stop user on name query limit filters".split()
+response_format text reasoning thinking metadata n stop user on name query limit filters \
+previous_response_id store".split()
+REFERRED = ["resp_1", "msg_1", f"resp_smr{'x' * 32}", f"msg_smr{'x' * 32}_0", "", 7, None]
+"""Ids that a request may refer to: a provider's, and of the form of ours."""
 ROLES = st.sampled_from(["user", "assistant", "system", "developer", "tool", "nobody"])
 PARTS = st.sampled_from("text image image_url tool_use tool_result thinking function_call reasoning input_file".split())
 messages = st.lists(
@@ -180,11 +188,15 @@ messages = st.lists(
     max_size=3,
 )
 wrong: st.SearchStrategy[Any] = st.one_of(
-    st.dictionaries(st.sampled_from(KEYS), values, max_size=3), st.fixed_dictionaries({"messages": messages})
+    st.dictionaries(st.sampled_from(KEYS), values, max_size=3),
+    st.fixed_dictionaries({"messages": messages}),
+    st.fixed_dictionaries({"previous_response_id": st.sampled_from(REFERRED)}),
+    st.fixed_dictionaries({"input": st.lists(st.fixed_dictionaries({"id": st.sampled_from(REFERRED)}), max_size=3)}),
 )
 bytes_of_none = st.binary(max_size=40) | st.sampled_from([b"[" * 50_000, b'{"a":' * 20_000, b'"\\ud800"', b"NaN", b""])
-NAMES = "x-router-tier x-router-timeout x-router-criticality x-router-max-cost x-router-session x-stainless-timeout \
-anthropic-version authorization content-type content-length traceparent idempotency-key expect host origin".split()
+NAMES = "x-router-tier x-router-target x-router-timeout x-router-criticality x-router-max-cost x-router-session \
+x-stainless-timeout anthropic-version authorization content-type content-length traceparent idempotency-key expect \
+host origin".split()
 heads = st.lists(
     st.tuples(st.sampled_from([name.encode() for name in NAMES]), st.binary(max_size=12)), max_size=3
 ) | st.just([(b"x-bomb", b"b" * 70_000)])
@@ -231,6 +243,7 @@ def test_every_route_is_fuzzed() -> None:
 
     templates = {
         "/v1/models/{name:path}": "/v1/models/a/b",
+        "/v1/responses/{thing}": "/v1/responses/resp_1",
         "/dashboard/{file}": "/dashboard/dashboard.js",
         "/dashboard/requests/{id}": "/dashboard/requests/req-1",
     }
