@@ -1,6 +1,7 @@
 """The nightly lane: a thousand seeds that nobody chose, then the whole grid. Prints what to run again; 1 on a find.
 
-A seed plays a swarm under all checkers, a cell of the grid (D1, D2) and a storm (D5). Some seeds play more.
+A seed plays a swarm under all checkers, a cell of the grid (D1, D2) and a storm (D5). Some seeds play more. Before the
+grid, 100,000 seeds of streams that lie (wires.md section 6) are judged.
 """
 
 from __future__ import annotations
@@ -18,12 +19,16 @@ from smart_model_router.simulation import SCENARIOS, simulate
 from smart_model_router.simulation.combinations import simulate_measures
 from smart_model_router.simulation.grid import Cell, whole_grid
 from smart_model_router.simulation.grid_table import replay_command, run_one
+from tests.lies.judging import violations
 from tests.simulation.drawn_storms import draw_storm
 
 SEEDS = 1000
 NAMED_EVERY = 50
 MEASURES_EVERY = 100
 DRAWN_REQUESTS = 667
+STREAMS = 100_000
+STREAMS_EACH = 500
+"""Streams that one job judges."""
 GRID_MINUTES = 180.0
 GRID_SEEDS = range(3)
 GRID_REQUESTS = 2000
@@ -89,10 +94,18 @@ def _storm(seed: int) -> Played:
     return f"python -m tools.nightly --storm {seed}", draw_storm(seed).violations
 
 
+def _streams(first: int) -> Played:
+    def play() -> Iterable[object]:
+        return [f"seed {seed}: {one}" for seed in range(first, first + STREAMS_EACH) for one in violations(seed)]
+
+    return f"python -m tools.nightly --streams {STREAMS_EACH} --first {first} --seeds 0 --grid-minutes 0", play
+
+
 PLAYED: Mapping[str, Callable[[int], Played]] = {
     "measures": _measures,
     "cell": _drawn_cell,
     "storm": _storm,
+    "streams": _streams,
     "grid": _grid_cell,
 }
 
@@ -114,6 +127,7 @@ def main() -> int:
     """Play the seeds, then the cells in random order until the time is over."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--streams", type=int, default=STREAMS, help="how many streams that lie are judged")
     parser.add_argument("--first", type=int, default=random.SystemRandom().randrange(10**9), help="default: any")
     parser.add_argument("--grid-minutes", type=float, default=GRID_MINUTES, help="0: without the whole grid")
     parser.add_argument("--storm", type=int, metavar="SEED", help="only the storm of this seed")
@@ -123,11 +137,13 @@ def main() -> int:
     began, first = time.monotonic(), arguments.first
     total, found = play(jobs(first, arguments.seeds))
     print(f"{total} runs from seed {first} in {time.monotonic() - began:.0f} s, {found} with a violation")
+    judged, lying = play(("streams", first + at) for at in range(0, arguments.streams, STREAMS_EACH))
+    print(f"{judged * STREAMS_EACH} streams that lie from seed {first}, {lying} of {judged} jobs with a violation")
     cells = len(whole_grid())
     order = random.Random(first).sample(range(cells), cells)  # noqa: S311 - as above
     played, ill = play((("grid", number) for number in order), minutes=arguments.grid_minutes)
     print(f"{played} of {cells} cells in at most {arguments.grid_minutes:g} minutes, {ill} with a violation")
-    return int(found + ill > 0)
+    return int(found + lying + ill > 0)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from smart_model_router.outcome import EventKind, Failure, FailureClass, StreamEvent, Success
-from smart_model_router.wires import STREAMING, StreamReader, read_answer
+from smart_model_router.wires import STREAMING, StreamReader, mended_answer, read_answer
 from smart_model_router.wires.values import decode_object
 from smart_model_router_providers.classify import (
     class_of_exception,
@@ -82,7 +82,10 @@ async def _read_to_end(reply: Reply, kind: str, judged: Callable[[bytes], Outcom
 
 def judge(status: int, headers: Mapping[str, str], body: bytes, dialect: Dialect, kind: str) -> Outcome:
     """What a whole answer comes to: Success only for a 200 with an answer of its dialect, and not an empty one."""
-    decoded = decode_object(body) if status == 200 else None
+    decoded, mended = (decode_object(body) if status == 200 else None), False
+    if decoded is None and status == 200 and (found := mended_answer(dialect, body)) is not None:
+        decoded, body = found
+        mended = True
     if decoded is None:
         return classify_response(status, headers, body, kind=kind)
     answer = read_answer(dialect, decoded)
@@ -95,7 +98,7 @@ def judge(status: int, headers: Mapping[str, str], body: bytes, dialect: Dialect
     if answer.empty:
         message = f"an empty answer (finish reason {answer.finish})"
         return Failure(FailureClass.EMPTY, message, status, None, reading, body, headers)
-    return Success(decoded, body, answer.usage, reading, headers)
+    return Success(decoded, body, answer.usage, reading, headers, mended)
 
 
 def refuse_stream(dialect: Dialect) -> Failure | None:

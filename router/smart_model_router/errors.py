@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from smart_model_router.outcome import Failure
     from smart_model_router.report import RouteReport
 
 
@@ -134,11 +135,21 @@ the router was closed."""
 
 
 class StreamInterrupted(SmartRouterError):
-    """The stream ended after content was delivered. `text` is what had arrived (text parts only), `reason` why."""
+    """The stream ended after content was delivered. `text` is what had arrived (text parts only), `reason` why.
+
+    `failure` is what the provider's stream came to, when that ended it.
+    """
 
     def __init__(
-        self, message: str, *, report: RouteReport | None = None, text: str = "", reason: Interruption = "cut"
+        self,
+        message: str,
+        *,
+        report: RouteReport | None = None,
+        text: str = "",
+        reason: Interruption = "cut",
+        failure: Failure | None = None,
     ) -> None:
         super().__init__(message, report=report)
         self.text = text
+        self.failure = failure
         self.reason: Interruption = reason

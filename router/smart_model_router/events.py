@@ -22,6 +22,7 @@ class RequestFinished:
     `model` is what the caller asked for, NAME_LIMIT characters of it at most; `configured_model` the configured one
     that this stood for: callers choose the names of aliases, so one is text and the other may be a label.
     `error` is the exception's name: its text may have a provider's words in it, and those may quote the prompt.
+    `complete` and `notes` are the report's.
     """
 
     at: float
@@ -41,6 +42,8 @@ class RequestFinished:
     ttft_seconds: float | None = None
     error: str = ""
     configured_model: str = ""
+    complete: bool = False
+    notes: tuple[str, ...] = ()
 
 
 ALIKE = (
@@ -54,6 +57,8 @@ ALIKE = (
     "last_resort",
     "attempts",
     "refusals",
+    "complete",
+    "notes",
 )
 """Fields of RequestFinished that most requests of a busy minute share with others: who writes many says them once."""
 

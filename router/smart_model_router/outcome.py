@@ -207,13 +207,17 @@ class Usage:
 @quick
 @dataclass(frozen=True, slots=True)
 class Success:
-    """A complete answer. `body` is its JSON, `raw` the bytes it came as."""
+    """A complete answer. `body` is its JSON, `raw` the bytes it came as.
+
+    `mended`: bytes of its prose that are not UTF-8 are replaced in both.
+    """
 
     body: Mapping[str, Any]
     raw: bytes
     usage: Usage | None = None
     reading: LimitReading = NO_READING
     headers: Mapping[str, str] = field(default_factory=dict)
+    mended: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,22 +257,23 @@ class EventKind(StrEnum):
     META = "meta"
     """Head, role chunk, usage chunk, content-block bracket: passed on, but no content."""
     PING = "ping"
-    """A comment or a ping. Never proof of progress."""
+    """A comment, a ping, or an object that its dialect does not know. Never proof of progress."""
     FINISH = "finish"
     """Carries the finish (stop) reason."""
     END = "end"
     """The dialect's terminator."""
     ERROR = "error"
     MALFORMED = "malformed"
-    """An event that is not JSON or not of its dialect."""
+    """An event that cannot be read: not UTF-8, not JSON, over the size cap, or not of its dialect's shape."""
 
 
 class StreamEvent(NamedTuple):
     """One server-sent event as read by its dialect. A tuple: one is made for every chunk of every stream.
 
     `data` is its decoded JSON (None for comments, `[DONE]` and malformed ones), `raw` the frame as it came,
-    with its blank line. `finish` is the dialect's own reason. `failure` is set on ERROR only. `text` is the visible
-    text that `data` adds, where the reader came by it anyway: None says nothing.
+    with its blank line. `finish` is the dialect's own reason. `failure` is set on ERROR, and on content that was
+    mended: bytes of its prose that are not UTF-8 are replaced in `data` and `raw`. `text` is the visible text that
+    `data` adds, where the reader came by it anyway: None says nothing.
     """
 
     kind: EventKind

@@ -48,7 +48,8 @@ class StreamRecovery:
     """A stream that broke off after content, and what was done. `to_target` is None while, or when, nobody went on.
 
     `kept_characters` of text the caller has and keeps; `dropped_characters` had come and were not delivered, or are
-    void after a restart; `trimmed_characters` the next target said again, and the caller did not get twice.
+    void after a restart; `trimmed_characters` the next target said again, and the caller did not get twice;
+    `trimmed_thinking_characters` of its thoughts, which do not belong behind the text that the caller has.
     """
 
     policy: str
@@ -57,6 +58,7 @@ class StreamRecovery:
     kept_characters: int = 0
     dropped_characters: int = 0
     trimmed_characters: int = 0
+    trimmed_thinking_characters: int = 0
     to_target: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -69,6 +71,7 @@ class StreamRecovery:
             "kept_characters": self.kept_characters,
             "dropped_characters": self.dropped_characters,
             "trimmed_characters": self.trimmed_characters,
+            "trimmed_thinking_characters": self.trimmed_thinking_characters,
         }
 
 
@@ -77,7 +80,10 @@ class RouteReport:
     """What happened to one request and why. Live while a stream runs, final when it ends.
 
     `ruled_out` maps each better target that did not serve to what ruled it out. After a recovery `target` is the last
-    that served, and `usage` and `cost_usd` are of all attempts.
+    that served, and `usage` and `cost_usd` are of all attempts. `complete`: all of the answer that finished was
+    delivered, in order and once, and of streams that broke off nothing but what `recoveries` name. `notes` are faults
+    that did not end a stream (a missing terminator), and why an answer that was delivered is not complete (bytes that
+    are not UTF-8).
     """
 
     request_id: str
@@ -97,6 +103,7 @@ class RouteReport:
     usage: Usage | None = None
     cost_usd: float | None = None
     malformed_events: int = 0
+    notes: list[str] = field(default_factory=list)
     ruled_out: dict[str, str] = field(default_factory=dict)
     losses: list[str] = field(default_factory=list)
     recoveries: list[StreamRecovery] = field(default_factory=list)
@@ -151,6 +158,7 @@ class RouteReport:
             "usage": _usage_dict(self.usage),
             "cost_usd": self.cost_usd,
             "malformed_events": self.malformed_events,
+            "notes": list(self.notes),
             "ruled_out": dict(self.ruled_out),
             "losses": list(self.losses),
             "recoveries": [recovery.to_dict() for recovery in self.recoveries],

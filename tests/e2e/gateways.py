@@ -17,6 +17,9 @@ from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
+import httpx2
+import pytest
+
 from smart_model_router_providers.fault import FaultServer
 from tests.e2e.command import program
 from tests.e2e.eventually import PATIENCE
@@ -89,6 +92,15 @@ class Served:
         """Stop it; the exit code."""
         self.process.send_signal(number)
         return self.process.wait(SECONDS)
+
+
+def cut_short(url: str, body: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> tuple[int, bytes]:
+    """Status and body of a streamed answer that has no end."""
+    pieces: list[bytes] = []
+    with httpx2.stream("POST", url, json=body, headers=headers, timeout=SECONDS) as answer:
+        with pytest.raises(httpx2.RemoteProtocolError, match="incomplete"):
+            pieces.extend(answer.iter_bytes())
+        return answer.status_code, b"".join(pieces)
 
 
 def read_all(wire: socket.socket) -> bytes:

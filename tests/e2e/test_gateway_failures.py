@@ -16,7 +16,7 @@ import openai
 import pytest
 
 from smart_model_router_providers.fault import Fault, FaultServer
-from tests.e2e.gateways import BRIEF, ECHO, MESSAGES, Served, becomes, fleet, read_all, served
+from tests.e2e.gateways import BRIEF, ECHO, MESSAGES, Served, becomes, cut_short, fleet, read_all, served
 
 Start = Callable[..., Served]
 CHAT = {"model": "smart", "messages": MESSAGES}
@@ -124,7 +124,7 @@ def test_a_stream_that_is_cut_says_so_in_chat(upstream: FaultServer, gateway: St
     with chatty(running) as client, pytest.raises(openai.APIError, match="cut after") as told:
         list(client.chat.completions.create(model="smart", messages=MESSAGES, stream=True))
     assert not isinstance(told.value, openai.APIConnectionError)
-    raw = httpx2.post(running.base_url + "/v1/chat/completions", json={**CHAT, "stream": True}).content
+    _, raw = cut_short(running.base_url + "/v1/chat/completions", {**CHAT, "stream": True})
     assert b"[DONE]" not in raw
 
 
@@ -160,14 +160,15 @@ def test_a_slow_first_word_is_waited_for_with_pings(upstream: FaultServer, gatew
 
 
 def test_a_failure_after_the_head_is_told_in_the_stream(upstream: FaultServer, gateway: Start) -> None:
-    """Once the head is out, the end of all hope is an error event."""
+    """Once the head is out, the end of all hope is an error event and an abort."""
     upstream.set([Fault.hang()])
     running = gateway(upstream, gateway={"hold_head": "100ms"})
     body = {**CHAT, "stream": True}
-    answer = httpx2.post(running.base_url + "/v1/chat/completions", json=body, headers={"x-router-timeout": "600ms"})
-    assert answer.status_code == 200
-    assert b'"code":"deadline_exceeded"' in answer.content
-    assert b"[DONE]" not in answer.content
+    url = running.base_url + "/v1/chat/completions"
+    status, told = cut_short(url, body, {"x-router-timeout": "600ms"})
+    assert status == 200
+    assert b'"code":"deadline_exceeded"' in told
+    assert b"[DONE]" not in told
 
 
 def test_chunks_arrive_when_they_are_made(upstream: FaultServer, gateway: Start) -> None:

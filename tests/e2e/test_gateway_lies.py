@@ -105,7 +105,7 @@ def ask(liar: Liar, client: httpx2.Client, asked: str, spoken: str, *, stream: b
     try:
         answer = client.post(PATHS[asked], json=body, headers=IMPATIENT, timeout=20)
     except httpx2.RemoteProtocolError:
-        assert (asked, stream) == ("responses", True)  # the one dialect whose streams are cut
+        assert stream  # one that fails after its head is aborted
         return
     assert answer.status_code in STATUSES, answer.text
     assert liar.asked > before

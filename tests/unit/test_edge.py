@@ -12,7 +12,9 @@ from smart_model_router.edge import (
     Ask,
     EdgeStream,
     Family,
+    Problem,
     endpoint,
+    error_frame,
     problem_of,
     read_ask,
     rendered,
@@ -63,9 +65,9 @@ def ask(body: Mapping[str, Any] = BODY, /, **headers: str) -> Ask:
     return read_ask("chat", named, json.dumps(body).encode())
 
 
-async def frames(stream: EdgeStream) -> bytes:
+async def frames(stream: EdgeStream, into: list[bytes] | None = None) -> bytes:
     """Every frame."""
-    found = []
+    found = [] if into is None else into
     while (frame := await stream.next_frame()) is not None:
         found.append(frame)
     return b"".join(found)
@@ -288,25 +290,138 @@ async def test_a_stream_that_ends_without_its_terminator_gets_one() -> None:
     router = world(["p/big"], replies={"p": HandMade(made)}).router
     plain = await frames(await open_stream(router, ask({**BODY, "stream": True})))
     assert plain.count(b"data: ") == 3
-    assert plain.endswith(b'"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n')
+    assert plain.endswith(b"\n\ndata: [DONE]\n\n")
+    finish = json.loads(plain.split(b"\n\n")[1][6:])
+    assert finish["choices"][0]["finish_reason"] == "stop"
+    assert finish["router"]["notes"] == ["the transport ended before the terminator"]
     wanted = ask({**BODY, "stream": True, "stream_options": {"include_usage": True}})
     assert (await frames(await open_stream(router, wanted))).count(b"total_tokens") == 1
 
 
 @virtual
-async def test_a_failure_after_content_is_the_last_frame() -> None:
-    """Chat gets an error object and no [DONE]; a usage chunk that was held comes before it."""
+async def test_a_failure_after_content_is_raised() -> None:
+    """Whoever sends the frames tells of it and aborts; nothing of an end is sent before it."""
     cut = Failure(FailureClass.TRUNCATED, "cut")
     made = world(["p/big"], replies={"p": FakeProvider(FakeReply(cut=cut))})
-    told = await frames(await open_stream(made.router, ask({**BODY, "stream": True})))
-    last = json.loads(told.rstrip().rpartition(b"data: ")[2])
-    assert last["error"]["code"] == "stream_interrupted"
-    assert b"[DONE]" not in told
+    stream = await open_stream(made.router, ask({**BODY, "stream": True}))
+    told: list[bytes] = []
+    with pytest.raises(StreamInterrupted):
+        await frames(stream, told)
+    assert b"Hello" in b"".join(told)
+    assert b"[DONE]" not in b"".join(told)
 
 
 @virtual
-async def test_the_cost_of_a_stream_is_in_its_last_usage() -> None:
-    """A head could not know it: the usage chunk says `cost_usd` where the price is known."""
+async def test_a_finish_reason_of_a_stream_that_fails_after_all_is_not_sent() -> None:
+    """Content after it makes the answer none that is whole: a client that stops at the finish must not see one."""
+
+    async def made() -> AsyncIterator[StreamEvent]:
+        yield chunk({"content": "hi"})
+        yield chunk({}, finish="stop")
+        yield chunk({"content": "and more"})
+
+    router = world(["p/big"], replies={"p": HandMade(made)}).router
+    stream = await open_stream(router, ask({**BODY, "stream": True}))
+    told = await stream.next_frame()
+    with pytest.raises(StreamInterrupted):
+        await stream.next_frame()
+    assert told is not None
+    assert b"stop" not in told
+    assert not stream.report.complete
+
+
+def error_of(problem: Problem, dialect: Dialect) -> dict[str, Any] | None:
+    """The data of the event that tells of a problem."""
+    told = error_frame(problem, dialect)
+    return None if told is None else json.loads(told.rpartition(b"data: ")[2])
+
+
+def test_a_cut_is_told_in_an_event_where_clients_read_one() -> None:
+    """Clients of Responses ask again after an abort, and do not after an event."""
+    cut = problem_of(StreamInterrupted("cut", failure=Failure(FailureClass.TRUNCATED)))
+    chat, messages = error_of(cut, "chat"), error_of(cut, "messages")
+    assert chat is not None
+    assert chat["error"]["code"] == "stream_interrupted"
+    assert messages is not None
+    assert messages["type"] == "error"
+    assert error_of(cut, "responses") is None
+
+
+VERDICTS = {
+    FailureClass.CONTENT_FILTERED: "content_filter",
+    FailureClass.CONTEXT_LENGTH: "context_length_exceeded",
+    FailureClass.TOO_LARGE: "request_too_large",
+}
+
+
+@pytest.mark.parametrize(("failure_class", "code"), VERDICTS.items())
+def test_a_verdict_on_the_request_passes_through(failure_class: FailureClass, code: str) -> None:
+    """In the middle of a stream, too, and in Responses, where it is the provider's own event: it is the last word."""
+    verdict = problem_of(StreamInterrupted("cut", failure=Failure(failure_class, "because")))
+    for dialect in ("chat", "messages", "responses"):
+        told = error_of(verdict, dialect)
+        assert told is not None
+        assert "because" in json.dumps(told)
+        assert dialect == "messages" or code in json.dumps(told)
+    native = b'event: response.failed\ndata: {"type":"response.failed","response":{"error":{"code":"x"}}}\n\n'
+    problem = problem_of(StreamInterrupted("cut", failure=Failure(failure_class, raw=native)))
+    assert error_frame(problem, "responses") == native
+
+
+@virtual
+async def test_the_router_object_stands_beside_the_finish_reason() -> None:
+    """Once, whether or not usage was asked for; without `stream_report` nowhere."""
+    router = world(["p/gpt-4o"], kinds={"p": {"kind": "openai"}}).router
+    for more in ({}, {"stream_options": {"include_usage": True}}):
+        stream = await open_stream(router, ask({**BODY, "stream": True, **more}))
+        events = [json.loads(one[6:]) for one in (await frames(stream)).split(b"\n\n") if one[6:7] == b"{"]
+        (told,) = [event for event in events if "router" in event]
+        assert told["choices"][0]["finish_reason"] == "stop"
+        assert told["router"] == {
+            "request_id": stream.report.request_id,
+            "complete": True,
+            "provider": "p",
+            "model": "gpt-4o",
+            "tier": "frontier",
+            "degraded": False,
+            "recoveries": [],
+            "cost_usd": stream.report.cost_usd,
+        }
+        assert stream.report.cost_usd is not None
+    silent = await open_stream(router, ask({**BODY, "stream": True}), reported=False)
+    assert b'"router"' not in await frames(silent)
+
+
+@virtual
+async def test_a_stream_keeps_its_first_model() -> None:
+    """Also where answers name the provider's own: an empty name, as Azure's first chunk has, is none."""
+
+    async def made() -> AsyncIterator[StreamEvent]:
+        for name in ("", "one", "two"):
+            event = chunk({"content": "hi"})
+            data = {**(event.data or {}), "model": name}
+            yield event._replace(data=data, raw=b"data: " + json.dumps(data).encode() + b"\n\n")
+        yield chunk({}, finish="stop")
+
+    router = world(["p/big"], replies={"p": HandMade(made)}).router
+    told = await frames(await open_stream(router, ask({**BODY, "stream": True}), real_model=True))
+    assert [json.loads(one[6:])["model"] for one in told.split(b"\n\n")[:3]] == ["", "one", "one"]
+
+
+def test_whole_answers_say_in_a_header_whether_they_are_complete() -> None:
+    """A stream's head cannot know; an error says nothing of it."""
+    told = report()
+    assert "x-router-complete" not in report_headers(told, stream=False)
+    told.target, told.notes = "a/big", ["bytes were replaced"]
+    assert report_headers(told, stream=False)["x-router-complete"] == "false"
+    told.complete = True
+    assert report_headers(told, stream=False)["x-router-complete"] == "true"
+    assert "x-router-complete" not in report_headers(told, stream=True)
+
+
+@virtual
+async def test_the_cost_of_a_stream_is_beside_its_finish_reason() -> None:
+    """A head could not know it: the `router` object says `cost_usd` where the price is known."""
     kinds = {"p": {"kind": "openai"}}
     made = world(["p/gpt-4o"], kinds=kinds)
     wanted = ask({**BODY, "stream": True, "stream_options": {"include_usage": True}})

@@ -327,6 +327,7 @@ def test_a_report_is_one_line_of_json_with_everything_in_it() -> None:
         usage=Usage(10, 5, 2),
         cost_usd=0.001,
         malformed_events=1,
+        notes=["no terminator"],
         ruled_out={"a/big": "TIMEOUT"},
         losses=["signature"],
     )
@@ -378,6 +379,7 @@ def test_a_report_is_one_line_of_json_with_everything_in_it() -> None:
         "usage": usage,
         "cost_usd": 0.001,
         "malformed_events": 1,
+        "notes": ["no terminator"],
         "ruled_out": {"a/big": "TIMEOUT"},
         "losses": ["signature"],
         "recoveries": [],

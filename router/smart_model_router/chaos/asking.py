@@ -18,13 +18,13 @@ from smart_model_router.router import SmartModelRouter
 class Ending(StrEnum):
     """How a question ended, as its caller sees it.
 
-    whole: the right answer, all of it. holed: all but pieces that came spoilt, as its report says. cut: the beginning
-    of the right answer, and an error that says it is only that. rejected: the request's own fault, with the provider's
-    reason. unserved: nobody could, and the error names what was tried. wrong: anything else. hung: nothing in time.
+    whole: the right answer, all of it. cut: a part of the right answer (its beginning, or, with `malformed_events`
+    "skip", all but what could not be read), and an error that says it is only that. rejected: the request's own fault,
+    with the provider's reason. unserved: nobody could, and the error names what was tried. wrong: anything else. hung:
+    nothing in time.
     """
 
     WHOLE = "whole"
-    HOLED = "holed"
     CUT = "cut"
     REJECTED = "rejected"
     UNSERVED = "unserved"
@@ -59,12 +59,14 @@ async def ask(
     ending, report, told = Ending.HUNG, None, f"not back after {timeout + grace:.1f} s"
     try:
         text, report = await asyncio.wait_for(call, timeout + grace)
-        ending, told = _compared(text, right, report)
+        ending, told = (Ending.WHOLE, "") if text == right else (Ending.WRONG, f"said {text[:60]!r}")
     except TimeoutError:
         pass
     except StreamInterrupted as error:
         told, report = type(error).__name__, error.report
-        ending = Ending.CUT if error.text and right.startswith(error.text) else Ending.WRONG
+        holes = report is not None and report.malformed_events > 0
+        part = _is_within(error.text, right) if holes else right.startswith(error.text)
+        ending = Ending.CUT if error.text and part else Ending.WRONG
     except RequestRejected as error:
         ending, told, report = Ending.REJECTED, type(error).__name__, error.report
     except RouterUnavailable as error:
@@ -74,14 +76,6 @@ async def ask(
     except Exception as bug:  # noqa: BLE001 - whatever it is, the router promised never to raise it
         ending, told = Ending.WRONG, f"{type(bug).__name__}: {bug}"
     return Asked(ending, time.monotonic() - began, report, told)
-
-
-def _compared(text: str, right: str, report: RouteReport) -> tuple[Ending, str]:
-    if text == right:
-        return Ending.WHOLE, ""
-    if report.malformed_events and _is_within(text, right):
-        return Ending.HOLED, f"{report.malformed_events} spoilt events"
-    return Ending.WRONG, f"said {text[:60]!r}"
 
 
 def _is_within(text: str, right: str) -> bool:

@@ -12,7 +12,7 @@ import httpx2
 
 from smart_model_router.clients.desk import Opened, OutOfPatience, Sent, answer
 from smart_model_router.clients.reports import EXTENSION
-from smart_model_router.edge import EdgeStream, HttpReply
+from smart_model_router.edge import EdgeStream, HttpReply, error_frame, problem_of
 from smart_model_router.errors import RouterUnavailable, StreamInterrupted
 from smart_model_router.router import SmartModelRouter
 from smart_model_router.runtime.portal import Portal, WouldBlock
@@ -30,6 +30,7 @@ class Frames:
         self._stream = stream
         self._request = request
         self._read_timeout = read_timeout
+        self._cut: StreamInterrupted | None = None
 
     def __iter__(self) -> Iterator[bytes]:
         try:
@@ -54,10 +55,17 @@ class Frames:
         await self._stream.aclose()
 
     async def _next(self) -> bytes | None:
+        """The next frames. A stream that failed is told as over a network: by its error event, then by the cut."""
         try:
+            if self._cut is not None:
+                raise self._cut
             async with asyncio.timeout(self._read_timeout):
                 frames = await self._stream.next_frame()
         except StreamInterrupted as cut:
+            told = error_frame(problem_of(cut), self._stream.dialect) if self._cut is None else None
+            if told is not None:
+                self._cut = cut
+                return told
             raise self._http.RemoteProtocolError(cut.message, request=self._request) from cut
         except TimeoutError:
             await self._stream.aclose()

@@ -40,8 +40,9 @@ class GatewayConfig(Options):
     be there within `head_timeout`, its body within `body_timeout` more; they have at most so many bytes, and the body
     at most `max_elements` JSON values (counted before it is decoded: commas and opening brackets outside of strings).
     `drain` is how long requests under way may go on after SIGTERM. With `real_model` answers name the provider's own
-    model, else the one that was asked for. Web pages of the origins in `cors` may read answers in a browser; `*` is
-    every page, for a gateway with keys.
+    model, else the one that was asked for. With `stream_report` streams have a `router` object beside their finish
+    reason. Web pages of the origins in `cors` may read answers in a browser; `*` is every page, for a gateway with
+    keys.
     """
 
     host: str = "127.0.0.1"
@@ -57,3 +58,4 @@ class GatewayConfig(Options):
     drain: SecondsOrZero = 30.0
     real_model: bool = False
     cors: tuple[str, ...] = ()
+    stream_report: bool = True

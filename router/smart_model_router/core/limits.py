@@ -17,7 +17,9 @@ class RoutingConfig(Options):
     of `last_resort_after`, at 0.6 of the deadline at the latest. `max_wait` bounds the sum of a request's waits (None:
     its deadline does), `sheddable_wait` that of a sheddable one; `max_waiting` is the size of the waiting room.
     `default_model` answers for names nobody knows; None refuses them. `unpriced` "allow" lets budgets in USD
-    be spent at targets of unknown price.
+    be spent at targets of unknown price. `malformed_events` is what becomes of a stream in which an event cannot be
+    read after its caller has content: "fault" ends it (or recovers it by policy), "skip" delivers the rest and then
+    ends it as a failed one; with tools or a schema it is always "fault".
     """
 
     strategy: str = "health"
@@ -36,6 +38,7 @@ class RoutingConfig(Options):
     content_filter_fallback: bool = False
     shed_to_last_resort: bool = False
     unpriced: Literal["refuse", "allow"] = "refuse"
+    malformed_events: Literal["fault", "skip"] = "fault"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from smart_model_router.edge.asking import Ask, endpoint, family_of, read_ask
 from smart_model_router.edge.headers import EVENT_STREAM, report_headers
 from smart_model_router.edge.http import Family, HttpReply
 from smart_model_router.edge.local import answer_locally
-from smart_model_router.edge.problems import Problem, ProblemError, bug, problem_of, rendered
+from smart_model_router.edge.problems import Problem, ProblemError, bug, problem_of, rendered, stopping
 from smart_model_router.edge.serving import dearest_usd, open_stream, serve
 from smart_model_router.edge.streaming import PINGS, EdgeStream, error_frame
 
@@ -35,4 +35,5 @@ __all__ = [
     "rendered",
     "report_headers",
     "serve",
+    "stopping",
 ]

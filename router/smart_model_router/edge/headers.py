@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from functools import lru_cache
+from typing import Any
 
 from smart_model_router.edge.http import JSON_TYPE
 from smart_model_router.report import RouteReport
@@ -15,7 +16,7 @@ _MOST_HEADER = 1000
 def report_headers(report: RouteReport, *, stream: bool) -> dict[str, str]:
     """The headers of an answer, with what a client may want to know of the routing.
 
-    A stream's head cannot know its cost.
+    A stream's head cannot know its cost, nor whether it will be complete: its `router` object does.
     """
     kind = EVENT_STREAM if stream else JSON_TYPE
     headers = {
@@ -28,11 +29,31 @@ def report_headers(report: RouteReport, *, stream: bool) -> dict[str, str]:
     headers["x-router-provider"], headers["x-router-model"] = _names(report.target)
     headers["x-router-tier"] = _header(report.actual_tier or "")
     headers["x-router-degraded"] = "true" if report.degraded else "false"
+    if report.complete and not stream:
+        headers["x-router-complete"] = "true"
+    elif report.notes and not stream:
+        headers["x-router-complete"] = "false"
     if report.cost_usd is not None:
         headers["x-router-cost-usd"] = f"{report.cost_usd:.8f}"
     if report.losses:
         headers["x-router-lossy"] = _header("; ".join(report.losses))
     return headers
+
+
+def router_object(report: RouteReport) -> dict[str, Any]:
+    """What a stream says of its routing beside its finish reason."""
+    provider, model = ("", "") if report.target is None else _names(report.target)
+    told = {
+        "request_id": report.request_id,
+        "complete": report.complete,
+        "provider": provider,
+        "model": model,
+        "tier": report.actual_tier,
+        "degraded": report.degraded,
+        "recoveries": [recovery.to_dict() for recovery in report.recoveries],
+        "cost_usd": report.cost_usd,
+    }
+    return {**told, "notes": list(report.notes)} if report.notes else told
 
 
 def unrouted_headers() -> dict[str, str]:

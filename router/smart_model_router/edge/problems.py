@@ -58,6 +58,7 @@ HEAD_TOO_LARGE = Kind(431, "invalid_request_error", "headers_too_large", "invali
 LIMITED = Kind(429, "rate_limit_error", "rate_limit_exceeded", "rate_limit_error")
 BUG = Kind(500, "server_error", "internal_error", "api_error")
 CUT = Kind(502, "server_error", "stream_interrupted", "api_error")
+STOPPING = Kind(503, "server_error", "shutting_down", "api_error")
 UNAVAILABLE = Kind(503, "server_error", "all_targets_failed", "overloaded_error", 529)
 EXPIRED = Kind(504, "server_error", "deadline_exceeded", "timeout_error")
 
@@ -85,6 +86,19 @@ CUTS: Mapping[Interruption, Kind] = MappingProxyType(
 
 CLOSES: Mapping[str, str] = MappingProxyType({"connection": "close"})
 """The header of an answer that is the last one on its connection."""
+
+VERDICTS: Mapping[FailureClass, Kind] = MappingProxyType(
+    {
+        FailureClass.INVALID_REQUEST: KINDS[InvalidRequest],
+        FailureClass.CONTEXT_LENGTH: KINDS[ContextTooLong],
+        FailureClass.CONTENT_FILTERED: KINDS[ContentBlocked],
+        FailureClass.TOO_LARGE: TOO_LARGE,
+    }
+)
+"""What a provider may say of the request itself in the middle of a stream: to ask again is no use."""
+
+_NEXT_SERVER_SECONDS = 1.0
+
 _RATE_REFUSALS = frozenset({"wait", "requests", "tokens"})
 
 
@@ -93,7 +107,8 @@ class Problem:
     """What went wrong. `retry_after` is in seconds; `waitable` says that a client is told whether to ask again.
 
     `status` and `native` are a provider's own answer, to be handed on as it came. `closes`: the rest of the body is
-    not read, so the connection ends with the answer.
+    not read, so the connection ends with the answer. `final`: it is a verdict on the request itself, and to ask again
+    is no use; `event` is that of the provider's stream, where one told it.
     """
 
     kind: Kind
@@ -104,6 +119,14 @@ class Problem:
     status: int | None = None
     native: bytes = b""
     closes: bool = False
+    final: bool = False
+    event: bytes = b""
+
+
+def stopping(report: RouteReport | None = None) -> Problem:
+    """The server ends before the request was answered: another one, or the next, may have it at once."""
+    message = "the server is shutting down; ask again"
+    return Problem(STOPPING, message, _NEXT_SERVER_SECONDS, waitable=True, report=report)
 
 
 class ProblemError(Exception):
@@ -130,12 +153,16 @@ def problem_of(error: SmartRouterError | ProblemError) -> Problem:
     kind = next((KINDS[base] for base in type(error).__mro__ if base in KINDS), BUG)
     if isinstance(error, RequestRejected):
         status = error.status if error.status is not None and 400 <= error.status < 500 else None
-        return Problem(kind, error.message, report=error.report, status=status, native=error.body)
+        return Problem(kind, error.message, report=error.report, status=status, native=error.body, final=True)
     if isinstance(error, RouterUnavailable):
         if isinstance(error, AllTargetsFailed) and _all_rate_limited(error.report):
             kind = LIMITED
         return Problem(kind, error.message, error.retry_after, waitable=True, report=error.report)
     if isinstance(error, StreamInterrupted):
+        failure = error.failure
+        if failure is not None and failure.failure_class in VERDICTS:
+            verdict = VERDICTS[failure.failure_class]
+            return Problem(verdict, failure.message, report=error.report, final=True, event=failure.raw)
         kind = CUTS[error.reason]
     return Problem(kind, error.message, report=error.report)
 

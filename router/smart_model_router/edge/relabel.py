@@ -17,15 +17,18 @@ _INSIDE: Mapping[Dialect, str] = MappingProxyType({"messages": "message", "respo
 
 
 class Relabel:
-    """Rewrites `model` in the answers to one request; bytes that need no rewriting stay as they came."""
+    """Rewrites `model` in the answers to one request; bytes that need no rewriting stay as they came.
+
+    Without a name that was asked for, a stream keeps the first that it names, whoever goes on with it.
+    """
 
     __slots__ = ("_asked", "_dialect", "_inside", "_needle", "_new", "_of")
 
-    def __init__(self, asked: str, dialect: Dialect) -> None:
+    def __init__(self, asked: str | None, dialect: Dialect) -> None:
         self._asked = asked
         self._dialect: Dialect = dialect
         self._inside = _INSIDE.get(dialect)
-        self._new = _member(asked)
+        self._new = b"" if asked is None else _member(asked)
         self._of: str | None = None
         self._needle = b""
 
@@ -45,6 +48,10 @@ class Relabel:
             return raw
         found = holder.get("model")
         if found == self._asked or not isinstance(found, str):
+            return raw
+        if self._asked is None:
+            if found:  # Azure's first chunk names none
+                self._asked, self._new = found, _member(found)
             return raw
         quick = self._quick(raw, found)
         if quick is not None:

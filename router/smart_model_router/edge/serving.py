@@ -38,13 +38,15 @@ async def serve(router: SmartModelRouter, ask: Ask, *, real_model: bool = False)
     return HttpReply(200, report_headers(reply.report, stream=False), body, reply.report)
 
 
-async def open_stream(router: SmartModelRouter, ask: Ask, *, real_model: bool = False) -> EdgeStream:
+async def open_stream(
+    router: SmartModelRouter, ask: Ask, *, real_model: bool = False, reported: bool = True
+) -> EdgeStream:
     """A stream whose first content is there. Raises SmartRouterError."""
 
     async def once(options: RequestOptions) -> EdgeStream:
         own: RequestOptions = {"accept_restart": False, **options}  # a client that knows what it is says so
         request = await router.read(ask.dialect, ask.body, own, written=ask.written, stream=True)
-        stream = EdgeStream(router.stream_of(request), ask, real_model=real_model)
+        stream = EdgeStream(router.stream_of(request), ask, real_model=real_model, reported=reported)
         ask.reports.append(stream.report)
         await stream.start()
         return stream

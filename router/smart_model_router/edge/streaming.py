@@ -7,9 +7,9 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from smart_model_router.edge.asking import Ask
-from smart_model_router.edge.problems import Problem, error_body, problem_of
+from smart_model_router.edge.headers import router_object
+from smart_model_router.edge.problems import Problem, error_body
 from smart_model_router.edge.relabel import Relabel, frame
-from smart_model_router.errors import StreamInterrupted
 from smart_model_router.outcome import EventKind, StreamEvent
 from smart_model_router.report import RouteReport
 from smart_model_router.request import Dialect
@@ -32,12 +32,16 @@ _TERMINATORS: Mapping[Dialect, bytes] = MappingProxyType(
 
 
 def error_frame(problem: Problem, dialect: Dialect) -> bytes | None:
-    """The event that tells of a problem once the head is sent; None: the stream is to be cut instead.
+    """The event that tells of a problem once the head is sent, before the connection is aborted; None: there is none.
 
-    Clients of Responses ask again after a cut, and take `response.failed` for the last word.
+    Clients of Responses ask again after an abort, and take an error event for the last word: they get one only for a
+    verdict on the request itself, which no other attempt would change.
     """
     if dialect == "responses":
-        return None
+        if not problem.final:
+            return None
+        body = {"type": "error", "code": problem.kind.code, "message": problem.message, "param": None}
+        return problem.event or frame(dialect, body)
     return frame(dialect, error_body(problem, "anthropic" if dialect == "messages" else "openai"))
 
 
@@ -46,16 +50,18 @@ class EdgeStream:
 
     Both are awaited on one and the same loop.
 
-    The last frames (usage, terminator) are held until the stream is known to be complete and its cost is known.
+    The last frames (finish reason, usage, terminator) are held until the stream is known to be complete: a stream that
+    fails after all has none of them. With `reported` the finish reason has the `router` object beside it.
     """
 
-    def __init__(self, stream: RouterStream, ask: Ask, *, real_model: bool = False) -> None:
+    def __init__(self, stream: RouterStream, ask: Ask, *, real_model: bool = False, reported: bool = True) -> None:
         self._stream = stream
         self._dialect: Dialect = ask.dialect
-        self._relabel = None if real_model else Relabel(ask.models[0], self._dialect)
+        self._relabel = Relabel(None if real_model else ask.models[0], self._dialect)
         options = ask.body.get("stream_options")
         self._completion = ask.completion
         self._usage_wanted = isinstance(options, Mapping) and options.get("include_usage") is True
+        self._reported = reported
         self._next = stream.next_events
         self._first: Sequence[StreamEvent] = ()
         self._tail: list[StreamEvent] = []
@@ -79,20 +85,13 @@ class EdgeStream:
             self._stream.report.losses[:0] = self._completion.losses
 
     async def next_frame(self) -> bytes | None:
-        """The next bytes for the client, None after the last.
+        """The next bytes for the client, None after the last. Raises StreamInterrupted for a failure after content.
 
-        A failure after content is told in a last frame, or, where the dialect has none, raised: StreamInterrupted.
+        Whoever reads it then sends what `error_frame` makes of that, and aborts the connection.
         """
         while not self._ended:
             events, self._first = self._first, ()
-            try:
-                events = events or await self._next()
-            except StreamInterrupted as cut:
-                self._ended = True
-                told = error_frame(problem_of(cut), self._dialect)
-                if told is None:
-                    raise
-                return self._flushed() + told
+            events = events or await self._next()
             if not events:
                 self._ended = True
                 return self._ending()
@@ -110,20 +109,20 @@ class EdgeStream:
         self._stream.abandon()
 
     def _take(self, event: StreamEvent) -> bytes:
-        if event.kind is _CONTENT and not self._tail:
-            return self._written(event)
-        if event.kind is EventKind.END or (event.usage is not None and event.kind is not _CONTENT):
-            if self._is_head(event):
+        if event.kind is _CONTENT and event.finish is None:
+            if not self._tail:
                 return self._written(event)
-            self._tail.append(event)
-            return b""
-        if self._tail and event.kind is not EventKind.PING:
-            return self._flushed() + self._written(event)
-        return self._written(event)
+            return self._flushed() + self._written(event)  # of another choice, or of a block that was still open
+        if event.kind is EventKind.PING or not (self._tail or self._is_last(event)):
+            return self._written(event)
+        self._tail.append(event)
+        return b""
 
-    def _is_head(self, event: StreamEvent) -> bool:
-        """Messages counts the prompt in its very first event."""
-        return event.data is not None and event.data.get("type") == "message_start"
+    def _is_last(self, event: StreamEvent) -> bool:
+        """Whether an event is one of the last: Messages counts the prompt in its very first."""
+        if event.finish is not None or event.kind is EventKind.END:
+            return True
+        return event.usage is not None and not (event.data and event.data.get("type") == "message_start")
 
     def _written(self, event: StreamEvent) -> bytes:
         data = event.data
@@ -136,26 +135,25 @@ class EdgeStream:
             raw = frame(self._dialect, data)
         else:
             raw = event.raw
-        return raw if self._relabel is None else self._relabel.frame(raw, data)
+        return self._relabel.frame(raw, data)
 
     def _flushed(self) -> bytes:
         held, self._tail = self._tail, []
         return b"".join(self._written(event) for event in held if not self._is_only_ours(event))
 
     def _ending(self) -> bytes:
-        cost = self.report.cost_usd
-        if cost is not None:
-            self._tail = [self._priced(event, cost) for event in self._tail]
+        places = [at for at, event in enumerate(self._tail) if event.finish is not None]
+        if places and self._reported:
+            self._tail[places[-1]] = self._with_report(self._tail[places[-1]])
         closed = any(event.kind is EventKind.END for event in self._tail)
         return self._flushed() + (b"" if closed else _TERMINATORS.get(self._dialect, b""))
 
-    def _priced(self, event: StreamEvent, cost: float) -> StreamEvent:
-        """The event with what it cost beside its token counts: a stream's head could not know."""
-        usage = event.data.get("usage") if event.data is not None else None
-        if event.data is None or not isinstance(usage, Mapping) or self._is_only_ours(event):
+    def _with_report(self, event: StreamEvent) -> StreamEvent:
+        """The event with what a client may want to know of the routing: a stream's head could not know."""
+        if event.data is None:
             return event
-        data: dict[str, Any] = {**event.data, "usage": {**usage, "cost_usd": cost}}
-        return StreamEvent(event.kind, frame(self._dialect, data), data, event.finish, event.usage)
+        data: dict[str, Any] = {**event.data, "router": router_object(self.report)}
+        return event._replace(raw=frame(self._dialect, data), data=data)
 
     def _is_only_ours(self, event: StreamEvent) -> bool:
         """The usage chunk that only the router asked for."""

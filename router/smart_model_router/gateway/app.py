@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncGenerator, Callable
 from ctypes import c_bool
 from typing import Any
+from weakref import WeakSet
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -55,6 +57,9 @@ class Gateway:
         config = load()
         self._health = health = Health(c_bool(False) if draining is None else draining)
         self._looking = Looking(self, lambda: health.draining)
+        self._houses = WeakSet[House]()
+        self.ending = False
+        """Whether the time to drain is over: what is under way ends now."""
         self._house = self._furnished(config)
         self._door = with_cors(self._found, config.gateway.cors)
         self._figures = Figures(self, config)
@@ -103,8 +108,17 @@ class Gateway:
         """The end is near: streams that would never end are ended."""
         self._looking.close()
 
+    async def end(self) -> None:
+        """The time to drain is over: nothing is recovered or retried any more.
+
+        Requests without a head get a 503, answers that are finished end, other streams end as failed ones do.
+        """
+        self.ending = True
+        await asyncio.gather(*(house.close() for house in self._houses), return_exceptions=True)
+
     def _furnished(self, config: RouterConfig) -> House:
         house = House(config, self._make(config))
+        self._houses.add(house)
         self._looking.move_in(house)
         return house
 

@@ -26,6 +26,7 @@ from smart_model_router.edge import (
     read_ask,
     report_headers,
     serve,
+    stopping,
 )
 from smart_model_router.edge.asking import ENDPOINTS, Asked
 from smart_model_router.edge.kept import kept_thing, serve_kept
@@ -33,6 +34,7 @@ from smart_model_router.edge.local import COUNT_TOKENS
 from smart_model_router.edge.models import MODELS, answer_models
 from smart_model_router.edge.paths import hint
 from smart_model_router.edge.problems import NOT_FOUND, TOLD
+from smart_model_router.errors import RouterUnavailable
 from smart_model_router.gateway.house import House
 from smart_model_router.gateway.keys import Guest, Visit
 from smart_model_router.gateway.receiving import (
@@ -62,6 +64,11 @@ class Houses(Protocol):
     @property
     def house(self) -> House:
         """The house that new requests enter."""
+        ...
+
+    @property
+    def ending(self) -> bool:
+        """Whether the time to drain is over: what is under way ends now."""
         ...
 
 
@@ -121,12 +128,15 @@ class Endpoint:
                 check_size(scope, house.config.gateway.head_bytes)
                 await self._walk(arrival)
             except TOLD as error:
-                await responder.problem(problem_of(error))
+                problem = problem_of(error)
+                if self._houses.ending and isinstance(error, RouterUnavailable):
+                    problem = stopping(error.report)
+                await responder.problem(problem)
         except ClientLeft:
             pass
         except asyncio.CancelledError:
             if arrival.client is None or not arrival.client.left:
-                raise
+                await responder.problem(stopping())
         except Exception as error:  # the last line of defence: the log gets the trace, the client a sentence
             # uvloop raises RuntimeError for what is written to a connection that is gone.
             if not isinstance(error, RuntimeError) or not await has_left(receive):
@@ -227,7 +237,7 @@ async def _stream(arrival: Arrival, ask: Ask) -> None:
     config = house.config.gateway
     keepalive = Keepalive(responder, ask, hold=config.hold_head, ping=config.ping)
     try:
-        stream = await open_stream(house.router, ask, real_model=config.real_model)
+        stream = await open_stream(house.router, ask, real_model=config.real_model, reported=config.stream_report)
         try:
             await responder.head(ask.dialect, report_headers(stream.report, stream=True))
             await responder.pour(stream.next_frame)

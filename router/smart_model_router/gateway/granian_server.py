@@ -48,6 +48,7 @@ async def _serve(gateway: Gateway, listener: socket.socket, on_ready: Callable[[
     gateway.stopping()
     server.stop()  # type: ignore[no-untyped-call]  # granian has types for what is made, not for what is called
     await asyncio.wait({serving}, timeout=config.drain)  # what has an end is waited for
+    await gateway.end()
     inside.cancel()
     await serving
 

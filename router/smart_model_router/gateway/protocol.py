@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import math
+import socket
+import struct
 from typing import Any, ClassVar
 
 from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from smart_model_router.config import GatewayConfig
-from smart_model_router.gateway.responding import PIECE, WHOLE
+from smart_model_router.gateway.responding import ABORT, PIECE, WHOLE
 
 _LAST_SECONDS = 2.0
 """How long a client may still send after an answer that ends its connection."""
 _LOOK_SECONDS = 0.5
 """How often a client that leaves something unread is looked at."""
+_RESET = struct.pack("ii", 1, 0)
+"""SO_LINGER for 0 seconds: to close is to reset."""
 
 
 class PatientProtocol(HttpToolsProtocol):
@@ -175,7 +179,7 @@ class GatewayProtocol(PatientProtocol):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._extensions: Any = {WHOLE: self._send_whole, PIECE: self._send_piece}
+        self._extensions: Any = {WHOLE: self._send_whole, PIECE: self._send_piece, ABORT: self._abort}
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Nothing is written any more."""
@@ -217,6 +221,12 @@ class GatewayProtocol(PatientProtocol):
             return False
         self.transport.write(b"%x\r\n%b\r\n" % (len(body), body))
         return True
+
+    def _abort(self, scope: Scope) -> None:
+        """Close in the middle of a response: without its last chunk, or by a reset for HTTP/1.0, which has none."""
+        if scope["http_version"] == "1.0" and (wire := self.transport.get_extra_info("socket")) is not None:
+            wire.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        self.transport.close()
 
 
 def protocol_for(config: GatewayConfig, *, reader_idle: float) -> type[GatewayProtocol]:

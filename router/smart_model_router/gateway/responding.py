@@ -20,6 +20,9 @@ PIECE = "smart_model_router.piece"
 """Another: it writes a part of a stream without a coroutine, as long as the client reads."""
 Piece = Callable[[Scope | None, bytes], bool]
 """False when the part has to be sent as ASGI has it."""
+ABORT = "smart_model_router.abort"
+"""A third: it ends a connection so that no client takes what it has for the whole answer."""
+Abort = Callable[[Scope | None], None]
 
 
 class Responder:
@@ -52,16 +55,21 @@ class Responder:
         await self._send({"type": "http.response.body", "body": reply.body})
 
     async def problem(self, problem: Problem) -> None:
-        """Tell of a problem: with a status of its own, or in the stream when that has begun."""
+        """Tell of a problem: with a status of its own, or in the stream when that has begun, which is aborted then.
+
+        Some clients take a clean end for success, whatever event comes before it (the Vercel AI SDK). So nothing ends
+        the response: a server closes the connection then, and ours knows how where the body has no framing.
+        """
         if self._dialect is None:
             if not self.started:
                 await self.reply(rendered(problem, self._family))
             return
         told = error_frame(problem, self._dialect)
-        if told is None:  # no end is sent: the server cuts the connection
-            return
-        await self.frame(told)
-        await self.end()
+        if told is not None:
+            await self.frame(told)
+        abort: Abort | None = None if self._scope is None else self._scope.get("extensions", {}).get(ABORT)
+        if abort is not None:
+            abort(self._scope)
 
     async def head(self, dialect: Dialect, headers: Mapping[str, str]) -> None:
         """Send the head of a stream, unless it is sent already."""

@@ -21,6 +21,10 @@ _IDLE_SECONDS = 75
 """Longer than the pools of the SDKs keep a connection: who closes first must not be us, in the middle of a send."""
 
 
+_LAST_SECONDS = 5
+"""How long what was ended after the drain may take to say so; then its task is cancelled."""
+
+
 def serve(gateway: Gateway, listener: socket.socket, on_ready: Callable[[], None]) -> None:
     """Serve on `listener` until SIGINT or SIGTERM."""
     tree = gateway.house.config
@@ -36,7 +40,7 @@ def serve(gateway: Gateway, listener: socket.socket, on_ready: Callable[[], None
         proxy_headers=False,
         server_header=False,
         timeout_keep_alive=_IDLE_SECONDS,
-        timeout_graceful_shutdown=math.ceil(config.drain),
+        timeout_graceful_shutdown=math.ceil(config.drain) + _LAST_SECONDS,
     )
     logging.getLogger("uvicorn.error").addFilter(_is_news)
 
@@ -46,7 +50,8 @@ def serve(gateway: Gateway, listener: socket.socket, on_ready: Callable[[], None
         settle()
         on_ready()
 
-    Server(options, on_ready=ready, on_stop=gateway.stopping).run([listener])
+    server = Server(options, on_ready=ready, on_stop=gateway.stopping, on_end=gateway.end, drain=config.drain)
+    server.run([listener])
 
 
 def _is_news(record: logging.LogRecord) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import signal
 import socket
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 
 import uvicorn
 
@@ -13,12 +14,25 @@ _STOPS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Server(uvicorn.Server):
-    """Calls `on_ready` when it listens and `on_stop` when it is to end. Unlike uvicorn's it raises no signal again."""
+    """Calls `on_ready` when it listens, `on_stop` when it is to end, and `on_end` when it drained for `drain` seconds.
 
-    def __init__(self, config: uvicorn.Config, *, on_ready: Callable[[], None], on_stop: Callable[[], None]) -> None:
+    Unlike uvicorn's it raises no signal again.
+    """
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        *,
+        on_ready: Callable[[], None],
+        on_stop: Callable[[], None] = lambda: None,
+        on_end: Callable[[], Awaitable[None]] | None = None,
+        drain: float = 0.0,
+    ) -> None:
         super().__init__(config)
         self._on_ready = on_ready
         self._on_stop = on_stop
+        self._on_end = on_end
+        self._drain = drain
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, then say so."""
@@ -26,9 +40,18 @@ class Server(uvicorn.Server):
         self._on_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Drain: what has an end is waited for."""
+        """Drain: what has an end is waited for, for a while."""
         self._on_stop()
-        await super().shutdown(sockets)
+        ending = asyncio.create_task(self._end())
+        try:
+            await super().shutdown(sockets)
+        finally:
+            ending.cancel()
+
+    async def _end(self) -> None:
+        if self._on_end is not None:
+            await asyncio.sleep(self._drain)
+            await self._on_end()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:

@@ -134,6 +134,8 @@ class Account:
                 ttft_seconds=report.ttft_seconds,
                 error=error,
                 configured_model=self._model,
+                complete=report.complete,
+                notes=tuple(report.notes),
             )
         )
 

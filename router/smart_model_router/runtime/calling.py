@@ -33,6 +33,7 @@ from smart_model_router.runtime.state import RouterState
 from smart_model_router.runtime.translations import Answers, Sent, Translations
 from smart_model_router.runtime.verdicts import Verdicts
 from smart_model_router.runtime.watchdog import Expired, Watchdog
+from smart_model_router.wires.dialects import NOT_UTF8
 from smart_model_router.wires.translate import Losses, Translation, Untranslatable
 from smart_model_router.wires.translate.words import dumps
 
@@ -136,6 +137,8 @@ class Caller:
         try:
             answering = self.provider(step).call(self.provider_call(step, sent.request))
             outcome = await self.watchdog_of(step).within(answering, limit)
+            if isinstance(outcome, Success) and outcome.mended and "schema" in self.request.needs:
+                outcome = Failure(FailureClass.MALFORMED, NOT_UTF8.message, reading=outcome.reading)
             if sent.translation is not None and isinstance(outcome, Success):
                 outcome = self._translated(step, sent.translation, outcome)
         except Expired:

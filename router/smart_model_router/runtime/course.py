@@ -32,6 +32,7 @@ from smart_model_router.runtime.off_loop import off_loop
 from smart_model_router.runtime.pauses import Pause, Pauses
 from smart_model_router.runtime.references import Asked, resolve
 from smart_model_router.runtime.state import RouterState
+from smart_model_router.wires.dialects import NOT_UTF8
 
 T = TypeVar("T")
 _FREE = Cost(0, 0)
@@ -108,7 +109,9 @@ class Course:
             success = await self.serve(self.caller.whole)
         finally:
             self.caller.watchdog.close()
-        self.report.complete = True
+        self.report.complete = not success.mended
+        if success.mended:
+            self.report.notes.append(NOT_UTF8.message)
         self.account.finish_served(lambda: success.raw.decode("utf-8", "replace"))
         return success
 

@@ -8,16 +8,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeGuard
 
-from smart_model_router.core.stream import MALFORMED_LIMIT, StreamGuard, StreamState
+from smart_model_router.core.stream import StreamGuard, StreamState
 from smart_model_router.outcome import EventKind, Failure, FailureClass, StreamEvent
 from smart_model_router.ports import PieceStream, ProviderStream
-from smart_model_router.request import Dialect
 from smart_model_router.runtime.calling import Admission, Caller, provider_bug
 from smart_model_router.runtime.closing import CLOSE_SECONDS
+from smart_model_router.wires.finishing import finishing
+from smart_model_router.wires.values import count
 
 PROOF_SECONDS = 10.0
 """A streaming probe has succeeded after so many seconds of content, complete or not."""
-_FINISH_PROVES_COMPLETENESS: frozenset[Dialect] = frozenset({"chat", "responses"})
 # Asking the class for a member takes ten times as long as a global, and this is asked for each chunk of each stream.
 _CONTENT: Final = EventKind.CONTENT
 
@@ -25,9 +25,7 @@ _CONTENT: Final = EventKind.CONTENT
 class LiveStream:
     """One provider stream and the lease it runs under. Settled exactly once, on every path."""
 
-    def __init__(
-        self, caller: Caller, step: Admission, source: ProviderStream, *, skips: int = MALFORMED_LIMIT
-    ) -> None:
+    def __init__(self, caller: Caller, step: Admission, source: ProviderStream) -> None:
         self._caller = caller
         self._state = caller.state
         self._step = step
@@ -37,8 +35,9 @@ class LiveStream:
         self._now = caller.state.clock.now
         self._idle = caller.state.timeouts.idle
         sent = caller.sent(step)
-        finish_required = sent.request.dialect in _FINISH_PROVES_COMPLETENESS
-        self.guard = StreamGuard(finish_required=finish_required, skips=skips)
+        request = sent.request
+        choices = count(request.body.get("n")) or 1
+        self.guard = StreamGuard(finishing(request.dialect, choices), exact="schema" in request.needs)
         """What is known of its answer so far."""
         self._translator = None if sent.translation is None else sent.translation.events()
         self.watchdog = caller.watchdog_of(step)
@@ -61,8 +60,15 @@ class LiveStream:
         return self._step
 
     async def hold(self, limit: float, own: bool) -> Sequence[StreamEvent] | Failure:
-        """Read up to the first content: the events to deliver, or the failure that nobody has to see."""
-        return await self.more(limit, own) or await self._end(self.guard.failure or Failure(FailureClass.EMPTY))
+        """Read up to the first content: the events to deliver, or the failure that nobody has to see.
+
+        An event that cannot be read and came together with the first content is one of those: the caller has nothing
+        yet.
+        """
+        got = await self.more(limit, own)
+        if got and not self.guard.unreadable:
+            return got
+        return await self._end(self.guard.failure or Failure(FailureClass.EMPTY))
 
     async def more(self, until: float = math.inf, own: bool | None = None) -> Sequence[StreamEvent]:
         """What is to be delivered next, at most until `until`; () at the end, which `outcome` tells.
@@ -138,12 +144,12 @@ class LiveStream:
     def abandon(self, why: str = "the caller left") -> None:
         """The caller left: give everything back now; closing the connection follows on the loop.
 
-        Who leaves after the finish reason has the whole answer: many stop reading there. A probe that was bringing
+        Who leaves once the answer is finished has all of it: many stop reading there. A probe that was bringing
         content has its verdict: readers who leave soon must not keep a recovered target out.
         """
         self._resume()
-        if self.guard.finish is not None:
-            self.guard.end()
+        if self.guard.finished:
+            self.guard.end("")
         if not self._step.lease.settled:
             if self.complete:
                 self._succeeded()
@@ -155,8 +161,8 @@ class LiveStream:
         self.watchdog.close()
 
     def cut_short(self, why: str) -> Sequence[StreamEvent]:
-        """As `abandon`, for a reader that may come back: what still completes an answer whose finish reason came."""
-        last = () if self.guard.finish is None or self.guard.ended else self._delivered(self.guard.end())
+        """As `abandon`, for a reader that may come back: what still completes an answer that is finished."""
+        last = () if not self.guard.finished or self.guard.ended else self._delivered(self.guard.end(""))
         self.abandon(why)
         return last
 
@@ -184,9 +190,9 @@ class LiveStream:
             self._finished_at += away
 
     def _too_late(self, own: bool) -> Sequence[StreamEvent]:
-        """Time ran out: after a finish reason that is the end, else a failure."""
+        """Time ran out: once the answer is finished that is the end, else a failure."""
         if self._finished_at is not None:
-            return self._delivered(self.guard.end())
+            return self._delivered(self.guard.end("silence"))
         self.guard.fail(self._expired(own))
         return ()
 
@@ -220,11 +226,11 @@ class LiveStream:
                     self._prove(now)
             elif event.kind is not EventKind.PING and event.kind is not EventKind.MALFORMED:
                 self._note(event, now)
-            if event.finish is not None:
-                self._finished_at = now
             ready += guard.feed(event)
             if guard.ended:
                 break
+            if event.kind is not _CONTENT or event.finish is not None:
+                self._finished_at = now if guard.finished else None
         if self._translator is not None:
             ready = [*self._delivered(ready)]
         if ready:
@@ -259,11 +265,16 @@ class LiveStream:
         translator = self._translator
         if translator is None:
             return ready
-        out = [made for event in ready for made in translator.feed(event)]
-        if self.guard.state is StreamState.COMPLETE:
-            out += translator.end()
-            self._caller.keep(self._step, (out[-1].data or {}).get("response", {}))
-            self._caller.report.losses += translator.losses.entries
+        out: list[StreamEvent] = []
+        try:
+            for event in ready:
+                out += translator.feed(event)
+            if self.guard.state is StreamState.COMPLETE:
+                out += translator.end()
+                self._caller.keep(self._step, (out[-1].data or {}).get("response", {}))
+                self._caller.report.losses += translator.losses.entries
+        except RecursionError:
+            self.guard.spoil("an event that is nested too deeply to be translated")
         return out
 
     async def _complete(self) -> None:
@@ -279,9 +290,11 @@ class LiveStream:
         return failure
 
     def _succeeded(self) -> None:
+        self._caller.report.malformed_events += self.guard.malformed
         self._caller.settled(self._step, None, usage=self.guard.usage, ttft=self.ttft, away=self._away)
 
     def _failed(self, failure: Failure) -> Failure:
+        self._caller.report.malformed_events += self.guard.malformed
         spent = self._caller.spent(self._step, self.guard.usage, self._pieces) if self._pieces else None
         return self._caller.settle(self._step, failure, ttft=self.ttft, usage=spent, away=self._away)
 

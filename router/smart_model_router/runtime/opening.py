@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
-from smart_model_router.core.stream import MALFORMED_LIMIT
 from smart_model_router.outcome import Failure, StreamEvent
 from smart_model_router.runtime.calling import Admission, Caller, provider_bug
 from smart_model_router.runtime.livestream import LiveStream
@@ -52,9 +51,7 @@ class StreamOpener:
         if isinstance(source, Failure):
             return caller.settle(step, source)
         caller.state.heard(step.gate, step.lease, source.reading)
-        # Of a buffered answer not even a piece may be missing: nobody has any of it yet.
-        skips = 0 if self._salvage is not None and self._salvage.buffered else MALFORMED_LIMIT
-        live = LiveStream(caller, step, source, skips=skips)
+        live = LiveStream(caller, step, source)
         head = await live.hold(limit, own)
         if isinstance(head, Failure):
             return head
@@ -80,7 +77,7 @@ class StreamOpener:
             ready += salvage.take(got)
             if (repeats := salvage.repeats()) is not None:
                 return await live.refuse(repeats)
-            if ready and not salvage.undecided:
+            if ready and not salvage.undecided and not live.guard.unreadable:
                 return ready
             got = await live.more(until)
         failure = await live.outcome()

@@ -32,11 +32,6 @@ class Salvage:
         """Attempts of the report that were part of the answer and broke off."""
 
     @property
-    def buffered(self) -> bool:
-        """Whether nothing is delivered before all is there."""
-        return self._policy.mode == "buffered"
-
-    @property
     def begun(self) -> str:
         """What the next target is to go on from; "" when it answers anew."""
         return self._told.text.rstrip() if self._goes_on else ""
@@ -75,8 +70,10 @@ class Salvage:
         """The caller gets these."""
         for event in events:
             self._told.take(event)
-        if self._overlap is not None:
-            self._report.recoveries[-1].trimmed_characters = self._overlap.trimmed
+        if self._overlap is not None and self._joint is not None:
+            newest = self._report.recoveries[-1]
+            newest.trimmed_characters = self._overlap.trimmed
+            newest.trimmed_thinking_characters = self._joint.unthought
         return events
 
     def repeats(self) -> Failure | None:

@@ -59,7 +59,9 @@ class RouterStream:
         self._idle = course.state.timeouts.reader_idle
         self._taken_at = 0.0
         self._absent = _weakly(WeakMethod(self._overdue))  # a timer keeps no stream that nobody else keeps
-        self._malformed = 0
+        self._mended = False
+        """Whether bytes were replaced in what the caller has."""
+        self._skips = _may_skip(course)
         self._closing: asyncio.Task[None] | None = None
         self._draining: asyncio.Task[None] | None = None
         self._usage_wanted = _wants_usage(course.request.body)
@@ -153,7 +155,9 @@ class RouterStream:
 
     def _finish_left(self, *, missing: bool = False) -> None:
         """The caller left: without the answer, or with all of it; `missing` says that not all that came was taken."""
-        self.report.complete = self._live is not None and self._live.complete and not missing
+        live = self._live
+        if live is not None and not missing:
+            self._settle_completeness(live)
         if self.report.complete:
             self._course.account.finish_served(self._said)
         else:
@@ -211,8 +215,6 @@ class RouterStream:
                 raise
             if self._ended:
                 continue  # another task closed the stream meanwhile
-            if live.guard.malformed:
-                self.report.malformed_events = self._malformed + live.guard.malformed
             if not got:
                 self._untold = self._end(live, failure)
                 continue
@@ -279,13 +281,18 @@ class RouterStream:
         self._course.state.keep(self._closing)
         self._untold = self._end(live, None if live.complete else Failure(FailureClass.CANCELLED, why), reason)
 
+    def _settle_completeness(self, live: LiveStream) -> None:
+        """The report says whether the answer is complete, and what was odd about it."""
+        self.report.notes += live.guard.notes
+        self.report.complete = live.complete and not (self._mended or live.guard.mended)
+
     def _end(self, live: LiveStream, failure: Failure | None, reason: Interruption = "cut") -> StreamInterrupted | None:
         """It is over: complete, or cut by a failure that nobody makes good and the reader is still to be told of."""
         self._ended = True
         if failure is None:
             if self._salvage is not None:
                 self._ready.extend(self._heard(self._salvage.delivered(self._salvage.flush())))
-            self.report.complete = True
+            self._settle_completeness(live)
             self._course.account.finish_served(self._said)
             return None
         said = failure.message
@@ -298,7 +305,7 @@ class RouterStream:
         live.watchdog.close()
         outcome: RequestOutcome = "cancelled" if reason == "reader_idle" else "failed"
         self._course.account.finish(outcome, StreamInterrupted.__name__, self._said)
-        return StreamInterrupted(message, report=self.report, text=text, reason=reason)
+        return StreamInterrupted(message, report=self.report, text=text, reason=reason, failure=failure)
 
     async def _open(self) -> None:
         try:
@@ -316,7 +323,9 @@ class RouterStream:
 
     async def _recovered(self, live: LiveStream, failure: Failure) -> bool:
         """Whether somebody else goes on with the stream that broke off, or begins it again."""
-        course, salvage = self._course, self._salvage
+        course, salvage, guard = self._course, self._salvage, live.guard
+        if not guard.can_be_continued:
+            return False
         if salvage is None or not salvage.broke(live.step.facts.id, failure):
             return False
         self._live = None  # whoever leaves meanwhile leaves the walk, as when it opened
@@ -329,17 +338,19 @@ class RouterStream:
         if self._ended:  # another task closed the stream meanwhile
             await found.close()
             return True
-        self._malformed += live.guard.malformed
+        self._mended = self._mended or guard.mended > 0
         self._go_on(found, head)
         return True
 
     def _go_on(self, live: LiveStream, head: Sequence[StreamEvent]) -> None:
         self._live = live
+        live.guard.skipping = self._skips
         if self._salvage is not None:
             restart = self._salvage.served(live.step.facts.id)
             self._salvage.delivered(head)
             if restart is not None:
                 self._text.clear()
+                self._mended = False
                 self._ready.extend(self._heard((restart,)))
         self._ready.extend(self._heard(head))
         self._await_reader(live)
@@ -378,6 +389,11 @@ def _weakly(method: WeakMethod[Callable[[], None]]) -> Callable[[], None]:
             found()
 
     return call
+
+
+def _may_skip(course: Course) -> bool:
+    """Whether events that cannot be read may be passed over: no call and no schema may have a hole."""
+    return course.state.routing.malformed_events == "skip" and course.request.needs.isdisjoint(("tools", "schema"))
 
 
 def _wants_usage(body: Mapping[str, Any]) -> bool:

@@ -157,7 +157,7 @@ class LogSink:
         self._write(self._rendered("warning", {"event": TRANSITIONS[type(event)], "at": self._stamp(event.at), **told}))
 
     def _request(self, event: RequestFinished) -> None:
-        request_id, fine = event.request_id, event.outcome in FINE
+        request_id, fine = event.request_id, event.outcome in FINE and not event.notes
         trouble = self._open.take(request_id)
         if fine and self._sampled and zlib.crc32(request_id.encode()) >= self._fine_below:
             return

@@ -6,8 +6,25 @@ A dialect is one module (chat.py, messages.py, responses.py, embeddings.py) and 
 from __future__ import annotations
 
 from smart_model_router.wires.answer import Answer
-from smart_model_router.wires.dialects import STREAMING, read_answer, read_event, text_of, text_of_answer
+from smart_model_router.wires.dialects import (
+    STREAMING,
+    mended_answer,
+    read_answer,
+    read_event,
+    text_of,
+    text_of_answer,
+)
 from smart_model_router.wires.reader import StreamReader
 from smart_model_router.wires.sse import SseParser
 
-__all__ = ["STREAMING", "Answer", "SseParser", "StreamReader", "read_answer", "read_event", "text_of", "text_of_answer"]
+__all__ = [
+    "STREAMING",
+    "Answer",
+    "SseParser",
+    "StreamReader",
+    "mended_answer",
+    "read_answer",
+    "read_event",
+    "text_of",
+    "text_of_answer",
+]

@@ -23,12 +23,15 @@ _OTHER_CONTENT = (
     "reasoning_details",
     "audio",
 )
+_EXACT = ("tool_calls", "function_call", "audio")
+_UNKNOWN = StreamEvent(EventKind.PING, b": an event of an unknown kind\n\n")
 
 
 def read_event(event: bytes, data: dict[str, Any], raw: bytes) -> StreamEvent:
     """One chunk. A chunk with both content and a finish reason is CONTENT with `finish` set.
 
-    With several choices, `finish` is the one this chunk carries.
+    With several choices, `finish` is the one this chunk carries. An object without `choices` is of no known kind and
+    holds no text: it is read as a ping, and its bytes go no further.
     """
     choices = data.get("choices")
     if event == b"error" or data.get("error") or data.get("object") == "error":
@@ -37,16 +40,21 @@ def read_event(event: bytes, data: dict[str, Any], raw: bytes) -> StreamEvent:
     told = data.get("usage")
     usage = None if told is None else read_usage(told)
     if not is_list(choices):
-        kind = EventKind.MALFORMED if usage is None else EventKind.META
-        return StreamEvent(kind, raw, data, usage=usage)
+        if usage is not None:
+            return StreamEvent(EventKind.META, raw, data, usage=usage)
+        return _UNKNOWN if choices is None else StreamEvent(EventKind.MALFORMED, raw, data)
     has_content = False
     finish: str | None = None
     for choice in choices:
         if not is_object(choice):
-            continue
+            return StreamEvent(EventKind.MALFORMED, raw, data)
         delta = choice.get("delta")
-        if not has_content and is_object(delta) and (delta.get("content") or _has_content(delta)):
-            has_content = True
+        if is_object(delta):
+            if not has_shape(delta):
+                return StreamEvent(EventKind.MALFORMED, raw, data)
+            has_content = has_content or has_content_in(delta)
+        elif delta is not None:
+            return StreamEvent(EventKind.MALFORMED, raw, data)
         reason = choice.get("finish_reason")
         if reason is None:
             continue
@@ -55,6 +63,26 @@ def read_event(event: bytes, data: dict[str, Any], raw: bytes) -> StreamEvent:
             return StreamEvent(EventKind.ERROR, raw, data, finish, usage, failure_of(choice.get("error")))
     kind_without = EventKind.META if finish is None else EventKind.FINISH
     return StreamEvent(EventKind.CONTENT if has_content else kind_without, raw, data, finish, usage)
+
+
+def is_prose(data: Mapping[str, Any]) -> bool:
+    """Whether a chunk holds text, and no part of a call or of audio."""
+    deltas = [mapping(mapping(choice).get("delta")) for choice in items(data.get("choices"))]
+    return any(has_content_in(delta) for delta in deltas) and not any(
+        delta.get(key) for delta in deltas for key in _EXACT
+    )
+
+
+def is_prose_answer(body: Mapping[str, Any]) -> bool:
+    """Whether a whole answer is text alone."""
+    choices = map(mapping, items(body.get("choices")))
+    return is_prose({"choices": [{"delta": choice.get("message")} for choice in choices]})
+
+
+def has_shape(delta: Mapping[str, Any]) -> bool:
+    """Whether content and calls are of the types that they are read as: others would get lost on the way."""
+    content, calls = delta.get("content"), delta.get("tool_calls")
+    return (content is None or isinstance(content, (str, list))) and (calls is None or isinstance(calls, list))
 
 
 def text_of(data: Mapping[str, Any]) -> str:
@@ -88,7 +116,7 @@ def read_answer(body: Mapping[str, Any]) -> Answer:
         if reason == "error":  # OpenRouter
             return Answer(error=choice.get("error") or {})
         finish = finish or reason or None
-        has_content = has_content or _has_content(message) or reason in UNFINISHED_REASONS
+        has_content = has_content or has_content_in(message) or reason in UNFINISHED_REASONS
     return Answer(usage, finish, empty=not has_content)
 
 
@@ -106,7 +134,8 @@ def read_usage(value: object) -> Usage | None:
     return Usage(prompt, count(value.get("completion_tokens")) or 0, min(cached, prompt) if cached else 0)
 
 
-def _has_content(message: Mapping[str, Any]) -> bool:
+def has_content_in(message: Mapping[str, Any]) -> bool:
+    """Whether a message or a delta holds anything a caller would miss."""
     return bool(message.get("content")) or any(message.get(key) for key in _OTHER_CONTENT)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from smart_model_router.outcome import EventKind, StreamEvent, Usage
 from smart_model_router.wires.dialects import text_of
 from smart_model_router.wires.translate.writing import written
-from smart_model_router.wires.values import count, is_object, items, mapping
+from smart_model_router.wires.values import count, is_object, items, mapping, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -97,7 +97,9 @@ class Told:
 
 
 class Joint(Protocol):
-    """A continuation's events, rewritten to follow what the caller has."""
+    """A continuation's events, rewritten to follow what the caller has. `unthought` counts omitted thoughts."""
+
+    unthought: int
 
     def feed(self, event: StreamEvent) -> list[StreamEvent]:
         """What the caller is to get for this event."""
@@ -111,6 +113,7 @@ class _ChatJoint:
         self._told = told
         self._news = news
         self._before = before
+        self.unthought = 0
 
     def feed(self, event: StreamEvent) -> list[StreamEvent]:
         if event.data is None:
@@ -135,6 +138,7 @@ class _ChatJoint:
         new = self._news.feed(said) if said else ""
         if finish or any(delta.get(key) for key in _MORE_THAN_TEXT):
             new += self._news.end()
+        self.unthought += len(text(delta.get("reasoning_content")) or text(delta.get("reasoning")))
         for key in ("role", "content", *_THOUGHTS):
             delta.pop(key, None)
         if new:
@@ -162,6 +166,7 @@ class _MessagesJoint:
         """Where each block of the continuation stands in the message; None: it is left out."""
         self._text_at: int | None = None
         self._prompt: int | None = None
+        self.unthought = 0
 
     def feed(self, event: StreamEvent) -> list[StreamEvent]:
         if event.data is None:
@@ -199,6 +204,7 @@ class _MessagesJoint:
         at, delta = count(data.get("index")) or 0, mapping(data.get("delta"))
         place = self._places.get(at)
         if place is None:
+            self.unthought += len(text(delta.get("thinking")))
             return []
         if at == self._text_at and delta.get("type") == "text_delta":
             return self._text(self._news.feed(str(delta.get("text") or "")))

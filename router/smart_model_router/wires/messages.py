@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from smart_model_router.outcome import EventKind, StreamEvent, Usage
 from smart_model_router.wires.answer import UNFINISHED_REASONS, Answer
 from smart_model_router.wires.failures import failure_of
-from smart_model_router.wires.values import count, is_list, mapping, text
+from smart_model_router.wires.values import count, is_list, is_object, items, mapping, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +23,7 @@ def read_event(event: bytes, data: dict[str, Any], raw: bytes) -> StreamEvent:
     """One event. message_start and message_delta each carry a part of the usage: StreamReader joins them."""
     name = data.get("type")
     if name == "content_block_delta":
-        return StreamEvent(_delta_kind(mapping(data.get("delta"))), raw, data)
+        return StreamEvent(_delta_kind(data.get("delta")), raw, data)
     if name == "error" or event == b"error":
         return StreamEvent(EventKind.ERROR, raw, data, failure=failure_of(data.get("error") or data))
     if not isinstance(name, str):
@@ -39,6 +39,16 @@ def read_event(event: bytes, data: dict[str, Any], raw: bytes) -> StreamEvent:
         kind = EventKind.META if finish is None else EventKind.FINISH
         return StreamEvent(kind, raw, data, finish, read_usage(data.get("usage")))
     return StreamEvent(_KINDS.get(name, EventKind.META), raw, data)
+
+
+def is_prose(data: Mapping[str, Any]) -> bool:
+    """Whether an event adds to a text or a thought."""
+    return mapping(data.get("delta")).get("type") in ("text_delta", "thinking_delta")
+
+
+def is_prose_answer(body: Mapping[str, Any]) -> bool:
+    """Whether a whole answer is texts and thoughts alone."""
+    return all(mapping(block).get("type") in _BLOCK_TEXT for block in items(body.get("content")))
 
 
 def text_of(data: Mapping[str, Any]) -> str:
@@ -71,12 +81,17 @@ def read_usage(value: object) -> Usage | None:
     return Usage((prompt or 0) + read + written, completion or 0, read)
 
 
-def _delta_kind(delta: Mapping[str, Any]) -> EventKind:
+def _delta_kind(delta: object) -> EventKind:
+    if not is_object(delta):
+        return EventKind.MALFORMED
     name = delta.get("type")
     if name == "citations_delta":
         return EventKind.CONTENT
     key = _DELTA_TEXT.get(text(name))
-    return EventKind.CONTENT if key is not None and delta.get(key) else EventKind.META
+    said = None if key is None else delta.get(key)
+    if said is not None and not isinstance(said, str):
+        return EventKind.MALFORMED
+    return EventKind.CONTENT if said else EventKind.META
 
 
 def _has_content(block: Mapping[str, Any]) -> bool:

@@ -16,6 +16,16 @@ if TYPE_CHECKING:
 # The endings that are answers; `response.failed` is none. Types not named here are META: new ones appear at any time.
 _ENDS = ("response.completed", "response.incomplete")
 _FAILURES = ("error", "response.failed")
+_PROSE = ("response.output_text.", "response.refusal.", "response.reasoning_", "response.content_part.")
+_TEXT_DELTAS = frozenset(
+    {
+        "response.output_text.delta",
+        "response.refusal.delta",
+        "response.reasoning_text.delta",
+        "response.reasoning_summary_text.delta",
+        "response.function_call_arguments.delta",
+    }
+)
 _PART_TEXT: Mapping[str, str] = MappingProxyType({"output_text": "text", "refusal": "refusal"})
 
 
@@ -31,12 +41,34 @@ def read_event(event: bytes, data: dict[str, Any], raw: bytes) -> StreamEvent:
         response = mapping(data.get("response"))
         return StreamEvent(EventKind.END, raw, data, finish_of(response), read_usage(response.get("usage")))
     if name.endswith(".delta"):
-        return StreamEvent(EventKind.CONTENT if data.get("delta") else EventKind.META, raw, data)
+        said = data.get("delta")
+        if name in _TEXT_DELTAS and said is not None and not isinstance(said, str):
+            return StreamEvent(EventKind.MALFORMED, raw, data)
+        return StreamEvent(EventKind.CONTENT if said else EventKind.META, raw, data)
     if name == "response.output_item.added":
         # A tool call is content by being there; a message and reasoning are when something is in them.
         empty = mapping(data.get("item")).get("type") in ("message", "reasoning")
         return StreamEvent(EventKind.META if empty else EventKind.CONTENT, raw, data)
     return StreamEvent(EventKind.META, raw, data)
+
+
+def is_prose(data: Mapping[str, Any]) -> bool:
+    """Whether an event holds text for people alone: the deltas of a text or thought, and what repeats them."""
+    name = text(data.get("type"))
+    if name.startswith(_PROSE):
+        return True
+    if name == "response.output_item.done":
+        return _is_prose_item(data.get("item"))
+    return name in _ENDS and is_prose_answer(mapping(data.get("response")))
+
+
+def is_prose_answer(body: Mapping[str, Any]) -> bool:
+    """Whether a whole answer is messages and thoughts alone."""
+    return all(map(_is_prose_item, items(body.get("output"))))
+
+
+def _is_prose_item(item: object) -> bool:
+    return mapping(item).get("type") in ("message", "reasoning")
 
 
 def text_of(data: Mapping[str, Any]) -> str:

@@ -10,6 +10,9 @@ MAX_FRAME_BYTES = 8 * 1024 * 1024
 OVERSIZED_FRAME = b"data: event over the size cap, dropped\n\n"
 """Stands for a frame over the cap. It is not JSON, so every dialect reads it as MALFORMED."""
 
+_NO_FIELD = b"a line of JSON outside of any field"
+"""Stands for data that cannot be read, as it is not JSON."""
+
 _BOM = b"\xef\xbb\xbf"
 # A line ends with CRLF, LF or CR (WHATWG HTML, 9.2.5); a blank line ends a frame.
 _BLANK_LINE = re.compile(rb"(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r)")
@@ -95,9 +98,13 @@ class SseParser:
 
 
 def fields(frame: bytes) -> tuple[bytes, bytes | None]:
-    """The event type and the data of a frame; data is None when the frame has no data field (a comment)."""
+    """The event type and the data of a frame; data is None when the frame has no data (a comment).
+
+    The standard ignores lines of unknown fields (WHATWG HTML, 9.2.6). A line that looks like JSON is no such field: it
+    may have carried text, so the frame's data is not readable.
+    """
     if frame.startswith(b"data:") and frame.find(b"\n") >= len(frame) - 2 and b"\r" not in frame:
-        return b"", frame[5:].strip()
+        return b"", frame[5:].strip() or None
     event = b""
     data: list[bytes] = []
     for line in frame.splitlines():
@@ -106,4 +113,6 @@ def fields(frame: bytes) -> tuple[bytes, bytes | None]:
             data.append(value.removeprefix(b" "))
         elif name == b"event":
             event = value.strip()
-    return event, b"\n".join(data).strip() if data else None
+        elif b"{" in name or b'"' in name:
+            return event, _NO_FIELD
+    return event, b"\n".join(data).strip() or None

@@ -6,6 +6,7 @@ import pytest
 
 from smart_model_router.core.stream import StreamGuard, StreamState
 from smart_model_router.outcome import EventKind, Failure, FailureClass, StreamEvent, Usage
+from smart_model_router.wires.finishing import finishing
 
 HEAD = StreamEvent(EventKind.META, b"head")
 TEXT = StreamEvent(EventKind.CONTENT, b"text")
@@ -13,11 +14,16 @@ PING = StreamEvent(EventKind.PING, b": ping")
 BAD = StreamEvent(EventKind.MALFORMED, b"data: {")
 STOP = StreamEvent(EventKind.FINISH, b"stop", finish="stop")
 END = StreamEvent(EventKind.END, b"[DONE]")
+TEXT_OF_ANOTHER = StreamEvent(EventKind.CONTENT, b"", {"choices": [{"index": 1, "delta": {"content": "x"}}]})
+STOP_OF_ANOTHER = StreamEvent(EventKind.FINISH, b"", {"choices": [{"index": 1, "finish_reason": "stop"}]}, "stop")
 
 
-def fed(*events: StreamEvent, finish_required: bool = True) -> tuple[StreamGuard, list[StreamEvent]]:
+def fed(
+    *events: StreamEvent, skipping: bool = False, exact: bool = False, choices: int = 1
+) -> tuple[StreamGuard, list[StreamEvent]]:
     """Make a guard that saw `events`, and what it delivered of them."""
-    guard = StreamGuard(finish_required=finish_required)
+    guard = StreamGuard(finishing("chat", choices), exact=exact)
+    guard.skipping = skipping
     delivered = [out for event in events for out in guard.feed(event)]
     return guard, delivered
 
@@ -67,12 +73,9 @@ def test_the_last_usage_counts() -> None:
     assert fed(one, two, TEXT)[0].usage == Usage(1, 2)
 
 
-def test_a_terminator_without_a_finish_reason_is_truncated_where_one_is_needed() -> None:
-    """[DONE] alone proves nothing in Chat; message_stop does in Messages."""
+def test_a_terminator_without_a_finish_reason_is_truncated() -> None:
+    """It proves nothing: what ends a stream is not what ends an answer."""
     assert failed_as(fed(TEXT, END)[0]) is FailureClass.TRUNCATED
-    guard, delivered = fed(TEXT, END, finish_required=False)
-    assert guard.state is StreamState.COMPLETE
-    assert delivered == [TEXT, END]
 
 
 @pytest.mark.parametrize("events", [(), (HEAD,), (TEXT,), (HEAD, PING)], ids=["none", "head", "content", "ping"])
@@ -96,6 +99,8 @@ def test_the_message_says_whether_content_had_come() -> None:
     ("events", "told"),
     [
         ([TEXT, END], "the stream was closed without a finish reason"),
+        ([TEXT, BAD], "an event that cannot be read"),
+        ([TEXT, STOP, TEXT], "content after the finish reason"),
         ([HEAD, STOP, END], "the stream is complete and has no content"),
         ([HEAD, StreamEvent(EventKind.ERROR, b"e")], "error event"),
     ],
@@ -112,6 +117,10 @@ def test_a_finish_reason_without_the_terminator_is_finalised() -> None:
     guard, _ = fed(TEXT, STOP)
     assert guard.end() == ()
     assert guard.state is StreamState.COMPLETE
+    assert guard.notes == ["the transport ended before the terminator"]
+    left, _ = fed(TEXT, STOP)
+    left.end("")
+    assert (left.state, left.notes) == (StreamState.COMPLETE, [])
 
 
 @pytest.mark.parametrize(
@@ -131,20 +140,93 @@ def test_an_empty_answer_with_a_reason_for_it_is_complete(reason: str) -> None:
 def test_an_empty_answer_without_a_reason_is_empty() -> None:
     """A stop and nothing said: not an answer, whatever the dialect."""
     assert failed_as(fed(HEAD, STOP, END)[0]) is FailureClass.EMPTY
-    assert failed_as(fed(HEAD, END, finish_required=False)[0]) is FailureClass.EMPTY
     assert fed(HEAD, STOP, END)[1] == []
 
 
-def test_three_malformed_events_are_skipped_and_the_fourth_fails() -> None:
-    """They are counted over the whole stream and never delivered."""
-    guard, delivered = fed(BAD, TEXT, BAD, BAD)
-    assert guard.malformed == 3
-    assert guard.state is StreamState.COMMITTED
-    assert delivered == [TEXT]
-    assert guard.feed(BAD) == ()
+@pytest.mark.parametrize("before", [(), (HEAD,), (TEXT,)], ids=["first", "head", "content"])
+def test_an_event_that_cannot_be_read_is_a_failure(before: tuple[StreamEvent, ...]) -> None:
+    """It may have carried content, wherever it stands; nothing after it counts."""
+    guard, _ = fed(*before, BAD, TEXT, STOP, END)
+    assert failed_as(guard) is FailureClass.MALFORMED
+    assert (guard.malformed, guard.unreadable) == (1, True)
+    assert not fed(*before)[0].unreadable
+
+
+def test_skipped_events_fail_at_the_end() -> None:
+    """The rest is delivered, but not what would make it look whole: the terminator."""
+    guard, delivered = fed(TEXT, BAD, TEXT, BAD, STOP, END, skipping=True)
+    assert delivered == [TEXT, TEXT, STOP]
     assert failed_as(guard) is FailureClass.MALFORMED
     assert guard.failure is not None
-    assert guard.failure.message == "4 malformed events"
+    assert guard.failure.message == "2 events that could not be read were skipped"
+    assert (guard.skipped, guard.malformed) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("fault", "note"),
+    [
+        (BAD, "an event after the finish reason could not be read"),
+        (
+            StreamEvent(EventKind.ERROR, b"e", {}, failure=Failure(FailureClass.OVERLOADED)),
+            "OVERLOADED after the finish reason",
+        ),
+    ],
+)
+def test_a_fault_after_the_finish_is_noted(fault: StreamEvent, note: str) -> None:
+    """Once, however often it comes; the usage behind it is still read."""
+    usage = Usage(3, 4)
+    guard, _ = fed(TEXT, STOP, fault, fault, StreamEvent(EventKind.META, b"u", usage=usage), END)
+    assert (guard.state, guard.usage, guard.notes) == (StreamState.COMPLETE, usage, [note])
+
+
+def test_a_transport_that_breaks_after_the_finish_ends_a_complete_answer() -> None:
+    """At once: nothing more can come."""
+    cut = StreamEvent(EventKind.ERROR, b"", failure=Failure(FailureClass.TRUNCATED))
+    guard, _ = fed(TEXT, STOP, cut)
+    assert (guard.state, guard.notes) == (StreamState.COMPLETE, ["TRUNCATED after the finish reason"])
+
+
+def test_nobody_goes_on_with_what_is_finished_or_has_holes() -> None:
+    """Nor with an answer one of whose finish reasons the caller has."""
+    assert fed(TEXT)[0].can_be_continued
+    assert not fed(TEXT, STOP)[0].can_be_continued
+    assert not fed(TEXT, BAD, skipping=True)[0].can_be_continued
+    assert not fed(TEXT, STOP, TEXT_OF_ANOTHER, choices=2)[0].can_be_continued
+
+
+def test_a_finish_reason_waits_for_the_other_choices() -> None:
+    """It is delivered with what comes next of them, or when all have one."""
+    guard, delivered = fed(TEXT, STOP, choices=2)
+    assert delivered == [TEXT]
+    assert guard.feed(TEXT_OF_ANOTHER) == (STOP, TEXT_OF_ANOTHER)
+    assert guard.feed(STOP_OF_ANOTHER) == (STOP_OF_ANOTHER,)
+    assert guard.feed(END) == (END,)
+    assert guard.state is StreamState.COMPLETE
+
+
+def test_replaced_bytes_are_noted_and_no_schema_has_any() -> None:
+    """Prose is delivered with them, once noted; where the caller's schema is answered they are a failure."""
+    mended = TEXT._replace(failure=Failure(FailureClass.MALFORMED, "replaced"))
+    guard, delivered = fed(mended, mended, STOP, END)
+    assert delivered == [mended, mended, STOP, END]
+    assert (guard.state, guard.mended, guard.notes) == (StreamState.COMPLETE, 2, ["replaced"])
+    assert failed_as(fed(mended, exact=True)[0]) is FailureClass.MALFORMED
+
+
+def test_what_begins_after_the_finish_is_content_too_late() -> None:
+    """A block of Messages that opens when all was said."""
+    guard = StreamGuard(finishing("messages"))
+    for event in (TEXT, StreamEvent(EventKind.FINISH, b"", finish="end_turn")):
+        guard.feed(event)
+    assert guard.feed(StreamEvent(EventKind.META, b"", {"type": "content_block_start", "index": 1})) == ()
+    assert failed_as(guard) is FailureClass.MALFORMED
+
+
+def test_an_answer_that_cannot_be_handed_on_is_spoilt() -> None:
+    """Even when its end has come."""
+    guard, _ = fed(TEXT, STOP, END)
+    guard.spoil("too deep")
+    assert failed_as(guard) is FailureClass.MALFORMED
 
 
 def test_an_error_event_fails_with_what_it_says() -> None:
@@ -167,7 +249,7 @@ def test_something_outside_can_end_it() -> None:
 
 def test_after_a_failure_nothing_changes_any_more() -> None:
     """Neither content nor a finish nor the end turns a failed stream into a good one."""
-    guard, _ = fed(TEXT, STOP, StreamEvent(EventKind.ERROR, b"e"))
+    guard, _ = fed(TEXT, StreamEvent(EventKind.ERROR, b"e"))
     late = StreamEvent(EventKind.META, b"u", usage=Usage(1, 1))
     assert [guard.feed(event) for event in (late, TEXT, STOP, BAD, END)] == [()] * 5
     assert guard.end() == ()

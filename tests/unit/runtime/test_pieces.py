@@ -234,15 +234,24 @@ async def test_a_hand_made_event_without_its_blank_line_is_given_one() -> None:
 
 
 @virtual
-async def test_malformed_events_of_one_piece_are_counted() -> None:
-    """Three are skipped, whatever comes with them; a fourth ends the stream after what came before it."""
+async def test_what_came_before_an_event_that_cannot_be_read_is_delivered() -> None:
+    """Of its piece, too, once the caller has content; nothing behind it."""
     bad = b"data: {\n\n"
-    w = world(["a/big"], replies={"a": InPieces(ONE + bad + bad, TWO + bad, THREE + bad + ONE)})
+    w = world(["a/big"], replies={"a": InPieces(ONE, TWO + bad + THREE, STOP + DONE)})
     stream = w.router.stream_chat(BODY)
     assert [event.raw for event in await stream.next_events()] == [ONE]
     assert [event.raw for event in await stream.next_events()] == [TWO]
-    assert stream.report.malformed_events == 3
-    assert [event.raw for event in await stream.next_events()] == [THREE]
     with pytest.raises(StreamInterrupted, match=FailureClass.MALFORMED):
         await stream.next_events()
+    assert stream.report.malformed_events == 1
     w.assert_idle()
+
+
+@virtual
+async def test_an_event_that_cannot_be_read_beside_the_first_content_is_never_seen() -> None:
+    """The caller has nothing yet: another target answers, under every policy and with `skip`."""
+    routing = {"strategy": "ordered", "malformed_events": "skip"}
+    for policy in ("none", "continue", "hold_back(2)", "buffered"):
+        w = world(["a/big", "b/big"], replies={"a": InPieces(ONE + b"data: {\n\n")}, config={"routing": routing})
+        assert await served_by(w, stream=True, recovery=policy) == "b/big"
+        w.assert_idle()

@@ -38,6 +38,15 @@ async def read(stream: RouterStream) -> list[Any]:
     return [data async for data in stream]
 
 
+async def holed() -> AsyncIterator[StreamEvent]:
+    """A stream that has an event which cannot be read."""
+    yield chunk({"content": "one "})
+    yield GARBAGE
+    yield chunk({"content": "two"})
+    yield chunk({}, finish="stop")
+    yield DONE
+
+
 # Held -------------------------------------------------------------------------------------------------
 
 
@@ -187,26 +196,98 @@ async def test_an_end_without_finish_reason_is_truncated() -> None:
 
 
 @virtual
-async def test_three_malformed_events_are_skipped_and_the_fourth_ends_the_stream() -> None:
-    """Skipped and counted in the report; more than three are MALFORMED."""
+async def test_an_event_that_cannot_be_read_ends_the_stream() -> None:
+    """It may have carried text: MALFORMED, counted in the report and against the target."""
+    w = world(["a/big"], replies={"a": HandMade(holed)})
+    stream = w.router.stream_chat(BODY)
+    with pytest.raises(StreamInterrupted) as caught:
+        await read(stream)
+    assert caught.value.text == "one "
+    assert caught.value.failure is not None
+    assert caught.value.failure.failure_class is FailureClass.MALFORMED
+    assert (stream.report.malformed_events, stream.report.complete) == (1, False)
+    assert classes(w) == [("a/big", FailureClass.MALFORMED)]
+    w.assert_idle()
+
+
+SKIP = {"routing": {"malformed_events": "skip"}}
+
+
+@virtual
+async def test_skip_delivers_the_rest_and_ends_as_a_failed_stream() -> None:
+    """Nobody goes on with an answer that has a hole, whatever the policy."""
+    for policy in ("none", "continue", "restart"):
+        w = world(["a/big", "b/big"], replies={"a": HandMade(holed)}, config=SKIP)
+        stream = w.router.stream_chat(BODY, recovery=policy)
+        with pytest.raises(StreamInterrupted, match="1 events that could not be read were skipped"):
+            await read(stream)
+        assert stream.text == "one two"
+        assert not stream.report.complete
+        assert w.calls("b") == 0
+        w.assert_idle()
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"tools": [{"type": "function", "function": {"name": "f"}}]},
+        {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {}}}},
+    ],
+)
+@virtual
+async def test_no_call_and_no_schema_is_skipped_in(more: dict[str, Any]) -> None:
+    """Half an argument is a wrong one."""
+    w = world(["a/big"], replies={"a": HandMade(holed)}, config=SKIP)
+    stream = w.router.stream_chat({**BODY, **more})
+    with pytest.raises(StreamInterrupted):
+        await read(stream)
+    assert stream.text == "one "
+
+
+@virtual
+async def test_a_stream_that_breaks_after_its_finish_reason_is_complete() -> None:
+    """Found: it was continued, and another answer glued on. Under every policy, however it ends there."""
+
+    async def silence() -> AsyncIterator[StreamEvent]:
+        async for event in finished():
+            yield event
+        await asyncio.Event().wait()
+
+    async def cut() -> AsyncIterator[StreamEvent]:
+        async for event in finished():
+            yield event
+        yield StreamEvent(EventKind.ERROR, b"", failure=CUT)
+
+    async def finished() -> AsyncIterator[StreamEvent]:
+        yield chunk({"content": "all of it"})
+        yield chunk({}, finish="stop")
+
+    for policy in ("none", "continue", "buffered", "hold_back(4)", "restart"):
+        for ending in (finished, cut, silence):
+            w = world(["a/big", "b/big"], replies={"a": HandMade(ending)})
+            stream = w.router.stream_chat(BODY, recovery=policy)
+            assert texts(await read(stream)) == stream.text == "all of it"
+            assert (stream.report.complete, stream.report.recoveries, len(stream.report.notes)) == (True, [], 1)
+            assert w.calls("b") == 0
+            assert [event.complete for event in w.sink.of(RequestFinished)] == [True]
+            w.assert_idle()
+
+
+@virtual
+async def test_a_replaced_byte_is_not_complete() -> None:
+    """The answer is delivered, with the character that stands for it; report and log say so."""
 
     async def events() -> AsyncIterator[StreamEvent]:
-        yield chunk({"content": "fine"})
-        for _ in range(count):
-            yield GARBAGE
+        yield chunk({"content": "caf\ufffd"})._replace(failure=Failure(FailureClass.MALFORMED, "bytes were replaced"))
         yield chunk({}, finish="stop")
         yield DONE
 
     w = world(["a/big"], replies={"a": HandMade(events)})
-    count = 3
     stream = w.router.stream_chat(BODY)
-    assert texts(await read(stream)) == "fine"
-    assert stream.report.malformed_events == 3
-    count = 4
-    with pytest.raises(StreamInterrupted):
-        await read(w.router.stream_chat(BODY))
-    assert classes(w)[-1] == ("a/big", FailureClass.MALFORMED)
-    w.assert_idle()
+    assert texts(await read(stream)) == "caf\ufffd"
+    assert (stream.report.complete, stream.report.notes) == (False, ["bytes were replaced"])
+    (told,) = w.sink.of(RequestFinished)
+    assert (told.outcome, told.complete, told.notes) == ("ok", False, ("bytes were replaced",))
 
 
 @virtual

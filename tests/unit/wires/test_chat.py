@@ -128,8 +128,11 @@ def test_an_event_named_error_is_one() -> None:
         b"\xff\xfe",
         b"[" * 100_000,
         b"<html>",
-        b"{}",
         b'{"choices":{}}',
+        b'{"choices":[3]}',
+        b'{"choices":[{"delta":"Hi"}]}',
+        b'{"choices":[{"delta":{"content":{"text":"Hi"}}}]}',
+        b'{"choices":[{"delta":{"tool_calls":{"index":0}}}]}',
     ],
 )
 def test_what_is_not_a_chunk_is_malformed(data: bytes) -> None:

@@ -30,7 +30,7 @@ async def stall_mid_stream(arena: Arena) -> None:
 
 
 async def one_bad_event(arena: Arena) -> None:
-    """One event of a stream is not JSON: it is left out and counted, the rest of the answer arrives."""
+    """One event of a stream is not JSON: it may have carried text, so it is counted, and the stream is cut."""
     arena.strike(Fault.bad_json(after=2, times=1))
     answers = await arena.in_turn(16, stream=True)
     counted = sum(asked.report.malformed_events for asked in answers if asked.report is not None)

@@ -40,6 +40,8 @@ class Block:
     cited: list[Any] = field(default_factory=list)
     logprobs: list[Any] = field(default_factory=list)
     search: Mapping[str, Any] = field(default_factory=dict)
+    plain: bool = False
+    """Whether a thought came as text, too, and not in its details alone."""
 
     @property
     def text(self) -> str:
@@ -131,10 +133,13 @@ class ChatBlocks:
             for search in map(mapping, items(delta[SEARCHES])):
                 self._new(Block("search", search=search), changes)
         details = items(delta.get("reasoning_details"))
-        thought = reasoning.text_of(delta) or "".join(_shown(mapping(detail)) for detail in details)
+        thought = reasoning.text_of(delta)
         if thought or details:
             block = self._last("reasoning", changes)
             reasoning.merged(block.details, details)
+            block.plain = block.plain or bool(thought)
+            if not block.plain:  # else the details say again, with a signature, what was said as text
+                thought = "".join(_shown(mapping(detail)) for detail in details)
             self._add(block, thought, changes)
         content = delta.get("content")
         parts = [content] if isinstance(content, str) else [mapping(part).get("text") for part in items(content)]
