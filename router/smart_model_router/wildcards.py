@@ -52,6 +52,9 @@ class Ladders:
 
     def __call__(self, name: str) -> Ladder:
         """The ladder that `name` leads to. Raises ModelNotFound."""
+        written = self._workshop.ladders.get(name)
+        if written is not None:
+            return written
         live = self._live.get(name)
         if live is not None:
             return live
