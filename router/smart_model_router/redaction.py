@@ -29,6 +29,9 @@ _IN_CONTEXT = (
     # user:password@ of a URL.
     re.compile(r"(?P<keep>://)[^/\s@]+(?=@)"),
 )
+_QUERY = re.compile(r"(?P<start>\bhttps?://[^\s\"'<>?#]*\?)(?P<query>[^\s\"'<>#]+)")
+_PLAIN_PARAMETERS = frozenset({"api-version", "version", "beta", "alt", "region", "project", "location", "deployment"})
+"""Names in the query of a URL whose values are no secrets."""
 
 
 def masked(text: str) -> str:
@@ -36,9 +39,22 @@ def masked(text: str) -> str:
     return _KEY_LIKE.sub(MASK, text)
 
 
+def masked_urls(text: str) -> str:
+    """`masked`, and without the user and the values in the query of any URL: tokens stand there under any name."""
+    text = _IN_CONTEXT[-1].sub(rf"\g<keep>{MASK}", masked(text))
+    return _QUERY.sub(lambda found: found["start"] + "&".join(map(_parameter, found["query"].split("&"))), text)
+
+
+def _parameter(text: str) -> str:
+    name, equals, value = text.partition("=")
+    if not equals:
+        return MASK
+    return text if name.lower() in _PLAIN_PARAMETERS else f"{name}={MASK if value else ''}"
+
+
 def redacted(text: str) -> str:
     """The text without keys, and without whatever stands where a header or a URL has a credential."""
-    text = masked(text)
+    text = masked_urls(text)
     for pattern in _IN_CONTEXT:
         text = pattern.sub(rf"\g<keep>{MASK}", text)
     return text

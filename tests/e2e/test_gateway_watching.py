@@ -130,8 +130,11 @@ def test_only_who_may_call_may_look(upstream: FaultServer, tmp_path: Path) -> No
         assert httpx2.post(drain, json={"on": True}, headers=plain).status_code == 403
         boss = {"authorization": "Bearer admin-key-0123456789"}
         assert httpx2.post(drain, json={"on": True}, headers=boss).status_code == 200
-        assert [event for event, _ in pictures(running, headers=plain)] == ["about", "snapshot"]
-        assert next(pictures(running, headers=boss))[1]["admin"] is True
+        for path in ("/dashboard/stream", "/dashboard/requests/x"):  # the requests of every key
+            assert get(running, path, **plain).status_code == 403
+        pictured = pictures(running, headers=boss)
+        assert next(pictured)[1]["admin"] is True
+        assert next(pictured)[0] == "snapshot"
 
 
 def test_a_page_from_elsewhere_sees_nothing(upstream: FaultServer, tmp_path: Path) -> None:

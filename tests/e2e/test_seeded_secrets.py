@@ -80,7 +80,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seeded]:
     sections = {
         "store": {"path": str(folder / "stats.db")},
         "telemetry": {"log": {"to": str(folder / "log.jsonl")}},
-        "gateway": {"keys": {"team": {"key": SEEDS["a client's key"]}}},
+        "gateway": {"keys": {"team": {"key": SEEDS["a client's key"], "admin": True}}},
     }
     with FaultServer() as a, FaultServer() as b, served({**configuration(a, b), **sections}, folder) as running:
         (folder / "smart-router.yaml").rename(folder.parent / f"{folder.name}.yaml")  # it holds them by right

@@ -104,6 +104,8 @@ def read_question(dialect: Dialect, body: Mapping[str, Any], *, number: int, say
     asked = body.get(prompt)
     if not asked or not isinstance(asked, (str, list)) or (prompt == "messages" and isinstance(asked, str)):
         raise BadQuestion(f"{prompt}: a non-empty list is needed")
+    if dialect == "responses" and not isinstance(body.get("reasoning") or {}, Mapping):
+        raise BadQuestion("reasoning: an object is needed")
     size = _length(body.get("system")) + _length(body.get("instructions")) + _length(asked)
     question = Question(dialect, model, body.get("stream") is True, number, "", _tokens(size) or 1, body=body)
     if dialect == "embeddings":

@@ -18,8 +18,8 @@ from smart_model_router.cli.printing import print_json, print_table
 from smart_model_router.cli.store_check import store_findings
 from smart_model_router.cli.trying import ladders_of
 from smart_model_router.config import ModelConfig, ProviderConfig, RouterConfig, TargetConfig
-from smart_model_router.config.rules import mentions_of
-from smart_model_router.config.secret import MASK
+from smart_model_router.config.rules import mentions_of, short_keys
+from smart_model_router.config.secret import MASK, masked_urls
 from smart_model_router.core.tiers import Ladder
 from smart_model_router.known import KnownTarget
 from smart_model_router_providers.catalog import kind_of
@@ -59,6 +59,7 @@ def _look(config: RouterConfig, ladders: Mapping[str, Ladder], embedded: Readine
             yield from shared_domains(ladders[model.name])
         yield _last_resort(model, ready)
     yield from unpriced_budgets(config)
+    yield from guessable_keys(config)
 
 
 def _is_ready(provider: ProviderConfig, embedded: Readiness) -> bool:
@@ -70,7 +71,7 @@ def _is_ready(provider: ProviderConfig, embedded: Readiness) -> bool:
 
 def _described(provider: ProviderConfig) -> str:
     kind = kind_of(provider.kind)
-    where = provider.base_url or kind.base_url or "in process"
+    where = masked_urls(provider.base_url or kind.base_url or "in process")
     return f"{provider.kind} at {where}; {_key(provider, kind.key_variables)}"
 
 
@@ -124,6 +125,12 @@ def unpriced_budgets(config: RouterConfig) -> Iterator[Finding]:
                 "give the target its `price` or set `routing.unpriced: allow`"
             )
             yield Finding("warning", f"gateway.keys.{name}.usd_per_day", text)
+
+
+def guessable_keys(config: RouterConfig) -> Iterator[Finding]:
+    """A warning for each short key of the gateway."""
+    for key, text in short_keys(config):
+        yield Finding("warning", key, text)
 
 
 def _last_resort(model: ModelConfig, ready: dict[str, bool]) -> Finding:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from smart_model_router.assembly import make_provider
-from smart_model_router.cli.checking import shared_domains, unpriced_budgets
+from smart_model_router.cli.checking import guessable_keys, shared_domains, unpriced_budgets
 from smart_model_router.cli.configured import configured
 from smart_model_router.cli.ending import ExitCode
 from smart_model_router.cli.finding import Finding
@@ -44,6 +44,7 @@ def run(*, config: Path | None, as_json: bool) -> int:
             ladders = ladders_of(found.config).values()
             findings += [warning for ladder in ladders for warning in shared_domains(ladder)]
             findings += unpriced_budgets(found.config)
+            findings += guessable_keys(found.config)
     except ConfigurationError as error:
         faults = [error, *error.others]
     if faults and file is not None and file.is_file():

@@ -10,7 +10,7 @@ from smart_model_router.config.document import Document
 from smart_model_router.config.hints import SWITCH
 from smart_model_router.config.paths import Path
 from smart_model_router.config.rules import FACTS, mentions_of
-from smart_model_router.config.secret import MASK, Secret, masked
+from smart_model_router.config.secret import MASK, Secret, masked_urls
 from smart_model_router.config.tree import FROM_KEY, RouterConfig
 from smart_model_router.config.values import references
 
@@ -31,7 +31,7 @@ def plain(part: Any) -> Any:
     if isinstance(part, Secret):
         return MASK
     if isinstance(part, str):
-        return masked(part)
+        return masked_urls(part)
     if is_dataclass(part):
         # None is "not set", but for a list: `last_resort: []` and none at all are two things.
         return {key: plain(value) for key, value in _members(part) if value is not None}

@@ -16,7 +16,7 @@ from smart_model_router.config import hints, values
 from smart_model_router.config.hints import Hint
 from smart_model_router.config.paths import Path, spelled
 from smart_model_router.config.retired import RETIRED
-from smart_model_router.config.secret import MASK, Secret, masked
+from smart_model_router.config.secret import MASK, Secret, masked, masked_urls
 from smart_model_router.config.tree import ModelConfig, RouterConfig, TargetConfig
 from smart_model_router.errors import ConfigurationError
 from smart_model_router.suggest import did_you_mean
@@ -229,7 +229,7 @@ def _shown(value: object) -> Any:
         return f"a number of {value.bit_length()} bits"
     if isinstance(value, (int, float)):
         return value
-    return masked(value[:200]) if isinstance(value, str) else _kind(value)
+    return masked_urls(value[:200]) if isinstance(value, str) else _kind(value)
 
 
 def _kind(value: object) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from smart_model_router.config import aliases as patterns
 from smart_model_router.config.paths import spelled
-from smart_model_router.config.secret import masked
+from smart_model_router.config.secret import masked, masked_urls
 from smart_model_router.core.selection import STRATEGIES
 from smart_model_router.errors import ConfigurationError
 from smart_model_router.recovery import parse_recovery
@@ -33,6 +34,19 @@ _NAME_NEEDED = "a name of letters, digits, '.', '-' and '_' is needed"
 _NUMBERED = re.compile(r"#\d+$")
 _ORIGIN = re.compile(r"https?://[^\s/*?#@]+|null")
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
+_DIGESTS_OF_NOTHING = frozenset(sha256(text).hexdigest() for text in (b"", b" ", b"\n", b"\r\n"))
+_SENDABLE = re.compile(r"[!-~](?:[ -~]*[!-~])?")
+_KEY_NEEDED = "a key of ASCII letters, digits and signs is needed, neither empty nor blank: no client can send another"
+SHORT_KEY = 16
+"""Characters. A shorter key of a gateway can be guessed."""
+
+
+def short_keys(config: RouterConfig) -> Iterator[tuple[str, str]]:
+    """A warning for each key of the gateway that is short: its path, and a text."""
+    for name, key in config.gateway.keys.items():
+        if key.key is not None and len(key.key.reveal()) < SHORT_KEY:
+            text = f"the key has {len(key.key.reveal())} characters and can be guessed: {SHORT_KEY} or more are safer"
+            yield spelled(("gateway", "keys", name, "key")), text
 
 
 def settled_models(models: Mapping[str, ModelConfig]) -> dict[str, ModelConfig]:
@@ -124,7 +138,7 @@ def _of_providers(config: RouterConfig) -> Iterator[ConfigurationError]:
         if "@" in url.partition("://")[2].partition("/")[0]:
             yield ConfigurationError(here, "***", "a URL without a password (see api_key) is needed")
         elif not re.fullmatch(r"https?://[^\s/]+\S*", url):
-            yield ConfigurationError(here, masked(url), "an http:// or https:// URL is needed")
+            yield ConfigurationError(here, masked_urls(url), "an http:// or https:// URL is needed")
 
 
 def _of_model(config: RouterConfig, model: ModelConfig) -> Iterator[ConfigurationError]:
@@ -215,10 +229,12 @@ def _of_keys(config: RouterConfig) -> Iterator[ConfigurationError]:
             yield ConfigurationError(spelled(path), masked(name), _NAME_NEEDED)
         if (key.key is None) == (key.sha256 is None):
             yield ConfigurationError(spelled(path), "***", "either `key` or `sha256` is needed")
-        if key.key is not None and not key.key.reveal():
-            yield ConfigurationError(spelled((*path, "key")), "***", "a key that is not empty is needed")
+        if key.key is not None and not _SENDABLE.fullmatch(key.key.reveal()):
+            yield ConfigurationError(spelled((*path, "key")), "***", _KEY_NEEDED)
         if key.sha256 is not None and not _SHA256.fullmatch(key.sha256):
             yield ConfigurationError(spelled((*path, "sha256")), "***", "64 hexadecimal digits are needed")
+        elif key.sha256 is not None and key.sha256.lower() in _DIGESTS_OF_NOTHING:
+            yield ConfigurationError(spelled((*path, "sha256")), "***", "the digest of a key is needed, not of no text")
 
 
 def _of_cors(config: RouterConfig) -> Iterator[ConfigurationError]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from smart_model_router.redaction import MASK, masked
+from smart_model_router.redaction import MASK, masked, masked_urls
 
-__all__ = ["MASK", "Secret", "masked"]
+__all__ = ["MASK", "Secret", "masked", "masked_urls"]
 
 
 class Secret:

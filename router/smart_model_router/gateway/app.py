@@ -18,6 +18,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from smart_model_router.config import RouterConfig
+from smart_model_router.config.rules import short_keys
 from smart_model_router.edge import ProblemError, family_of, problem_of, rendered
 from smart_model_router.edge.asking import ENDPOINTS
 from smart_model_router.edge.paths import canonical
@@ -117,6 +118,8 @@ class Gateway:
         await asyncio.gather(*(house.close() for house in self._houses), return_exceptions=True)
 
     def _furnished(self, config: RouterConfig) -> House:
+        for key, text in short_keys(config):
+            log.warning("%s: %s", key, text)
         house = House(config, self._make(config))
         self._houses.add(house)
         self._looking.move_in(house)

@@ -41,7 +41,7 @@ from smart_model_router.gateway.receiving import (
     WATCH_AFTER,
     Client,
     ClientLeft,
-    check_size,
+    check_head,
     has_left,
     headers_of,
 )
@@ -125,7 +125,7 @@ class Endpoint:
         arrival = Arrival(house, scope, receive, responder, headers)
         try:
             try:
-                check_size(scope, house.config.gateway.head_bytes)
+                check_head(scope, headers, house.config.gateway.head_bytes)
                 await self._walk(arrival)
             except TOLD as error:
                 problem = problem_of(error)

@@ -49,18 +49,21 @@ class Figures:
         await self._samples()
 
     async def metrics(self, arrival: Arrival) -> None:
-        """The page that Prometheus reads, for those who may call."""
-        arrival.house.ring.guest(arrival.headers)
-        page = rendered(await self._samples())
+        """The page that Prometheus reads, of what a key may see."""
+        visible = arrival.house.visible(arrival.headers)
+        page = rendered(visible.samples(await self._samples()))
         await arrival.reply(HttpReply(200, {"content-type": CONTENT_TYPE}, page))
 
     async def stats(self, arrival: Arrival) -> None:
-        """What `router.stats()` says; with `?scope=store` the same of every process that writes to the store."""
-        arrival.house.ring.guest(arrival.headers)
+        """What `router.stats()` says; with `?scope=store` the same of every process that writes to the store.
+
+        Of what a key may see.
+        """
+        visible = arrival.house.visible(arrival.headers)
         query = parse_qs(arrival.scope["query_string"].decode("latin-1"))
         scope = query.get("scope", ["process"])[-1]
         if scope == "process":
-            await arrival.reply(json_reply(arrival.house.router.stats().to_dict()))
+            await arrival.reply(json_reply(visible.figures(arrival.house.router.stats().to_dict())))
             return
         if scope != "store":
             raise ProblemError(BAD_REQUEST, f"scope: {scope[:40]!r} is none of process, store")
@@ -71,7 +74,7 @@ class Figures:
             view = await asyncio.to_thread(_read, path)
         except StoreUnavailableError as error:
             raise ProblemError(NOT_FOUND, f"the store cannot be read: {error.reason}") from None
-        await arrival.reply(json_reply(view.to_dict()))
+        await arrival.reply(json_reply(visible.figures(view.to_dict())))
 
     async def _share(self) -> None:
         while True:

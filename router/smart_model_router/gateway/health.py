@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from ctypes import c_bool
 from dataclasses import asdict
 from importlib.metadata import version
@@ -41,32 +42,36 @@ class Health:
     async def readiness(self, arrival: Arrival) -> None:
         """Whether each model has somebody to serve it now, and nobody drains us; 503 with reasons when not.
 
-        A store that cannot be written is told, and is no reason: requests are served from memory as before.
+        A store that cannot be written is told, and is no reason: requests are served from memory as before. Where
+        there are keys, the reasons are for those who show one.
         """
-        reasons = _unserved(arrival.house)
+        house = arrival.house
+        reasons = _unserved(house)
         ready = not reasons and not self.draining
-        status = "draining" if self.draining else "ok" if ready else "unavailable"
-        problem = arrival.house.router.monitor.store_problem
-        told = {"status": status, "models": reasons, "store": problem or "ok"}
+        told: dict[str, Any] = {"status": "draining" if self.draining else "ok" if ready else "unavailable"}
+        with suppress(ProblemError):  # a load balancer has no key, and needs none
+            visible = house.visible(arrival.headers) if house.config.gateway.keys else house.everything
+            told["models"] = {name: why for name, why in reasons.items() if visible.model(name)}
+            told["store"] = visible.state(house.router.monitor.store_problem)
         await arrival.reply(json_reply(told, 200 if ready else 503))
 
     async def health(self, arrival: Arrival) -> None:
-        """Everything there is to know of the fleet, for those who may call."""
+        """All that a key may know of the fleet."""
         house = arrival.house
-        house.ring.guest(arrival.headers)
-        monitor = house.router.monitor
-        told = {
+        visible, monitor = house.visible(arrival.headers), house.router.monitor
+        told: dict[str, Any] = {
             "version": version("smart-model-router"),
             "draining": self.draining,
-            "system": asdict(house.router.system_health()),
-            "in_flight": house.in_flight - 1,  # but for this one
-            "models": _unserved(house),
-            "store": monitor.store_problem or "ok",
-            "shared_state": monitor.shared_problem or "ok",
-            "kept_responses": monitor.kept_problem or "ok",
-            "sinks": [asdict(sink) for sink in monitor.sinks()],
-            "targets": [asdict(status) for status in house.router.targets()],
+            "models": {name: why for name, why in _unserved(house).items() if visible.model(name)},
+            "store": visible.state(monitor.store_problem),
+            "shared_state": visible.state(monitor.shared_problem),
+            "kept_responses": visible.state(monitor.kept_problem),
+            "targets": [asdict(status) for status in house.router.targets() if visible.target(status.id)],
         }
+        if visible.everything:
+            told["system"] = asdict(house.router.system_health())
+            told["in_flight"] = house.in_flight - 1  # but for this one
+            told["sinks"] = [asdict(sink) for sink in monitor.sinks()]
         await arrival.reply(json_reply(told))
 
     async def drain(self, arrival: Arrival) -> None:

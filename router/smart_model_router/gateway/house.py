@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 from smart_model_router.config import RouterConfig
 from smart_model_router.gateway.keys import KeyRing
+from smart_model_router.gateway.visible import Visible
 from smart_model_router.router import SmartModelRouter
 
 
@@ -18,6 +19,7 @@ class House:
         self.router = router
         self.ring = KeyRing(config.gateway.keys, origins=config.gateway.cors)
         self.ring.share(router.client_leases)
+        self.everything = Visible(config, bool, everything=True)
         self.in_flight = 0
         self._retired = False
         self._traces = config.telemetry.traces.enabled
@@ -27,6 +29,11 @@ class House:
         self.router.continue_from(before.router)
         self.ring.continue_from(before.ring)
         self.ring.share(self.router.client_leases)
+
+    def visible(self, headers: Mapping[str, str]) -> Visible:
+        """The part of the fleet that the key in the headers may see. Raises ProblemError."""
+        guest = self.ring.guest(headers)
+        return Visible(self.config, guest.may_use, everything=guest.admin)
 
     def traced(self, headers: Mapping[str, str]) -> AbstractContextManager[object]:
         """Continue the trace of a client that sent one, as long as what is returned is open."""

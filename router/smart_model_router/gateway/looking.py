@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.routing import Route
 
+from smart_model_router.edge import ProblemError
+from smart_model_router.edge.problems import FORBIDDEN
 from smart_model_router.gateway.dashboard.board import Board
 from smart_model_router.gateway.dashboard.feed import Feed
 from smart_model_router.gateway.house import House
@@ -56,4 +58,7 @@ class Looking:
         return None if found is None else found.to_dict()
 
     def _guard(self, headers: Mapping[str, str]) -> bool:
-        return self._houses.house.ring.guest(headers).admin
+        guest = self._houses.house.ring.guest(headers)
+        if not guest.admin:  # it shows every model, and the requests of every key
+            raise ProblemError(FORBIDDEN, "a key with `admin: true` is needed")
+        return True

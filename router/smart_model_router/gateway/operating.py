@@ -31,9 +31,9 @@ ACTIONS: Mapping[str, Action] = MappingProxyType(
 
 
 async def targets(arrival: Arrival) -> None:
-    """Every target as it stands, for those who may call."""
-    arrival.house.ring.guest(arrival.headers)
-    statuses = arrival.house.router.targets()
+    """Every target that a key may see, as it stands."""
+    visible = arrival.house.visible(arrival.headers)
+    statuses = [status for status in arrival.house.router.targets() if visible.target(status.id)]
     await arrival.reply(json_reply({"targets": [asdict(status) for status in statuses]}))
 
 

@@ -8,6 +8,7 @@ import socket
 import struct
 from typing import Any, ClassVar
 
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from starlette.types import Scope
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
@@ -44,6 +45,9 @@ class PatientProtocol(HttpToolsProtocol):
         self._unread = 0
         self._read_at = 0.0
         self._last_alarm: asyncio.TimerHandle | None = None
+        self._body_left = 0
+        """Bytes of a body that the parser does not read, as it takes its request for the last one of this protocol."""
+        self._deaf = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         """The first head begins now."""
@@ -67,12 +71,33 @@ class PatientProtocol(HttpToolsProtocol):
             return
         if self._in_head:  # before it is read: with a head that begins in it other things may have come
             self._seen += len(data)
-        super().data_received(data)
+        self._feed(data)
         if self._in_head:
             if self._seen > self.head_bytes:
                 self._refuse(b"431 Request Header Fields Too Large")
             elif self._head_alarm is None:
                 self._time_head()
+
+    def _feed(self, data: bytes) -> None:
+        """Read on. A request to upgrade is answered as if it had not asked: Java's client asks for HTTP/2 that way.
+
+        The parser takes what follows such a head for another protocol. Its body is read here.
+        """
+        if self._body_left:
+            body, data = data[: self._body_left], data[self._body_left :]
+            self._body_left -= len(body)
+            self.on_body(body)
+            if not self._body_left:
+                self.on_message_complete()
+        if not data or self._deaf or self.transport.is_closing():
+            return
+        try:
+            self.parser.feed_data(data)
+        except HttpParserUpgrade as told:
+            self.parser = HttpRequestParser(self)
+            self._feed(data[told.args[0] :])
+        except HttpParserError:
+            self.send_400_response("Invalid HTTP request received.")
 
     def pause_writing(self) -> None:
         """More waits for the client than is to be kept for it."""
@@ -96,8 +121,23 @@ class PatientProtocol(HttpToolsProtocol):
         self._head_ended()
         before: RequestResponseCycle | None = self.cycle
         super().on_headers_complete()
+        if self.parser.should_upgrade():
+            self._go_on_without_upgrade()
         if self._earlier or (before is not None and not before.response_complete):
             self._earlier = [cycle for cycle in (*self._earlier, before) if cycle and not cycle.response_complete]
+
+    def _go_on_without_upgrade(self) -> None:
+        fields = dict(self.headers)
+        if self.scope["method"] == "CONNECT" or b"transfer-encoding" in fields:
+            self._deaf = True  # where it ends is not known here
+            self.cycle.keep_alive = False
+        else:
+            self._body_left = int(fields.get(b"content-length", b"0"))
+
+    def on_message_complete(self) -> None:
+        """The request is there, but for a body that is read here."""
+        if not self._body_left:
+            super().on_message_complete()
 
     def on_response_complete(self) -> None:
         """One timer for the idle times of a connection: uvicorn makes and cancels one for every request.

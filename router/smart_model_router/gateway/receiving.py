@@ -10,10 +10,12 @@ from typing import Any
 from starlette.types import Receive, Scope
 
 from smart_model_router.edge import ProblemError
-from smart_model_router.edge.problems import HEAD_TOO_LARGE, SLOW_BODY, TOO_LARGE
+from smart_model_router.edge.problems import BAD_REQUEST, HEAD_TOO_LARGE, SLOW_BODY, TOO_LARGE
 from smart_model_router.forwarding import LISTS
 from smart_model_router.wires.elements import ElementCount
 
+ONCE = (b"authorization", b"x-api-key", b"api-key", b"host", b"origin")
+"""Headers of which there is one."""
 WATCH_AFTER = 0.1
 """Seconds. Who hangs up sooner is noticed then."""
 
@@ -32,8 +34,26 @@ def headers_of(scope: Scope) -> dict[str, str]:
     return found
 
 
-def check_size(scope: Scope, limit: int) -> None:
-    """Raises ProblemError (431) for headers of more than `limit` bytes."""
+def check_head(scope: Scope, headers: Mapping[str, str], limit: int) -> None:
+    """Raises ProblemError: 431 above `limit` bytes, 400 where it is in doubt who asks whom, or where the body ends."""
+    check_once(scope, headers)
+    if "transfer-encoding" in headers and (
+        headers["transfer-encoding"].strip().lower() != "chunked" or scope["http_version"] == "1.0"
+    ):
+        raise ProblemError(BAD_REQUEST, "transfer-encoding: only chunked, of HTTP/1.1, is understood", closes=True)
+    _check_size(scope, limit)
+
+
+def check_once(scope: Scope, headers: Mapping[str, str]) -> None:
+    """Raises ProblemError (400) where one of ONCE stands twice: which of two would count, others may see otherwise."""
+    if len(headers) == len(scope["headers"]):
+        return
+    for name in ONCE:
+        if sum(key == name for key, _ in scope["headers"]) > 1:
+            raise ProblemError(BAD_REQUEST, f"the header {name.decode()} stands more than once")
+
+
+def _check_size(scope: Scope, limit: int) -> None:
     headers = scope["headers"]
     if sum(map(len, chain.from_iterable(headers))) + 4 * len(headers) > limit:
         raise ProblemError(HEAD_TOO_LARGE, f"the headers have more than {limit} bytes")

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from json import JSONDecodeError
 from typing import Any
 
 from smart_model_router.core.backoff import full_jitter
@@ -44,6 +45,10 @@ _SPREAD = 1.1
 _OF_ACCESS = frozenset({FailureClass.AUTH, FailureClass.QUOTA, FailureClass.MODEL_GONE, FailureClass.MISCONFIGURED})
 """Failures that another account, or another way to send the key, may not have."""
 _FREE = Cost(0, 0)
+_OF_FIELDS = (TypeError, ValueError, LookupError, AttributeError, RecursionError)
+"""A field of a request that is of another type or value than a provider's own code expects raises one of these."""
+_OF_ANSWERS = (JSONDecodeError, UnicodeDecodeError)
+"""Values too, but those of an answer."""
 
 
 @quick
@@ -566,6 +571,13 @@ def _pace(seconds: float, usage: Usage | None) -> float | None:
     return 100.0 * seconds / usage.completion_tokens if usage is not None and usage.completion_tokens else None
 
 
-def provider_bug(bug: Exception) -> Failure:
-    """A provider that raised instead of returning: its call failed, our books stay right."""
-    return Failure(FailureClass.SERVER_ERROR, f"the provider raised {type(bug).__name__}: {bug}"[:300])
+def provider_bug(bug: Exception, *, answering: bool = False) -> Failure:
+    """A provider that raised instead of returning: its call failed, our books stay right.
+
+    Before it is `answering`, an error of types and values is taken for a field of the request that it cannot read: no
+    client can open the breaker of a target by sending one.
+    """
+    told = f"the provider raised {type(bug).__name__}: {bug}"[:300]
+    if answering or not isinstance(bug, _OF_FIELDS) or isinstance(bug, _OF_ANSWERS):
+        return Failure(FailureClass.SERVER_ERROR, told)
+    return Failure(FailureClass.REJECTED_BY_FALLBACK, told)

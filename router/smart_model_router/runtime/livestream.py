@@ -201,7 +201,7 @@ class LiveStream:
         try:
             return self._take((self._source.cut(error),))
         except Exception as bug:  # noqa: BLE001 - see provider_bug
-            self.guard.fail(provider_bug(bug))
+            self.guard.fail(provider_bug(bug, answering=True))
             return ()
 
     def _expired(self, own: bool) -> Failure:

@@ -15,7 +15,7 @@ from smart_model_router.edge import EVENT_STREAM, HttpReply, ProblemError, probl
 from smart_model_router.edge.http import json_reply
 from smart_model_router.edge.problems import NOT_FOUND, Kind
 from smart_model_router.gateway.dashboard.feed import Feed, FullError, Looker, framed
-from smart_model_router.gateway.receiving import Client, headers_of
+from smart_model_router.gateway.receiving import Client, check_once, headers_of
 from smart_model_router.gateway.responding import Responder
 
 FULL = Kind(503, "server_error", "too_many_dashboards", "overloaded_error")
@@ -80,14 +80,14 @@ class Board:
 
     async def _request(self, scope: Scope, receive: Receive, responder: Responder) -> None:
         del receive
-        self._guard(headers_of(scope))
+        self._guard(_headers_of(scope))
         found = await self._trace(scope["path_params"]["id"])
         if found is None:
             raise ProblemError(NOT_FOUND, "this request is not, or no longer, remembered")
         await responder.reply(json_reply(found))
 
     async def _stream(self, scope: Scope, receive: Receive, responder: Responder) -> None:
-        admin = self._guard(headers_of(scope))
+        admin = self._guard(_headers_of(scope))
         try:
             looker = self._feed.open()
         except FullError:
@@ -119,6 +119,12 @@ class Board:
             if sent:
                 async with asyncio.timeout(_PATIENCE_SECONDS):
                     await responder.frame(sent)
+
+
+def _headers_of(scope: Scope) -> dict[str, str]:
+    headers = headers_of(scope)
+    check_once(scope, headers)
+    return headers
 
 
 Walk = Callable[[Scope, Receive, Responder], Any]
