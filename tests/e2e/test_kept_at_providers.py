@@ -21,7 +21,11 @@ from smart_model_router_providers.fault import FaultServer
 from tests.e2e.gateways import Served, becomes, fleet, served
 from tests.e2e.stateful import Stateful, stateful
 
-KEYS = {"one": {"key": "key-of-the-first-client"}, "two": {"key": "key-of-the-second-client"}}
+KEYS: dict[str, dict[str, Any]] = {
+    "one": {"key": "key-of-the-first-client"},
+    "two": {"key": "key-of-the-second-client"},
+    "boss": {"key": "key-of-the-operator", "admin": True},
+}
 ALLOWED = {"one": "first", "two": "second/*"}
 TO_B = {"x-router-target": "b/m"}
 
@@ -288,8 +292,8 @@ def test_a_locked_file_costs_no_answer_and_is_said(chatty: FaultServer, tmp_path
 
 
 def health(gateway: Served) -> dict[str, Any]:
-    """What /health says to the first key."""
-    request = Request(gateway.base_url + "/health", headers={"authorization": f"Bearer {KEYS['one']['key']}"})
+    """What /health says to an admin's key."""
+    request = Request(gateway.base_url + "/health", headers={"authorization": f"Bearer {KEYS['boss']['key']}"})
     with urlopen(request, timeout=30) as response:
         told: dict[str, Any] = json.loads(response.read())
     return told
