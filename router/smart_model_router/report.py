@@ -79,11 +79,11 @@ class StreamRecovery:
 class RouteReport:
     """What happened to one request and why. Live while a stream runs, final when it ends.
 
-    `ruled_out` maps each better target that did not serve to what ruled it out. After a recovery `target` is the last
-    that served, and `usage` and `cost_usd` are of all attempts. `complete`: all of the answer that finished was
-    delivered, in order and once, and of streams that broke off nothing but what `recoveries` name. `notes` are faults
-    that did not end a stream (a missing terminator), and why an answer that was delivered is not complete (bytes that
-    are not UTF-8).
+    `fallback`: a target served in the place of the first choice. `ruled_out` maps each better target that did not serve
+    to what ruled it out. After a recovery `target` is the last that served, and `usage` and `cost_usd` are of all
+    attempts. `complete`: all of the answer that finished was delivered, in order and once, and of streams that broke
+    off nothing but what `recoveries` name. `notes` are faults that did not end a stream (a missing terminator), and why
+    an answer that was delivered is not complete (bytes that are not UTF-8).
     """
 
     request_id: str
@@ -94,6 +94,7 @@ class RouteReport:
     degraded: bool = False
     escalated: bool = False
     last_resort: bool = False
+    fallback: bool = False
     complete: bool = False
     attempts: list[Attempt] = field(default_factory=list)
     refusals: list[ReportedRefusal] = field(default_factory=list)
@@ -134,6 +135,7 @@ class RouteReport:
             "degraded": self.degraded,
             "escalated": self.escalated,
             "last_resort": self.last_resort,
+            "fallback": self.fallback,
             "complete": self.complete,
             "attempts": [
                 {

@@ -167,3 +167,28 @@ def test_a_prompt_too_long_is_tried_once_where_the_window_is_unknown(tmp_path: P
         with openai.OpenAI(base_url=running.base_url + "/v1", api_key="k", max_retries=0) as client:
             assert client.chat.completions.create(model="smart", messages=MESSAGES).choices[0].message.content == ECHO
         assert (len(small.requests), len(large.requests)) == (1, 1)
+
+
+def test_an_answer_of_a_fallback_names_its_model(tmp_path: Path) -> None:
+    """Whole and streamed, in Chat and Messages, through the gateway; the first choice answers in the name asked for."""
+    with FaultServer() as first, FaultServer() as second:
+        config = fleet(first, second)
+        for name, kind in (("smart", "o"), ("claude", "a")):
+            config["models"][name]["tiers"] = [{"targets": [f"a{kind}/big"]}, {"targets": [f"b{kind}/small"]}]
+        with (
+            served(config, tmp_path) as running,
+            openai.OpenAI(base_url=running.base_url + "/v1", api_key="k", max_retries=0) as chatty,
+            anthropic.Anthropic(base_url=running.base_url, api_key="k", max_retries=0) as claudish,
+        ):
+
+            def names() -> list[str]:
+                chat = chatty.chat.completions
+                whole = chat.create(model="smart", messages=MESSAGES).model
+                streamed = {chunk.model for chunk in chat.create(model="smart", messages=MESSAGES, stream=True)}
+                message = claudish.messages.create(model="claude", messages=MESSAGES, max_tokens=9).model
+                with claudish.messages.stream(model="claude", messages=MESSAGES, max_tokens=9) as stream:
+                    return [whole, *streamed, message, stream.get_final_message().model]
+
+            assert names() == ["smart", "smart", "claude", "claude"]
+            first.set([Fault.status(500)])
+            assert names() == ["small"] * 4

@@ -244,10 +244,35 @@ async def test_a_whole_answer_carries_the_name_that_was_asked_for() -> None:
     """The rest of the body is the provider's, byte for byte."""
     made = world(["p/big"])
     reply = await serve(made.router, ask())
-    real = await serve(made.router, ask(), real_model=True)
+    served = world(["p/big"], config={"routing": {"model_name": "served"}})
+    real = await serve(served.router, ask())
     assert json.loads(reply.body) == {**json.loads(real.body), "model": "smart"}
     assert json.loads(real.body)["model"] == "big"
     assert reply.headers["x-router-model"] == "big"
+
+
+@pytest.mark.parametrize(
+    ("config", "named"),
+    [({}, "small"), ({"routing": {"model_name": "asked"}}, "smart"), ({"routing": {"strategy": "weighted"}}, "smart")],
+)
+@virtual
+async def test_an_answer_names_who_served_in_the_place_of_the_first_choice(config: dict[str, Any], named: str) -> None:
+    """Unless the name asked for is wanted, or the strategy has no first choice in the tier."""
+    made = world(["p/big", "q/small"], replies={"p": FakeProvider(DOWN)}, config=config)
+    assert json.loads((await serve(made.router, ask())).body)["model"] == named
+
+
+@virtual
+async def test_an_equal_target_is_no_fallback() -> None:
+    """Another key of one model serves in the name that was asked for; a lower tier does not."""
+    equal = {"target": "p/big", "group": "g"}, {"target": "q/big-2", "group": "g"}
+    tiers = {"smart": {"tiers": [{"targets": list(equal)}, {"targets": ["r/tiny"]}], "last_resort": []}}
+    names = (["p/big", "q/big-2"], ["r/tiny"])
+    made = world(*names, replies={"p": FakeProvider(DOWN)}, config={"models": tiers})
+    assert json.loads((await serve(made.router, ask())).body)["model"] == "smart"
+    down = {"p": FakeProvider(DOWN), "q": FakeProvider(DOWN)}
+    made = world(*names, replies=down, config={"models": tiers})
+    assert json.loads((await serve(made.router, ask())).body)["model"] == "tiny"
 
 
 @virtual
@@ -257,7 +282,7 @@ async def test_the_next_name_is_asked_when_nobody_of_the_first_can() -> None:
     replies = {"p": FakeProvider(DOWN), "q": FakeProvider(DOWN), "r": FakeProvider()}
     made = world(["p/m"], ["q/m"], ["r/m"], replies=replies, config={"models": models})
     body = {"model": "p", "messages": BODY["messages"]}
-    assert json.loads((await serve(made.router, ask({**body, "models": ["q", "nobody", "r"]}))).body)["model"] == "p"
+    assert json.loads((await serve(made.router, ask({**body, "models": ["q", "nobody", "r"]}))).body)["model"] == "m"
     with pytest.raises(AllTargetsFailed) as failed:
         await serve(made.router, ask({**body, "fallbacks": ["q"]}))
     assert failed.value.report is not None
@@ -403,9 +428,10 @@ async def test_a_stream_keeps_its_first_model() -> None:
             yield event._replace(data=data, raw=b"data: " + json.dumps(data).encode() + b"\n\n")
         yield chunk({}, finish="stop")
 
-    router = world(["p/big"], replies={"p": HandMade(made)}).router
-    told = await frames(await open_stream(router, ask({**BODY, "stream": True}), real_model=True))
-    assert [json.loads(one[6:])["model"] for one in told.split(b"\n\n")[:3]] == ["", "one", "one"]
+    served = {"routing": {"model_name": "served"}}
+    router = world(["p/big"], replies={"p": HandMade(made)}, config=served).router
+    told = await frames(await open_stream(router, ask({**BODY, "stream": True})))
+    assert [json.loads(one[6:])["model"] for one in told.split(b"\n\n")[:3]] == ["big", "big", "big"]
 
 
 def test_whole_answers_say_in_a_header_whether_they_are_complete() -> None:

@@ -39,10 +39,9 @@ class GatewayConfig(Options):
     A stream's head is held for `hold_head` at most; a silent stream is pinged every `ping`. A request's head must
     be there within `head_timeout`, its body within `body_timeout` more; they have at most so many bytes, and the body
     at most `max_elements` JSON values (counted before it is decoded: commas and opening brackets outside of strings).
-    `drain` is how long requests under way may go on after SIGTERM. With `real_model` answers name the provider's own
-    model, else the one that was asked for. With `stream_report` streams have a `router` object beside their finish
-    reason. Web pages of the origins in `cors` may read answers in a browser; `*` is every page, for a gateway with
-    keys.
+    `drain` is how long requests under way may go on after SIGTERM. With `stream_report` streams have a `router` object
+    beside their finish reason. Web pages of the origins in `cors` may read answers in a browser; `*` is every page, for
+    a gateway with keys.
     """
 
     host: str = "127.0.0.1"
@@ -56,6 +55,5 @@ class GatewayConfig(Options):
     body_bytes: Annotated[int, Unit("count"), Interval(ge=1024, le=1_073_741_824)] = 33_554_432
     max_elements: Annotated[int, Unit("count"), Interval(ge=1000, le=100_000_000)] = 200_000
     drain: SecondsOrZero = 30.0
-    real_model: bool = False
     cors: tuple[str, ...] = ()
     stream_report: bool = True

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from smart_model_router.config.gateway import GatewayConfig
 from smart_model_router.config.paths import Path, spelled
 from smart_model_router.core.adaptive import AdaptiveConfig
 from smart_model_router.core.breaker import BreakerConfig
@@ -18,6 +19,7 @@ _ADAPTIVE = "the in-flight limit is learned by a likelihood ratio: of `resilienc
 
 RETIRED: Mapping[Any, Mapping[str, str]] = {
     BreakerConfig: dict.fromkeys(("window", "window_buckets", "failure_ratio", "minimum_calls"), _BREAKER),
+    GatewayConfig: {"real_model": "`routing.model_name: served` names the model of the target that served"},
     AdaptiveConfig: dict.fromkeys(("minimum", "tolerance", "decrease"), _ADAPTIVE),
 }
 """By section: each key that is gone, and what took its place."""

@@ -7,6 +7,9 @@ from typing import Literal
 
 from smart_model_router.core.options import Count, CountOrZero, Options, Ratio, Seconds, SecondsOrZero
 
+ModelName = Literal["asked", "served", "served_on_fallback"]
+"""Which name an answer has in `model`."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class RoutingConfig(Options):
@@ -19,7 +22,8 @@ class RoutingConfig(Options):
     `default_model` answers for names nobody knows; None refuses them. `unpriced` "allow" lets budgets in USD
     be spent at targets of unknown price. `malformed_events` is what becomes of a stream in which an event cannot be
     read after its caller has content: "fault" ends it (or recovers it by policy), "skip" delivers the rest and then
-    ends it as a failed one; with tools or a schema it is always "fault".
+    ends it as a failed one; with tools or a schema it is always "fault". `model_name` is the `model` of answers over
+    HTTP: the name that was asked for, the served target's, or that only where it is not the first choice.
     """
 
     strategy: str = "health"
@@ -39,6 +43,7 @@ class RoutingConfig(Options):
     shed_to_last_resort: bool = False
     unpriced: Literal["refuse", "allow"] = "refuse"
     malformed_events: Literal["fault", "skip"] = "fault"
+    model_name: ModelName = "served_on_fallback"
 
 
 @dataclass(frozen=True, kw_only=True)

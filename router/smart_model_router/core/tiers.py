@@ -150,6 +150,20 @@ class Plan:
         """The name of each target's tier, but for the last resort's."""
         return {facts.id: tier.name for tier in self.tiers for facts in tier.targets}
 
+    def is_fallback(self, target: str, strategy: str) -> bool:
+        """True for a target that serves in the place of another: a lower tier's, a last resort, or behind the first.
+
+        The targets of the first one's group are as good as it. Only `ordered` and `health` have a first: whichever
+        target of the asked tier another strategy picks is its choice.
+        """
+        if target == self.first:
+            return False
+        if self.tier_of.get(target) != self.asked:
+            return True
+        group = self.by_id[target].candidate.group
+        siblings = bool(group) and self.first is not None and group == self.by_id[self.first].candidate.group
+        return strategy in _WRITTEN_ORDER and not siblings
+
     @property
     def empty(self) -> bool:
         """Whether nobody at all can serve the request."""
@@ -212,6 +226,8 @@ def plan(
     return made
 
 
+_WRITTEN_ORDER = frozenset({"ordered", "health"})
+"""Strategies for which the order of a tier's targets is a preference."""
 _Shape = tuple[Dialect, str | None, frozenset[Need], frozenset[str], bool, bool]
 _NONE: frozenset[str] = frozenset()
 

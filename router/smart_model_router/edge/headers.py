@@ -66,11 +66,16 @@ def id_headers(request_id: str) -> dict[str, str]:
     return {"x-request-id": request_id, "request-id": request_id}
 
 
+def model_of(target: str) -> str:
+    """The model of a target, as its provider calls it."""
+    model = target.partition("/")[2]
+    return model.rpartition("#")[0] or model
+
+
 @lru_cache(maxsize=1024)
 def _names(target: str) -> tuple[str, str]:
     """The provider and the model of a target, as headers may carry them."""
-    provider, _, model = target.partition("/")
-    return _header(provider), _header(model.rpartition("#")[0] or model)
+    return _header(target.partition("/")[0]), _header(model_of(target))
 
 
 @lru_cache(maxsize=1024)

@@ -8,7 +8,10 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
+from smart_model_router.core.limits import ModelName
+from smart_model_router.edge.headers import model_of
 from smart_model_router.edge.http import encoded
+from smart_model_router.report import RouteReport
 from smart_model_router.request import Dialect
 
 _KEY = b'"model"'
@@ -16,19 +19,27 @@ _INSIDE: Mapping[Dialect, str] = MappingProxyType({"messages": "message", "respo
 """Where an event holds the answer's head, `model` with it; elsewhere it is at the top."""
 
 
+def name_for(mode: ModelName, asked: str, report: RouteReport) -> str:
+    """The `model` of an answer to a request for `asked`, by `routing.model_name`."""
+    if report.target is None or mode == "asked":
+        return asked
+    fallback = report.fallback or report.model != asked  # a stand-in of `models` is asked under its own name
+    return model_of(report.target) if fallback or mode == "served" else asked
+
+
 class Relabel:
     """Rewrites `model` in the answers to one request; bytes that need no rewriting stay as they came.
 
-    Without a name that was asked for, a stream keeps the first that it names, whoever goes on with it.
+    A stream keeps the name it begins with, whichever target goes on with it.
     """
 
     __slots__ = ("_asked", "_dialect", "_inside", "_needle", "_new", "_of")
 
-    def __init__(self, asked: str | None, dialect: Dialect) -> None:
+    def __init__(self, asked: str, dialect: Dialect) -> None:
         self._asked = asked
         self._dialect: Dialect = dialect
         self._inside = _INSIDE.get(dialect)
-        self._new = b"" if asked is None else _member(asked)
+        self._new = _member(asked)
         self._of: str | None = None
         self._needle = b""
 
@@ -48,10 +59,6 @@ class Relabel:
             return raw
         found = holder.get("model")
         if found == self._asked or not isinstance(found, str):
-            return raw
-        if self._asked is None:
-            if found:  # Azure's first chunk names none
-                self._asked, self._new = found, _member(found)
             return raw
         quick = self._quick(raw, found)
         if quick is not None:

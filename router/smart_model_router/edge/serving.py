@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from smart_model_router.edge.asking import Ask
 from smart_model_router.edge.headers import report_headers
 from smart_model_router.edge.http import HttpReply, encoded
-from smart_model_router.edge.relabel import Relabel
+from smart_model_router.edge.relabel import Relabel, name_for
 from smart_model_router.edge.streaming import EdgeStream
 from smart_model_router.errors import DeadlineExceeded, InvalidRequest, RouterUnavailable
 from smart_model_router.request import RequestOptions
@@ -19,7 +19,7 @@ from smart_model_router.router import RouterReply, SmartModelRouter
 T = TypeVar("T")
 
 
-async def serve(router: SmartModelRouter, ask: Ask, *, real_model: bool = False) -> HttpReply:
+async def serve(router: SmartModelRouter, ask: Ask) -> HttpReply:
     """The whole answer. Raises SmartRouterError."""
 
     def once(options: RequestOptions) -> Awaitable[RouterReply]:
@@ -34,19 +34,19 @@ async def serve(router: SmartModelRouter, ask: Ask, *, real_model: bool = False)
         said = ask.completion.whole(said)
         raw = encoded(said)
         reply.report.losses[:0] = ask.completion.losses
-    body = raw if real_model else Relabel(ask.models[0], ask.dialect).whole(raw, said)
+    name = name_for(router.config.routing.model_name, ask.models[0], reply.report)
+    body = Relabel(name, ask.dialect).whole(raw, said)
     return HttpReply(200, report_headers(reply.report, stream=False), body, reply.report)
 
 
-async def open_stream(
-    router: SmartModelRouter, ask: Ask, *, real_model: bool = False, reported: bool = True
-) -> EdgeStream:
+async def open_stream(router: SmartModelRouter, ask: Ask, *, reported: bool = True) -> EdgeStream:
     """A stream whose first content is there. Raises SmartRouterError."""
 
     async def once(options: RequestOptions) -> EdgeStream:
         own: RequestOptions = {"accept_restart": False, **options}  # a client that knows what it is says so
         request = await router.read(ask.dialect, ask.body, own, written=ask.written, stream=True)
-        stream = EdgeStream(router.stream_of(request), ask, real_model=real_model, reported=reported)
+        named = router.config.routing.model_name
+        stream = EdgeStream(router.stream_of(request), ask, named=named, reported=reported)
         ask.reports.append(stream.report)
         await stream.start()
         return stream

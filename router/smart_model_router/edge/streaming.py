@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
+from smart_model_router.core.limits import ModelName
 from smart_model_router.edge.asking import Ask
 from smart_model_router.edge.headers import router_object
 from smart_model_router.edge.problems import Problem, error_body
-from smart_model_router.edge.relabel import Relabel, frame
+from smart_model_router.edge.relabel import Relabel, frame, name_for
 from smart_model_router.outcome import EventKind, StreamEvent
 from smart_model_router.report import RouteReport
 from smart_model_router.request import Dialect
@@ -54,10 +55,14 @@ class EdgeStream:
     fails after all has none of them. With `reported` the finish reason has the `router` object beside it.
     """
 
-    def __init__(self, stream: RouterStream, ask: Ask, *, real_model: bool = False, reported: bool = True) -> None:
+    def __init__(
+        self, stream: RouterStream, ask: Ask, *, named: ModelName = "served_on_fallback", reported: bool = True
+    ) -> None:
         self._stream = stream
         self._dialect: Dialect = ask.dialect
-        self._relabel = Relabel(None if real_model else ask.models[0], self._dialect)
+        self._asked = ask.models[0] if ask.models else ""
+        self._named: ModelName = named
+        self._relabel = Relabel(self._asked, self._dialect)
         options = ask.body.get("stream_options")
         self._completion = ask.completion
         self._usage_wanted = isinstance(options, Mapping) and options.get("include_usage") is True
@@ -80,6 +85,7 @@ class EdgeStream:
     async def start(self) -> None:
         """Wait until somebody has begun to answer. Raises SmartRouterError when nobody can."""
         self._first = await self._next()
+        self._relabel = Relabel(name_for(self._named, self._asked, self._stream.report), self._dialect)
         self._next = self._stream.reader()  # the way there may be shorter now that the router has a home
         if self._completion is not None:
             self._stream.report.losses[:0] = self._completion.losses

@@ -168,7 +168,7 @@ class Asking:
                 if ask.stream:
                     await _stream(arrival, ask)
                 else:
-                    await arrival.reply(await serve(house.router, ask, real_model=house.config.gateway.real_model))
+                    await arrival.reply(await serve(house.router, ask))
         finally:
             visit.settle(ask.reports, clock())
 
@@ -237,7 +237,7 @@ async def _stream(arrival: Arrival, ask: Ask) -> None:
     config = house.config.gateway
     keepalive = Keepalive(responder, ask, hold=config.hold_head, ping=config.ping)
     try:
-        stream = await open_stream(house.router, ask, real_model=config.real_model, reported=config.stream_report)
+        stream = await open_stream(house.router, ask, reported=config.stream_report)
         try:
             await responder.head(ask.dialect, report_headers(stream.report, stream=True))
             await responder.pour(stream.next_frame)

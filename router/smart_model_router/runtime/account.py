@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
-from smart_model_router.core.tiers import Plan
+from smart_model_router.core.tiers import Ladder, Plan
 from smart_model_router.events import NAME_LIMIT, ContentSeen, RequestFinished, RequestOutcome, TargetRefused
 from smart_model_router.forwarding import lost_at
 from smart_model_router.outcome import Refusal
@@ -19,15 +19,16 @@ from smart_model_router.runtime.translations import Sent
 class Account:
     """Writes the report of one request and tells the sinks.
 
-    `model` is the configured one it is for, `started` the monotonic instant it began.
+    `ladder` is the configured model it is for, `started` the monotonic instant it began.
     """
 
     def __init__(
-        self, state: RouterState, request: RouteRequest, model: str, plan: Plan, report: RouteReport, started: float
+        self, state: RouterState, request: RouteRequest, ladder: Ladder, plan: Plan, report: RouteReport, started: float
     ) -> None:
         self._state = state
         self._request = request
-        self._model = model
+        self._model = ladder.model
+        self._strategy = ladder.strategy
         self._plan = plan
         self._report = report
         self._started = started
@@ -69,6 +70,7 @@ class Account:
         if losses:
             report.losses += [loss for loss in losses if loss not in report.losses]  # two may have served one stream
         report.last_resort = step.last_resort
+        report.fallback = self._plan.is_fallback(step.facts.id, self._strategy)
         report.escalated = step.tier in self._plan.escalations
         report.degraded = step.last_resort or (step.tier != self._plan.asked and not report.escalated)
         if step.facts.id == self._plan.first:

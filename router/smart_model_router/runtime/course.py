@@ -62,7 +62,7 @@ class Course:
         self.report.requested_tier = self._plan.asked
         self.recovery = effective(request, ladder.recovery)
         self._progress = Progress(state.routing, self._plan)
-        self.account = Account(state, request, ladder.model, self._plan, self.report, started)
+        self.account = Account(state, request, ladder, self._plan, self.report, started)
         self.caller = Caller(
             state=state,
             request=request,
