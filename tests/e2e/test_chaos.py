@@ -149,7 +149,7 @@ async def _asked(script: list[Fault], *, stream: bool, text: str | None = None) 
     [
         pytest.param(Ending.WHOLE, [], True, None, id="a whole stream"),
         pytest.param(Ending.WHOLE, [], False, None, id="a whole answer"),
-        pytest.param(Ending.CUT, [Fault.bad_json(after=2)], True, None, id="a spoilt event"),
+        pytest.param(Ending.CUT, [Fault.delay(each=0.3), Fault.bad_json(after=2)], True, None, id="a spoilt event"),
         pytest.param(Ending.CUT, [Fault.cut(after=3)], True, None, id="a cut stream"),
         pytest.param(Ending.REJECTED, [Fault.status(400)], False, None, id="a refusal"),
         pytest.param(Ending.UNSERVED, [Fault.status(401)], False, None, id="nobody"),

@@ -61,8 +61,18 @@ def read_event(event: bytes, data: dict[str, Any], raw: bytes) -> StreamEvent:
         finish = text(reason) or finish
         if finish == "error":  # OpenRouter: the error went wrong after the head was sent
             return StreamEvent(EventKind.ERROR, raw, data, finish, usage, failure_of(choice.get("error")))
-    kind_without = EventKind.META if finish is None else EventKind.FINISH
-    return StreamEvent(EventKind.CONTENT if has_content else kind_without, raw, data, finish, usage)
+    if has_content:
+        return StreamEvent(EventKind.CONTENT, raw, data, finish, usage, None, _text_of_one(choices))
+    return StreamEvent(EventKind.META if finish is None else EventKind.FINISH, raw, data, finish, usage)
+
+
+def _text_of_one(choices: list[Any]) -> str | None:
+    """The visible text of a chunk with one choice that has it as a string, as nearly all do; None for any other."""
+    delta = choices[0].get("delta") if len(choices) == 1 else None
+    content = delta.get("content") if delta else None
+    if not isinstance(content, str):
+        return None
+    return content if choices[0].get("index", 0) == 0 else ""
 
 
 def is_prose(data: Mapping[str, Any]) -> bool:

@@ -46,7 +46,7 @@ class _ChatFinishing:
 
     def take(self, event: StreamEvent) -> bool:
         # Visible text is of choice 0, which is expected anyway: nearly every event goes this way.
-        if event.text and not self._done:
+        if event.text and event.finish is None and not self._done:
             return True
         choices = None if event.data is None else items(event.data.get("choices"))
         if not choices:  # a usage chunk, or a provider's own event without its JSON
@@ -84,6 +84,8 @@ class _MessagesFinishing:
 
     def take(self, event: StreamEvent) -> bool:
         data, finished = event.data, self.finished
+        if event.text and not finished:  # a part of a block
+            return True
         if data is not None:
             kind = data.get("type")
             if kind == "content_block_start":

@@ -23,7 +23,10 @@ def read_event(event: bytes, data: dict[str, Any], raw: bytes) -> StreamEvent:
     """One event. message_start and message_delta each carry a part of the usage: StreamReader joins them."""
     name = data.get("type")
     if name == "content_block_delta":
-        return StreamEvent(_delta_kind(data.get("delta")), raw, data)
+        delta = data.get("delta")
+        if is_object(delta) and delta.get("type") == "text_delta" and isinstance(said := delta.get("text"), str):
+            return StreamEvent(EventKind.CONTENT if said else EventKind.META, raw, data, text=said)
+        return StreamEvent(_delta_kind(delta), raw, data)
     if name == "error" or event == b"error":
         return StreamEvent(EventKind.ERROR, raw, data, failure=failure_of(data.get("error") or data))
     if not isinstance(name, str):

@@ -23,8 +23,8 @@ def chunk(text: str, *, ascii_only: bool = False, **more: Any) -> bytes:
 
 
 def first(raw: bytes) -> StreamEvent:
-    """The event of a chunk that nothing is known before."""
-    return read_event("chat", raw)
+    """The event of a chunk that nothing is known before, but for its text beside the data."""
+    return read_event("chat", raw)._replace(text=None)
 
 
 def read(frames: list[bytes]) -> list[StreamEvent]:
