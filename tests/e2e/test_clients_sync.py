@@ -151,6 +151,24 @@ def test_a_cut_response_looks_like_a_broken_connection(chatty: OpenAI, upstream:
         list(chatty.responses.create(model="smart", input="hello", stream=True))
 
 
+@pytest.mark.parametrize("http", [httpx, httpx2])
+def test_a_failed_stream_is_told_and_then_cut_as_over_a_network(upstream: FaultServer, http: Any) -> None:
+    """The error event of the dialect, then the transport error of the client's own httpx: never a clean end."""
+    upstream.set([Fault.cut(after=3)])
+    router = SmartModelRouter.from_config(fleet(upstream))
+    body = {"model": "smart", "messages": MESSAGES, "stream": True}
+    got: list[str] = []
+    url = "http://any.invalid/v1/chat/completions"
+    with (
+        http.Client(transport=RouterTransport(router, owns=True)) as client,
+        client.stream("POST", url, json=body) as answer,
+        pytest.raises(http.RemoteProtocolError, match="cut after"),
+    ):
+        got.extend(answer.iter_lines())
+    assert sum('"error"' in line for line in got) == 1
+    assert not any("[DONE]" in line for line in got)
+
+
 def test_the_sdks_of_yesterday_find_their_httpx(upstream: FaultServer) -> None:
     """The same transport answers httpx in its own terms: whole, streamed, and out of patience."""
     router = SmartModelRouter.from_config(fleet(upstream))
