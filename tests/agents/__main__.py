@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from tests.agents import coding, document, programs, schemas
@@ -26,21 +27,27 @@ def main(wanted: list[str]) -> int:
     told: list[Verdict | Cell] = []
     for row in rows:
         began = time.monotonic()
+        mine = []
         for one in row.run():
-            told.append(one)
+            mine.append(one)
             print(one.client, one.how, _outcome(one), sep=": ", file=sys.stderr)
             for wrong in one.wrong:
                 print(f"  {wrong}", file=sys.stderr, flush=True)
         print(f"{row.client}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+        told += mine
+        _write(one for one in mine if isinstance(one, Cell))
     print(table(one for one in told if isinstance(one, Verdict)))
     failed = [one for one in told if one.failed]
     print(f"failed: {len(failed)} of {len(told)}", *(f"{one.client}: {one.how}" for one in failed), sep="\n  ")
-    text = DOCUMENT.read_text(encoding="utf-8")
-    cells = [one for one in told if isinstance(one, Cell)]
+    return int(not rows or bool(failed))
+
+
+def _write(cells: Iterable[Cell]) -> None:
+    """Write a client's lines at once, so that a run that is ended keeps what it found."""
     clients = list(dict.fromkeys(row.client for row in ROWS))
     today = datetime.now(UTC).date().isoformat()  # noqa: TID251  the day of the run is written down
-    DOCUMENT.write_text(document.updated(text, cells, clients, today), encoding="utf-8")
-    return int(not rows or bool(failed))
+    text = document.updated(DOCUMENT.read_text(encoding="utf-8"), cells, clients, today)
+    DOCUMENT.write_text(text, encoding="utf-8")
 
 
 def _outcome(one: Verdict | Cell) -> str:
