@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from smart_model_router_providers.fault.answers import EVENT_STREAM, JSON, Answer, dumps
+from smart_model_router_providers.fault.answers import EVENT_STREAM, JSON, dumps
 from smart_model_router_providers.fault.effects import Cut, Fate, Stall, Status
 from smart_model_router_providers.fault.question import Question
 from smart_model_router_providers.fault.replies import answer
 from smart_model_router_providers.fault.script import HEALTHY
-from smart_model_router_providers.fault.steps import Data, End, Head, Step, play
+from smart_model_router_providers.fault.steps import Data, End, Head, Step, Wait, play
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,8 @@ COLUMNS = MappingProxyType(
     }
 )
 FAULTS = tuple(name for name in COLUMNS if name != NONE)
+SEEN_SECONDS = 0.3
+"""The time in which the client receives the beginning of a call before its malformed event comes."""
 _STATUSES: Mapping[str, Status] = {"429": Status(429, (("retry-after", "1"),)), "529": Status(529)}
 _INNER = re.compile(r"[\w:/. -]{3,}")
 """Text from within a JSON string: without such a piece of it the arguments of a call are still valid JSON."""
@@ -77,18 +79,17 @@ def _malformed(question: Question) -> Iterator[Step]:
     place = spoilt_piece(question)
     piece = dumps(question.calls[0].pieces[place])[1:-1]
     good = answer(question)
-    if good.stream:
-        at = len(question.pieces) + 1 + place
-        spoilt = _spoilt(good.content[at], piece)
-        good = replace(good, content=(*good.content[:at], spoilt, *good.content[at + 1 :]))
-    else:
-        good = Answer(
-            stream=False, opening=(), content=(_spoilt(b"".join(good.content + good.closing), piece),), closing=()
-        )
-    parts = (*good.opening, *good.content, *good.closing)
-    kind = EVENT_STREAM if good.stream else JSON
-    yield Head(200, (("content-type", kind),), None if good.stream else sum(map(len, parts)))
-    yield from (Data(part) for part in parts)
+    if not good.stream:
+        body = _spoilt(b"".join(good.content + good.closing), piece)
+        yield Head(200, (("content-type", JSON),), len(body))
+        yield from (Data(body), End.CLEAN)
+        return
+    at = len(question.pieces) + 1 + place
+    yield Head(200, (("content-type", EVENT_STREAM),), None)
+    yield from (Data(part) for part in (*good.opening, *good.content[:at]))
+    yield Wait(SEEN_SECONDS)
+    yield Data(_spoilt(good.content[at], piece))
+    yield from (Data(part) for part in (*good.content[at + 1 :], *good.closing))
     yield End.CLEAN
 
 

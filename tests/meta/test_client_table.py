@@ -15,6 +15,7 @@ from tests.meta.repository import ROOT
 TEXT = (ROOT / "docs" / "dialects.md").read_text(encoding="utf-8")
 LINES = document.lines(TEXT)
 CLIENTS = [row.client for row in (*programs.ROWS, *coding.ROWS)]
+FAILURES = [mark for mark in Mark if mark not in (Mark.WORKS, Mark.ERROR)]
 _DIALECT = "|".join(name.capitalize() for name in DIALECTS)
 _MARK = "|".join(re.escape(mark) for mark in Mark)
 _SOME = rf"({_MARK}) \(({_DIALECT})(, ({_DIALECT}))*\)"
@@ -25,6 +26,19 @@ LINE = re.compile(rf"[^|]+ \| [^|]+ \| ({_DIALECT})( \| {_CELL}){{{len(COLUMNS)}
 def cell(fault: str, dialect: str, mark: Mark, client: str = "codex") -> Cell:
     """A cell of a client."""
     return Cell(client, "1.2", "responses", dialect, fault, mark)
+
+
+@pytest.mark.parametrize("client", dict.fromkeys(CLIENTS))
+def test_every_client_of_the_lane_has_a_line(client: str) -> None:
+    """The table was written by a run that had all of them."""
+    assert any(named == client for named, _ in LINES)
+
+
+def test_no_client_takes_a_shortened_answer_for_whole() -> None:
+    """Where its provider fails a client works or sees an error; without a fault it works."""
+    marks = {line[:3]: line[3:-1] for line in LINES.values()}
+    assert [line for line, cells in marks.items() if cells[0] != Mark.WORKS] == []
+    assert [line for line, cells in marks.items() if any(bad in cell for cell in cells for bad in FAILURES)] == []
 
 
 def test_each_line_has_a_mark_in_each_cell() -> None:
