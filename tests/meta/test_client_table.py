@@ -57,7 +57,8 @@ def test_the_head_names_the_columns() -> None:
 def test_a_run_replaces_its_own_lines() -> None:
     """Lines of other clients stay, those of clients that the lane has no more go, and the order is the lane's."""
     cells = [cell("none", dialect, Mark.WORKS, client) for client in ("gone", "codex", "aider") for dialect in DIALECTS]
-    before = document.updated(TEXT, cells, ["aider", "codex", "gone"], "2026-01-01")
+    bare = document.updated(TEXT, [], [], "")
+    before = document.updated(bare, cells, ["aider", "codex", "gone"], "2026-01-01")
     after = document.updated(before, [cell("none", "chat", Mark.ERROR)], ["codex", "aider"], "2026-02-02")
     assert document.lines(after) == {
         ("codex", "Responses"): ("codex", "1.2", "Responses", "error", *("-",) * 5, "2026-02-02"),
