@@ -343,6 +343,7 @@ def test_a_report_is_one_line_of_json_with_everything_in_it() -> None:
         "degraded": True,
         "escalated": False,
         "last_resort": False,
+        "fallback": False,
         "complete": True,
         "attempts": [
             {
