@@ -10,6 +10,7 @@ from typing import Any
 
 from smart_model_router.events import AttemptFinished
 from smart_model_router.outcome import FailureClass, Usage
+from smart_model_router_stats.estimators import LAST_BUCKET, middle_of
 
 
 def attempt(
@@ -77,6 +78,16 @@ def make_tomorrows(path: Path) -> None:
     """A file of a newer schema."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA user_version = 99")
+
+
+def make_first_schema(path: Path) -> None:
+    """A stats.db that the release before the second schema made: ten calls of a/big, four of b/small."""
+    script = (Path(__file__).parent / "fixtures" / "stats_schema_1.sql").read_text("utf-8")
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.executescript(script)
+        buckets = ((number, middle_of(number)) for number in range(LAST_BUCKET + 1))
+        connection.executemany("INSERT INTO bucket VALUES (?, ?)", buckets)
+    path.chmod(0o600)
 
 
 UNFIT = (

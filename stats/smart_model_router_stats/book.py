@@ -10,7 +10,7 @@ from smart_model_router.outcome import EMPTY_SNAPSHOT, FailureClass, Snapshot, U
 from smart_model_router.request import Target
 from smart_model_router_stats.estimators import Ema, LatencyHistogram, OutcomeWindow, RollingHistogram
 from smart_model_router_stats.figures import ModelStats, Percentiles, StatsView
-from smart_model_router_stats.samples import COUNTED, plausible
+from smart_model_router_stats.samples import COUNTED, cached_of, plausible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable
@@ -183,6 +183,7 @@ class _Record:
     __slots__ = (
         "averages",
         "began_at",
+        "cached_prompt_tokens",
         "completion_tokens",
         "completions",
         "cost_usd",
@@ -218,6 +219,7 @@ class _Record:
         self.last_success_at: float | None = None
         self.last_failure_at: float | None = None
         self.prompt_tokens = 0
+        self.cached_prompt_tokens = 0
         self.completion_tokens = 0
         self.cost_usd = 0.0
         self.snapshot = EMPTY_SNAPSHOT
@@ -229,6 +231,7 @@ class _Record:
         usage = event.usage
         if usage is not None and plausible(usage):
             self.prompt_tokens += usage.prompt_tokens
+            self.cached_prompt_tokens += cached_of(usage)
             self.completion_tokens += usage.completion_tokens
         else:
             usage = None
@@ -359,6 +362,7 @@ def _summed(records: list[_Record], averages: _Averages, now: float, wall: float
         last_failure_age=failure_age,
         last_failure_wall=None if failure_age is None else wall - failure_age,
         prompt_tokens=sum(record.prompt_tokens for record in records),
+        cached_prompt_tokens=sum(record.cached_prompt_tokens for record in records),
         completion_tokens=sum(record.completion_tokens for record in records),
         cost_usd=sum(record.cost_usd for record in records),
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from smart_model_router.outcome import FailureClass
 from smart_model_router_stats.estimators import bucket_of
-from smart_model_router_stats.samples import plausible
+from smart_model_router_stats.samples import cached_of, plausible
 from smart_model_router_stats.schema import LATENCY, TTFT
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ class Cell:
     """The calls of one target that ended in one minute; every figure merges by addition or by maximum."""
 
     __slots__ = (
+        "cached_prompt_tokens",
         "completion_tokens",
         "cost_usd",
         "last_failure",
@@ -53,6 +54,7 @@ class Cell:
         self.pace_count = 0
         self.pace_sum = 0.0
         self.prompt_tokens = 0
+        self.cached_prompt_tokens = 0
         self.completion_tokens = 0
         self.cost_usd = 0.0
         self.last_success: float | None = None
@@ -70,6 +72,7 @@ class Cell:
         if usage is not None:
             if plausible(usage):
                 self.prompt_tokens += usage.prompt_tokens
+                self.cached_prompt_tokens += cached_of(usage)
                 self.completion_tokens += usage.completion_tokens
             else:
                 usage = None
@@ -108,6 +111,7 @@ class Cell:
             self.ttft_sum,
             self.pace_count,
             self.pace_sum,
+            self.cached_prompt_tokens,
             self.last_success,
             self.last_failure,
         )

@@ -39,7 +39,7 @@ class ModelStats:
     `success_rate` is (s + 4) / (n + 5) of them. `latency_*` is the duration of whole answers, `ttft_*` the
     time to first content of streams, both in seconds. `last_*_age` is in seconds, `last_*_wall` in seconds
     since the epoch; a cancelled call is neither a success nor a failure there. Tokens and cost are totals of
-    what was reported.
+    what was reported; `cached_prompt_tokens` is the part of `prompt_tokens` that providers read from their caches.
     """
 
     calls: int
@@ -60,6 +60,7 @@ class ModelStats:
     last_failure_age: float | None
     last_failure_wall: float | None
     prompt_tokens: int
+    cached_prompt_tokens: int
     completion_tokens: int
     cost_usd: float
 

@@ -96,12 +96,15 @@ def _level(connection: sqlite3.Connection, level: str) -> dict[str, ModelStats]:
     return {row[level]: _stats(row) for row in rows}
 
 
+_ADDED = {"cached_prompt_tokens": 0}
+"""Columns that a file of an older release gets when a router of this one writes to it, and their values until then."""
 _SPREAD = {f"{kind}_{span}" for kind in KINDS for span in SPANS}
 _PLAIN = [field.name for field in fields(ModelStats) if field.name not in _SPREAD | {"failures"}]
 
 
 def _stats(row: sqlite3.Row) -> ModelStats:
-    values: dict[str, Any] = {name: row[name] for name in _PLAIN}
+    there = row.keys()
+    values: dict[str, Any] = {name: row[name] if name in there else _ADDED[name] for name in _PLAIN}
     for name in _SPREAD:
         values[name] = Percentiles(row[f"{name}_count"], *(row[f"{name}_p{percent}"] for percent in PERCENTS))
     failures = json.loads(row["failures"])

@@ -16,3 +16,8 @@ _MOST_TOKENS = 1_000_000_000
 def plausible(usage: Usage) -> bool:
     """Whether a provider's own account of its tokens can be true."""
     return 0 <= usage.prompt_tokens <= _MOST_TOKENS and 0 <= usage.completion_tokens <= _MOST_TOKENS
+
+
+def cached_of(usage: Usage) -> int:
+    """The cached part of a plausible prompt. A count that cannot be true costs no other figure: it is cut to fit."""
+    return max(0, min(usage.cached_prompt_tokens, usage.prompt_tokens))

@@ -13,7 +13,7 @@ from smart_model_router_stats.views import VIEWS
 LATENCY, TTFT = 0, 1
 """`kind` of a histogram: whole answers, and the first content of streams. In seconds both."""
 
-SUMS = (
+_FIRST_SUMS = (
     "prompt_tokens",
     "completion_tokens",
     "cost_usd",
@@ -24,11 +24,14 @@ SUMS = (
     "pace_count",
     "pace_sum",
 )
+SUMS = (*_FIRST_SUMS, "cached_prompt_tokens")
 """Columns that merge by addition. `pace` is seconds per 100 output tokens."""
 LASTS = ("last_success", "last_failure")
 """Columns that merge by maximum: seconds since the epoch."""
 
-_SUM_COLUMNS = "".join(f"  {name} REAL NOT NULL,\n" for name in SUMS) + "".join(f"  {name} REAL,\n" for name in LASTS)
+_SUM_COLUMNS = "".join(f"  {name} REAL NOT NULL,\n" for name in _FIRST_SUMS) + "".join(
+    f"  {name} REAL,\n" for name in LASTS
+)
 
 # Rows are clustered by their keys (WITHOUT ROWID): a minute's rows lie together, so that writing them touches few
 # pages and deleting the oldest minutes frees whole ones.
@@ -93,8 +96,20 @@ def _first(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
     buckets = ((number, middle_of(number)) for number in range(LAST_BUCKET + 1))
     connection.executemany("INSERT INTO bucket VALUES (?, ?)", buckets)
-    for view in VIEWS:
-        connection.execute(view)
 
 
-STATS_MIGRATIONS = (Migration("tables and views", _first),)
+def _second(connection: sqlite3.Connection) -> None:
+    for table in ("sum_minute", "sum_total"):
+        # The default is for processes of the older release that have the file open: they go on writing without it.
+        connection.execute(f"ALTER TABLE {table} ADD COLUMN cached_prompt_tokens REAL NOT NULL DEFAULT 0")
+    _make_views(connection)
+
+
+def _make_views(connection: sqlite3.Connection) -> None:
+    """Replace the views of an older release; the newest migration does so, after the tables are as views need them."""
+    for name, view in VIEWS.items():
+        connection.execute(f"DROP VIEW IF EXISTS {name}")
+        connection.execute(f"CREATE VIEW {name} AS {view}")
+
+
+STATS_MIGRATIONS = (Migration("tables", _first), Migration("cached tokens", _second))

@@ -1,5 +1,7 @@
 """The views of stats.db, a stable contract (docs/statistics.md): columns are added, never changed or taken away.
 
+A new column comes last, so that a reader which takes columns by their place finds the others where they were.
+
 What is a figure of `router.stats()` has its name and meaning here; `scope` says whose calls they are.
 """
 
@@ -9,7 +11,7 @@ from __future__ import annotations
 
 from smart_model_router_stats.samples import COUNTED
 
-VIEWS_VERSION = 1
+VIEWS_VERSION = 2
 """Counts additions to the contract; `v_contract` tells it to readers."""
 
 PERCENTS = (50, 75, 90, 95, 99)
@@ -54,7 +56,6 @@ def _now_view(level: str) -> str:
     # The averages: the last 5 minutes, each weighing half of the one after it.
     weight = "(1.0 / (1 << max(0, clock.minute - s.minute)))"
     return f"""
-CREATE VIEW v_{level}_now AS
 WITH clock (now, minute) AS (SELECT {_NOW}, {_MINUTE}),
 totals AS (
   SELECT {key} AS key, sum(o.count) AS calls, coalesce(sum(o.count) FILTER (WHERE o.class = 'OK'), 0) AS successes
@@ -81,7 +82,8 @@ ema AS (
 sums AS (
   SELECT {key} AS key, max(s.last_success) AS last_success, max(s.last_failure) AS last_failure,
     CAST(sum(s.prompt_tokens) AS INTEGER) AS prompt_tokens,
-    CAST(sum(s.completion_tokens) AS INTEGER) AS completion_tokens, sum(s.cost_usd) AS cost_usd
+    CAST(sum(s.completion_tokens) AS INTEGER) AS completion_tokens, sum(s.cost_usd) AS cost_usd,
+    CAST(sum(s.cached_prompt_tokens) AS INTEGER) AS cached_prompt_tokens
   FROM sum_total s JOIN target t ON t.id = s.target GROUP BY {key}
 )
 SELECT
@@ -104,7 +106,8 @@ SELECT
   sums.prompt_tokens AS prompt_tokens,
   sums.completion_tokens AS completion_tokens,
   sums.cost_usd AS cost_usd,
-  keeping.refreshed_at AS percentiles_at
+  keeping.refreshed_at AS percentiles_at,
+  sums.cached_prompt_tokens AS cached_prompt_tokens
 FROM clock CROSS JOIN keeping CROSS JOIN totals {target}
 LEFT JOIN failed ON failed.key = totals.key
 LEFT JOIN recent ON recent.key = totals.key
@@ -132,7 +135,6 @@ def _minute_view(level: str) -> str:
     outcomes = f"FROM outcome_minute o WHERE o.minute = g.minute AND o.target IN {members}"
     percentiles = [_minute_percentile(kind, percent, members) for kind in KINDS for percent in (50, 95, 99)]
     return f"""
-CREATE VIEW v_{level}_minute AS
 SELECT
   'store' AS scope,
   g.minute AS minute,
@@ -148,36 +150,34 @@ SELECT
   {", ".join(percentiles)},
   g.prompt_tokens AS prompt_tokens,
   g.completion_tokens AS completion_tokens,
-  g.cost_usd AS cost_usd
+  g.cost_usd AS cost_usd,
+  g.cached_prompt_tokens AS cached_prompt_tokens
 FROM (
   SELECT s.minute AS minute, {key} AS key, min(t.id) AS id,
     sum(s.latency_sum) AS latency_sum, sum(s.latency_count) AS latency_count,
     sum(s.ttft_sum) AS ttft_sum, sum(s.ttft_count) AS ttft_count,
     sum(s.pace_sum) AS pace_sum, sum(s.pace_count) AS pace_count,
     CAST(sum(s.prompt_tokens) AS INTEGER) AS prompt_tokens,
-    CAST(sum(s.completion_tokens) AS INTEGER) AS completion_tokens, sum(s.cost_usd) AS cost_usd
+    CAST(sum(s.completion_tokens) AS INTEGER) AS completion_tokens, sum(s.cost_usd) AS cost_usd,
+    CAST(sum(s.cached_prompt_tokens) AS INTEGER) AS cached_prompt_tokens
   FROM sum_minute s JOIN target t ON t.id = s.target GROUP BY s.minute, {key}
 ) g
 """
 
 
-VIEWS = (
-    *(_now_view(level) for level in LEVELS),
-    *(_minute_view(level) for level in ("target", "model")),
-    """
-CREATE VIEW v_events AS
-SELECT 'store' AS scope, id, at, writer, kind, subject, detail FROM event ORDER BY id DESC
-""",
-    """
-CREATE VIEW v_requests AS
+VIEWS = {
+    **{f"v_{level}_now": _now_view(level) for level in LEVELS},
+    **{f"v_{level}_minute": _minute_view(level) for level in ("target", "model")},
+    "v_events": "SELECT 'store' AS scope, id, at, writer, kind, subject, detail FROM event ORDER BY id DESC",
+    "v_requests": """
 SELECT 'store' AS scope, at, writer, request_id, dialect, model, outcome, target, requested_tier, actual_tier, degraded,
   last_resort, attempts, refusals, seconds, waited_seconds, ttft_seconds
 FROM request ORDER BY id DESC
 """,
-    """
-CREATE VIEW v_writers AS
+    "v_writers": """
 SELECT 'store' AS scope, id AS writer, pid, started_at, seen_at, observed, dropped AS stats_dropped
 FROM writer ORDER BY seen_at DESC
 """,
-    f"CREATE VIEW v_contract AS SELECT {VIEWS_VERSION} AS version",
-)
+    "v_contract": f"SELECT {VIEWS_VERSION} AS version",
+}
+"""By name: the query of each."""

@@ -14,25 +14,27 @@ from typing import Any
 
 from smart_model_router import SmartModelRouter
 from smart_model_router.events import AttemptFinished, Event
-from smart_model_router.outcome import Failure, FailureClass
+from smart_model_router.outcome import Failure, FailureClass, Usage
 from smart_model_router.testing import FakeProvider, FakeReply
 from smart_model_router_stats.sqlite import SqliteStore
 from tests.e2e.eventually import becomes
 from tests.store_files import attempt
 
+USAGE = Usage(10, 20, 6)
 BODY = {"model": "smart", "messages": [{"role": "user", "content": "hello"}]}
 
 
 def make_router(path: str, sink: Any = None) -> SmartModelRouter:
     """A router over two fake providers, one of which fails now and then, with its statistics in `path`."""
-    failing = [FakeReply(), FakeReply(), FakeReply(failure=Failure(FailureClass.REJECTED_BY_FALLBACK, "no"))]
+    reply = FakeReply(usage=USAGE)
+    failing = [reply, reply, FakeReply(failure=Failure(FailureClass.REJECTED_BY_FALLBACK, "no"))]
     config = {
         "version": 1,
         "providers": {name: {"kind": "openai_compatible", "base_url": "http://fake.invalid"} for name in ("a", "b")},
         "models": {"smart": {"tiers": [{"targets": ["a/big"]}, {"targets": ["b/small"]}], "last_resort": []}},
         "store": {"path": path},
     }
-    providers = {"a": FakeProvider(failing * 2_000), "b": FakeProvider()}
+    providers = {"a": FakeProvider(failing * 2_000), "b": FakeProvider(reply)}
     return SmartModelRouter.from_config(config, providers=providers, sinks=[sink] if sink else [])
 
 
@@ -88,7 +90,7 @@ async def write(path: str, count: str, target: str, out: str) -> None:
     store = SqliteStore(Path(path), interval=0.01)
     with Path(out).open("a", buffering=1) as told:  # noqa: ASYNC230 - a line at a time, for who kills us
         for number in range(int(count)):
-            store.observe(attempt(target, seconds=0.5 + number % 89))
+            store.observe(attempt(target, seconds=0.5 + number % 89, usage=USAGE))
             if number % 7 == 0:
                 await store.flush()
                 told.write(f"{store.acknowledged}\n")

@@ -25,7 +25,7 @@ def path(tmp_path: Path) -> Path:
     async def fill() -> None:
         store = SqliteStore(path)
         for number in range(10):
-            store.observe(attempt("a/big", seconds=1.0 + number, usage=Usage(10, 20)))
+            store.observe(attempt("a/big", seconds=1.0 + number, usage=Usage(10, 20, 4)))
         for _ in range(3):
             store.observe(attempt("b/small", FailureClass.TIMEOUT))
         await store.aclose()
@@ -42,6 +42,7 @@ def test_stats_as_a_table(smr: Smr, path: Path) -> None:
         ["a/big", "10", "100.0%", "100.0%"],
         ["b/small", "3", "0.0%", "0.0%"],
     ]
+    assert "40.0%" in next(line for line in done.stdout.splitlines() if "a/big" in line)
     assert "13 calls at 2 targets" in done.stderr
 
 
@@ -53,6 +54,7 @@ def test_stats_as_json(smr: Smr, path: Path) -> None:
     assert told["targets"]["b/small"]["failures"] == {"TIMEOUT": 3}
     assert told["targets"]["a/big"]["latency_15_min"]["p50"] == pytest.approx(5.0, rel=0.01)
     assert told["models"]["big"]["completion_tokens"] == told["providers"]["a"]["completion_tokens"] == 200
+    assert told["models"]["big"]["cached_prompt_tokens"] == told["providers"]["a"]["cached_prompt_tokens"] == 40
 
 
 def test_the_file_of_the_configuration_is_the_default(smr: Smr, path: Path, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from smart_model_router_stats.reading import read_store
-from tests.store_files import calls, one, rows
+from tests.store_files import calls, make_first_schema, one, rows
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).with_name("store_program.py")
@@ -75,11 +75,25 @@ def test_eight_processes_of_5000_calls_add_up_exactly(tmp_path: Path) -> None:
     }
     assert stored == Counter((target, cause) for target, cause, _ in samples)
     assert (view.observed, view.stats_dropped) == (len(samples), 0)
+    for stats in view.figures.targets.values():
+        assert (stats.prompt_tokens, stats.cached_prompt_tokens) == (10 * stats.successes, 6 * stats.successes)
     answered = sorted(seconds for target, cause, seconds in samples if target == "a/big" and cause is None)
     latency = view.figures.targets["a/big"].latency_all_time
     for percent in (50, 75, 90, 95, 99):
         exact = answered[math.ceil(percent * len(answered) / 100) - 1]
         assert getattr(latency, f"p{percent}") == pytest.approx(exact, rel=0.01)
+
+
+def test_processes_that_meet_an_older_file_bring_it_up_to_date_once(tmp_path: Path) -> None:
+    """Four writers open it at once: what was in it stays, and what they add is exactly their sum."""
+    path = tmp_path / "s.db"
+    make_first_schema(path)
+    programs = [start("write", path, 500, "a/big", tmp_path / f"{number}.txt") for number in range(4)]
+    assert [program.communicate(timeout=SECONDS)[1] for program in programs] == [""] * 4
+    stats = read_store(path).figures.targets["a/big"]
+    assert (stats.calls, stats.prompt_tokens, stats.cached_prompt_tokens) == (2_010, 20_100, 12_000)
+    assert rows(path, "SELECT number FROM migration") == [(1,), (2,)]
+    assert one(path, "PRAGMA integrity_check") == "ok"
 
 
 @pytest.mark.alone

@@ -123,6 +123,7 @@ def test_two_prices_of_one_target_are_an_error() -> None:
     ("said", "key", "expected"),
     [
         ({"price": 3}, "price", "a mapping is needed"),
+        ({"vision": True}, "vision", "no such key; did you mean 'images'?"),
         ({"price": {"input": 1}}, "price.output", "a number at least 0, at most 1e+06 is needed"),
         ({"price": {"input": -1, "output": 1}}, "price.input", "a number at least 0, at most 1e+06 is needed"),
         ({"price": {"input": "nan", "output": 1}}, "price.input", "a number at least 0, at most 1e+06 is needed"),
@@ -144,6 +145,35 @@ def test_a_bad_price_or_ability_is_named_by_its_key(said: dict[str, Any], key: s
         RouterConfig.from_mapping({"version": 1, "providers": {"a": provider}, "models": models})
     assert wrong.value.key == f"models.m.tiers[0].targets[0].{key}"
     assert wrong.value.expected.startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("key", "written", "shown"),
+    [
+        ("price", "3", "'3'"),
+        ("price", 3, "3"),
+        ("price", ["3"], "'a list'"),
+        ("price", "sk-0123456789abcdef", "'***'"),
+        ("only", 3, "3"),
+    ],
+)
+def test_a_value_in_the_place_of_a_mapping_or_list_is_shown(key: str, written: object, shown: str) -> None:
+    """As it was written, keys of providers left out; a file's numbers are read as text first."""
+    models = {"m": {"tiers": [{"targets": [{"target": "a/b", key: written}]}]}}
+    provider = {"kind": "openai_compatible", "base_url": "http://x/v1"}
+    with pytest.raises(ConfigurationError) as wrong:
+        RouterConfig.from_mapping({"version": 1, "providers": {"a": provider}, "models": models})
+    assert str(wrong.value).startswith(f"models.m.tiers[0].targets[0].{key}: {shown} - a ")
+
+
+@pytest.mark.parametrize("providers", ["hunter2", {"a": "hunter2"}, {"a": {"kind": "openai", "headers": "hunter2"}}])
+def test_a_value_that_may_be_a_secret_is_not_shown(providers: object) -> None:
+    """Where keys and headers belong, only the kind of the value is told."""
+    with pytest.raises(ConfigurationError) as wrong:
+        RouterConfig.from_mapping({"version": 1, "providers": providers, "models": {}})
+    assert wrong.value.key.startswith("providers")
+    assert wrong.value.value == "text"
+    assert "hunter2" not in str([wrong.value, *wrong.value.others])
 
 
 @pytest.mark.parametrize(

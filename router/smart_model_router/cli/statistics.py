@@ -19,7 +19,7 @@ from smart_model_router_stats.reading import StoreView, read_store
 
 WATCH_SECONDS = 1.0
 HEADINGS = (
-    *("target", "calls", "ok", "now ok", "p50", "p95", "p99", "first p50", "first p95", "last ok", "USD"),
+    *("target", "calls", "ok", "now ok", "p50", "p95", "p99", "first p50", "first p95", "last ok", "cached", "USD"),
     "failures",
 )
 
@@ -68,7 +68,7 @@ def look(path: Path) -> StoreView:
 
 
 def rows(view: StoreView) -> Iterator[tuple[str, ...]]:
-    """A line for each target: percentiles of the last 15 minutes in seconds, ages in words."""
+    """A line for each target: percentiles of the last 15 minutes in seconds, ages in words, cached share of prompts."""
     for name, stats in view.figures.targets.items():
         latency, first = stats.latency_15_min, stats.ttft_15_min
         yield (
@@ -78,6 +78,7 @@ def rows(view: StoreView) -> Iterator[tuple[str, ...]]:
             _share(stats.recent_successes, stats.recent_outcomes),
             *(_seconds(figure) for figure in (latency.p50, latency.p95, latency.p99, first.p50, first.p95)),
             _age(stats),
+            _share(stats.cached_prompt_tokens, stats.prompt_tokens),
             f"{stats.cost_usd:.4f}",
             _failures(stats),
         )

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 _LARGEST = 10**18
+_OTHER_NAMES = {"vision": "images", "context_window": "context_tokens", "function_calling": "tools"}
+"""Names that others give to keys of ours, for "did you mean": their spelling is not near."""
 _UNKNOWN_KEY = "unexpected_keyword_argument"
 
 _Found = tuple[Path, ConfigurationError]
@@ -105,7 +107,7 @@ class _Reader:
         if hint.is_section:
             return self._section(given, hint, path)
         if hint.base is dict:
-            members = {} if given is None else self._mapping(given, "a mapping of keys to values", path)
+            members = {} if given is None else self._mapping(given, hint, "a mapping of keys to values", path)
             inner = hint.member
             return {key: self._named(key, member, inner, (*path, key)) for key, member in members.items()}
         if hint.base is tuple and not (given is None and hint.optional):
@@ -123,7 +125,7 @@ class _Reader:
         if isinstance(given, (bool, str)) and hints.SWITCH in known:
             given = {hints.SWITCH: given}  # the short form of a section that can be switched on and off
         read: dict[str, Any] = {}
-        for key, member in ({} if given is None else self._mapping(given, "a mapping", path)).items():
+        for key, member in ({} if given is None else self._mapping(given, hint, "a mapping", path)).items():
             if key in gone:
                 self.retired[(*path, key)] = gone[key]
                 continue
@@ -144,9 +146,9 @@ class _Reader:
             self.faults.setdefault(where, ConfigurationError(spelled(where), own, wanted))
         return {**read, own: key}
 
-    def _mapping(self, given: object, wanted: str, path: Path) -> Mapping[str, object]:
+    def _mapping(self, given: object, hint: Hint, wanted: str, path: Path) -> Mapping[str, object]:
         if not isinstance(given, Mapping):
-            raise ConfigurationError(spelled(path), _kind(given), f"{wanted} is needed")
+            raise ConfigurationError(spelled(path), _instead(given, hint), f"{wanted} is needed")
         for key in given:
             if not isinstance(key, str) or not _is_unicode(key):
                 raise ConfigurationError(spelled(path), _shown(key), "keys that are text are needed")
@@ -159,7 +161,7 @@ class _Reader:
             return given
         if isinstance(given, str) and not inner.is_section:
             return [given] if self._expanded(given, inner, path) else []
-        raise ConfigurationError(spelled(path), _kind(given), "a list is needed")
+        raise ConfigurationError(spelled(path), _instead(given, inner), "a list is needed")
 
     def _leaf(self, given: object, hint: Hint, path: Path) -> Any:
         if given is None or isinstance(given, bool):
@@ -207,8 +209,10 @@ def _worded(error: ErrorDetails, path: Path) -> ConfigurationError:
         known = hints.fields_of(hints.at(RouterConfig, path[:-1]).base)
         name = hints.key_field(hints.at(RouterConfig, path[:-1]).base)
         word = str(path[-1])
+        meant = _OTHER_NAMES.get(word, word)
+        meant = meant if meant in known else word
         return ConfigurationError(
-            where, masked(word), f"no such key; {did_you_mean(word, [k for k in known if k != name])}"
+            where, masked(word), f"no such key; {did_you_mean(meant, [k for k in known if k != name])}"
         )
     hint = hints.at(RouterConfig, path)
     if error["type"] == "missing":
@@ -220,6 +224,11 @@ def _worded(error: ErrorDetails, path: Path) -> ConfigurationError:
 def _written(given: str, hint: Hint) -> str:
     """A value for an error: as it was written, so that what a reference stands for stays out of it."""
     return MASK if hint.base is Secret else _shown(given)
+
+
+def _instead(given: object, hint: Hint) -> Any:
+    """A value in the place of a list or mapping: as it was written, unless a secret may belong there."""
+    return _kind(given) if hint.may_hold_secrets else _shown(given)
 
 
 def _shown(value: object) -> Any:

@@ -140,6 +140,16 @@ def test_a_usage_that_cannot_be_is_left_out(usage: Usage) -> None:
     assert (figures.prompt_tokens, figures.completion_tokens, figures.successes) == (0, 0, 1)
 
 
+@pytest.mark.parametrize(("told", "kept"), [(0, 0), (40, 40), (100, 100), (101, 100), (10**400, 100), (-5, 0)])
+def test_cached_tokens_are_at_most_the_prompt(told: int, kept: int) -> None:
+    """The cached part is summed beside the prompt; a count that cannot be true is cut to fit."""
+    book = book_of(attempt(usage=Usage(100, 7, told)), attempt(target=SMALL, usage=Usage(50, 1, 20)))
+    figures = book.figures(0.0)
+    of_target, of_provider = figures.targets[BIG.id], figures.providers["a"]
+    assert (of_target.prompt_tokens, of_target.cached_prompt_tokens, of_target.completion_tokens) == (100, kept, 7)
+    assert (of_provider.prompt_tokens, of_provider.cached_prompt_tokens) == (150, kept + 20)
+
+
 def test_the_p95_of_completions_needs_20_of_them() -> None:
     """Nineteen completions are too few to estimate from, twenty are enough."""
     book = book_of(*(attempt(usage=Usage(1, tokens)) for tokens in range(10, 200, 10)))

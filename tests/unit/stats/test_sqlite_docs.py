@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from smart_model_router.events import BreakerChanged
+from smart_model_router.outcome import Usage
 from smart_model_router_stats.opening import open_store
 from smart_model_router_stats.schema import STATS_MIGRATIONS
 from smart_model_router_stats.sqlite import SqliteStore
@@ -38,7 +39,7 @@ async def test_a_common_question_has_an_answer(tmp_path: Path, query: str) -> No
     """Each of the document's queries runs as it is written over a file with calls in it."""
     store = SqliteStore(tmp_path / "s.db")
     for _ in range(20):
-        store.observe(attempt())
+        store.observe(attempt(usage=Usage(10, 20, 6)))
         store.observe(attempt(ttft=0.5))
     event = BreakerChanged(at=0.0, owner="a/big", kind="whole", from_state="closed", to_state="open", reason="ratio")
     store.emit(event)

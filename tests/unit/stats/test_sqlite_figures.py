@@ -20,7 +20,8 @@ from tests.store_files import attempt, calls, one, rows
 
 EXACT = [
     "calls", "successes", "failures", "recent_successes", "recent_outcomes", "success_rate", "prompt_tokens",
-    "completion_tokens", "cost_usd", "latency_15_min", "latency_all_time", "ttft_15_min", "ttft_all_time",
+    "cached_prompt_tokens", "completion_tokens", "cost_usd", "latency_15_min", "latency_all_time",
+    "ttft_15_min", "ttft_all_time",
 ]  # fmt: skip
 
 
@@ -28,6 +29,7 @@ def some_attempts(count: int, seed: int = 1) -> list[AttemptFinished]:
     """Calls of every kind at six targets of three models at two providers, fewer a target than its window holds."""
     dice = random.Random(seed)
     made = []
+    nonsense = [Usage(-1, 5), Usage(9, 5, 10), Usage(9, 5, -1)]
     for number in range(count):
         failure = dice.choice([*FailureClass, *[None] * 40])
         made.append(
@@ -36,7 +38,7 @@ def some_attempts(count: int, seed: int = 1) -> list[AttemptFinished]:
                 failure,
                 seconds=dice.lognormvariate(1.0, 0.6),
                 ttft=dice.lognormvariate(-1.0, 0.6) if dice.random() < 0.5 else None,
-                usage=dice.choice([None, Usage(dice.randint(0, 900), dice.randint(0, 900)), Usage(-1, 5)]),
+                usage=dice.choice([None, Usage(dice.randint(300, 900), 5, dice.randint(0, 300)), *nonsense]),
             )
         )
     return made
@@ -148,13 +150,18 @@ async def test_the_last_success_is_the_latest_whoever_writes_last(tmp_path: Path
 async def test_minutes_are_told_apart(tmp_path: Path) -> None:
     """The views by minute have a row for each target (or model) and minute, with its own percentiles."""
     now = time.monotonic()
-    early = [attempt("a/big", seconds=1.0, at=now - 120), attempt("b/big", FailureClass.TIMEOUT, at=now - 120)]
+    early = [
+        attempt("a/big", seconds=1.0, at=now - 120, usage=Usage(10, 1, 4)),
+        attempt("b/big", FailureClass.TIMEOUT, at=now - 120),
+    ]
     await written(tmp_path / "s.db", *early, attempt("a/big", seconds=3.0, at=now))
     path = tmp_path / "s.db"
     of_target = rows(
         path, "SELECT calls, round(latency_p50) FROM v_target_minute WHERE target = 'a/big' ORDER BY minute"
     )
     of_model = rows(path, "SELECT calls, successes, failures FROM v_model_minute ORDER BY minute")
+    for view in ("v_target_minute WHERE target = 'a/big'", "v_model_minute"):
+        assert rows(path, f"SELECT prompt_tokens, cached_prompt_tokens FROM {view}") == [(10, 4), (0, 0)]
     assert of_target == [(1, 1.0), (1, 3.0)]
     assert of_model == [(2, 1, '{"TIMEOUT":1}'), (1, 1, "{}")]
 
