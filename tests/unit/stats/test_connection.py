@@ -18,6 +18,7 @@ def test_a_loop_closed_with_a_job_under_way_is_no_error(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     database = Database(str(path), lambda: open_store(path, STATS_MIGRATIONS))
     begun, go_on, done = threading.Event(), threading.Event(), threading.Event()
+    before = threading.enumerate()  # those of other tests may be about to end
 
     def work(_: GuardedConnection) -> None:
         begun.set()
@@ -33,7 +34,7 @@ def test_a_loop_closed_with_a_job_under_way_is_no_error(tmp_path: Path) -> None:
     loop = asyncio.new_event_loop()
     loop.run_until_complete(leave())
     loop.run_until_complete(loop.shutdown_default_executor())
-    (thread,) = [each for each in threading.enumerate() if "_serve" in each.name]
+    (thread,) = [each for each in threading.enumerate() if "_serve" in each.name and each not in before]
     loop.close()
     go_on.set()
     assert done.wait(10)

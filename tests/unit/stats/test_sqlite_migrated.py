@@ -15,6 +15,7 @@ from smart_model_router_stats.opening import open_store
 from smart_model_router_stats.reading import read_store
 from smart_model_router_stats.schema import STATS_MIGRATIONS
 from smart_model_router_stats.sqlite import SqliteStore
+from smart_model_router_stats.views import VIEWS
 from tests.store_files import attempt, make_first_schema, one, rows
 
 FORMER = re.compile(r", cached_prompt_tokens(?: = cached_prompt_tokens \+ excluded\.cached_prompt_tokens)?")
@@ -72,7 +73,7 @@ def test_an_older_file_is_read_as_it_is(path: Path) -> None:
 def test_a_migration_that_breaks_off_leaves_the_older_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns, views and the record come together or not at all."""
     before = shape(path)
-    monkeypatch.setattr(schema, "VIEWS", {**schema.VIEWS, "v_events": "nonsense"})
+    monkeypatch.setattr(schema, "VIEWS", {**VIEWS, "v_events": "nonsense"})
     with pytest.raises(sqlite3.OperationalError):
         open_store(path, STATS_MIGRATIONS)
     assert shape(path) == before
