@@ -8,7 +8,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 _USAGE = {
@@ -29,11 +29,19 @@ class Stateful:
     heard: list[str] = field(default_factory=list)
     bodies: list[Mapping[str, Any]] = field(default_factory=list)
     kept: dict[str, dict[str, Any]] = field(default_factory=dict)
+    lacks: int | None = None
+    """The status of every operation but answering, in words that read as if the model were gone; 0: no answer comes."""
+    released: Event = field(default_factory=Event)
+    """Ends the calls that hang."""
 
     def answer(self, method: str, path: str, body: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
         """Status and JSON of a request."""
         self.heard.append(f"{method} {path}")
         self.bodies.append(body)
+        if self.lacks is not None and f"{method} {path}" != "POST /v1/responses":
+            if not self.lacks:
+                self.released.wait(60)
+            return _missing(self.lacks or 500, f"The model does not support {method} {path}", "model_not_found")
         if path == "/v1/responses/input_tokens":
             return 200, {"object": "response.input_tokens", "input_tokens": 41}
         if path == "/v1/responses/compact":
@@ -146,6 +154,7 @@ def stateful(name: str) -> Generator[Stateful]:
     try:
         yield upstream
     finally:
+        upstream.released.set()
         server.shutdown()
         thread.join()
         server.server_close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from smart_model_router.core.fallback import Progress
+from smart_model_router.core.operations import is_absent
 from smart_model_router.core.tiers import Plan
 from smart_model_router.errors import (
     AllTargetsFailed,
@@ -12,6 +13,7 @@ from smart_model_router.errors import (
     ContextTooLong,
     DeadlineExceeded,
     InvalidRequest,
+    NotFound,
     RequestRejected,
     SmartRouterError,
     TranslationRefused,
@@ -19,6 +21,7 @@ from smart_model_router.errors import (
 )
 from smart_model_router.outcome import Failure, FailureClass
 from smart_model_router.report import RouteReport
+from smart_model_router.request import Operation
 
 _REJECTIONS: tuple[tuple[frozenset[FailureClass], type[RequestRejected]], ...] = (
     (frozenset({FailureClass.CONTEXT_LENGTH, FailureClass.TOO_LARGE}), ContextTooLong),
@@ -26,6 +29,7 @@ _REJECTIONS: tuple[tuple[frozenset[FailureClass], type[RequestRejected]], ...] =
     (frozenset({FailureClass.CONTENT_FILTERED}), ContentBlocked),
 )
 """When only such failures came, the request itself is to blame."""
+_NOT_FOUND = 404
 _UNPRICED = (
     " (a budget in USD, such as max_cost, is not spent where the price is unknown: give the target its `price`, "
     "such as {input: 1, output: 2} for USD per million tokens, or allow it with `routing.unpriced: allow`)"
@@ -49,9 +53,17 @@ def final_rejection(target: str, failure: Failure, *, content_filter_fallback: b
 
 
 def final_error(
-    plan: Plan, progress: Progress, report: RouteReport, *, expired: bool, retry_after: float | None
+    plan: Plan,
+    progress: Progress,
+    report: RouteReport,
+    *,
+    expired: bool,
+    retry_after: float | None,
+    operation: Operation = "create",
 ) -> SmartRouterError:
     """Why nobody served the request: naming every attempt and refusal."""
+    if operation != "create" and (absent := _absent(plan, progress, report.model, operation)) is not None:
+        return absent
     if plan.empty:
         return _unable(plan, report.model)
     if (why := progress.untranslatable()) is not None:
@@ -68,6 +80,23 @@ def final_error(
     if expired:
         return DeadlineExceeded(f"the deadline passed: {account}", retry_after=retry_after)
     return AllTargetsFailed(f"no target could serve the request: {account}", retry_after=retry_after)
+
+
+def not_there(target: str, failure: Failure) -> NotFound:
+    """The 404 for an operation that the provider lacks; its own body where that is a 404 too."""
+    body = failure.raw if failure.status == _NOT_FOUND else b""
+    return NotFound(f"{target}: {failure.message}", status=_NOT_FOUND, body=body)
+
+
+def _absent(plan: Plan, progress: Progress, model: str, operation: Operation) -> NotFound | None:
+    """The 404 where no target has the operation; None where one has it, or may have it."""
+    if plan.empty and plan.left_out and all(refusal.reason == "filtered:wire" for _, refusal in plan.left_out):
+        told = ", ".join(target for target, _ in plan.left_out)
+        return NotFound(f"no target of {model!r} speaks Responses natively, which {operation} needs: {told}")
+    if not progress.failures or not all(is_absent(failure) for _, failure in progress.failures):
+        return None
+    facts, failure = progress.failures[0]
+    return not_there(facts.id, failure)
 
 
 def _attempts(progress: Progress, report: RouteReport) -> Iterator[str]:

@@ -312,7 +312,7 @@ class Admitter:
         request = self._request
         if self._ladder.strategy != "health" or self._probe_taken or self._progress.failures:
             return None
-        if request.state_ids or request.session_key is not None:
+        if request.state_ids or request.session_key is not None or not self._caller.answers:
             return None
         look = self._state.looks.due(order, view, now)
         if look is None or self._caller.deadline - now < 2 * self._caller.patience(able[look.target], now):

@@ -17,6 +17,7 @@ from smart_model_router.core.fallback import Progress, gate_waits
 from smart_model_router.core.gate import Gate
 from smart_model_router.core.lease import Lease
 from smart_model_router.core.media import media_tokens
+from smart_model_router.core.operations import of_operation, of_target
 from smart_model_router.core.ratelimit import Cost, estimate
 from smart_model_router.core.selection.looks import Look
 from smart_model_router.core.tiers import Plan, TargetFacts
@@ -123,6 +124,11 @@ class Caller:
             return
         kept.keep({**answer, "model": self.request.model}, self.asked or Asked(self.request))
 
+    @property
+    def answers(self) -> bool:
+        """Return whether the request is one for an answer, not for another operation of Responses."""
+        return self.request.operation == "create"
+
     def expired(self, now: float) -> bool:
         """Whether the deadline is there, or so near that a timer which was to fire at it has fired."""
         return now >= self.deadline - EARLY
@@ -216,7 +222,7 @@ class Caller:
     def _own_limit(self, step: Admission, now: float) -> float:
         """The target's own limit in seconds: for whole answers what they take, once that is known."""
         own = self._own_timeout(step.facts)
-        if self.request.stream:
+        if self.request.stream or not self.answers:  # an operation has a pace of its own
             return own
         snapshot = self.state.book.snapshot(step.facts.id, now)
         if snapshot.latency_p99 is None:
@@ -361,6 +367,8 @@ class Caller:
         failure = self.state.scrub(failure)
         if self.state.closed:
             failure = Failure(FailureClass.CANCELLED, f"the router was closed: {failure.message}")
+        if not self.answers:
+            failure = of_operation(failure)
         rejected = (
             failure.failure_class is FailureClass.INVALID_REQUEST
             or self._foreign_endpoint(failure)
@@ -378,7 +386,7 @@ class Caller:
     def _foreign_endpoint(self, failure: Failure) -> bool:
         """A server that has Chat and not this endpoint is no broken server: others may go on asking it."""
         missing = failure.failure_class is FailureClass.MISCONFIGURED and failure.status in (404, 405, 501)
-        return missing and self.request.dialect != "chat"
+        return missing and self.answers and self.request.dialect != "chat"
 
     def _access_of_the_client(self, step: Admission, failure: Failure) -> bool:
         """The client named an account, or a version that has never worked here: no reason to rest the target."""
@@ -421,11 +429,12 @@ class Caller:
         now = state.clock.now()
         seconds = now - lease.admitted_at - away
         slow_after = step.gate.config.breaker.slow_call
-        slow = slow_after is not None and (seconds if ttft is None else ttft) > slow_after
+        slow = slow_after is not None and self.answers and (seconds if ttft is None else ttft) > slow_after
+        counted = failure if failure is None or self.answers else of_target(failure)
         told = usage if failure is None else None  # of a call that broke off the bucket keeps its own estimate
         lease.unread = away
         settlement = lease.settle(
-            failure,
+            counted,
             now,
             usage=told,
             reading=reading,
@@ -467,7 +476,7 @@ class Caller:
             if ttft is not None and usage is not None:
                 state.homes.prefilled(facts.id, ttft, usage)
         # First: a recovery empties the window that this call then enters.
-        state.apply(step.gate, settlement, now, failure, since=lease.admitted_at)
+        state.apply(step.gate, settlement, now, counted, since=lease.admitted_at)
         state.observe(
             AttemptFinished(
                 at=now,
@@ -487,7 +496,8 @@ class Caller:
                 upkeep=upkeep,
                 request_id=self.report.request_id,
                 reason="" if failure is None else failure.reason,
-            )
+            ),
+            of_answers=self.answers,
         )
         if upkeep:
             return

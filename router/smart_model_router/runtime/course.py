@@ -325,7 +325,14 @@ class Course:
 
     def _final_error(self, now: float) -> SmartRouterError:
         expired, retry_after = self.caller.expired(now), self._retry_after(now)
-        return final_error(self._plan, self._progress, self.report, expired=expired, retry_after=retry_after)
+        return final_error(
+            self._plan,
+            self._progress,
+            self.report,
+            expired=expired,
+            retry_after=retry_after,
+            operation=self.request.operation,
+        )
 
     def _retry_after(self, now: float) -> float | None:
         """Seconds, above 0, until the first target of the plan is worth asking again; None when none ever is."""

@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from smart_model_router.core.ending import not_there
+from smart_model_router.core.operations import is_absent
 from smart_model_router.errors import AllTargetsFailed, InvalidRequest, NotFound
 from smart_model_router.forwarding import sent_to
 from smart_model_router.long_json import encode
@@ -104,9 +106,10 @@ async def _call(
     operation: Operation,
     thing: str = "",
 ) -> Success:
-    """The first answer of these targets."""
+    """The first answer of these targets. Raises NotFound where each that was asked lacks the operation or the thing."""
     deadline = state.clock.now() + min(SECONDS, request.timeout or SECONDS)
     told: list[str] = []
+    absent: NotFound | None = None
     for target in targets:
         gate, provider = state.fleet.gates.get(target.id), state.providers.get(target.provider)
         if gate is None or provider is None or gate.isolated:
@@ -140,10 +143,16 @@ async def _call(
         report.attempts.append(
             Attempt(target=target.id, seconds=seconds, failure_class=failure.failure_class, message=failure.message)
         )
+        if is_absent(failure):
+            absent = absent or not_there(target.id, failure)
+            continue
         if failure.failure_class is FailureClass.INVALID_REQUEST:
             message = f"{target.id}: {failure.message}"
             raise InvalidRequest(message, report=report, status=failure.status, body=failure.raw)
         told.append(f"{target.id} {failure.failure_class}")
+    if absent is not None and not told:
+        absent.report = report
+        raise absent
     raise AllTargetsFailed(f"no target could be asked: {', '.join(told)}", report=report, retry_after=_AGAIN)
 
 

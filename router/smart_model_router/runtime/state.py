@@ -325,11 +325,12 @@ class RouterState:
 
         return View(snapshots, stream, session, tried, key, home, load)
 
-    def observe(self, event: AttemptFinished) -> None:
-        """An attempt ended: statistics first, then the world."""
-        self.book.observe(event)
-        if self.sharing is not None:
-            self.sharing.observe(event)
+    def observe(self, event: AttemptFinished, *, of_answers: bool = True) -> None:
+        """An attempt ended: statistics first, then the world. Only `of_answers` tells how a target answers."""
+        if of_answers:
+            self.book.observe(event)
+            if self.sharing is not None:
+                self.sharing.observe(event)
         if self.store is not None:
             try:
                 self.store.observe(event)

@@ -31,9 +31,9 @@ class Verdicts:
 
     def wanted(self, step: Admission) -> bool:
         """Whether the call has to come to its verdict, whether or not its caller stays."""
-        if step.last_resort or step.watchdog is not None:
-            return False
         lease, caller = step.lease, self._caller
+        if step.last_resort or step.watchdog is not None or not caller.answers:
+            return False
         if lease.probe or lease.paced:
             return True
         if caller.is_known(step.facts, lease.admitted_at):

@@ -21,7 +21,7 @@ from smart_model_router import (
 from smart_model_router.events import AttemptFinished, RequestFinished, RequestShed, WaitFinished
 from smart_model_router.outcome import Failure, FailureClass, Usage, Wait
 from smart_model_router.ports import TimerHandle
-from smart_model_router.testing import FakeDice, FakeReply, LoopClock
+from smart_model_router.testing import FakeDice, FakeProvider, FakeReply, LoopClock
 from tests.world import (
     BLACK_HOLE,
     BODY,
@@ -745,6 +745,53 @@ async def test_a_session_stays_with_its_target_among_equals() -> None:
     assert set(homes.values()) == {"a/1", "b/1", "c/1"}
     again = {name: await served_by(w, session=name) for name in homes}
     assert again == homes
+
+
+# Operations beside answering ---------------------------------------------------------------------------
+
+
+class Compacting(FakeProvider):
+    """A server of Responses with /responses/compact."""
+
+    operations = frozenset({"compact"})
+
+
+ASKED = {"model": "smart", "input": "hello"}
+NOT_SENT = FakeReply(failure=Failure(FailureClass.TRANSPORT, "connection refused", unsent=True))
+
+
+@virtual
+async def test_a_compaction_says_nothing_of_the_pace_of_answers() -> None:
+    """It may take as long as it takes; neither its success nor its failures enter the statistics of answers."""
+    w = world(["a/big"], replies={"a": Compacting()}, kinds={"a": {"wires": ["responses"]}})
+    w.providers["a"].set(FakeReply(seconds=0.5))
+    for _ in range(30):
+        await w.router.responses(ASKED)
+    before = w.router.targets()
+    w.providers["a"].set(FakeReply(seconds=50.0))
+    compacted = await w.router.answer("responses", ASKED, {}, operation="compact")
+    assert [attempt.seconds for attempt in compacted.report.attempts] == [pytest.approx(50.0)]
+    for reply in (BLACK_HOLE, SLOW_DOWN, failing(FailureClass.AUTH, 401), failing(FailureClass.OVERLOADED, 503)):
+        w.providers["a"].set(reply)
+        for _ in range(5):
+            with pytest.raises(RouterUnavailable):
+                await w.router.answer("responses", ASKED, {"timeout": 5.0}, operation="compact")
+    assert [one.latency_seconds for one in w.router.targets()] == [one.latency_seconds for one in before]
+    assert [one.refusal for one in w.router.targets()] == [None]
+    w.providers["a"].set(FakeReply())
+    assert (await w.router.responses(ASKED)).report.target == "a/big"
+    w.assert_idle()
+
+
+@pytest.mark.parametrize("reply", [limited(30.0), NOT_SENT, failing(FailureClass.QUOTA, 402)])
+@virtual
+async def test_a_compaction_tells_what_holds_for_every_call(reply: FakeReply) -> None:
+    """A rate limit, an empty account and connections that are never made rest the target for answers as well."""
+    w = world(["a/big"], replies={"a": Compacting(reply)}, kinds={"a": {"wires": ["responses"]}})
+    for _ in range(8):
+        with pytest.raises(RouterUnavailable):
+            await w.router.answer("responses", ASKED, {"timeout": 1.0}, operation="compact")
+    assert w.router.targets()[0].refusal is not None
 
 
 # What a client is told --------------------------------------------------------------------------------
