@@ -15,11 +15,12 @@ from tests.e2e.stateful import Stateful, stateful
 from tests.e2e.test_kept_at_providers import client, health, native
 
 BRIEF = {"x-router-timeout": "1s"}
-OPERATIONS: Mapping[str, Callable[[Any, str], object]] = {
-    "compact": lambda one, _: one.responses.compact(model="smart", input="2", extra_headers=BRIEF),
-    "count": lambda one, _: one.responses.input_tokens.count(model="smart", input="2", extra_headers=BRIEF),
-    "retrieve": lambda one, made: one.responses.retrieve(made, extra_headers=BRIEF),
-    "delete": lambda one, made: one.responses.delete(made, extra_headers=BRIEF),
+"""For calls that are never answered."""
+OPERATIONS: Mapping[str, Callable[[Any, str, Mapping[str, str]], object]] = {
+    "compact": lambda one, _, told: one.responses.compact(model="smart", input="2", extra_headers=told),
+    "count": lambda one, _, told: one.responses.input_tokens.count(model="smart", input="2", extra_headers=told),
+    "retrieve": lambda one, made, told: one.responses.retrieve(made, extra_headers=told),
+    "delete": lambda one, made, told: one.responses.delete(made, extra_headers=told),
 }
 TIMES = 6
 """Failures of one operation: more than a breaker that counts in a row bears."""
@@ -42,7 +43,7 @@ def test_a_failing_operation_changes_nothing_for_answers(status: int, tmp_path: 
         for ask in OPERATIONS.values():
             for _ in range(TIMES if status else 1):
                 with pytest.raises(openai.APIStatusError) as told:
-                    ask(one, made.id)
+                    ask(one, made.id, {} if status else BRIEF)
                 assert told.value.status_code == 404 if status in (404, 405, 501) else told.value.status_code != 404
         assert [_lasting(target) for target in health(gateway)["targets"]] == [_lasting(target) for target in before]
         answer = one.responses.with_raw_response.create(model="smart", input="3")
@@ -58,7 +59,7 @@ def test_another_target_has_the_operation(operation: str, tmp_path: Path) -> Non
         lacking.lacks = 404
         with served(native(tmp_path, lacking, able), tmp_path) as gateway, client(gateway) as one:
             for _ in range(TIMES):
-                assert OPERATIONS[operation](one, "")
+                assert OPERATIONS[operation](one, "", {})
             assert one.responses.create(model="smart", input="1").output_text == "from a"
 
 
@@ -69,7 +70,7 @@ def test_the_drop_in_client_is_told_the_same(tmp_path: Path) -> None:
         upstream.lacks = 405
         for ask in OPERATIONS.values():
             with pytest.raises(openai.NotFoundError):
-                ask(one, made.id)
+                ask(one, made.id, {})
         assert one.responses.create(model="smart", input="2").output_text == "from a"
 
 
