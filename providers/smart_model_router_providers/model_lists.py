@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import httpx2
@@ -27,16 +28,27 @@ _WINDOWS = (
 
 
 async def list_models(url: httpx2.URL, headers: Mapping[str, str], kind: str) -> Sequence[ListedModel] | Failure:
-    """Ask for the list; 5 s at most."""
+    """Ask for the list; 5 s and 8 MB at most."""
+    whole = {"limit": 1000} if kind == "anthropic" else None  # it shows 20 at a time otherwise
+    body = b""
     try:
-        async with httpx2.AsyncClient(timeout=_SECONDS) as client:
-            whole = {"limit": 1000} if kind == "anthropic" else None  # it shows 20 at a time otherwise
-            response = await client.get(url, headers=dict(headers), params=whole)
+        # The client's own timeout is of each read: an answer may come drop by drop.
+        async with (
+            asyncio.timeout(_SECONDS),
+            httpx2.AsyncClient(timeout=_SECONDS) as client,
+            client.stream("GET", url, headers=dict(headers), params=whole) as response,
+        ):
+            async for piece in response.aiter_bytes():
+                body += piece
+                if len(body) > _BYTES:
+                    return Failure(FailureClass.MALFORMED, f"the list of models has more than {_BYTES} bytes")
     except httpx2.HTTPError as error:
         return classify_exception(error, kind=kind)
-    if response.status_code != 200 or len(response.content) > _BYTES:
-        return classify_response(response.status_code, dict(response.headers), response.content[:_BYTES], kind=kind)
-    return read_list(response.content)
+    except TimeoutError:
+        return Failure(FailureClass.TIMEOUT, f"the list of models did not come within {_SECONDS:g} s")
+    if response.status_code != 200:
+        return classify_response(response.status_code, dict(response.headers), body, kind=kind)
+    return read_list(body)
 
 
 def read_list(body: bytes) -> Sequence[ListedModel] | Failure:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import anthropic
+import httpx2
 import openai
 import pytest
 
@@ -129,6 +130,17 @@ def test_models_of_a_wildcard_are_those_its_provider_lists(chatty: openai.OpenAI
     assert chatty.models.retrieve(listed[0]).id == listed[0]
     assert chatty.models.retrieve("any/not/listed").id == "any/not/listed"
     assert chatty.chat.completions.create(model=listed[0], messages=MESSAGES).choices[0].message.content == ECHO
+
+
+def test_health_and_readiness_answer_where_there_are_wildcards(gateway: Served, chatty: openai.OpenAI) -> None:
+    """Found: both were a 404 for a model named `any/*`. A name that the provider does not have says nothing of us."""
+    chatty.chat.completions.create(model="any/x", messages=MESSAGES)
+    told = gateway.health()
+    assert told["models"] == {}
+    assert "ao/x" in [target["id"] for target in told["targets"]]
+    with httpx2.Client(base_url=gateway.base_url) as client:
+        ready = client.get("/health/readiness")
+    assert (ready.status_code, ready.json()["models"]) == (200, {})
 
 
 def test_anthropics_client_lists_models(claudish: anthropic.Anthropic) -> None:

@@ -16,6 +16,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, cast
 
+import httpx2
 import pytest
 
 from smart_model_router import RouterUnavailable, SmartModelRouter, StreamInterrupted
@@ -23,6 +24,7 @@ from smart_model_router.outcome import EventKind, Failure, FailureClass, StreamE
 from smart_model_router.ports import ProviderCall, ProviderStream
 from smart_model_router.request import Dialect
 from smart_model_router.wires import text_of
+from smart_model_router_providers import model_lists
 from smart_model_router_providers.fault import Fault, FaultServer
 from smart_model_router_providers.http import HttpProvider
 from tests.e2e.descriptors import sockets
@@ -821,3 +823,24 @@ async def test_what_nobody_closed_is_silent(case: str) -> None:
         )
         out, err = await asyncio.wait_for(process.communicate(), PATIENCE)
     assert (process.returncode, out.decode(), err.decode()) == (0, "", "")
+
+
+@pytest.mark.parametrize("faulty", ["drops", "flood"])
+async def test_a_list_of_models_is_bounded_in_time_and_size(faulty: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that comes drop by drop never lets a single read time out."""
+    monkeypatch.setattr(model_lists, "_SECONDS", 0.5)
+    monkeypatch.setattr(model_lists, "_BYTES", 100_000)
+
+    async def send(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n")
+        while True:
+            writer.write(b" " * (1 if faulty == "drops" else 65_536))
+            await writer.drain()
+            await asyncio.sleep(0.05 if faulty == "drops" else 0)
+
+    async with serving(send) as base:
+        async with asyncio.timeout(PATIENCE):
+            found = await model_lists.list_models(httpx2.URL(base + "/models"), {}, "openai")
+    assert isinstance(found, Failure)
+    assert found.failure_class is (FailureClass.TIMEOUT if faulty == "drops" else FailureClass.MALFORMED)

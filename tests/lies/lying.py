@@ -204,6 +204,18 @@ def _open_block(dialect: Dialect, blocks: tuple[Block, ...], frames: list[Frame]
     return Stream(dialect, "open block", _joined(came), dice.choice(ENDINGS), "broken", blocks, came)
 
 
+def _astray(dialect: Dialect, blocks: tuple[Block, ...], frames: list[Frame], dice: random.Random) -> Stream | None:
+    """A piece of arguments behind the end of its call."""
+    del dice
+    calls = [at for at, frame in enumerate(frames) if frame.is_content and blocks[frame.block].kind == "call"]
+    if dialect != "messages" or not calls:
+        return None
+    last = calls[-1]
+    assert frames[last + 1].role == "close"
+    raw = _joined([*frames[:last], frames[last + 1], frames[last], *frames[last + 2 :]])
+    return Stream(dialect, "astray", raw, "close", "broken", blocks, frames[:last])
+
+
 def _unfinished(dialect: Dialect, blocks: tuple[Block, ...], frames: list[Frame], dice: random.Random) -> Stream:
     """A terminator, and no reason."""
     del dice
@@ -234,5 +246,6 @@ LIES: Mapping[str, _Lie] = {
     "finished twice": _finished_twice,
     "content later": _content_later,
     "open block": _open_block,
+    "astray": _astray,
     "unfinished": _unfinished,
 }

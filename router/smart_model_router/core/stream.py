@@ -38,7 +38,7 @@ class Finishing(Protocol):
         ...
 
     def take(self, event: StreamEvent) -> bool:
-        """Take an event with content or meaning; False when it is content of an answer that is finished."""
+        """Take an event with content or meaning; False when it is content that belongs to no part of the answer."""
         ...
 
     def missing(self) -> str:
@@ -120,7 +120,7 @@ class StreamGuard:
         kind = event.kind
         if kind is _CONTENT:  # nearly all are: it comes before all that is slow
             if not self._finishing.take(event):
-                return self._too_late()
+                return self._misplaced()
             if event.failure is not None and not self._mend(event.failure):
                 return ()
             self.delivered = True
@@ -131,6 +131,9 @@ class StreamGuard:
         return self._without_content(kind, event)
 
     def _without_content(self, kind: _WithoutContent, event: StreamEvent) -> tuple[StreamEvent, ...]:
+        # Responses repeat the text at its end: a client may take it from there.
+        if kind is not EventKind.ERROR and event.failure is not None and not self._mend(event.failure):
+            return ()
         match kind:
             case EventKind.PING:
                 return (event,) if self.state is StreamState.COMMITTED else ()
@@ -143,7 +146,7 @@ class StreamGuard:
                 return self._close(event)
             case EventKind.META | EventKind.FINISH:
                 if not self._finishing.take(event):
-                    return self._too_late()
+                    return self._misplaced()
                 # A finish reason that another part of the answer is still missing for is no end yet.
                 if self.state is StreamState.COMMITTED and (self.finish is None or self.finished):
                     return self._commit(event)
@@ -204,8 +207,9 @@ class StreamGuard:
         if words not in self.notes:
             self.notes.append(words)
 
-    def _too_late(self) -> tuple[StreamEvent, ...]:
-        self._fail(Failure(FailureClass.MALFORMED, "content after the finish reason"))
+    def _misplaced(self) -> tuple[StreamEvent, ...]:
+        told = "content after the finish reason" if self.finish is not None else "arguments of a call that is not open"
+        self._fail(Failure(FailureClass.MALFORMED, told))
         return ()
 
     def _close(self, event: StreamEvent | None) -> tuple[StreamEvent, ...]:

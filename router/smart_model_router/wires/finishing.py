@@ -27,7 +27,7 @@ class Finishing(Protocol):
     finished: bool
 
     def take(self, event: StreamEvent) -> bool:
-        """Take an event with content or meaning; False when it is content of an answer that is finished."""
+        """Take an event with content or meaning; False when it is content that belongs to no part of the answer."""
         ...
 
     def missing(self) -> str:
@@ -87,13 +87,15 @@ class _MessagesFinishing:
         if event.text and not finished:  # a part of a block
             return True
         if data is not None:
-            kind = data.get("type")
+            kind, at = data.get("type"), count(data.get("index")) or 0
             if kind == "content_block_start":
                 if finished:
                     return False
-                self._open.add(count(data.get("index")) or 0)
+                self._open.add(at)
             elif kind == "content_block_stop":
-                self._open.discard(count(data.get("index")) or 0)
+                self._open.discard(at)
+            elif at not in self._open and mapping(data.get("delta")).get("type") == "input_json_delta":
+                return event.kind is not _CONTENT  # arguments of no call
         if event.finish is not None:
             self._stopped = True
         self.finished = self._stopped and not self._open

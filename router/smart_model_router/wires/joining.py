@@ -202,6 +202,8 @@ class _MessagesJoint:
 
     def _delta(self, data: Mapping[str, Any]) -> list[dict[str, Any]]:
         at, delta = count(data.get("index")) or 0, mapping(data.get("delta"))
+        if at not in self._places and delta.get("type") == "text_delta":  # of a block whose begin was left out
+            return [*self._block({"index": at, "content_block": _EMPTY_TEXT}), *self._delta(data)]
         place = self._places.get(at)
         if place is None:
             self.unthought += len(text(delta.get("thinking")))

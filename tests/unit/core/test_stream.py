@@ -213,6 +213,18 @@ def test_replaced_bytes_are_noted_and_no_schema_has_any() -> None:
     assert failed_as(fed(mended, exact=True)[0]) is FailureClass.MALFORMED
 
 
+def test_replaced_bytes_in_what_repeats_the_text_count_as_well() -> None:
+    """Responses say the whole text again at the end, and some clients take it from there."""
+    told = Failure(FailureClass.MALFORMED, "replaced")
+    again = StreamEvent(EventKind.META, b"again", {}, failure=told)
+    last = END._replace(finish="completed", failure=told)
+    for events in ((TEXT, again, STOP, END), (TEXT, STOP, last)):
+        guard, delivered = fed(*events)
+        assert delivered == list(events)
+        assert (guard.state, guard.mended, guard.notes) == (StreamState.COMPLETE, 1, ["replaced"])
+        assert failed_as(fed(*events, exact=True)[0]) is FailureClass.MALFORMED
+
+
 def test_what_begins_after_the_finish_is_content_too_late() -> None:
     """A block of Messages that opens when all was said."""
     guard = StreamGuard(finishing("messages"))
@@ -220,6 +232,17 @@ def test_what_begins_after_the_finish_is_content_too_late() -> None:
         guard.feed(event)
     assert guard.feed(StreamEvent(EventKind.META, b"", {"type": "content_block_start", "index": 1})) == ()
     assert failed_as(guard) is FailureClass.MALFORMED
+
+
+def test_arguments_without_a_call_are_a_failure() -> None:
+    """They would be lost on the way to another dialect."""
+    guard = StreamGuard(finishing("messages"))
+    delta = {"type": "input_json_delta", "partial_json": "{}"}
+    event = StreamEvent(EventKind.CONTENT, b"", {"type": "content_block_delta", "index": 0, "delta": delta})
+    assert guard.feed(event) == ()
+    assert failed_as(guard) is FailureClass.MALFORMED
+    assert guard.failure is not None
+    assert "a call that is not open" in guard.failure.message
 
 
 def test_an_answer_that_cannot_be_handed_on_is_spoilt() -> None:

@@ -81,3 +81,13 @@ def test_a_response_is_finished_by_its_last_event() -> None:
     assert (found.finished, found.missing()) == (False, "a status")
     found, _ = taken("responses", delta, {"type": "response.completed", "response": {"status": "completed"}})
     assert (found.finished, found.missing()) == (True, "")
+
+
+def test_arguments_belong_to_a_call_that_is_open() -> None:
+    """A client has nowhere to put them, and a call without them would be another one."""
+    call = {"type": "content_block_start", "index": 1, "content_block": {"type": "tool_use", "id": "t", "name": "f"}}
+    piece = {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": "{}"}}
+    empty = {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": ""}}
+    assert taken("messages", call, piece, {**STOP, "index": 1}, empty)[1] == [True, True, True, True]
+    assert taken("messages", call, {**STOP, "index": 1}, piece)[1] == [True, True, False]
+    assert taken("messages", START, piece)[1] == [True, False]

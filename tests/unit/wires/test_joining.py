@@ -165,6 +165,14 @@ def test_messages_blocks_of_a_continuation_follow_in_order() -> None:
     assert got == [stop(1), {**call, "index": 2}, {**piece, "index": 2}, stop(2), start(3), text(3, "x"), stop(3)]
 
 
+def test_messages_text_of_a_block_without_a_begin_is_not_lost() -> None:
+    """Some servers leave it out; the text goes on in the open block."""
+    has = told("messages", HEAD, start(0), text(0, "one"))
+    got = joined(has, HEAD, text(0, " two"), text(0, " three"), stop(0), LAST, STOP)
+    said = [data["delta"]["text"] for data in got if data.get("type") == "content_block_delta"]
+    assert said == [" two", " three"]
+
+
 def test_messages_text_in_doubt_comes_before_its_block_closes() -> None:
     """What might have been repetition, and was not, is not lost; also where the block is only closed by the end."""
     has = told("messages", HEAD, start(0), text(0, "one "))
@@ -172,7 +180,7 @@ def test_messages_text_in_doubt_comes_before_its_block_closes() -> None:
     got = joined(has, HEAD, start(0, text="on"), LAST)
     assert got[:2] == [text(0, "on"), stop(0)]
     new = {"type": "new_event"}
-    assert joined(has, HEAD, PING, new, text(5, "stray"), stop(5)) == [PING.raw, new]
+    assert joined(has, HEAD, PING, new, stop(5)) == [PING.raw, new]
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,33 @@ def test_messages_text_comes_at_once() -> None:
     assert (end.kind, end.raw) == (EventKind.END, b"data: [DONE]\n\n")
 
 
+def test_pieces_of_two_calls_that_come_by_turns_stay_apart() -> None:
+    """Found: all pieces went to the call that was opened last, and the first one was made with `{}`."""
+    starts: list[dict[str, Any]] = [
+        {"type": "content_block_start", "index": at, "content_block": {"type": "tool_use", "id": f"t{at}", "name": "f"}}
+        for at in (0, 1)
+    ]
+    pieces = [(0, '{"a":'), (1, '{"b":'), (0, "1}"), (1, "2}")]
+    events: list[dict[str, Any]] = [
+        *starts,
+        *(
+            {
+                "type": "content_block_delta",
+                "index": at,
+                "delta": {"type": "input_json_delta", "partial_json": piece},
+            }
+            for at, piece in pieces
+        ),
+        *({"type": "content_block_stop", "index": at} for at in (0, 1)),
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 1}},
+        {"type": "message_stop"},
+    ]
+    calls: dict[int, str] = {0: "", 1: ""}
+    for (call,) in deltas(streamed("chat", "messages", events), "tool_calls"):
+        calls[call["index"]] += call["function"]["arguments"]
+    assert calls == {0: '{"a":1}', 1: '{"b":2}'}
+
+
 def test_a_call_without_arguments_is_an_empty_object_in_chat() -> None:
     """Messages streams nothing for it, and Chat's clients parse what they get."""
     blocks: list[Any] = [({"type": "tool_use", "id": i, "name": "f", "input": {}}, []) for i in ("a", "b")]

@@ -11,7 +11,7 @@ from smart_model_router.wires.translate.hosted import NAME, SEARCHES
 from smart_model_router.wires.translate.reasoning import encrypted_detail, signed_detail
 from smart_model_router.wires.translate.streams.chunks import Chunks
 from smart_model_router.wires.translate.words import JSON_TOOL, arguments_of, chat_usage_of_messages, dumps, named_id
-from smart_model_router.wires.values import items, mapping, text
+from smart_model_router.wires.values import count, items, mapping, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Block:
-    """The open block. `number` is its tool call's, None for anything else."""
+    """An open block. `number` is its tool call's, None for anything else."""
 
     kind: str = ""
     number: int | None = None
@@ -33,7 +33,7 @@ class _Block:
 
 
 class MessagesToChat:
-    """One stream. Blocks follow one another, so only one is kept in mind."""
+    """One stream. Anthropic sends one block after another; some servers send the pieces of several by turns."""
 
     def __init__(self, context: Context) -> None:
         self._between = context.terms.between
@@ -41,7 +41,10 @@ class MessagesToChat:
         self._said = 0
         self._searches: dict[str, dict[str, Any]] = {}
         self._chunks = Chunks(context.terms)
+        self._blocks: dict[int, _Block] = {}
+        """The open blocks by their index."""
         self._block = _Block()
+        """The one that the present event is about."""
         self._usage: dict[str, Any] = {}
         self._details = 0
 
@@ -50,19 +53,21 @@ class MessagesToChat:
         kind = data.get("type")
         if kind == "message_start":
             return self._start(mapping(data.get("message")))
+        at = count(data.get("index")) or 0
         if kind == "content_block_start":
-            return [*self._stop(), *self._open(mapping(data.get("content_block")))]
+            return [*self._stop(at), *self._open(at, mapping(data.get("content_block")))]
         if kind == "content_block_delta":
+            self._block = self._blocks.get(at) or _Block()
             return self._add(mapping(data.get("delta")))
         if kind == "content_block_stop":
-            return self._stop()
+            return self._stop(at)
         if kind == "message_delta":
             return self._finish(mapping(data.get("delta")), mapping(data.get("usage")))
         return []
 
     def end(self) -> list[dict[str, Any]]:
         """The chunk that closes a complete stream."""
-        return [*self._stop(), *self._chunks.head(), self._chunks.usage(chat_usage_of_messages(self._usage))]
+        return [*self._chunks.head(), self._chunks.usage(chat_usage_of_messages(self._usage))]
 
     def _start(self, message: Mapping[str, Any]) -> list[dict[str, Any]]:
         self._chunks.id, self._chunks.model = named_id("chatcmpl-", message.get("id")), text(message.get("model"))
@@ -73,9 +78,9 @@ class MessagesToChat:
         """The head counts the prompt, the end the answer; what a later event does not count stays."""
         self._usage.update((key, value) for key, value in usage.items() if value)
 
-    def _open(self, block: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def _open(self, at: int, block: Mapping[str, Any]) -> list[dict[str, Any]]:
         kind = text(block.get("type"))
-        self._block = _Block(kind, whole=block, start=self._said)
+        self._block = self._blocks[at] = _Block(kind, whole=block, start=self._said)
         if kind == "tool_use" and block.get("name") == JSON_TOOL:
             self._block.kind = "json"
         elif kind == "tool_use":
@@ -125,9 +130,10 @@ class MessagesToChat:
             return self._chunks.delta(content=piece)
         return self._chunks.arguments(self._block.number, piece)
 
-    def _stop(self) -> list[dict[str, Any]]:
-        """The block is complete. A call without arguments is `{}` in Chat, and nothing at all in Messages."""
-        block, chunks = self._block, list[dict[str, Any]]()
+    def _stop(self, at: int) -> list[dict[str, Any]]:
+        """A block is complete. A call without arguments is `{}` in Chat, and nothing at all in Messages."""
+        self._block = block = self._blocks.pop(at, _Block())
+        chunks = list[dict[str, Any]]()
         if block.kind in ("tool_use", "json") and not block.pieces:
             chunks = self._arguments(dumps(mapping(block.whole.get("input"))))
         elif block.kind == "thinking":
@@ -137,7 +143,6 @@ class MessagesToChat:
             self._searches[text(block.whole.get("id"))] = search_of_messages(block.whole, given)
         elif block.kind == "text":
             chunks = self._cited(block)
-        self._block = _Block()
         return chunks
 
     def _cited(self, block: _Block) -> list[dict[str, Any]]:
@@ -159,4 +164,5 @@ class MessagesToChat:
             return []
         refusal = text(mapping(delta.get("stop_details")).get("explanation"))
         told = self._chunks.delta(refusal=refusal) if stop == "refusal" and refusal else []
-        return [*self._stop(), *told, *self._chunks.finish(finish_reason(stop, called=self._chunks.called))]
+        last = [chunk for at in tuple(self._blocks) for chunk in self._stop(at)]
+        return [*last, *told, *self._chunks.finish(finish_reason(stop, called=self._chunks.called))]
