@@ -222,7 +222,7 @@ def peek(
         media=media,
         stream=stream,
         tier=tier,
-        avoid=_avoided(avoid),
+        avoid=frozenset() if avoid == () else _avoided(avoid),
         session=session,
         timeout=timeout,
         max_cost=max_cost,
@@ -250,7 +250,7 @@ def _avoided(avoid: object) -> frozenset[str]:
 def _text_bytes(before: bytes, after: bytes, media: tuple[Medium, ...]) -> int:
     """The size of the body without the data of its media, in which some clients write each slash as two characters."""
     size = len(before) + len(after)
-    if not any(medium.encoded for medium in media):
+    if not media or not any(medium.encoded for medium in media):
         return size
     escapes = after.count(b"\\/") if b"\\/" in after[:_ESCAPES_SHOW] else 0
     return max(0, size - escapes - sum(medium.encoded for medium in media))
@@ -387,12 +387,11 @@ def _parts(dialect: Dialect, messages: object) -> list[Mapping[str, Any]]:
     """The parts of all messages that have parts, and of what tools gave back; plain text is none."""
     if not isinstance(messages, (list, tuple)):
         return []
-    messages = [message for message in messages if isinstance(message, _OBJECTS)]
-    found = _objects_in([message.get("content") for message in messages])
+    found = _objects_in([message.get("content") for message in messages if isinstance(message, _OBJECTS)])
     if dialect == "messages":
         found += _objects_in([part.get("content") for part in found])
     elif dialect == "responses":
-        outputs = [message["output"] for message in messages if message.get("output")]
+        outputs = [output for item in messages if isinstance(item, _OBJECTS) and (output := item.get("output"))]
         found += _objects_in([[output] if isinstance(output, _OBJECTS) else output for output in outputs])
     return found
 

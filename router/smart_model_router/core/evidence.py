@@ -271,11 +271,12 @@ class Evidence:
         return alive + sum(kind is stream and since <= at <= sent_at for at, kind in self._answered_before)
 
     def _count(self, now: float, *, failed: bool) -> None:
-        number = int(now / _CELL)
-        if not self._cells or self._cells[-1][0] != number:
+        number, cells = int(now / _CELL), self._cells
+        newest = cells[-1] if cells else None
+        if newest is None or newest[0] != number:
             self._forget(number)
-            self._cells.append([number, 0, 0])
-        newest = self._cells[-1]
+            newest = [number, 0, 0]
+            cells.append(newest)
         newest[1] += 1
         newest[2] += failed
         self._calls += 1

@@ -98,7 +98,7 @@ class Progress:
 
     def refusal(self, facts: TargetFacts, now: float) -> Refusal | None:
         """Why this request does not ask a target again; None when it may. `retry_at` None: not in its lifetime."""
-        if (filtered := self._filtered(facts)) is not None:
+        if (self._ruled_out or self._larger_than is not None) and (filtered := self._filtered(facts)) is not None:
             return filtered
         last = self._failed.get(facts.id)
         if last is None:

@@ -65,7 +65,7 @@ class AdaptiveThrottle:
         """Toss: False refuses the call, and counts the refusal as a request. `roll` in [0, 1)."""
         if roll >= self.probability(now):
             return True
-        self._add(now, accepted=False)
+        self.record(False, now)
         return False
 
     def snapshot(self) -> ThrottleSnapshot:
@@ -78,10 +78,7 @@ class AdaptiveThrottle:
         return self._requests == 0
 
     def record(self, accepted: bool, now: float) -> None:
-        """The outcome of a call that was sent."""
-        self._add(now, accepted)
-
-    def _add(self, now: float, accepted: bool) -> None:
+        """The outcome of a call that was sent; a call refused here counts as one not accepted."""
         cell = self._advance(now) % self._config.cells
         self._requests_in[cell] += 1
         self._accepts_in[cell] += accepted

@@ -167,7 +167,7 @@ class Caller:
 
     def made(self, step: Admission, data: Mapping[str, Any]) -> None:
         """An answer of the target (or an event of one), as it came, may have made things at its provider."""
-        if self.sent(step).translation is None:
+        if self.request.dialect in step.facts.dialects:
             self.state.makers.note(step.facts.target, self.request.owner, data)
 
     def _translated(self, step: Admission, translation: Translation, success: Success) -> Success | Failure:
@@ -187,11 +187,14 @@ class Caller:
 
     def limit(self, step: Admission) -> tuple[float, bool]:
         """Until when the call may last (streams: to first content), and whether that is the target's own limit."""
-        facts, now = step.facts, step.lease.admitted_at
+        facts, lease, now = step.facts, step.lease, step.lease.admitted_at
         remaining = self.deadline - now
-        another = self.another_left(facts, step.beside)
         own = self._own_limit(step, now)
-        if not another and self.progress.left <= 1:  # its last attempt may take what is left
+        verdict, last = lease.probe or lease.paced, self.progress.left <= 1
+        if not (verdict or last) and own <= remaining - remaining * self.state.timeouts.margin:
+            return now + own, True  # as mostly: it comes first, whatever is left for others
+        another = self.another_left(facts, step.beside)
+        if not another and last:  # its last attempt may take what is left
             own = max(own, remaining)
         allowed, known = remaining, self.is_known(facts, now)
         # A silent call of an unknown target is not cut off for another real target: that one is asked beside it.
@@ -200,7 +203,7 @@ class Caller:
             if known and not (self.progress.failures or self.report.waited_seconds):
                 # Nor is the first call before it can be called silent.
                 allowed = min(remaining, max(allowed, self.patience(facts, now)))
-        if step.lease.probe or step.lease.paced:
+        if verdict:
             own, allowed = self._verdict_limit(step, now, own, allowed)
         return now + min(own, allowed), own <= allowed
 

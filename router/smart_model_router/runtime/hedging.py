@@ -69,7 +69,7 @@ class Hedging:
     def _waits_beside(self, step: Admission) -> bool:
         """Whether silence of this call is to be answered by a second target, not by cutting it off."""
         caller = self._caller
-        if step.lease.probe or step.lease.paced or caller.request.state_ids:
+        if caller.request.state_ids:
             return False
         return not caller.is_known(step.facts, step.lease.admitted_at) and caller.another_left(step.facts)
 
