@@ -81,9 +81,9 @@ class ResponseStoreContract(ABC):
         """Both end together; what nothing goes on from ends by itself."""
         store = self.process()
         await store.add((kept(1), kept(8)))
-        self.now += TTL - 1
+        self.now += TTL * 0.9
         await store.add((kept(2, parent=1),))
-        self.now += 2
+        self.now += TTL * 0.2
         assert await store.chain("resp_8", "one") == ()
         assert await store.chain("resp_2", "one") == (kept(2, parent=1), kept(1))
         self.now += TTL
@@ -115,7 +115,7 @@ class ResponseStoreContract(ABC):
                 assert [len(await store.chain(f"resp_{n}", "one")) for n in range(1, 6)] == [1, 0, 0, 2, 1]
             row = kept(number, parent=1 if number == 4 else None, text=chance.randbytes(size))
             await store.add((row,))
-            self.now += 1
+            self.now += TTL / 100  # each is newer than the one before
         assert [len(await store.chain(f"resp_{n}", "one")) for n in range(1, 8)] == [1, 0, 0, 2, 1, 0, 1]
         await store.aclose()
 

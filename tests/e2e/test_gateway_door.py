@@ -201,7 +201,7 @@ def test_the_body_of_a_request_to_upgrade_is_never_a_request(gateway: Served, en
             assert told
         else:
             wire.sendall(BEHIND)
-            wire.settimeout(1)
+            wire.shutdown(socket.SHUT_WR)  # the server closes when it has said all
             told = read_all(wire)
     assert told.startswith(b"HTTP/1.1 400")
     assert told.count(b"HTTP/1.1 ") == 1
