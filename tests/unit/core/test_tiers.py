@@ -314,3 +314,34 @@ def test_a_conversation_has_a_home_in_each_tier_of_each_model() -> None:
     """The same session may use several models."""
     names = {Ladder(model, ()).home_name(tier, "s") for model in ("x", "y") for tier in ("t", "u")}
     assert len(names) == 4
+
+
+@pytest.mark.parametrize(
+    ("target", "written", "other"),
+    [
+        ("a/first", False, False),  # the first choice
+        ("b/equal", False, False),  # of its group
+        ("c/behind", True, False),  # of its tier
+        ("d/alone", True, False),  # as well, of another group
+        ("e/lower", True, True),
+        ("l/local", True, True),
+    ],
+)
+def test_a_fallback_serves_in_the_place_of_the_first_choice(target: str, written: bool, other: bool) -> None:
+    """Only where the written order is a preference a target of the asked tier stands in for another one."""
+
+    def grouped(name: str, group: str) -> TargetFacts:
+        made = facts(name)
+        return replace(made, candidate=replace(made.candidate, group=group))
+
+    tier = (grouped("a/first", "g"), grouped("b/equal", "g"), facts("c/behind"), grouped("d/alone", "h"))
+    ladder = Ladder("m", (Tier("frontier", tier), Tier("standard", (facts("e/lower"),))), (LOCAL,))
+    made = planned(request(), ladder)
+    assert [made.is_fallback(target, strategy) for strategy in ("ordered", "health")] == [written, written]
+    assert [made.is_fallback(target, strategy) for strategy in ("weighted", "cheapest")] == [other, other]
+
+
+def test_equals_without_a_group_are_not_siblings() -> None:
+    """Two targets that name no group have none in common."""
+    made = planned(request(), one_tier(facts("a/x"), facts("b/x")))
+    assert made.is_fallback("b/x", "ordered")
