@@ -271,7 +271,9 @@ def _given(defaults: DefaultsConfig | None) -> dict[str, Any]:
 
 def _origin(provider: ProviderConfig) -> ProviderConfig:
     """What calls to a provider depend on, but for keys, and what says how many there may be or where they fail."""
-    return replace(provider, api_key=(), bulkhead=None, rpm=None, tpm=None, failure_domain=None, region=None)
+    return replace(
+        provider, api_key=(), bulkhead=None, bulkhead_scope=None, rpm=None, tpm=None, failure_domain=None, region=None
+    )
 
 
 class _Parts:
@@ -420,7 +422,14 @@ class _Parts:
         pool = limit_pool(self._config.providers[target.provider].kind, target.model)
         alone = mention.rpm or mention.tpm or not self._gate_config.measures.rate_limit_awareness
         limits = name if alone else f"{target.provider}/{pool}"
-        return Owners(f"{name}{mark}", f"{target.provider}{mark}", f"{limits}{mark}")
+        return Owners(
+            f"{name}{mark}", f"{target.provider}{mark}", f"{limits}{mark}", slots=self._shares_slots(target.provider)
+        )
+
+    def _shares_slots(self, name: str) -> bool:
+        provider = self._config.providers[name]
+        scope = provider.bulkhead_scope or ("process" if provider.kind == "local" else "host")
+        return scope == "host" and self._gate_config.measures.cascade_prevention
 
     def _ladder(self, configured: str, model: ModelConfig, *, name: str = "") -> Ladder:
         strategy = model.strategy or self._config.routing.strategy

@@ -21,6 +21,8 @@ from smart_model_router.shared import (
     MakerRow,
     Restored,
     SharedView,
+    SlotAsk,
+    SlotGrant,
 )
 
 
@@ -199,6 +201,10 @@ class SharedState(Protocol):
 
     async def makers(self, things: Sequence[bytes]) -> tuple[MakerRow, ...]:
         """The makers of things (by the SHA-256 of their ids) that are kept at providers, as far as they are known."""
+        ...
+
+    async def lease_slots(self, asks: Sequence[SlotAsk]) -> tuple[SlotGrant, ...]:
+        """Have so many slots of bulkheads from now on, for 30 s."""
         ...
 
     async def lease(self, asks: Sequence[BucketAsk | BudgetAsk]) -> tuple[BucketGrant, ...]:

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
         Restored,
         RestRow,
         SharedView,
+        SlotAsk,
+        SlotGrant,
+        SlotRow,
     )
     from smart_model_router_stats.transactions import Key
 
@@ -47,6 +50,7 @@ class MemoryTables:
         self._rests: dict[Key, RestRow] = {}
         self._buckets: dict[str, BucketRow] = {}
         self._budgets: dict[str, BudgetRow] = {}
+        self._slots: dict[Key, SlotRow] = {}
         self._calls: dict[str, deque[CallRow]] = {}
         self._successes: dict[str, CallRow] = {}
         self._words: dict[str, OperatorRow] = {}
@@ -102,6 +106,19 @@ class MemoryTables:
     def put_budget(self, row: BudgetRow) -> None:
         """Add or replace it."""
         self._budgets[row.key] = row
+
+    def slots(self) -> Iterable[SlotRow]:
+        """All slots that are leased or waited for."""
+        return tuple(self._slots.values())
+
+    def put_slots(self, row: SlotRow, *, news: bool) -> None:
+        """Add or replace it."""
+        self.version += news
+        self._slots[row.key, row.holder] = row
+
+    def drop_slots(self, row: SlotRow) -> None:
+        """Remove it."""
+        del self._slots[row.key, row.holder]
 
     def calls(self) -> Iterable[CallRow]:
         """Those kept, oldest first."""
@@ -188,6 +205,10 @@ class MemorySharedState:
     async def makers(self, things: Sequence[bytes]) -> tuple[MakerRow, ...]:
         """The makers of these things, as far as they are known."""
         return tuple(self._asked().makers(things))
+
+    async def lease_slots(self, asks: Sequence[SlotAsk]) -> tuple[SlotGrant, ...]:
+        """Lease slots."""
+        return transactions.slots(self._asked(), asks, self._here())
 
     async def lease(self, asks: Sequence[BucketAsk | BudgetAsk]) -> tuple[BucketGrant, ...]:
         """Lease tokens, and reserve in budgets."""

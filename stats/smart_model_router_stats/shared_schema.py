@@ -21,6 +21,7 @@ from smart_model_router.shared import (
     OperatorRow,
     OperatorWord,
     RestRow,
+    SlotRow,
 )
 from smart_model_router_stats.migrations import Migration
 from smart_model_router_stats.shared_memory import CALLS_KEPT, MAKER_SECONDS, MAKERS_KEPT
@@ -105,11 +106,24 @@ def _fourth(connection: sqlite3.Connection) -> None:
     connection.execute(_BUDGET)
 
 
+_SLOTS = """
+CREATE TABLE slots (
+  key TEXT, holder TEXT, boot TEXT NOT NULL, held INTEGER NOT NULL, until REAL NOT NULL, waits REAL NOT NULL,
+  PRIMARY KEY (key, holder)
+) WITHOUT ROWID
+"""
+
+
+def _fifth(connection: sqlite3.Connection) -> None:
+    connection.execute(_SLOTS)
+
+
 STATE_MIGRATIONS = (
     Migration("breakers, rests, limits and recent calls", _first),
     Migration("the operator's words", _second),
     Migration("makers of things kept at providers", _third),
     Migration("budgets of virtual keys", _fourth),
+    Migration("slots of bulkheads", _fifth),
 )
 
 _FORGET_CALLS = """
@@ -198,6 +212,20 @@ class SqliteTables:
     def put_budget(self, row: BudgetRow) -> None:
         """Add or replace it."""
         self._put("budget", (row.key, row.used, row.reserved, *_columns(row.until)))
+
+    def slots(self) -> Iterable[SlotRow]:
+        """All slots that are leased or waited for."""
+        return [_slots(row) for row in self._connection.execute("SELECT * FROM slots").fetchall()]
+
+    def put_slots(self, row: SlotRow, *, news: bool) -> None:
+        """Add or replace it."""
+        self._put("slots", (row.key, row.holder, row.boot, row.held, row.until, row.waits))
+        if news:
+            self._connection.execute(_VERSION)
+
+    def drop_slots(self, row: SlotRow) -> None:
+        """Remove it."""
+        self._connection.execute("DELETE FROM slots WHERE key = ? AND holder = ?", (row.key, row.holder))
 
     def calls(self) -> Iterable[CallRow]:
         """Those kept, oldest first."""
@@ -357,6 +385,11 @@ def _bucket(row: Sequence[Any]) -> BucketRow | None:
 def _budget(row: Sequence[Any]) -> BudgetRow:
     used = max(0, _count(row[1]))
     return BudgetRow(key=str(row[0]), used=used, reserved=min(used, max(0, _count(row[2]))), until=_deadline(row[3:9]))
+
+
+def _slots(row: Sequence[Any]) -> SlotRow:
+    held, until, waits = max(0, _count(row[3])), _number(row[4]), _number(row[5])  # NaN is over
+    return SlotRow(key=str(row[0]), holder=str(row[1]), boot=str(row[2]), held=held, until=until, waits=waits)
 
 
 def _call(row: Sequence[Any]) -> CallRow:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
         Here,
         MakerRow,
         SharedView,
+        SlotAsk,
+        SlotGrant,
     )
 
 T = TypeVar("T")
@@ -97,6 +99,10 @@ class SqliteSharedState:
     async def makers(self, things: Sequence[bytes]) -> tuple[MakerRow, ...]:
         """The makers of these things, as far as they are known."""
         return await self._file.ask(lambda connection: tuple(SqliteTables(connection).makers(things)))
+
+    async def lease_slots(self, asks: Sequence[SlotAsk]) -> tuple[SlotGrant, ...]:
+        """Lease slots."""
+        return await self._write(lambda tables: transactions.slots(tables, asks, self._here()))
 
     async def lease(self, asks: Sequence[BucketAsk | BudgetAsk]) -> tuple[BucketGrant, ...]:
         """Lease tokens, and reserve in budgets."""

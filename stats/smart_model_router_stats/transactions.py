@@ -18,6 +18,7 @@ from smart_model_router.shared import (
     accepts_word,
     is_due,
     is_news,
+    lease_slots,
     lease_tokens,
     remaining,
     spend,
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
         MakerRow,
         OperatorRow,
         RestRow,
+        SlotAsk,
+        SlotGrant,
+        SlotRow,
     )
 
 Key = tuple[str, str]
@@ -93,6 +97,18 @@ class Tables(Protocol):
         """Add or replace it."""
         ...
 
+    def slots(self) -> Iterable[SlotRow]:
+        """All slots that are leased or waited for."""
+        ...
+
+    def put_slots(self, row: SlotRow, *, news: bool) -> None:
+        """Add or replace it; `news` is what others are to hear."""
+        ...
+
+    def drop_slots(self, row: SlotRow) -> None:
+        """Remove it."""
+        ...
+
     def calls(self) -> Iterable[CallRow]:
         """Those kept, oldest first."""
         ...
@@ -130,6 +146,7 @@ def view(tables: Tables) -> SharedView:
         limits=tuple(tables.buckets()),
         words=tuple(tables.words()),
         budgets=tuple(tables.budgets()),
+        slots=tuple(tables.slots()),
     )
 
 
@@ -216,6 +233,25 @@ def _lease(tables: Tables, ask: BucketAsk, here: Here) -> BucketGrant:
     row, grant = lease_tokens(before, ask, here)
     tables.put_bucket(row, news=not ask.ours and is_news(before, row))
     return grant
+
+
+def slots(tables: Tables, asks: Sequence[SlotAsk], here: Here) -> tuple[SlotGrant, ...]:
+    """Give each process its slots; those of dead ones are removed. That one waits is news."""
+    rows = {(row.key, row.holder): row for row in tables.slots()}
+    for key, row in tuple(rows.items()):
+        if not row.alive(here):
+            tables.drop_slots(rows.pop(key))
+    grants = []
+    for ask in asks:
+        row, grant = lease_slots([one for one in rows.values() if one.key == ask.key], ask, here)
+        before = rows.get((ask.key, ask.holder))
+        if row.held or row.waiting(here):
+            news = row.waiting(here) and (before is None or not before.waiting(here))
+            tables.put_slots(row, news=news)
+        elif before is not None:
+            tables.drop_slots(before)
+        grants.append(grant)
+    return tuple(grants)
 
 
 def _spend(tables: Tables, ask: BudgetAsk, here: Here) -> BucketGrant:

@@ -23,8 +23,11 @@ from smart_model_router.shared import (
     MakerRow,
     OperatorRow,
     RestRow,
+    SlotAsk,
+    SlotGrant,
 )
 from smart_model_router.shared.budgets import SETTLES_SOON
+from smart_model_router.shared.slots import SLOT_SECONDS
 from smart_model_router_stats import shared_memory, shared_schema
 
 if TYPE_CHECKING:
@@ -297,6 +300,43 @@ class SharedStateContract(ABC):
         (grant,) = await one.lease([replace(ask, want=100)])
         assert (grant.granted, grant.left, grant.ends_in) == (100, 0, 86_400.0)
         await one.aclose()
+        await other.aclose()
+
+    def slots(self, holder: str, in_flight: int, least: int, **given: Any) -> SlotAsk:
+        """What a process asks of a bulkhead of ten."""
+        facts: dict[str, Any] = {"key": "a", "holder": holder, "slots": 10, "want": least}
+        return SlotAsk(in_flight=in_flight, least=least, **{**facts, **given})
+
+    @pytest.mark.asyncio
+    async def test_slots_are_leased_and_never_more_than_there_are(self) -> None:
+        """A process that is refused counts as waiting: the others hear of it, and have no more than they need."""
+        one, other = self.process(), self.process()
+        assert await one.lease_slots([self.slots("one", 0, 6, want=8)]) == (SlotGrant(8, others_wait=False),)
+        await one.poll()
+        assert await other.lease_slots([self.slots("other", 0, 4)]) == (SlotGrant(2, others_wait=False),)
+        view = await one.poll()
+        assert view is not None
+        assert {row.holder: row.held for row in view.slots} == {"one": 8, "other": 2}
+        assert [row.holder for row in view.slots if row.waiting(self.clock())] == ["other"]
+        assert await one.lease_slots([self.slots("one", 6, 9)]) == (SlotGrant(6, others_wait=True),)
+        assert await other.lease_slots([self.slots("other", 2, 4)]) == (SlotGrant(4, others_wait=True),)
+        assert await one.lease_slots([self.slots("one", 0, 0)]) == (SlotGrant(0, others_wait=False),)
+        assert [row.holder for row in self.process().restore().view.slots] == ["other"]
+        await one.aclose()
+        await other.aclose()
+
+    @pytest.mark.asyncio
+    async def test_the_slots_of_a_dead_process_come_back(self) -> None:
+        """When its lease is over, or after a reboot; what it has in flight nobody takes from one that lives."""
+        dead, other = self.process(), self.process()
+        await dead.lease_slots([self.slots("dead", 10, 10)])
+        assert await other.lease_slots([self.slots("other", 0, 3)]) == (SlotGrant(0, others_wait=False),)
+        self.clock.advance(SLOT_SECONDS)
+        assert await other.lease_slots([self.slots("other", 0, 3)]) == (SlotGrant(3, others_wait=False),)
+        assert await dead.lease_slots([self.slots("dead", 10, 10)]) == (SlotGrant(10, others_wait=False),)
+        self.clock.reboot()
+        assert await other.lease_slots([self.slots("anew", 0, 10)]) == (SlotGrant(10, others_wait=False),)
+        await dead.aclose()
         await other.aclose()
 
     def word(self, word: Any, **given: Any) -> OperatorRow:

@@ -318,10 +318,48 @@ async def client(path: str, rpm: str) -> None:
             tell(let_in)
 
 
-PROGRAMS: dict[str, Callable[..., Any]] = {
-    program.__name__: program
-    for program in (fail, race, probe, refrain, reopen, keyed, fork, look, serve, read_only, limited, client)
-}
+def narrow(path: str, provider: FakeProvider) -> SmartModelRouter:
+    """A router over one target with two slots."""
+    config = {
+        "version": 1,
+        "providers": {"a": {"kind": "openai_compatible", "base_url": "http://fake.invalid", "bulkhead": 2}},
+        "models": {"a": {"tiers": [{"targets": ["a/m"]}], "last_resort": []}},
+        "store": {"path": path},
+    }
+    return SmartModelRouter.from_config(config, providers={"a": provider})
+
+
+async def occupy(path: str) -> None:
+    """Two calls that are answered when the input ends; it tells when both are on their way."""
+    trust_the_store()
+    provider = AnswersWhenTold()
+    async with narrow(path, provider) as router:
+        asks = [asyncio.create_task(router.chat(ask("a"))) for _ in range(2)]
+        assert await becomes(lambda: len(provider.calls) == 2)
+        tell("busy")
+        await asyncio.gather(*asks)
+
+
+async def queue_up(path: str) -> None:
+    """A request at each instant of the input; it tells of each whether it was served, within so many seconds."""
+    trust_the_store()
+    vars(importlib.import_module("smart_model_router.runtime.sharing.slot_leases"))["PROBE_SECONDS"] = PATIENCE
+    clocks = [boot.here()]
+    vars(importlib.import_module("smart_model_router.assembly"))["here"] = lambda: clocks[-1]
+    async with narrow(path, FakeProvider()) as router:
+        while line := await asyncio.to_thread(sys.stdin.readline):
+            instant, seconds = map(float, line.split())
+            clocks.append(replace(clocks[0], boottime=instant))
+            try:
+                await router.chat(ask("a"), timeout=seconds)
+            except SmartRouterError:
+                tell(False)
+            else:
+                tell(True)
+
+
+_ONES = (fail, race, probe, refrain, reopen, keyed, fork, look, serve, read_only, limited, client, occupy, queue_up)
+PROGRAMS: dict[str, Callable[..., Any]] = {program.__name__: program for program in _ONES}
 
 if __name__ == "__main__":
     try:

@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from smart_model_router.runtime.boot import here
 from tests.store_files import one, rows
 
 ROOT = Path(__file__).parents[2]
@@ -135,6 +136,25 @@ def test_a_target_that_failed_five_times_is_known_as_failing_after_a_restart(pat
     state, refusal, retry_after, success_rate = run("look", path, "t", opened)
     assert (state, refusal, success_rate) == ("open", "open", 0.4)
     assert retry_after == pytest.approx(seconds, abs=1)
+
+
+def test_the_slots_of_a_killed_process_are_anothers_after_its_lease(path: Path) -> None:
+    """Two slots, two calls of a process that is killed: for half a minute they may still be at the provider."""
+    killed = start("occupy", path)
+    assert line(killed) == "busy"
+    other, began = start("queue_up", path), here().boottime
+
+    def is_served(instant: float, within: float) -> bool:
+        assert other.stdin is not None
+        other.stdin.write(f"{instant} {within}\n")
+        other.stdin.flush()
+        return bool(line(other))
+
+    assert not is_served(began, 1.0)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    assert not is_served(began + 1.0, 1.0)
+    assert is_served(began + 31.0, 60.0)
 
 
 def test_nothing_secret_is_in_the_file(path: Path) -> None:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 
 class Bulkhead:
-    """Slots of one provider. The limit may be learned from a hint about concurrency and grows back with success."""
+    """Slots of one provider. The limit may be learned from a hint about concurrency and grows back with success.
 
-    __slots__ = ("_changed_at", "_learned", "_regrow_seconds", "in_flight", "slots")
+    `granted` is how many this process has while the other processes of the host need all others; None: as many as
+    there are.
+    """
+
+    __slots__ = ("_changed_at", "_learned", "_regrow_seconds", "granted", "in_flight", "slots")
 
     def __init__(self, slots: int, *, regrow_seconds: float = 10.0) -> None:
         self.slots = slots
         self.in_flight = 0
+        self.granted: int | None = None
         self._learned: int | None = None
         self._changed_at = 0.0
         self._regrow_seconds = regrow_seconds
@@ -23,7 +28,8 @@ class Bulkhead:
     @property
     def free(self) -> int:
         """Slots left, at least 0."""
-        return max(0, self.limit - self.in_flight)
+        most = self.limit if self.granted is None else min(self.limit, self.granted)
+        return max(0, most - self.in_flight)
 
     def enter(self) -> None:
         """Take a slot. The gate asked `free` first, in the same breath."""

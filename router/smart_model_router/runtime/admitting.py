@@ -227,8 +227,20 @@ class Admitter:
         """A toss that was lost holds for about a second."""
         return Refusal("throttle", now + _TOSS_SECONDS * (0.5 + self._state.dice.roll()))
 
-    async def may_probe(self, step: Admission) -> bool:
-        """Whether this admission, which is a probe, stands: it does when no other process has it."""
+    async def stands(self, step: Admission) -> bool:
+        """Whether this admission stands: its slot is one of the host's, and no other process has its probe."""
+        sharing, has_slot = self._state.sharing, False
+        if sharing is not None:
+            try:
+                has_slot = await sharing.may_enter(step.gate)
+            finally:
+                if not has_slot:
+                    self._withdraw(step)
+            if not has_slot:
+                return False
+        return not step.lease.probe or await self._may_probe(step)
+
+    async def _may_probe(self, step: Admission) -> bool:
         lease, sharing = step.lease, self._state.sharing
         if lease.probes_breaker and sharing is not None:
             free = False

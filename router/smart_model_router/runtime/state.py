@@ -201,6 +201,7 @@ class RouterState:
         unchanged = self.fleet.continue_from(before.fleet, shared=shared)
         self.words.continue_from(before.words)
         if self.sharing is not None:
+            self.sharing.continue_from(before.sharing)
             self.sharing.changed()
         self.room.continue_from(before.room, () if shared else unchanged)
         self.makers.continue_from(before.makers)

@@ -36,6 +36,7 @@ from smart_model_router.shared.rows import (
     is_due,
     is_later,
 )
+from smart_model_router.shared.slots import SlotAsk, SlotGrant, SlotRow, lease_slots
 
 __all__ = [
     "LEASE_SECONDS",
@@ -61,6 +62,9 @@ __all__ = [
     "SharedBreakerState",
     "SharedStateError",
     "SharedView",
+    "SlotAsk",
+    "SlotGrant",
+    "SlotRow",
     "ToldLimit",
     "accepts_breaker",
     "accepts_rest",
@@ -71,6 +75,7 @@ __all__ = [
     "is_later",
     "is_news",
     "is_plenty",
+    "lease_slots",
     "lease_tokens",
     "remaining",
     "spend",

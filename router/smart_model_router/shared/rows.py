@@ -10,6 +10,7 @@ from smart_model_router.outcome import FailureClass, RestReason
 from smart_model_router.shared.budgets import BudgetRow
 from smart_model_router.shared.clocks import Deadline, Here, remaining
 from smart_model_router.shared.limits import BucketRow
+from smart_model_router.shared.slots import SlotRow
 
 BreakerKind = Literal["whole", "stream", "transport"]
 SharedBreakerState = Literal["closed", "open", "half_open"]
@@ -138,6 +139,7 @@ class SharedView:
     limits: tuple[BucketRow, ...] = ()
     words: tuple[OperatorRow, ...] = ()
     budgets: tuple[BudgetRow, ...] = ()
+    slots: tuple[SlotRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

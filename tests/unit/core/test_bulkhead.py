@@ -132,3 +132,17 @@ def test_a_limit_that_is_not_used_is_tried_again_once(shrunk_at: float, grows_at
     assert bulkhead.limit == 4
     bulkhead.succeeded(grows_at)
     assert bulkhead.limit == 5
+
+
+def test_what_the_host_has_granted_bounds_what_is_free() -> None:
+    """While others need the rest; never more than the limit, and nothing is cut off."""
+    bulkhead = Bulkhead(4)
+    bulkhead.enter()
+    bulkhead.granted = 2
+    assert (bulkhead.free, bulkhead.limit) == (1, 4)
+    bulkhead.granted = 9
+    assert bulkhead.free == 3
+    bulkhead.granted = 0
+    assert bulkhead.free == 0
+    bulkhead.granted = None
+    assert bulkhead.free == 3

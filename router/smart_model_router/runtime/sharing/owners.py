@@ -12,3 +12,5 @@ class Owners:
     target: str
     credential: str
     limits: str
+    slots: bool = False
+    """Whether the provider's bulkhead is that of all processes together."""

@@ -34,6 +34,7 @@ from smart_model_router.runtime.sharing.reach import (
     Reach,
 )
 from smart_model_router.runtime.sharing.rests import SharedRests
+from smart_model_router.runtime.sharing.slot_leases import SlotLeases
 from smart_model_router.runtime.sharing.tokens import TokenLeases
 from smart_model_router.runtime.sharing.words import SharedWords
 from smart_model_router.shared import Changes, MakerRow, SharedStateError, SharedView
@@ -76,6 +77,7 @@ class Sharing:
         self._rests = SharedRests(state)
         self._calls = RecentCalls(state, owners)
         self._tokens = TokenLeases(state, shared, owners)
+        self._slots = SlotLeases(state, shared, self._reach, state.here)
         self.clients = ClientLeases(shared, self._reach, self.touch, state.here)
         self._words = SharedWords(state)
         self._closed = False
@@ -89,7 +91,9 @@ class Sharing:
 
     def _begin(self) -> None:
         """At the start, and in a forked process."""
-        self._probes.begin(self._new_holder())
+        holder = self._new_holder()
+        self._probes.begin(holder)
+        self._slots.begin(holder)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
         self._alarm = asyncio.Event()
@@ -119,6 +123,7 @@ class Sharing:
             self._turned = asyncio.Event()
             self._probes.forget()
             self.clients.forget()
+            self._slots.forget()
         if not self._closed and (self._task is None or self._task.done()):
             self._task = loop.create_task(self._run(loop), name="smart-model-router shared state")
             self._stale = self._state.clock.now() - self._heard_at > POLL_SECONDS
@@ -168,6 +173,17 @@ class Sharing:
         self._breakers.settled(gate, settlement)
         if settlement.moved or settlement.rest or settlement.recovered or self._breakers.held:
             self.changed()
+        self._slots.settled(gate)
+
+    def continue_from(self, before: Sharing | None) -> None:
+        """Take the place of another router of this process, whose calls under way hold slots in both."""
+        self._register()
+        if before is not None:
+            self._slots.continue_from(before._slots)
+
+    async def may_enter(self, gate: Gate) -> bool:
+        """Whether a call that was just admitted has its slot among those of the host. Waits 20 ms at most."""
+        return await self._slots.may_enter(gate)
 
     def pressed(self) -> None:
         """There is something to tell at once."""
@@ -233,6 +249,7 @@ class Sharing:
 
     async def _last_words(self) -> None:
         await self.clients.settle_all()
+        await self._slots.settle_all()
         await self._publish(ending=True)
         await self._tokens.settle(ending=True)
 
@@ -290,6 +307,7 @@ class Sharing:
         if due:
             self._tell_at = now + TELL_SECONDS
             self.clients.settle()
+            self._slots.settle()
         await self._publish(calls=due)
         await self._keep_probes()
         await self._tokens.settle()
@@ -337,6 +355,7 @@ class Sharing:
             if self._breakers.miss(view) | self._rests.miss(view) | self._words.miss(view):
                 self.changed()
             self._take(view)
+            self._slots.hear(view.slots)
 
     def _take(self, view: SharedView) -> None:
         """Take over what others have changed. The operator's word comes first: a breaker may have moved after it."""
@@ -364,6 +383,8 @@ class Sharing:
             self._rests.register(owners.target, gate.cooldown, gate)
             self._rests.register(owners.credential, gate.credential, gate)
             gate.limits.share_out()
+            if owners.slots:
+                self._slots.register(gate)
 
     def join(self, target: str) -> None:
         """Let a target take part that a wildcard has made, with all that the others said of it."""
@@ -404,6 +425,7 @@ class Sharing:
     def _reach_changed(self, reason: str) -> None:
         self._tokens.suspend(suspended=bool(reason))
         self.clients.suspend(suspended=bool(reason))
+        self._slots.suspend(suspended=bool(reason))
         self._let_go()
         if reason:
             self._breakers.decide_alone()

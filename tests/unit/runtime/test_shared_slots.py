@@ -1,0 +1,180 @@
+"""Routers that share the slots of a provider, in virtual time: never more calls than slots, none lost to the dead."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+import pytest
+
+from smart_model_router.runtime.sharing import Owners, Sharing
+from smart_model_router.shared import Here, SlotAsk, SlotGrant
+from smart_model_router.shared.slots import SLOT_SECONDS
+from smart_model_router.testing import FakeProvider, FakeReply
+from smart_model_router_stats.shared_memory import MemorySharedState, MemoryTables
+from tests.world import World, now, served_by, virtual, world
+
+SLOTS = 4
+AT_ONCE = {"routing": {"degrade_after": "1ms"}}
+"""Where another tier is free nobody waits."""
+
+
+def here() -> Here:
+    """The clocks that all routers of this loop have in common."""
+    return Here("boot", now() + 5_000, now() + 1_700_000_000)
+
+
+class Store(MemorySharedState):
+    """A shared state that answers about slots after `delay` seconds."""
+
+    def __init__(self, tables: MemoryTables) -> None:
+        super().__init__(tables, here)
+        self.delay = 0.0
+
+    async def lease_slots(self, asks: Sequence[SlotAsk]) -> tuple[SlotGrant, ...]:
+        """Answer when the delay is over."""
+        await asyncio.sleep(self.delay)
+        return await super().lease_slots(asks)
+
+
+class Host:
+    """The processes of a host, and how many calls of all of them were in flight at once at the provider `a`."""
+
+    def __init__(self, seconds: float = 1.0) -> None:
+        self.tables = MemoryTables()
+        self.provider = FakeProvider(FakeReply(seconds=seconds))
+        self.most = 0
+
+    def process(self, *, spare: bool = False) -> tuple[World, Store]:
+        """One more; with `spare` there is a lower tier."""
+        tiers = [["a/m"], ["b/m"]] if spare else [["a/m"]]
+        made = world(*tiers, replies={"a": self.provider}, kinds={"a": {"bulkhead": SLOTS}}, config=AT_ONCE)
+        state, store = made.state, Store(self.tables)
+        state.here = here
+        owners = {name: Owners(name, name, name, slots=name == "a/m") for name in state.fleet.gates}
+        state.sharing = Sharing(state, store, owners, holder=lambda: f"process {id(made)}")
+        return made, store
+
+    async def watch(self) -> None:
+        """Look, until it is cancelled."""
+        while True:
+            self.most = max(self.most, self.provider.in_flight)
+            await asyncio.sleep(0.01)
+
+
+def watched(test: Callable[[Host], Coroutine[Any, Any, None]]) -> Callable[[], None]:
+    """Run a test on a host, and count."""
+
+    @virtual
+    async def run() -> None:
+        host = Host()
+        watching = asyncio.ensure_future(host.watch())
+        try:
+            await test(host)
+        finally:
+            watching.cancel()
+
+    run.__doc__ = test.__doc__
+    return run
+
+
+def held(host: Host) -> int:
+    """How many slots are leased."""
+    return sum(row.held for row in host.tables.slots())
+
+
+@watched
+async def test_two_processes_have_the_slots_of_one(host: Host) -> None:
+    """Twenty requests at each: four calls at once, and all are served; then nothing is leased."""
+    processes = [host.process()[0] for _ in range(2)]
+    began = now()
+    assert await asyncio.gather(*(served_by(w) for w in processes for _ in range(20))) == ["a/m"] * 40
+    assert host.most <= SLOTS
+    assert now() - began <= 10.0 + 3.0  # 40 calls of a second on four slots, and what handing over takes
+    await asyncio.sleep(0.5)
+    assert held(host) == 0
+    for made in processes:
+        made.assert_idle()
+        await made.router.aclose()
+
+
+@watched
+async def test_idle_slots_go_to_who_waits_at_once(host: Host) -> None:
+    """A process that comes while another one uses all gets its part as calls end."""
+    one, other = (host.process()[0] for _ in range(2))
+    busy = [asyncio.ensure_future(served_by(one)) for _ in range(40)]
+    await asyncio.sleep(1.5)
+    began = now()
+    assert await asyncio.gather(*(served_by(other) for _ in range(2))) == ["a/m"] * 2
+    assert now() - began <= 4.0
+    assert host.most <= SLOTS
+    assert await asyncio.gather(*busy) == ["a/m"] * 40
+    for made in (one, other):
+        await made.router.aclose()
+
+
+@watched
+async def test_the_slots_of_a_dead_process_come_back(host: Host) -> None:
+    """After half a minute at the latest: who waits is served then."""
+    dead, other = (host.process()[0] for _ in range(2))
+    store = MemorySharedState(host.tables, here)
+    await store.lease_slots([SlotAsk(key="a", holder="dead", slots=SLOTS, in_flight=SLOTS, least=SLOTS, want=SLOTS)])
+    began = now()
+    assert await served_by(other, timeout=60.0) == "a/m"
+    assert SLOT_SECONDS - 1.0 <= now() - began <= SLOT_SECONDS + 2.0
+    for made in (dead, other):
+        await made.router.aclose()
+
+
+@watched
+async def test_a_full_host_is_a_full_target(host: Host) -> None:
+    """A request goes on elsewhere where there is another tier, and comes back when there is a slot."""
+    one, other = (host.process(spare=True)[0] for _ in range(2))
+    busy = [asyncio.ensure_future(served_by(one)) for _ in range(SLOTS)]
+    await asyncio.sleep(0.1)
+    assert await served_by(other) == "b/m"
+    await asyncio.gather(*busy)
+    await asyncio.sleep(1.0)
+    assert await served_by(other) == "a/m"
+    assert host.most <= SLOTS
+    for made in (one, other):
+        await made.router.aclose()
+
+
+@pytest.mark.parametrize("trouble", ["slow", "away"])
+@virtual
+async def test_without_the_store_each_process_has_all_slots(trouble: str) -> None:
+    """No request waits for it longer than 20 ms, and none is refused."""
+    host = Host()
+    made, store = host.process()
+    if trouble == "slow":
+        store.delay = 0.1
+    else:
+        store.failure = "the disk is on fire"
+    began = now()
+    assert await asyncio.gather(*(served_by(made) for _ in range(SLOTS))) == ["a/m"] * SLOTS
+    assert now() - began <= 1.0 + 0.02 + 0.001 + 0.1  # the call, the slot, and the first look at the store
+    store.delay, store.failure = 0.0, ""
+    await asyncio.sleep(3.0)
+    assert await served_by(made) == "a/m"
+    await made.router.aclose()
+    assert held(host) == 0
+
+
+@virtual
+async def test_a_reload_counts_no_call_twice() -> None:
+    """The router that takes the place of another one holds the slots of both."""
+    host = Host(seconds=5.0)
+    before, _ = host.process()
+    busy = [asyncio.ensure_future(served_by(before)) for _ in range(3)]
+    await asyncio.sleep(0.5)
+    after, _ = host.process()
+    after.router.continue_from(before.router)
+    more = asyncio.ensure_future(served_by(after))
+    await asyncio.sleep(1.0)
+    assert held(host) == SLOTS
+    assert await asyncio.gather(*busy, more) == ["a/m"] * SLOTS
+    for made in (before, after):
+        await made.router.aclose()
+    assert held(host) == 0
