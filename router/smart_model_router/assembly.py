@@ -272,7 +272,14 @@ def _given(defaults: DefaultsConfig | None) -> dict[str, Any]:
 def _origin(provider: ProviderConfig) -> ProviderConfig:
     """What calls to a provider depend on, but for keys, and what says how many there may be or where they fail."""
     return replace(
-        provider, api_key=(), bulkhead=None, bulkhead_scope=None, rpm=None, tpm=None, failure_domain=None, region=None
+        provider,
+        api_key=(),
+        bulkhead=None,
+        bulkhead_scope="process",
+        rpm=None,
+        tpm=None,
+        failure_domain=None,
+        region=None,
     )
 
 
@@ -427,9 +434,7 @@ class _Parts:
         )
 
     def _shares_slots(self, name: str) -> bool:
-        provider = self._config.providers[name]
-        scope = provider.bulkhead_scope or ("process" if provider.kind == "local" else "host")
-        return scope == "host" and self._gate_config.measures.cascade_prevention
+        return self._config.providers[name].bulkhead_scope == "host" and self._gate_config.measures.cascade_prevention
 
     def _ladder(self, configured: str, model: ModelConfig, *, name: str = "") -> Ladder:
         strategy = model.strategy or self._config.routing.strategy

@@ -318,11 +318,14 @@ async def client(path: str, rpm: str) -> None:
             tell(let_in)
 
 
+SLOTS = {"bulkhead": 2, "bulkhead_scope": "host"}
+
+
 def narrow(path: str, provider: FakeProvider) -> SmartModelRouter:
     """A router over one target with two slots."""
     config = {
         "version": 1,
-        "providers": {"a": {"kind": "openai_compatible", "base_url": "http://fake.invalid", "bulkhead": 2}},
+        "providers": {"a": {"kind": "openai_compatible", "base_url": "http://fake.invalid", **SLOTS}},
         "models": {"a": {"tiers": [{"targets": ["a/m"]}], "last_resort": []}},
         "store": {"path": path},
     }

@@ -228,32 +228,23 @@ class Admitter:
         return Refusal("throttle", now + _TOSS_SECONDS * (0.5 + self._state.dice.roll()))
 
     async def stands(self, step: Admission) -> bool:
-        """Whether this admission stands: its slot is one of the host's, and no other process has its probe."""
-        sharing, has_slot = self._state.sharing, False
-        if sharing is not None:
-            try:
-                has_slot = await sharing.may_enter(step.gate)
-            finally:
-                if not has_slot:
-                    self._withdraw(step)
-            if not has_slot:
-                return False
-        return not step.lease.probe or await self._may_probe(step)
-
-    async def _may_probe(self, step: Admission) -> bool:
+        """Whether this admission stands: no other process has its probe, and its slot is one of the host's."""
         lease, sharing = step.lease, self._state.sharing
-        if lease.probes_breaker and sharing is not None:
-            free = False
+        if sharing is not None:
+            stands = False
             try:
-                free = await sharing.may_probe(step.gate, lease)
+                # The probe first: while a slot is waited for nobody else may take it.
+                stands = not lease.probes_breaker or await sharing.may_probe(step.gate, lease)
+                stands = stands and await sharing.may_enter(step.gate)
             finally:
-                if not free:
+                if not stands:
                     self._withdraw(step)
-            if not free:
+            if not stands:
                 return False
-        self._probe_taken = True
-        kind: Kind = "stream" if self._request.stream else "whole"
-        self._state.emit(ProbeStarted(at=lease.admitted_at, target=step.facts.id, kind=kind))
+        if lease.probe:
+            self._probe_taken = True
+            kind: Kind = "stream" if self._request.stream else "whole"
+            self._state.emit(ProbeStarted(at=lease.admitted_at, target=step.facts.id, kind=kind))
         return True
 
     def somebody_else(self, facts: TargetFacts, now: float) -> bool:
