@@ -332,21 +332,29 @@ def narrow(path: str, provider: FakeProvider) -> SmartModelRouter:
     return SmartModelRouter.from_config(config, providers={"a": provider})
 
 
-async def occupy(path: str) -> None:
-    """Two calls that are answered when the input ends; it tells when both are on their way."""
+async def occupy(path: str, boottime: str) -> None:
+    """Make two calls that are answered when the input ends; tell when both are in flight and have their slots."""
+    stand_at(boottime)
     trust_the_store()
-    provider = AnswersWhenTold()
+    wait_for_slots()
+    provider = FakeProvider(FakeReply(seconds=600.0))
     async with narrow(path, provider) as router:
-        asks = [asyncio.create_task(router.chat(ask("a"))) for _ in range(2)]
-        assert await becomes(lambda: len(provider.calls) == 2)
-        tell("busy")
-        await asyncio.gather(*asks)
+        asks = [asyncio.create_task(router.chat(ask("a"), timeout=900.0)) for _ in range(2)]
+        tell("busy" if await becomes(lambda: provider.in_flight == 2) else "stuck")
+        await asyncio.to_thread(sys.stdin.read)
+        for one in asks:
+            one.cancel()
+
+
+def wait_for_slots() -> None:
+    """Wait for the answer about a slot however slow the machine is."""
+    vars(importlib.import_module("smart_model_router.runtime.sharing.slot_leases"))["PROBE_SECONDS"] = PATIENCE
 
 
 async def queue_up(path: str) -> None:
-    """A request at each instant of the input; it tells of each whether it was served, within so many seconds."""
+    """Make a request at each instant of the input; tell of each if it was served within so many seconds."""
     trust_the_store()
-    vars(importlib.import_module("smart_model_router.runtime.sharing.slot_leases"))["PROBE_SECONDS"] = PATIENCE
+    wait_for_slots()
     clocks = [boot.here()]
     vars(importlib.import_module("smart_model_router.assembly"))["here"] = lambda: clocks[-1]
     async with narrow(path, FakeProvider()) as router:

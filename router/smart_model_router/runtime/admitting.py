@@ -227,8 +227,13 @@ class Admitter:
         """A toss that was lost holds for about a second."""
         return Refusal("throttle", now + _TOSS_SECONDS * (0.5 + self._state.dice.roll()))
 
+    def stands_at_once(self, step: Admission) -> bool:
+        """True when there is nothing to ask other processes about this admission."""
+        sharing = self._state.sharing
+        return not step.lease.probe and (sharing is None or sharing.has_slot(step.gate))
+
     async def stands(self, step: Admission) -> bool:
-        """Whether this admission stands: no other process has its probe, and its slot is one of the host's."""
+        """Ask the other processes for the probe and the slot of this admission; withdraw it where they have them."""
         lease, sharing = step.lease, self._state.sharing
         if sharing is not None:
             stands = False

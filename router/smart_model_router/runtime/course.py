@@ -166,7 +166,7 @@ class Course:
                     woken = await self._pauses.take(step)
                     self._turn = None if woken is None or woken in step.resorts else (woken, step.pacing)
                     continue
-                if (sharing is not None or step.lease.probe) and not await self._admitter.stands(step):
+                if not self._admitter.stands_at_once(step) and not await self._admitter.stands(step):
                     continue
                 self._pauses.leave_room()
                 served = await self._tried(step, perform)
@@ -260,7 +260,7 @@ class Course:
         if not paid and self.caller.another_is_free(step.facts, now) and not state.budget.try_spend():
             return None  # meanwhile another one is free
         again = self._admitter.ask(step.facts, step.tier, now)
-        if again is None or await self._admitter.stands(again):
+        if again is None or self._admitter.stands_at_once(again) or await self._admitter.stands(again):
             return again
         return None
 

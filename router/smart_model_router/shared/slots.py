@@ -1,4 +1,4 @@
-"""The slots of a bulkhead that processes share: each leases what its calls need, and a dead one's come back."""
+"""The slots of a bulkhead that processes share: each leases what its calls need; a dead process loses its lease."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ SLOT_SECONDS = 30.0
 WAITING_SECONDS = 0.5
 """How long a process counts as waiting after it was refused; it asks again before."""
 _LOT = 0.05
+_LEFT_FREE = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,17 +31,17 @@ class SlotRow:
     waits: float
 
     def alive(self, here: Here) -> bool:
-        """Whether its holder may still have it. Every holder of an earlier boot is dead."""
+        """True while the lease lasts. A lease of an earlier boot is over."""
         return self.boot == here.boot and here.ticks < self.until <= here.ticks + SLOT_SECONDS
 
     def waiting(self, here: Here) -> bool:
-        """Whether its holder needs more than it has."""
+        """True while the holder needs more than it has."""
         return self.alive(here) and here.ticks < self.waits <= here.ticks + WAITING_SECONDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotAsk:
-    """How many of a bulkhead's `slots` a process would like to have in all, of which `least` are in use or waited for.
+    """A process asks for `want` of a bulkhead's `slots` in all; `least` of them are in use or waited for.
 
     `in_flight` of them hold calls: those cannot be taken away.
     """
@@ -55,26 +56,27 @@ class SlotAsk:
 
 @dataclass(frozen=True, slots=True)
 class SlotGrant:
-    """How many the process has now; `others_wait` says that another one needs more than it has."""
+    """The process has `held` now; `others_wait` says that another process needs more than it has."""
 
     held: int
     others_wait: bool
 
 
 def lot_of(slots: int) -> int:
-    """How many are leased at a time: 5 %, at least one."""
+    """The slots leased at a time: 5 %, at least one."""
     return max(1, int(slots * _LOT))
 
 
 def lease_slots(rows: Iterable[SlotRow], ask: SlotAsk, here: Here) -> tuple[SlotRow, SlotGrant]:
-    """What a process has afterwards. `rows` are all of the bulkhead.
+    """Lease slots to a process. `rows` are all of the bulkhead.
 
-    While others wait a process is given what it needs and no more, and of what it needs no more than an equal part.
+    Idle slots are leased as long as a quarter of all slots stays free: a process that begins to call must find some.
+    While others wait a process gets the slots it needs and no more, and of these no more than an equal part.
     """
     others = [row for row in rows if row.holder != ask.holder and row.alive(here)]
     others_wait = any(row.waiting(here) for row in others)
     free = ask.slots - sum(row.held for row in others)
-    want = ask.want
+    want = max(ask.least, min(ask.want, free - math.ceil(ask.slots * _LEFT_FREE)))
     if others_wait:
         want = min(ask.least, max(ask.in_flight, math.ceil(ask.slots / (len(others) + 1))))
     held = max(ask.in_flight, min(want, free), 0)

@@ -13,4 +13,4 @@ class Owners:
     credential: str
     limits: str
     slots: bool = False
-    """Whether the provider's bulkhead is that of all processes together."""
+    """True where the provider's bulkhead is one for all processes of the host."""

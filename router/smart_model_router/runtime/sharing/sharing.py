@@ -181,8 +181,12 @@ class Sharing:
         if before is not None:
             self._slots.continue_from(before._slots)
 
+    def has_slot(self, gate: Gate) -> bool:
+        """True when a call that was just admitted has its slot among those of the host without asking for it."""
+        return self._slots.has_slot(gate)
+
     async def may_enter(self, gate: Gate) -> bool:
-        """Whether a call that was just admitted has its slot among those of the host. Waits 20 ms at most."""
+        """Get a slot of the host for a call that was just admitted. Wait 20 ms at most."""
         return await self._slots.may_enter(gate)
 
     def pressed(self) -> None:

@@ -1,4 +1,4 @@
-"""The slots of providers that processes share: a call that was admitted waits for its slot, idle slots go back."""
+"""Lease the slots of shared bulkheads: an admitted call waits for its slot, and idle slots are given back."""
 
 from __future__ import annotations
 
@@ -23,11 +23,16 @@ _RENEW_SECONDS = SLOT_SECONDS / 3
 
 @dataclass(eq=False, slots=True)
 class _Slots:
-    """What this process has of one bulkhead. `pending` calls are admitted here and wait for their slot."""
+    """The slots that this process holds of one bulkhead.
+
+    `pending` calls are admitted here and wait for their slot. `peak` is the greatest number of calls in flight since
+    the last renewal: as many slots are kept, so that most calls find one here and ask for none.
+    """
 
     bulkhead: Bulkhead
     held: int = 0
     pending: int = 0
+    peak: int = 0
     renew_at: float = 0.0
     others_wait: bool = False
 
@@ -37,9 +42,15 @@ class _Slots:
         return self.bulkhead.in_flight - self.pending
 
     def due(self, now: float) -> bool:
-        """Whether there is something to tell: idle slots, calls without one, a renewal, a refusal that may be over."""
-        different = self.held != self.bulkhead.in_flight
-        return different or (self.held > 0 and now >= self.renew_at) or self.bulkhead.granted is not None
+        """True when the store is to be asked: a call without a slot, a refusal, a renewal, idle slots others need."""
+        if self.held < self.bulkhead.in_flight or self.bulkhead.granted is not None:
+            return True
+        return self.held > 0 and (now >= self.renew_at or self.others_need_some)
+
+    @property
+    def others_need_some(self) -> bool:
+        """True when another process waits and this one holds idle slots."""
+        return self.others_wait and self.held > self.bulkhead.in_flight
 
 
 class SlotLeases:
@@ -58,14 +69,15 @@ class SlotLeases:
         self._retired = False
 
     def begin(self, holder: str) -> None:
-        """Ask in this name from now on; what was leased before is another process's."""
+        """Ask in this name from now on; earlier leases belong to another process."""
         self._holder = holder
         self.forget()
         for slots in self._slots.values():
-            slots.held = slots.pending = 0
+            slots.held = slots.pending = slots.peak = 0
+            slots.bulkhead.granted = None
 
     def forget(self) -> None:
-        """The task, and who waits for it, are another loop's."""
+        """Drop the task and its waiters: they belong to another loop."""
         self._task = None
         self._asked.clear()
 
@@ -84,13 +96,21 @@ class SlotLeases:
         for name, slots in before._slots.items():
             ours = self._slots.get(name)
             if ours is not None and ours.bulkhead is slots.bulkhead:
-                ours.held, ours.others_wait = slots.held, slots.others_wait
+                ours.held, ours.peak, ours.others_wait = slots.held, slots.peak, slots.others_wait
+
+    def has_slot(self, gate: Gate) -> bool:
+        """True when a call that was just admitted has its slot without asking the store, or needs none."""
+        slots = self._slots.get(gate.provider.name)
+        if slots is None or self._retired or self._reach.reason:
+            return True
+        slots.peak = max(slots.peak, slots.bulkhead.in_flight)
+        return slots.held >= slots.bulkhead.in_flight
 
     async def may_enter(self, gate: Gate) -> bool:
-        """Whether a call that was just admitted has its slot. Waits 20 ms at most, and goes on without an answer."""
-        slots = self._slots.get(gate.provider.name)
-        if slots is None or self._retired or self._reach.reason or slots.held >= slots.bulkhead.in_flight:
+        """Get a slot for a call that was just admitted. Wait 20 ms at most; without an answer the call goes on."""
+        if self.has_slot(gate):
             return True
+        slots = self._slots[gate.provider.name]
         slots.pending += 1
         answered = asyncio.get_running_loop().create_future()
         self._asked.append(answered)
@@ -103,9 +123,9 @@ class SlotLeases:
             slots.pending -= 1
 
     def settled(self, gate: Gate) -> None:
-        """A call ended: where others wait, its slot goes back at once."""
+        """A call ended: give its slot back at once if another process waits."""
         slots = self._slots.get(gate.provider.name)
-        if slots is not None and slots.others_wait and slots.held > slots.bulkhead.in_flight:
+        if slots is not None and slots.others_need_some:
             self._start()
 
     def hear(self, rows: Iterable[SlotRow]) -> None:
@@ -114,11 +134,11 @@ class SlotLeases:
         waiting = {row.key for row in rows if row.holder != self._holder and row.waiting(here)}
         for name, slots in self._slots.items():
             slots.others_wait = name in waiting
-            if slots.others_wait and slots.held > slots.bulkhead.in_flight:
+            if slots.others_need_some:
                 self._start()
 
     def settle(self) -> None:
-        """Give back what is idle, renew what is used, ask again where the host was full; waits for nothing."""
+        """Renew leases and ask again where the host was full; wait for nothing."""
         now = self._state.clock.now()
         if not self._reach.reason and any(slots.due(now) for slots in self._slots.values()):
             self._start()
@@ -129,7 +149,7 @@ class SlotLeases:
             await self._round(ending=True)
 
     def suspend(self, *, suspended: bool) -> None:
-        """The others cannot be asked: this process has all slots. Or they can again."""
+        """Use all slots while the store cannot be asked; lease them again afterwards."""
         for slots in self._slots.values():
             slots.held = 0 if suspended else slots.held
             slots.bulkhead.granted = None
@@ -152,6 +172,8 @@ class SlotLeases:
                     heard = not self._reach.reason
                 except SharedStateError as error:
                     self._reach.lose(error.reason)
+                except Exception as bug:  # noqa: BLE001 - a fault of the store must not end the task in silence
+                    self._reach.lose(f"{type(bug).__name__}: {bug}")
                 finally:
                     for answered in asked:
                         if not answered.done():
@@ -163,7 +185,12 @@ class SlotLeases:
         asks = [self._ask(name, slots, ending=ending) for name, slots in busy.items() if slots.held or not ending]
         if not asks:
             return
+        for slots in busy.values():
+            if now >= slots.renew_at:
+                slots.peak = slots.bulkhead.in_flight
         grants = await self._shared.lease_slots(asks)
+        if self._reach.reason:
+            return  # too late: this process decides alone by now, and a refusal must not bind it
         for ask, grant in zip(asks, grants, strict=True):
             slots = busy[ask.key]
             slots.held, slots.others_wait = grant.held, grant.others_wait
@@ -177,20 +204,17 @@ class SlotLeases:
         return sum(self._state.room.queued(target) for target in self._state.fleet.targets(provider))
 
     def _ask(self, name: str, slots: _Slots, *, ending: bool) -> SlotAsk:
-        """In lots while calls begin; what is in flight, and no more, when nothing waits here."""
+        """In lots, for the calls of now and of the last seconds."""
         bulkhead = slots.bulkhead
-        in_flight = 0 if ending else bulkhead.in_flight
-        waiting = 0 if ending else slots.pending
-        if not ending and bulkhead.granted is not None:
+        most = bulkhead.slots
+        if ending:
+            return SlotAsk(key=name, holder=self._holder, slots=most, in_flight=0, least=0, want=0)
+        waiting = slots.pending
+        if bulkhead.granted is not None:
             waiting = max(waiting, min(1, self._waiting_for(name)))
-        least = min(bulkhead.slots, slots.confirmed + waiting) if not ending else 0
-        lot = lot_of(bulkhead.slots)
-        want = -(-least // lot) * lot if waiting else least
+        least = min(most, slots.confirmed + waiting)
+        lot = lot_of(most)
+        want = min(most, -(-max(least, slots.peak) // lot) * lot)
         return SlotAsk(
-            key=name,
-            holder=self._holder,
-            slots=bulkhead.slots,
-            in_flight=0 if ending else min(in_flight, slots.confirmed),
-            least=least,
-            want=min(want, bulkhead.slots),
+            key=name, holder=self._holder, slots=most, in_flight=slots.confirmed, least=least, want=want
         )
