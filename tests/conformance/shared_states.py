@@ -309,7 +309,7 @@ class SharedStateContract(ABC):
 
     @pytest.mark.asyncio
     async def test_slots_are_leased_and_never_more_than_there_are(self) -> None:
-        """A quarter stays free of idle leases; a refused process counts as waiting, and the others keep what they need."""
+        """A quarter stays free of idle leases; while a refused process waits the others keep only what they need."""
         one, other = self.process(), self.process()
         assert await one.lease_slots([self.slots("one", 0, 6, want=10)]) == (SlotGrant(7, others_wait=False),)
         await one.poll()

@@ -31,9 +31,11 @@ class Store(MemorySharedState):
     def __init__(self, tables: MemoryTables) -> None:
         super().__init__(tables, here)
         self.delay = 0.0
+        self.asked = 0
 
     async def lease_slots(self, asks: Sequence[SlotAsk]) -> tuple[SlotGrant, ...]:
         """Answer when the delay is over."""
+        self.asked += 1
         await asyncio.sleep(self.delay)
         return await super().lease_slots(asks)
 
@@ -178,3 +180,51 @@ async def test_a_reload_counts_no_call_twice() -> None:
     for made in (before, after):
         await made.router.aclose()
     assert held(host) == 0
+
+
+@virtual
+async def test_calls_one_after_the_other_ask_the_store_for_a_slot_once() -> None:
+    """The slot is kept while it is used, renewed every ten seconds, and given back when it is not used any more."""
+    host = Host(seconds=0.1)
+    made, store = host.process()
+    for _ in range(20):
+        assert await served_by(made) == "a/m"
+        await asyncio.sleep(0.3)
+    assert store.asked == 1
+    await asyncio.sleep(30.0)
+    assert (store.asked, held(host)) == (3, 0)
+    await made.router.aclose()
+
+
+@virtual
+async def test_calls_at_once_find_the_slots_of_the_burst_before() -> None:
+    """All but the quarter that is left to others."""
+    host = Host()
+    made, store = host.process()
+    for _ in range(2):
+        assert await asyncio.gather(*(served_by(made) for _ in range(SLOTS - 1))) == ["a/m"] * (SLOTS - 1)
+        await asyncio.sleep(0.5)
+    assert (store.asked, held(host)) == (1, SLOTS - 1)
+    other, _ = host.process()
+    began = now()
+    assert await served_by(other) == "a/m"
+    assert now() - began <= 1.1
+    for each in (made, other):
+        await each.router.aclose()
+
+
+@virtual
+async def test_a_refusal_that_comes_too_late_binds_nobody() -> None:
+    """The process decides alone by then, and has all slots."""
+    host = Host(seconds=5.0)
+    others = MemorySharedState(host.tables, here)
+    await others.lease_slots([SlotAsk(key="a", holder="b", slots=SLOTS, in_flight=SLOTS, least=SLOTS, want=SLOTS)])
+    made, store = host.process()
+    store.delay = 0.8
+    first = asyncio.ensure_future(served_by(made))
+    await asyncio.sleep(0.9)
+    bulkhead = made.state.fleet.gates["a/m"].provider.bulkhead
+    assert (bulkhead.in_flight, bulkhead.granted) == (1, None)
+    assert await first == "a/m"
+    store.delay = 0.0
+    await made.router.aclose()

@@ -215,6 +215,4 @@ class SlotLeases:
         least = min(most, slots.confirmed + waiting)
         lot = lot_of(most)
         want = min(most, -(-max(least, slots.peak) // lot) * lot)
-        return SlotAsk(
-            key=name, holder=self._holder, slots=most, in_flight=slots.confirmed, least=least, want=want
-        )
+        return SlotAsk(key=name, holder=self._holder, slots=most, in_flight=slots.confirmed, least=least, want=want)
