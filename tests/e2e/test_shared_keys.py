@@ -21,6 +21,7 @@ from tests.e2e.test_shared_processes import STARTED, line, start
 from tests.store_files import rows
 
 KEY = "vk-team-0123456789"
+OPERATOR = "vk-operator-0123456789"
 WORKERS = ("--workers", "2")
 DAY = 86_400
 CHAT: dict[str, Any] = {"model": "smart", "messages": MESSAGES, "max_tokens": 100}
@@ -71,7 +72,7 @@ def gateway(tmp_path: Path) -> Callable[..., AbstractContextManager[Served]]:
     def gateway(server: FaultServer, usd_per_day: float) -> AbstractContextManager[Served]:
         config = fleet(server, store={"path": str(tmp_path / "stats.db")})
         config["models"] = {"smart": {"tiers": [{"targets": [DEAR]}], "last_resort": []}}
-        keys = {"team": {"key": KEY, "usd_per_day": usd_per_day}}
+        keys = {"team": {"key": KEY, "usd_per_day": usd_per_day}, "operator": {"key": OPERATOR, "admin": True}}
         return served(config, tmp_path, arguments=WORKERS, gateway={"keys": keys})
 
     return gateway
@@ -139,5 +140,5 @@ def test_a_newer_state_file_counts_in_the_process_and_refuses_nobody(gateway: St
         newer.execute("PRAGMA user_version = 99")
     with FaultServer() as server, gateway(server, 100.0) as running:
         assert [ask(running).status_code for _ in range(4)] == [200] * 4
-        told = httpx2.get(running.base_url + "/health", headers={"x-api-key": KEY}).text
+        told = httpx2.get(running.base_url + "/health", headers={"x-api-key": OPERATOR}).text
     assert "schema 99 is newer" in told
