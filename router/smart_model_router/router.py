@@ -208,7 +208,7 @@ class SmartModelRouter:
     ) -> RouteRequest:
         """The request that a body is. A large `written` (see `answer`) is read off the loop. Raises InvalidRequest."""
         read = partial(self._peek, dialect, body, options, written, stream=stream, operation=operation)
-        return await off_loop(read) if len(written) > LARGE_BYTES else read()
+        return await off_loop(read, len(written)) if len(written) > LARGE_BYTES else read()
 
     def stream_of(self, request: RouteRequest) -> RouterStream:
         """The stream that a request asks for."""

@@ -16,7 +16,7 @@ from smart_model_router.edge.asking import read_ask
 from smart_model_router.errors import AllTargetsFailed
 from smart_model_router.long_json import LARGE_BYTES, condensed, encode, encode_large
 from smart_model_router.request import peek
-from smart_model_router.runtime.off_loop import off_loop
+from smart_model_router.runtime.off_loop import LONG_BYTES, off_loop
 from smart_model_router.testing import FakeProvider
 from tests.world import DOWN, world
 
@@ -114,3 +114,16 @@ async def test_the_loop_turns_while_the_thread_works() -> None:
 
     with pytest.raises(ValueError, match="told"):
         await off_loop(fail)
+
+
+@pytest.mark.asyncio
+async def test_work_on_a_large_body_does_not_wait_behind_a_long_one() -> None:
+    """A conversation of 300 KB is read while bodies of 30 MB are."""
+    done = threading.Event()
+    long = [asyncio.ensure_future(off_loop(lambda: done.wait(30), LONG_BYTES + 1)) for _ in range(3)]
+    try:
+        assert await asyncio.wait_for(off_loop(lambda: "read", LONG_BYTES), 20) == "read"
+        assert not any(one.done() for one in long)
+    finally:
+        done.set()
+    assert all(await asyncio.gather(*long))

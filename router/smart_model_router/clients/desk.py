@@ -95,7 +95,7 @@ async def _routed(router: SmartModelRouter, sent: Sent) -> HttpReply | Opened:
             raise ProblemError(NOT_FOUND, f"the router does not answer {sent.method} {path[:200]}; {right}")
         return found
     read = partial(read_ask, asked, sent.headers, sent.body, sent.query)
-    ask = await off_loop(read) if len(sent.body) > LARGE_BYTES else read()
+    ask = await off_loop(read, len(sent.body)) if len(sent.body) > LARGE_BYTES else read()
     ask.ask_for(deployment)
     if sent.read_timeout is not None and ("timeout" not in ask.options or ask.own_deadline):
         ask.options["timeout"], ask.own_deadline = sent.read_timeout, True

@@ -161,7 +161,7 @@ class Asking:
         guest = house.ring.guest(arrival.headers)
         body = await arrival.body()
         read = partial(self._read, arrival, body, counting=guest.counts_tokens)
-        ask, tokens = await off_loop(read) if len(body) > LARGE_BYTES else read()
+        ask, tokens = await off_loop(read, len(body)) if len(body) > LARGE_BYTES else read()
         visit = await admit(house, guest, ask, tokens)
         try:
             with house.traced(arrival.headers):
@@ -197,7 +197,7 @@ async def local(arrival: Arrival) -> None:
     arrival.house.ring.guest(arrival.headers)
     body = await arrival.body()
     answer = partial(answer_locally, arrival.scope["method"], arrival.path, body)
-    found = await off_loop(answer) if len(body) > LARGE_BYTES else answer()
+    found = await off_loop(answer, len(body)) if len(body) > LARGE_BYTES else answer()
     if found is None:
         raise not_found(arrival)
     await arrival.reply(found)

@@ -124,7 +124,7 @@ class Course:
             self.state.hedges.deposit()
         try:
             if self.request.prompt_bytes > LARGE_BYTES:
-                await off_loop(self._admitter.prepare)
+                await off_loop(self._admitter.prepare, self.request.prompt_bytes)
             return await self._walk(perform)
         except SmartRouterError as error:
             self._told(error)

@@ -51,6 +51,8 @@ async def kept_response(
             return _answer({"id": thing, "object": "response", "deleted": True}), report
         (row, *_) = await state.kept.chain(thing, request.owner)
         return Success(mapping(decode_any(row.answer)), row.answer, _NO_USAGE), report
+    if thing in (".", ".."):  # of a path they would make another one
+        raise not_found(thing)
     await state.makers.look_up(request)
     target = _keeper(state, request, thing, ladders)
     made = await _call(state, request, (target,), report, operation=operation, thing=thing)

@@ -101,12 +101,12 @@ class KeptResponses:
             return KeptResponse(id=answer["id"], owner=request.owner, parent=asked.parent, input=own, answer=said)
 
         if large:
-            self._state.keep(asyncio.get_running_loop().create_task(self._keep_large(written)))
+            self._state.keep(asyncio.get_running_loop().create_task(self._keep_large(written, request.prompt_bytes)))
         else:
             self._keep(written())
 
-    async def _keep_large(self, written: Callable[[], KeptResponse]) -> None:
-        self._keep(await off_loop(written))
+    async def _keep_large(self, written: Callable[[], KeptResponse], size: int) -> None:
+        self._keep(await off_loop(written, size))
 
     def _keep(self, row: KeptResponse) -> None:
         self._wait_with(row)
@@ -119,6 +119,7 @@ class KeptResponses:
 
         Raises NotFound; RouterUnavailable while the store is out of reach.
         """
+        _check(response)
         found: list[KeptResponse] = []
         following: str | None = response
         while following is not None:
@@ -132,6 +133,7 @@ class KeptResponses:
 
     async def remove(self, response: str, owner: str) -> None:
         """Forget an answer. Raises NotFound; RouterUnavailable while the store is out of reach."""
+        _check(response)
         row = self._pending.get(response)
         if row is not None and row.owner == owner:
             self._written((row,))
@@ -229,6 +231,12 @@ class KeptResponses:
         """This is a copy of the process: what waits to be written is the parent's to write."""
         self._pending, self._size, self._task = {}, 0, None
         self._reach.retry_at = 0.0
+
+
+def _check(response: str) -> None:
+    """Raises NotFound for what has not the form of an answer's id, as the id of an item has not."""
+    if own_ids.response_of(response) != response:
+        raise not_found(response)
 
 
 def _out_of_reach(reason: str, retry_after: float = RETRY_SECONDS) -> RouterUnavailable:

@@ -1,7 +1,8 @@
 """Work on a large body, in a thread beside the loop: other requests go on meanwhile.
 
-One thread in all: the interpreter runs one at a time, and several that compute would each take their turn before the
-loop gets its own.
+Two threads in all: the interpreter runs one at a time, and several that compute would each take their turn before the
+loop gets its own. The second one is for bodies of many megabytes, which take seconds: those of a few hundred kilobytes,
+as long conversations have, do not wait behind them.
 """
 
 from __future__ import annotations
@@ -17,11 +18,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+LONG_BYTES = 4 * 1024 * 1024
+"""Work on a body that is longer has a thread of its own."""
+
 
 class _Worker:
-    """The thread, begun with the first large body."""
+    """A thread, begun with the first body that it is for."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self._name = name
         self._pool: ThreadPoolExecutor | None = None
         in_children(self._forget)
 
@@ -30,7 +35,7 @@ class _Worker:
         if self._pool is None:
             from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - only large bodies pay
 
-            self._pool = ThreadPoolExecutor(1, thread_name_prefix="smart-model-router large bodies")
+            self._pool = ThreadPoolExecutor(1, thread_name_prefix=f"smart-model-router {self._name}")
         return self._pool
 
     def _forget(self) -> None:
@@ -38,9 +43,11 @@ class _Worker:
         self._pool = None
 
 
-_WORKER = _Worker()
+_LARGE = _Worker("large bodies")
+_LONG = _Worker("long bodies")
 
 
-async def off_loop(work: Callable[[], T]) -> T:
-    """What `work` returns or raises, done in the thread. Cancelled, it ends unheard."""
-    return await asyncio.get_running_loop().run_in_executor(_WORKER.pool(), work)
+async def off_loop(work: Callable[[], T], size: int = 0) -> T:
+    """What `work` on a body of `size` bytes returns or raises, done in a thread. Cancelled, it ends unheard."""
+    worker = _LONG if size > LONG_BYTES else _LARGE
+    return await asyncio.get_running_loop().run_in_executor(worker.pool(), work)

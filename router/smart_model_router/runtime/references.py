@@ -56,12 +56,13 @@ async def _with_kept(kept: KeptResponses, request: RouteRequest, ours: dict[str,
     answers = {response for thing, response in ours.items() if thing != parent}
     others = [(await kept.chain(response, request.owner))[0] for response in sorted(answers)]
 
-    large = request.prompt_bytes + sum(row.size for row in (*chain, *others)) > LARGE_BYTES
+    size = request.prompt_bytes + sum(row.size for row in (*chain, *others))
+    large = size > LARGE_BYTES
 
     def resolved() -> Asked:
         return _in_place(request, ours, parent, chain, others, large=large)
 
-    return await off_loop(resolved) if large else resolved()
+    return await off_loop(resolved, size) if large else resolved()
 
 
 def _in_place(

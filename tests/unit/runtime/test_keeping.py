@@ -104,6 +104,23 @@ async def test_an_item_by_its_id_alone_and_a_message_that_has_one() -> None:
 
 
 @virtual
+async def test_an_id_that_is_no_answers_is_not_found() -> None:
+    """Found: an item's id where an answer's was due was a bug (500); `..` reached another path of the provider."""
+    w, _ = keeping_world()
+    answer = await ask(w, "one")
+    item = answer["output"][0]["id"]
+    for thing in (item, item.rpartition("_")[0], f"{answer['id']}_0"):
+        with pytest.raises(NotFound):
+            await ask(w, "two", previous_response_id=thing)
+    for thing in (item, item.rpartition("_")[0], ".", ".."):
+        for operation in ("retrieve", "delete"):
+            with pytest.raises(NotFound, match="no such response"):
+                await w.router.kept_response(thing, operation, {}, bool)
+    assert len(w.providers["a"].calls) == 1
+    await w.router.aclose()
+
+
+@virtual
 async def test_a_cut_stream_is_not_kept_and_a_whole_one_is() -> None:
     """Only an answer that was complete can be referred to."""
     w, store = keeping_world(replies={"a": FakeProvider([CUT, FakeReply()])})
