@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 REMEMBERED = 10_000
 LOOKS = (0.0, 0.1, 0.2)
 """Pauses, in seconds, before each look for a thing that is not found: its maker's process tells of it meanwhile."""
+AGAIN = 5.0
+"""Seconds until a thing that was not found is looked for again, once: its maker's process could not write till then."""
 _LONGEST = 256
 """Characters. No provider's id is longer."""
 _AT_ONCE = 500
@@ -30,7 +32,7 @@ _FILES = "file"
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """The target that made a thing, None where nobody knows, and whom for."""
+    """The target that made a thing, None where it is not configured here, and whom for."""
 
     target: Target | None
     owner: str
@@ -43,10 +45,12 @@ class Makers:
         self._state = state
         self._known: dict[str, Made] = {}
         self._untold: dict[bytes, MakerRow] = {}
+        self._sought: dict[str, float] = {}
+        """By thing, the instant of the last look that did not find it."""
 
     def continue_from(self, before: Makers) -> None:
         """Know what another router of this loop knows, in whose place this one is."""
-        self._known, self._untold = before._known, before._untold
+        self._known, self._untold, self._sought = before._known, before._untold, before._sought
 
     def of(self, thing: str) -> Target | None:
         """The target that made it."""
@@ -99,10 +103,16 @@ class Makers:
 
     async def _find(self, things: Iterable[str]) -> None:
         sharing = self._state.sharing
-        missing = {_digest(thing): thing for thing in things if thing not in self._known}
+        now, sought_at = self._state.clock.now(), self._sought
+        missing = {
+            _digest(thing): thing
+            for thing in things
+            if thing not in self._known and (thing not in sought_at or now >= sought_at[thing] + AGAIN)
+        }
         if sharing is None or not missing:
             return
-        for pause in LOOKS:
+        is_new = any(thing not in sought_at for thing in missing.values())
+        for pause in LOOKS if is_new else LOOKS[:1]:
             if pause:
                 await self._state.clock.sleep(pause)
             sought = tuple(missing)
@@ -116,7 +126,9 @@ class Makers:
             if not missing:
                 return
         for thing in missing.values():
-            self._keep(thing, Made(None, ""))  # nobody is asked again, and nobody waits again
+            sought_at.pop(thing, None)
+            sought_at[thing] = now
+        _bound(sought_at)
 
     def _keep(self, thing: str, made: Made) -> None:
         self._known[thing] = made

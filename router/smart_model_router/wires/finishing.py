@@ -39,7 +39,7 @@ class _ChatFinishing:
     __slots__ = ("_done", "_expected", "_seen", "finished")
 
     def __init__(self, choices: int) -> None:
-        self._expected = frozenset(range(choices))
+        self._expected = choices  # a number, as callers may ask for a thousand million
         self._seen: set[int] = set()
         self._done: set[int] = set()
         self.finished = False
@@ -65,7 +65,8 @@ class _ChatFinishing:
         self._seen.add(place)
         if finish:
             self._done.add(place)
-            self.finished = self._done >= (self._seen | self._expected)
+            of_expected = sum(done < self._expected for done in self._done)
+            self.finished = of_expected == self._expected and self._done >= self._seen
         return True
 
     def missing(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from smart_model_router.errors import InvalidRequest, NotFound, UnsupportedFeature
 from smart_model_router.outcome import Outcome, Success, Usage
 from smart_model_router.ports import ProviderCall
+from smart_model_router.runtime import makers
 from smart_model_router.shared import MakerRow
 from smart_model_router.testing import FakeProvider
 from smart_model_router_stats.shared_memory import MemoryTables
@@ -127,6 +129,22 @@ async def test_a_thing_of_unknown_making_is_looked_for_once() -> None:
             await refer(w)
         assert now() - started == pytest.approx(seconds)
     await w.router.aclose()
+
+
+@virtual
+async def test_news_that_came_late_is_found_after_a_while() -> None:
+    """Found: a process whose first look came too early never knew. The later look keeps nobody waiting."""
+    tables = MemoryTables()
+    (one, _), (other, _) = two(tables), two(tables)
+    with pytest.raises(UnsupportedFeature):
+        await refer(other)
+    await make(one)
+    await asyncio.sleep(makers.AGAIN)
+    started = now()
+    assert await refer(other) == "b/m"
+    assert now() == started
+    for w in (one, other):
+        await w.router.aclose()
 
 
 @virtual

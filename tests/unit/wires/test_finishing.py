@@ -52,6 +52,12 @@ def test_content_of_a_choice_that_is_finished_does_not_belong_there() -> None:
     assert taken("chat", chunk(finish="stop"), chunk(1, "b"), chunk(text="a"), choices=2)[1] == [True, True, False]
 
 
+def test_any_number_of_choices_may_be_asked_for() -> None:
+    """Found: one request with `n` of a thousand million took all memory and held up the loop."""
+    found, took = taken("chat", chunk(text="a"), chunk(finish="stop"), choices=10**30)
+    assert (found.finished, found.missing(), took) == (False, "", [True, True])
+
+
 START = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
 TEXT = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "a"}}
 STOP = {"type": "content_block_stop", "index": 0}
