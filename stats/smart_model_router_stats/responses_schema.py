@@ -6,7 +6,7 @@ import secrets
 import zlib
 from typing import TYPE_CHECKING
 
-from smart_model_router.shared import KeptResponse
+from smart_model_router.shared import LONGEST_CHAIN, KeptResponse
 from smart_model_router_stats.migrations import Migration
 
 if TYPE_CHECKING:
@@ -85,17 +85,22 @@ def _is_far_beyond(connection: sqlite3.Connection, most: int) -> bool:
 
 
 def chain(connection: sqlite3.Connection, response: str, owner: str, now: float) -> tuple[KeptResponse, ...]:
-    """An answer and those it goes on from, the newest first; () when it is not there."""
+    """An answer and those it goes on from, the newest first, up to LONGEST_CHAIN; () when it is not there."""
     rows = connection.execute(
         f"{_CHAIN} SELECT r.id, r.owner, r.parent, r.input, r.answer FROM chain JOIN response r USING (number)"  # noqa: S608 - a constant
         " WHERE r.until > :now ORDER BY r.number DESC",
         {"id": response, "owner": owner, "now": now},
-    ).fetchall()
-    found = tuple(
-        KeptResponse(id=r[0], owner=r[1], parent=r[2], input=zlib.decompress(r[3]), answer=zlib.decompress(r[4]))
-        for r in rows
     )
-    return found if found and found[0].id == response else ()
+    found: list[KeptResponse] = []
+    size = 0
+    for r in rows:  # one at a time: what is small when it is compressed may be very large
+        found.append(
+            KeptResponse(id=r[0], owner=r[1], parent=r[2], input=zlib.decompress(r[3]), answer=zlib.decompress(r[4]))
+        )
+        size += found[-1].size
+        if size > LONGEST_CHAIN:
+            break
+    return tuple(found) if found and found[0].id == response else ()
 
 
 def remove(connection: sqlite3.Connection, response: str, owner: str) -> bool:

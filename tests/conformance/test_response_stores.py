@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from smart_model_router.shared import LONGEST_CHAIN
 from smart_model_router_stats.responses_memory import MemoryResponses
 from smart_model_router_stats.responses_sqlite import SqliteResponses
-from tests.conformance.response_stores import MOST, TTL, ResponseStoreContract
+from tests.conformance.response_stores import MOST, TTL, ResponseStoreContract, kept
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,3 +40,12 @@ class TestSqliteResponses(ResponseStoreContract):
     def process(self, *, ttl: float = TTL, most: int = MOST) -> ResponseStore:
         """Another handle of the same file."""
         return SqliteResponses(self.folder / "responses.db", ttl=ttl, most=most, wall=self.wall)
+
+    @pytest.mark.asyncio
+    async def test_a_chain_is_read_no_further_than_its_bound(self) -> None:
+        """What is small in the file may be very large: the answer that exceeds the bound is the last one read."""
+        store, text = self.process(most=100 * LONGEST_CHAIN), b" " * (LONGEST_CHAIN // 2)
+        for number in range(1, 6):
+            await store.add((kept(number, parent=number - 1 or None, text=text),))
+        assert [row.id for row in await store.chain("resp_5", "one")] == ["resp_5", "resp_4"]
+        await store.aclose()

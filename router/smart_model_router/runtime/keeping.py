@@ -14,7 +14,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from smart_model_router.errors import NotFound, RouterUnavailable
+from smart_model_router.errors import InvalidRequest, NotFound, RouterUnavailable
 from smart_model_router.events import StoreChanged
 from smart_model_router.forks import in_children
 from smart_model_router.long_json import LARGE_BYTES, encode, encode_large
@@ -22,7 +22,7 @@ from smart_model_router.ports import ResponseStore
 from smart_model_router.runtime.makers import LOOKS, not_found
 from smart_model_router.runtime.off_loop import off_loop
 from smart_model_router.runtime.sharing.reach import RETRY_SECONDS, SLOW_SECONDS, TOO_SLOW, Reach
-from smart_model_router.shared import KeptResponse, SharedStateError
+from smart_model_router.shared import LONGEST_CHAIN, KeptResponse, SharedStateError
 from smart_model_router.wires import own_ids
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class KeptResponses:
     async def chain(self, response: str, owner: str) -> list[KeptResponse]:
         """An answer and all it goes on from, the newest first.
 
-        Raises NotFound; RouterUnavailable while the store is out of reach.
+        Raises NotFound; InvalidRequest for more than LONGEST_CHAIN; RouterUnavailable while the store is out of reach.
         """
         _check(response)
         found: list[KeptResponse] = []
@@ -128,6 +128,11 @@ class KeptResponses:
             if not rows:
                 raise self._broken(response) if found else self._missing(response, owner)
             found += rows
+            if sum(one.size for one in found) > LONGEST_CHAIN:
+                most = f"{LONGEST_CHAIN // 1_048_576} MiB"
+                raise InvalidRequest(
+                    f"{response[:100]!r}: the conversation is longer than {most}; send its items instead"
+                )
             following = found[-1].parent
         return found
 

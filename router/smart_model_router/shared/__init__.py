@@ -2,7 +2,7 @@
 
 from smart_model_router.shared.budgets import BudgetAsk, BudgetRow, spend
 from smart_model_router.shared.clocks import Deadline, Here, age, remaining
-from smart_model_router.shared.kept import KeptResponse
+from smart_model_router.shared.kept import LONGEST_CHAIN, KeptResponse
 from smart_model_router.shared.limits import (
     BucketAsk,
     BucketGrant,
@@ -40,6 +40,7 @@ from smart_model_router.shared.slots import SlotAsk, SlotGrant, SlotRow, lease_s
 
 __all__ = [
     "LEASE_SECONDS",
+    "LONGEST_CHAIN",
     "BreakerKind",
     "BreakerRow",
     "BucketAsk",

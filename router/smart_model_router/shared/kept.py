@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+LONGEST_CHAIN = 67_108_864
+"""Bytes of a conversation that is put in the place of a reference to its last answer."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptResponse:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from smart_model_router.errors import NotFound, RouterUnavailable, StreamInterrupted
+from smart_model_router.errors import InvalidRequest, NotFound, RouterUnavailable, StreamInterrupted
 from smart_model_router.events import StoreChanged
 from smart_model_router.long_json import LARGE_BYTES
 from smart_model_router.outcome import Failure, FailureClass
@@ -152,6 +152,16 @@ async def test_what_was_removed_ends_what_goes_on_from_it() -> None:
     with pytest.raises(NotFound):
         await kept.remove(first["id"], "")
     await w.router.aclose()
+
+
+@virtual
+async def test_a_conversation_beyond_the_bound_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its items can still be sent; nothing is answered from a part of it."""
+    w, _ = keeping_world()
+    first = await ask(w, "hello")
+    monkeypatch.setattr("smart_model_router.runtime.keeping.LONGEST_CHAIN", 10)
+    with pytest.raises(InvalidRequest, match="send its items instead"):
+        await ask(w, "go on", previous_response_id=first["id"])
 
 
 @virtual
