@@ -28,20 +28,6 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             yield running
 
 
-@pytest.fixture
-def chatty(gateway: Served) -> Iterator[openai.OpenAI]:
-    """OpenAI's SDK."""
-    with openai.OpenAI(base_url=gateway.base_url + "/v1", api_key="client-secret", max_retries=0) as client:
-        yield client
-
-
-@pytest.fixture
-def claudish(gateway: Served) -> Iterator[anthropic.Anthropic]:
-    """Anthropic's SDK."""
-    with anthropic.Anthropic(base_url=gateway.base_url, api_key="client-secret", max_retries=0) as client:
-        yield client
-
-
 def test_a_name_of_a_wildcard_reaches_the_target_of_that_name(chatty: openai.OpenAI) -> None:
     """The provider is asked for the text of the `*`, a slash in it included; the answer has the name asked for."""
     raw = chatty.chat.completions.with_raw_response.create(model="any/meta/llama-3.3", messages=MESSAGES)

@@ -31,20 +31,6 @@ def gateway(upstream: FaultServer, tmp_path_factory: pytest.TempPathFactory) -> 
         yield running
 
 
-@pytest.fixture
-def chatty(gateway: Served) -> Iterator[openai.OpenAI]:
-    """OpenAI's SDK."""
-    with openai.OpenAI(base_url=gateway.base_url + "/v1", api_key="client-secret", max_retries=0) as client:
-        yield client
-
-
-@pytest.fixture
-def claudish(gateway: Served) -> Iterator[anthropic.Anthropic]:
-    """Anthropic's SDK."""
-    with anthropic.Anthropic(base_url=gateway.base_url, api_key="client-secret", max_retries=0) as client:
-        yield client
-
-
 def test_a_chat_completion_names_the_model_that_was_asked_for(chatty: openai.OpenAI) -> None:
     """The answer is the provider's, under our name of the model; headers tell who gave it."""
     raw = chatty.chat.completions.with_raw_response.create(model="smart", messages=MESSAGES)
