@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from smart_model_router.cli.conversing import used_for
+from smart_model_router.cli.conversing import as_the_gateway_said, used_for
 from smart_model_router.cli.ending import ExitCode
 from smart_model_router.cli.printing import print_answer, print_json, print_line
 from smart_model_router.cli.telling import told
@@ -53,7 +53,10 @@ async def _run(asking: Asking) -> int:
         except SmartRouterError as error:
             if asking.explain and error.report is not None:
                 _explain(error.report)
-            raise
+            said = as_the_gateway_said(error, asking.url)
+            if said is error:
+                raise
+            raise said from error
     if asking.explain:
         _explain(report)
     return ExitCode.DEGRADED if asking.fail_on_degraded and report.degraded else ExitCode.OK

@@ -7,6 +7,8 @@ from pathlib import Path
 
 from smart_model_router.cli.configured import configured
 from smart_model_router.config import RouterConfig
+from smart_model_router.errors import AllTargetsFailed, ModelNotFound, SmartRouterError
+from smart_model_router.outcome import FailureClass
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +18,17 @@ class Used:
     config: RouterConfig
     model: str
     tier: str | None
+
+
+def as_the_gateway_said(error: SmartRouterError, url: str | None) -> SmartRouterError:
+    """The error in a gateway's own words where it does not know the model: here it is a provider without one."""
+    report = error.report
+    if url is None or report is None or not isinstance(error, AllTargetsFailed) or not report.attempts:
+        return error
+    last = report.attempts[-1]
+    if last.failure_class is not FailureClass.MODEL_GONE:
+        return error
+    return ModelNotFound(last.message, report=report)
 
 
 def used_for(url: str | None, *, config: Path | None, model: str | None, tier: str | None) -> Used:
