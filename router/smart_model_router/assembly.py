@@ -129,7 +129,7 @@ def assemble(
 
 
 def _destination(kind: str, provider: Provider) -> Destination:
-    """What decides which headers a provider gets: its own word on itself, else the configuration's."""
+    """The kind that decides which headers a provider gets: its own word on itself, else the configuration's."""
     return Destination(getattr(provider, "kind", kind), getattr(provider, "client_headers", {}))
 
 

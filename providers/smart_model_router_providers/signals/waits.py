@@ -74,7 +74,7 @@ def _from_headers(fields: Fields) -> float | None:
 
 
 def _scope_of_length(wait: float) -> Scope | None:
-    """The scope that nobody names, by the seconds to wait: no limit of a minute asks for half an hour."""
+    """The scope of a wait without a named one, by its seconds: no limit of a minute asks for half an hour."""
     if wait >= DAY / 2:
         return "day"
     return "hour" if wait >= HOUR / 2 else None

@@ -1,4 +1,4 @@
-"""What `smr serve` says at its start of tools that run at a provider: which models refuse requests that bring them."""
+"""The notice of `smr serve` about tools that run at a provider: which models refuse requests that bring them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the doctor says of SQLite, of the statistics file, of the shared state and of the kept responses."""
+"""Findings of the doctor about SQLite, of the statistics file, of the shared state and of the kept responses."""
 
 from __future__ import annotations
 

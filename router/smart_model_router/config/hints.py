@@ -41,7 +41,7 @@ class Hint:
 
     @property
     def may_hold_secrets(self) -> bool:
-        """Whether a value for it may have a secret in it: then errors do not show the value."""
+        """True when a value for it may have a secret in it: then errors do not show the value."""
         if self.is_section:
             return any(hint.may_hold_secrets for hint in fields_of(self.base).values())
         return self.base is Secret or (self.inner is not None and self.inner.may_hold_secrets)

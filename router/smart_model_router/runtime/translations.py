@@ -92,9 +92,9 @@ class Translations:
         found = self._own.get(facts.id)
         if found is None:
             # Before translation, which gives Messages a cap of its own; after it for what the caller's dialect lacks.
-            begun = copy(self)
-            begun._request, begun._native, begun._made = _filled(self._request, facts), {}, {}
-            sent = begun._sent(facts)
+            filled = copy(self)
+            filled._request, filled._native, filled._made = _filled(self._request, facts), {}, {}
+            sent = filled._sent(facts)
             found = self._own[facts.id] = replace(sent, request=_filled(sent.request, facts))
         return found
 
