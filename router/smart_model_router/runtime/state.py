@@ -447,6 +447,10 @@ class RouterState:
             for target in state.fleet.targets(provider):
                 state.room.pump(target)
 
+    def queued(self, target: str) -> int:
+        """Return how many requests wait for a target."""
+        return self.room.queued(target)
+
     def _look(self, gate_id: str, ticket: Ticket, now: float) -> Due:
         """When a waiter should ask this gate; at once where the operator says no, for that is not waited out."""
         gate = self.fleet.gates[gate_id]

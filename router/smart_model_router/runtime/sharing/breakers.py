@@ -14,7 +14,7 @@ from smart_model_router.runtime.sharing.owners import Owners
 from smart_model_router.shared import LEASE_SECONDS, BreakerRow, Here, SharedView, remaining
 
 if TYPE_CHECKING:
-    from smart_model_router.runtime.state import RouterState
+    from smart_model_router.runtime.sharing.local_router import LocalRouter
 
 _NOBODY = Owners("", "", "")
 
@@ -22,7 +22,7 @@ _NOBODY = Owners("", "", "")
 class SharedBreakers:
     """By owner and kind. Not thread-safe: it belongs to the router's loop."""
 
-    def __init__(self, state: RouterState, owners: Mapping[str, Owners]) -> None:
+    def __init__(self, state: LocalRouter, owners: Mapping[str, Owners]) -> None:
         self._state = state
         self._owners = owners
         self._entries: dict[Key, SharedBreaker] = {}

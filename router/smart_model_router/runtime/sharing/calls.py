@@ -14,7 +14,7 @@ from smart_model_router.runtime.sharing.owners import Owners
 from smart_model_router.shared import CallRow, Here, age
 
 if TYPE_CHECKING:
-    from smart_model_router.runtime.state import RouterState
+    from smart_model_router.runtime.sharing.local_router import LocalRouter
 
 _KEPT = 50
 _MEMORY = 3600.0
@@ -32,7 +32,7 @@ class Untold:
 class RecentCalls:
     """What nobody was told of yet. Not thread-safe: it belongs to the router's loop."""
 
-    def __init__(self, state: RouterState, owners: Mapping[str, Owners]) -> None:
+    def __init__(self, state: LocalRouter, owners: Mapping[str, Owners]) -> None:
         self._state = state
         self._owners = owners
         self._calls: dict[str, deque[AttemptFinished]] = {}

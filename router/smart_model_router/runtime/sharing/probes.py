@@ -16,7 +16,7 @@ from smart_model_router.runtime.sharing.reach import POLL_SECONDS, Reach
 from smart_model_router.shared import LEASE_SECONDS, Deadline, Here, SharedStateError, SharedView
 
 if TYPE_CHECKING:
-    from smart_model_router.runtime.state import RouterState
+    from smart_model_router.runtime.sharing.local_router import LocalRouter
 
 PROBE_SECONDS = 0.02
 """How long a request waits to hear whether the probe is its own."""
@@ -28,7 +28,7 @@ class Probes:
 
     def __init__(
         self,
-        state: RouterState,
+        state: LocalRouter,
         shared: SharedState,
         breakers: SharedBreakers,
         reach: Reach,

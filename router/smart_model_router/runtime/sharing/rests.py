@@ -12,7 +12,7 @@ from smart_model_router.core.lease import Settlement
 from smart_model_router.shared import Deadline, Here, RestRow, SharedView, remaining
 
 if TYPE_CHECKING:
-    from smart_model_router.runtime.state import RouterState
+    from smart_model_router.runtime.sharing.local_router import LocalRouter
 
 _SAME = 0.001
 
@@ -29,7 +29,7 @@ class _Known:
 class SharedRests:
     """All rests, by target and by credential. Not thread-safe: it belongs to the router's loop."""
 
-    def __init__(self, state: RouterState) -> None:
+    def __init__(self, state: LocalRouter) -> None:
         self._state = state
         self._entries: dict[str, _Known] = {}
 

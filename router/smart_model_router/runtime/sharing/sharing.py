@@ -40,7 +40,7 @@ from smart_model_router.runtime.sharing.words import SharedWords
 from smart_model_router.shared import Changes, MakerRow, SharedStateError, SharedView
 
 if TYPE_CHECKING:
-    from smart_model_router.runtime.state import RouterState
+    from smart_model_router.runtime.sharing.local_router import LocalRouter
 
 _LEAST_PAUSE = 0.005
 FIRST_LOOK_SECONDS = 0.1
@@ -58,7 +58,7 @@ class Sharing:
 
     def __init__(
         self,
-        state: RouterState,
+        state: LocalRouter,
         shared: SharedState,
         owners: Mapping[str, Owners],
         *,

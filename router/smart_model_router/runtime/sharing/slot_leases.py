@@ -16,7 +16,7 @@ from smart_model_router.shared import Here, SharedStateError, SlotAsk, SlotRow
 from smart_model_router.shared.slots import SLOT_SECONDS, lot_of
 
 if TYPE_CHECKING:
-    from smart_model_router.runtime.state import RouterState
+    from smart_model_router.runtime.sharing.local_router import LocalRouter
 
 _RENEW_SECONDS = SLOT_SECONDS / 3
 
@@ -56,7 +56,7 @@ class _Slots:
 class SlotLeases:
     """The shared bulkheads of this process. Not thread-safe: it belongs to the router's loop."""
 
-    def __init__(self, state: RouterState, shared: SharedState, reach: Reach, here: Callable[[], Here]) -> None:
+    def __init__(self, state: LocalRouter, shared: SharedState, reach: Reach, here: Callable[[], Here]) -> None:
         self._state = state
         self._shared = shared
         self._reach = reach
@@ -201,7 +201,7 @@ class SlotLeases:
                 self._state.pump(ask.key)
 
     def _waiting_for(self, provider: str) -> int:
-        return sum(self._state.room.queued(target) for target in self._state.fleet.targets(provider))
+        return sum(self._state.queued(target) for target in self._state.fleet.targets(provider))
 
     def _ask(self, name: str, slots: _Slots, *, ending: bool) -> SlotAsk:
         """In lots, for the calls of now and of the last seconds."""

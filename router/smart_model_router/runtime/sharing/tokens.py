@@ -14,13 +14,13 @@ from smart_model_router.runtime.sharing.owners import Owners
 from smart_model_router.shared import BucketRow, Here, told
 
 if TYPE_CHECKING:
-    from smart_model_router.runtime.state import RouterState
+    from smart_model_router.runtime.sharing.local_router import LocalRouter
 
 
 class TokenLeases:
     """The limits of all targets that take part. Not thread-safe: it belongs to the router's loop."""
 
-    def __init__(self, state: RouterState, shared: SharedState, owners: Mapping[str, Owners]) -> None:
+    def __init__(self, state: LocalRouter, shared: SharedState, owners: Mapping[str, Owners]) -> None:
         self._state = state
         self._shared = shared
         self._owners = owners

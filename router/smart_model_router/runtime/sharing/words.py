@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from smart_model_router.shared import Here, OperatorRow, SharedView, is_later
 
 if TYPE_CHECKING:
-    from smart_model_router.runtime.state import RouterState
+    from smart_model_router.runtime.sharing.local_router import LocalRouter
 
 
 class SharedWords:
     """What the others know of this router's words. Not thread-safe: it belongs to the router's loop."""
 
-    def __init__(self, state: RouterState) -> None:
+    def __init__(self, state: LocalRouter) -> None:
         self._state = state
         self._known: dict[str, OperatorRow] = {}
         self._began = state.here()
