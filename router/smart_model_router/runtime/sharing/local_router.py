@@ -1,5 +1,6 @@
-"""The parts of this process's router that the shared state reads and changes: a port, so that no module of it imports
-the router's state.
+"""The parts of this process's router that the shared state reads and changes.
+
+A port: no module of the shared state imports the state of the router, which imports them.
 """
 
 from __future__ import annotations
