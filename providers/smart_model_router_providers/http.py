@@ -11,8 +11,10 @@ import httpx2
 
 from smart_model_router.errors import ConfigurationError
 from smart_model_router.forwarding import FORWARDED, USUAL_VERSION, VERSION
+from smart_model_router.outcome import Failure, FailureClass
 from smart_model_router_providers.catalog import kind_of
 from smart_model_router_providers.model_lists import list_models
+from smart_model_router_providers.passing import read_plain_reply
 from smart_model_router_providers.pool import ConnectionPool
 from smart_model_router_providers.posting import Endpoint, check_headers
 from smart_model_router_providers.replies import known_failure, read_plain, read_stream, read_whole, refuse_stream
@@ -20,8 +22,8 @@ from smart_model_router_providers.replies import known_failure, read_plain, read
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence
 
-    from smart_model_router.outcome import Failure, Outcome
-    from smart_model_router.ports import ListedModel, ProviderCall, ProviderStream
+    from smart_model_router.outcome import Outcome
+    from smart_model_router.ports import ListedModel, PassedCall, PassedReply, ProviderCall, ProviderStream
     from smart_model_router.request import Dialect, Operation
     from smart_model_router_providers.catalog import AuthStyle
     from smart_model_router_providers.reply import Reply
@@ -126,6 +128,27 @@ class HttpProvider:
             return known_failure(exc, self.kind)
         return await read_stream(reply, call.dialect, self.kind)
 
+    async def pass_through(self, call: PassedCall) -> PassedReply | Failure:
+        """Send a request of another path than the dialects' once; return once the head of the answer is there."""
+        path = call.path.removeprefix("/v1")  # which the base URL ends in, where the provider has one
+        deployment = call.deployment if self._azure_version else ""
+        if self._azure_version and deployment in ("", ".", ".."):  # the latter two would make another path
+            wanted = "name it in the route (provider/deployment), or in the path as AzureOpenAI does"
+            message = f"Azure needs a deployment for {path}, not {deployment!r}: {wanted}"
+            return Failure(FailureClass.INVALID_REQUEST, message)
+        url = self._url(path, deployment)
+        if call.query:
+            url = url.copy_with(query=b"&".join(filter(None, (url.query, call.query.encode()))))
+        # Without compression what comes can be handed on as it comes.
+        headers = {**self._headers["chat"][call.credential], "accept-encoding": "identity", **call.headers}
+        if "content-type" not in call.headers:
+            del headers["content-type"]
+        try:
+            reply = await self._pool.send(Endpoint(url, headers), call.body, call.length, call.connect_timeout)
+            return await read_plain_reply(reply, self.kind)
+        except Exception as exc:  # noqa: BLE001 - known_failure raises what is not a transport's
+            return known_failure(exc, self.kind)
+
     async def models(self) -> Sequence[ListedModel] | Failure:
         """The models that the provider lists for the first credential; none where the URL names deployments."""
         if self._azure_version:
@@ -169,16 +192,19 @@ class HttpProvider:
         key = (dialect, credential, deployment, query)
         found = self._endpoints.get(key)
         if found is None:
-            path = self._base_url.path.rstrip("/")
-            if self._azure_version:
-                path += f"/openai/deployments/{quote(deployment, safe='')}"
-                url = self._base_url.copy_with(path=path + PATHS[dialect], params={"api-version": self._azure_version})
-            else:
-                url = self._base_url.copy_with(path=path + PATHS[dialect])
+            url = self._url(PATHS[dialect], deployment)
             if query:
                 url = url.copy_merge_params(dict(parse_qsl(query)))
             found = self._endpoints[key] = Endpoint(url, self._headers[dialect][credential])
         return found
+
+    def _url(self, path: str, deployment: str) -> httpx2.URL:
+        """Where a path below the base URL is; Azure's own URLs name the deployment, and the version in the query."""
+        base = self._base_url.path.rstrip("/")
+        if not self._azure_version:
+            return self._base_url.copy_with(path=base + path)
+        path = f"{base}/openai/deployments/{quote(deployment, safe='')}{path}"
+        return self._base_url.copy_with(path=path, params={"api-version": self._azure_version})
 
 
 def _operated(endpoint: Endpoint, call: ProviderCall) -> Endpoint:

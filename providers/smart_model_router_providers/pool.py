@@ -12,7 +12,7 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 import httpx2
 
-from smart_model_router_providers.posting import SLICE_BYTES, Endpoint, Line
+from smart_model_router_providers.posting import SLICE_BYTES, Endpoint, Line, Slices
 from smart_model_router_providers.reply import HttpxReply, Reply
 from smart_model_router_providers.resending import ResendingTransport
 
@@ -36,8 +36,11 @@ class ConnectionPool:
         self._base_url = base_url
         self._given = None if transport is None else ResendingTransport(transport)
         self._lines: dict[asyncio.AbstractEventLoop, Line] = {}
+        self._fresh: dict[asyncio.AbstractEventLoop, Line] = {}
+        """Those whose connections serve one call each."""
         self._closed = False
         weakref.finalize(self, _abandon_all, self._lines)
+        weakref.finalize(self, _abandon_all, self._fresh)
 
     def post(self, endpoint: Endpoint, payload: bytes, connect_timeout: float) -> Awaitable[Reply]:
         """Send a body; return once the head of the reply is there.
@@ -49,39 +52,65 @@ class ConnectionPool:
             if self._closed:
                 raise RuntimeError(_CLOSED)
             return _posted(self._given, endpoint, payload, connect_timeout)
-        line = self._lines.get(asyncio.get_running_loop()) or self._open()
+        line = self._lines.get(asyncio.get_running_loop()) or self._open(self._lines)
         return line.post(endpoint, payload, connect_timeout)
+
+    def send(
+        self, endpoint: Endpoint, body: AsyncIterator[bytes], length: int | None, connect_timeout: float
+    ) -> Awaitable[Reply]:
+        """Send a body in pieces as they come, on a connection of its own; return once the head of the reply is there.
+
+        A kept connection may have ended, and what was sent on it could not be sent again. Raises as `post` does, and
+        what `body` raises.
+        """
+        if self._given is not None:
+            if self._closed:
+                raise RuntimeError(_CLOSED)
+            return _sent(self._given, endpoint, body, length, connect_timeout)
+        line = self._fresh.get(asyncio.get_running_loop()) or self._open(self._fresh)
+        return line.send(endpoint, body, length, connect_timeout)
 
     async def aclose(self) -> None:
         """Close every connection; safe to call twice."""
         self._closed = True
         if self._given is not None:
             await self._given.aclose()
-        line = self._lines.pop(asyncio.get_running_loop(), None)
+        here = asyncio.get_running_loop()
+        ours = [line for lines in (self._lines, self._fresh) if (line := lines.pop(here, None)) is not None]
         _abandon_all(self._lines)
-        if line is not None:
+        _abandon_all(self._fresh)
+        for line in ours:
             await line.connections.aclose()
 
-    def _open(self) -> Line:
+    def _open(self, lines: dict[asyncio.AbstractEventLoop, Line]) -> Line:
         if self._closed:
             raise RuntimeError(_CLOSED)
-        for dead in [other for other in self._lines if other.is_closed()]:
-            self._lines.pop(dead).connections.abandon()
+        for dead in [other for other in lines if other.is_closed()]:
+            lines.pop(dead).connections.abandon()
         # No limit: how many calls may be in flight is the bulkhead's decision alone.
-        connector = aiohttp.TCPConnector(limit=0, ssl=_tls())
-        line = self._lines[asyncio.get_running_loop()] = Line(self._base_url, _proxy(self._base_url), connector)
+        connector = aiohttp.TCPConnector(limit=0, ssl=_tls(), force_close=lines is self._fresh)
+        line = lines[asyncio.get_running_loop()] = Line(self._base_url, _proxy(self._base_url), connector)
         return line
 
 
 async def _posted(
     transport: httpx2.AsyncBaseTransport, endpoint: Endpoint, payload: bytes, connect_timeout: float
 ) -> Reply:
-    """The same over a transport that the owner gave."""
+    """As `post`, over a transport that the owner gave."""
+    small = len(payload) <= SLICE_BYTES
+    return await _sent(transport, endpoint, payload if small else Slices(payload), len(payload), connect_timeout)
+
+
+async def _sent(
+    transport: httpx2.AsyncBaseTransport,
+    endpoint: Endpoint,
+    content: bytes | AsyncIterator[bytes],
+    length: int | None,
+    connect_timeout: float,
+) -> Reply:
     headers = {name.encode("ascii"): value.encode("latin-1") for name, value in endpoint.headers.items()}
-    content: bytes | _Slices = payload
-    if len(payload) > SLICE_BYTES:
-        headers[b"content-length"] = b"%d" % len(payload)
-        content = _Slices(payload)
+    if length is not None and not isinstance(content, bytes):
+        headers[b"content-length"] = b"%d" % length
     request = httpx2.Request(
         endpoint.method,
         endpoint.url,
@@ -90,17 +119,6 @@ async def _posted(
         extensions={"timeout": {"connect": connect_timeout, "pool": connect_timeout}},
     )
     return HttpxReply(await transport.handle_async_request(request))
-
-
-class _Slices:
-    """A large body in pieces: written at once it would hold up the event loop. It can be sent more than once."""
-
-    def __init__(self, payload: bytes) -> None:
-        self._payload = payload
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for start in range(0, len(self._payload), SLICE_BYTES):
-            yield self._payload[start : start + SLICE_BYTES]
 
 
 @cache

@@ -1,4 +1,4 @@
-"""One POST over a connection of aiohttp's: its connector and its parser, without its session in between.
+"""One request with a body over a connection of aiohttp's: its connector and its parser, without its session in between.
 
 A session makes of every call a request, a payload, a task that writes it and a response, and looks for cookies,
 redirects and traces: 230,000 instructions, two thirds of a call. Here the head of a request is written out once and
@@ -11,7 +11,7 @@ import asyncio
 import re
 from base64 import b64encode
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 import aiohttp
@@ -24,7 +24,7 @@ from smart_model_router_providers.connections import Connections
 from smart_model_router_providers.reply import reply_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncIterator, Awaitable, Mapping
 
     import httpx2
     from aiohttp.client_proto import ResponseHandler
@@ -40,6 +40,7 @@ _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]*")
 _NOT_OURS = frozenset({"content-length", "transfer-encoding"})
 _SWITCHING = 101
+_CHUNKED = b"transfer-encoding: chunked\r\n\r\n"
 
 
 class Endpoint:
@@ -158,7 +159,26 @@ class Line:
             raise aiohttp.ConnectionTimeoutError(f"no connection within {connect_timeout:g} s") from error
         return connection
 
-    async def _post_on(self, connection: Connection, endpoint: Endpoint, payload: bytes) -> Reply:
+    async def send(
+        self, endpoint: Endpoint, body: AsyncIterator[bytes], length: int | None, connect_timeout: float
+    ) -> Reply:
+        """Send a body in pieces as they come; return once the head of the reply is there. Nothing is sent twice.
+
+        Raises what aiohttp raises, and what `body` raises.
+        """
+        connection = await self._connection(connect_timeout, new=False)
+        framing = _CHUNKED if length is None else b"content-length: %d\r\n\r\n" % length
+        return await self._exchange(connection, endpoint, framing, body)
+
+    def _post_on(self, connection: Connection, endpoint: Endpoint, payload: bytes) -> Awaitable[Reply]:
+        small = len(payload) <= SLICE_BYTES
+        rest = b"content-length: %d\r\n\r\n%b" % (len(payload), payload if small else b"")
+        return self._exchange(connection, endpoint, rest, None if small else Slices(payload))
+
+    async def _exchange(
+        self, connection: Connection, endpoint: Endpoint, rest: bytes, body: AsyncIterator[bytes] | None
+    ) -> Reply:
+        """Write the head of a request, `rest` of it and what follows it, and `body`; return the head of the reply."""
         connections = self.connections
         connections.in_use.add(connection)
         upload: asyncio.Task[None] | None = None
@@ -168,15 +188,19 @@ class Line:
                 raise aiohttp.ClientConnectionResetError("the connection is gone")
             protocol.set_response_params(read_until_eof=True, auto_decompress=False)
             head = self._through_proxy(endpoint) if self._spells_out else endpoint.head
-            first = payload if len(payload) <= SLICE_BYTES else b""
-            protocol.transport.write(b"%bcontent-length: %d\r\n\r\n%b" % (head, len(payload), first))
-            if not first:
-                upload = asyncio.get_running_loop().create_task(_upload(protocol, payload))
+            protocol.transport.write(head + rest)
+            if body is not None:
+                upload = asyncio.get_running_loop().create_task(_upload(protocol, body, chunked=rest is _CHUNKED))
+                upload.add_done_callback(partial(_upload_ended, connections, connection))
             message, content = await protocol.read()
             while 100 <= message.code < 200 and message.code != _SWITCHING:
                 message, content = await protocol.read()
         except BaseException:
             connections.break_off(connection, "the call was given up")
+            if upload is not None:
+                if upload.done() and not upload.cancelled() and (error := upload.exception()) is not None:
+                    raise error from None
+                upload.cancel()
             raise
         return reply_of(message, content, connections, connection, upload)
 
@@ -199,16 +223,43 @@ def check_headers(headers: Mapping[str, str]) -> None:
             raise ConfigurationError("headers", sorted(headers), "names and values of Latin characters") from None
 
 
-async def _upload(protocol: ResponseHandler, payload: bytes) -> None:
-    """Write a large body in pieces, no faster than it is taken. It ends with its connection; whoever reads is told."""
+class Slices:
+    """A large body in pieces: written at once it would hold up the event loop. It can be sent more than once."""
+
+    def __init__(self, payload: bytes) -> None:
+        self._payload = payload
+        self._at = 0
+
+    def __aiter__(self) -> AsyncIterator[bytes]:  # no generator: nothing would close one that is left halfway
+        return Slices(self._payload)
+
+    async def __anext__(self) -> bytes:
+        piece = self._payload[self._at : self._at + SLICE_BYTES]
+        if not piece:
+            raise StopAsyncIteration
+        self._at += SLICE_BYTES
+        return piece
+
+
+async def _upload(protocol: ResponseHandler, body: AsyncIterator[bytes], *, chunked: bool = False) -> None:
+    """Write a body in pieces, no faster than it is taken. It ends with its connection; the reader of that is told."""
     writer = StreamWriter(protocol, asyncio.get_running_loop())
-    with suppress(ConnectionError, aiohttp.ClientError):
-        for start in range(0, len(payload), SLICE_BYTES):
-            transport = protocol.transport
-            if transport is None or transport.is_closing():
-                return
-            transport.write(payload[start : start + SLICE_BYTES])
+    async for piece in body:
+        transport = protocol.transport
+        if transport is None or transport.is_closing():
+            return
+        if piece:  # an empty chunk would be the last one
+            transport.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
+        with suppress(ConnectionError, aiohttp.ClientError):
             await writer.drain()
+    if chunked and protocol.transport is not None:
+        protocol.transport.write(b"0\r\n\r\n")
+
+
+def _upload_ended(connections: Connections, connection: Connection, upload: asyncio.Task[None]) -> None:
+    """A body that cannot be read to its end leaves a request without one: the reader of the reply is told."""
+    if not upload.cancelled() and upload.exception() is not None and connection in connections.in_use:
+        connections.break_off(connection, "the body of the request ended early")
 
 
 def _credentials_of(url: httpx2.URL) -> dict[str, str]:

@@ -75,8 +75,10 @@ class AiohttpReply:
         """As Reply says."""
         if self._content.is_eof() and (self._upload is None or self._upload.done()):
             self._connections.give_back(self._connection)
-        else:
-            self._connections.break_off(self._connection, "the reply was closed")
+            return
+        self._connections.break_off(self._connection, "the reply was closed")
+        if self._upload is not None:
+            self._upload.cancel()
 
     def __del__(self) -> None:
         """One that nobody closed breaks off, quietly."""

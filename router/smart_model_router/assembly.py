@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 from smart_model_router.config import DefaultsConfig, ModelConfig, ProviderConfig, RouterConfig, TargetConfig
+from smart_model_router.config.paths import spelled
 from smart_model_router.config.rules import FACTS
 from smart_model_router.config.secret import Secret
 from smart_model_router.config.telemetry import ContentConfig
@@ -19,6 +20,7 @@ from smart_model_router.core.budget import RetryBudget
 from smart_model_router.core.fleet import Fleet
 from smart_model_router.core.gate import Gate, ProviderState
 from smart_model_router.core.offline import Connectivity
+from smart_model_router.core.passthrough import Route, RouteTarget, longest_first, paths_of
 from smart_model_router.core.ratelimit import RateLimitTracker, TokenFactor
 from smart_model_router.core.selection import Candidate
 from smart_model_router.core.shedding import Shedding
@@ -76,11 +78,11 @@ def assemble(
             raise ConfigurationError(f"providers.{name}.kind", provider.kind, did_you_mean(provider.kind, KINDS))
     spoken = {name: found for name, one in given.items() if (found := getattr(one, "dialects", None)) is not None}
     parts = _Parts(config, spoken, given)
-    for name in given.keys() - set(parts.used):
-        raise ConfigurationError("providers", name, did_you_mean(name, parts.used))
+    for name in given.keys() - set(parts.called):
+        raise ConfigurationError("providers", name, did_you_mean(name, parts.called))
     # Before anything is opened: most of what can be wrong is found here.
-    made = {name: given[name] if name in given else make_provider(config, name) for name in parts.used}
-    book = StatsBook(parts.targets.values(), wall=WallClock().now)
+    made = {name: given[name] if name in given else make_provider(config, name) for name in parts.called}
+    book = StatsBook((*parts.targets.values(), *parts.passing), wall=WallClock().now)
     used_clock = clock or (SystemClock() if measures.monotonic_clock else WallClock())
     secrets = secrets_of(config)
     scrubber = Scrubber(secrets)
@@ -96,6 +98,7 @@ def assemble(
         destinations={name: _destination(config.providers[name].kind, provider) for name, provider in made.items()},
         book=book,
         windows=parts.windows,
+        routes=parts.routes,
         budget=RetryBudget(config.resilience.retry_budget),
         hedges=RetryBudget(hedging.budget) if (hedging := config.resilience.hedging).enabled else None,
         shedding=Shedding(config.resilience.shedding),
@@ -297,8 +300,11 @@ class _Parts:
         in_tiers = [mention for mention in everyone if "*" not in mention.target]
         resorts = [m for model in config.models.values() for m in model.last_resort or ()]
         mentions = [*in_tiers, *resorts]
-        self.used = tuple(dict.fromkeys(mention.provider for mention in (*everyone, *resorts)))
-        remotes = sum(self._kind(name).remote for name in self.used)
+        self._used = tuple(dict.fromkeys(mention.provider for mention in (*everyone, *resorts)))
+        named = (name.partition("/")[0] for names in config.gateway.passthrough.routes.values() for name in names)
+        self.called = tuple(dict.fromkeys((*self._used, *named)))
+        """Every provider that is used."""
+        remotes = sum(self._kind(name).remote for name in self._used)
         self._connectivity = Connectivity(remotes)
         self._pools: dict[tuple[str, int, str], str] = {}
         """One of the targets whose limits a provider counts together, by provider, credential and pool."""
@@ -306,14 +312,18 @@ class _Parts:
         self.windows: dict[str, int] = {}
         """Context windows that targets named themselves."""
         self._factors: dict[tuple[str, str], TokenFactor] = {}
-        self._states = {name: self._provider_state(name) for name in self.used}
+        self._states = {name: self._provider_state(name) for name in self.called}
         self.targets: dict[str, Target] = {t.id: t for m in mentions for t in config.targets_of(m)}
         self.known = {
             t.id: KnownTarget(m, config.providers[m.provider].kind) for m in mentions for t in config.targets_of(m)
         }
-        self.fleet = Fleet(
-            self._gates(mentions), self._connectivity, uncounted=self._ids(resorts) - self._ids(in_tiers)
-        )
+        gates = self._gates(mentions)
+        self.passing: list[Target] = []
+        """Providers on the paths of `gateway.passthrough`, as targets of their own."""
+        self.routes = self._routes()
+        uncounted = {*(self._ids(resorts) - self._ids(in_tiers)), *(target.id for target in self.passing)}
+        passing = [self._made[target.id] for target in self.passing]
+        self.fleet = Fleet((*gates, *passing), self._connectivity, uncounted=uncounted)
         self._written = frozenset(self.targets)
         self.owners = {target.id: self._owners_of(target) for target in self.targets.values()}
         """How every target is named among the processes that share its state."""
@@ -375,7 +385,7 @@ class _Parts:
         return ProviderState(
             name,
             slots=provider.bulkhead or kind.bulkhead,
-            remote=kind.remote,
+            remote=kind.remote and name in self._used,
             connectivity=self._connectivity,
             config=self._gate_config,
             queue=LOCAL_QUEUE if provider.kind == "local" else None,
@@ -418,6 +428,33 @@ class _Parts:
             return made
         first = self._pools.setdefault((target.provider, target.credential, pool), target.id)
         return made if first == target.id else self._made[first].limits
+
+    def _routes(self) -> dict[str, Route]:
+        """The routes of `gateway.passthrough` by the paths that have a state of their own."""
+        configured, found = self._config.gateway.passthrough.routes, dict[str, Route]()
+        for name in longest_first(configured):
+            for path in paths_of(name):
+                if path not in found:
+                    targets = tuple(made for one in configured[name] for made in self._route_targets(name, path, one))
+                    found[path] = Route(name, known=not path.endswith("*"), targets=targets)
+        return found
+
+    def _route_targets(self, route: str, path: str, named: str) -> Iterator[RouteTarget]:
+        """A provider, or one with a model, on a path: one for each of its credentials."""
+        mention = TargetConfig(target=f"{named}{path}")
+        provider, deployment = mention.provider, named.partition("/")[2]
+        if not hasattr(self._given.get(provider, resolve(self._config.providers[provider].kind)), "pass_through"):
+            key = spelled(("gateway", "passthrough", "routes", route))
+            raise ConfigurationError(key, named, "a provider is needed that is called over HTTP by its own URL")
+        for target in self._config.targets_of(mention):
+            plain = named + target.id.removeprefix(mention.target)
+            beside = replace(target, id=plain, model=deployment or path)
+            chats = self._made.get(beside.id)
+            limits = self._limits(mention, replace(beside, id=target.id)) if chats is None else chats.limits
+            state, number = self._state_of(provider), target.credential
+            self._made[target.id] = Gate(target.id, state, limits=limits, credential=number, alone=True)
+            self.passing.append(target)
+            yield RouteTarget(target.id, provider, number, deployment, beside.id if deployment else "")
 
     def _owners_of(self, target: Target) -> Owners:
         keys = keys_of(self._config.providers[target.provider])

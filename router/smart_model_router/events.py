@@ -11,6 +11,8 @@ from smart_model_router.request import Criticality, Dialect
 
 NAME_LIMIT = 200
 """Characters of a name that a caller chose: no model's is longer, and whatever keeps events keeps no more of it."""
+Asked = Dialect | Literal["passthrough"]
+"""The dialect of a request; "passthrough" for one of no dialect, whose route stands in the place of a model."""
 RequestOutcome = Literal["ok", "fallback", "degraded", "failed", "cancelled", "rejected_local"]
 
 
@@ -27,7 +29,7 @@ class RequestFinished:
 
     at: float
     request_id: str
-    dialect: Dialect
+    dialect: Asked
     model: str
     outcome: RequestOutcome
     target: str | None

@@ -155,6 +155,61 @@ class SupportsModels(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class PassedCall:
+    """A request that passes through as it came. `path` begins with `/v1/`, `query` is without its question mark.
+
+    `headers` (lower-case names) take the place of the provider's own. `body` is read once, by one task, and what it
+    raises the call raises; it has `length` bytes, or as many as come (None). `deployment` is the model where the
+    provider's URLs name one. `credential` and `connect_timeout` are those of ProviderCall.
+    """
+
+    path: str
+    query: str
+    headers: Mapping[str, str]
+    body: AsyncIterator[bytes]
+    length: int | None
+    deployment: str = ""
+    credential: int = 0
+    connect_timeout: float = 5.0
+
+
+class PassedReply(Protocol):
+    """An answer (2xx) whose body is not read yet. `headers` have lower-case names; the body is decoded."""
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+        ...
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """All of them."""
+        ...
+
+    @property
+    def reading(self) -> LimitReading:
+        """The limits that the headers tell."""
+        ...
+
+    async def next_piece(self) -> bytes | Failure:
+        """The next bytes, as they come; b"" after the last. A body that ends too early is a Failure."""
+        ...
+
+    async def aclose(self) -> None:
+        """Give the connection back or drop it, and read no more of the request's body; safe to call twice."""
+        ...
+
+
+@runtime_checkable
+class SupportsPassthrough(Protocol):
+    """A provider that takes requests of other paths than the dialects'."""
+
+    async def pass_through(self, call: PassedCall) -> PassedReply | Failure:
+        """Send the request once, at most; return once the head of the answer is there."""
+        ...
+
+
 class StatsStore(Protocol):
     """Where observations outlive the process. Never asked on the request path."""
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from smart_model_router.config import RouterConfig
 from smart_model_router.core.gate import Gate
+from smart_model_router.core.passthrough import route_of
 from smart_model_router.core.tiers import Ladder, ModelSelection
-from smart_model_router.errors import InvalidRequest, RouterUnavailable
+from smart_model_router.errors import InvalidRequest, NotFound, RouterUnavailable
 from smart_model_router.long_json import LARGE_BYTES
 from smart_model_router.model_list import ModelList, NamedModel
 from smart_model_router.quick import quick
@@ -27,10 +28,11 @@ if TYPE_CHECKING:
     from smart_model_router.clients.transport import RouterTransport
     from smart_model_router.events import Event
     from smart_model_router.monitor.monitor import Monitor
-    from smart_model_router.ports import Clock, EventSink, Provider, StatsStore
+    from smart_model_router.ports import Clock, EventSink, PassedCall, Provider, StatsStore
     from smart_model_router.runtime.closing import Part
     from smart_model_router.runtime.guarding import GuardLease, GuardLimits
     from smart_model_router.runtime.inspection import Availability, Explanation, SystemHealth, TargetStatus
+    from smart_model_router.runtime.passthrough import Passage
     from smart_model_router.runtime.portal import Portal
     from smart_model_router.runtime.sharing.client_leases import ClientLeases
     from smart_model_router.runtime.state import RouterState
@@ -224,6 +226,20 @@ class SmartModelRouter:
 
         self._check_open()
         return guard(self._state, name, limits, self._config.resilience.gate)
+
+    def passage(self, call: PassedCall, options: RequestOptions) -> Passage:
+        """A request that passes through by a route of `gateway.passthrough`; nothing is sent before `open`.
+
+        To be opened and read on the router's own loop. Raises NotFound for a path without a route.
+        """
+        from smart_model_router.runtime.passthrough import Passage  # noqa: PLC0415 - few have routes
+
+        self._check_open()
+        config, route = self._config.gateway.passthrough, route_of(call.path, self._state.routes)
+        if route is None:
+            known = f"there are {', '.join(config.routes)}" if config.routes else "there is none"
+            raise NotFound(f"gateway.passthrough.routes: none has {call.path}, so it leads to no provider; {known}")
+        return Passage(self._state, route, call, options, silence=config.silence)
 
     def get_model_for_tier(self, tier: str, model: str | None = None) -> ModelSelection:
         """Which target would serve `tier` of `model` (default: the first model) now; lower tiers are degraded.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from smart_model_router_providers.fault.errors import error_body
+from smart_model_router_providers.fault.errors import error_body, unknown_path
 from smart_model_router_providers.fault.ledger import Ending, Ledger, RecordedRequest, masked
 from smart_model_router_providers.fault.question import BadQuestion, Dialect, Question, read_question
 from smart_model_router_providers.fault.replies import models
@@ -135,7 +135,7 @@ class Backend:
             return whole(200, models(self._models, anthropic="anthropic-version" in headers))
         if method in ("GET", "HEAD") and path in ("", "/v1", "/health"):
             return whole(200, b"" if method == "HEAD" else b'{"status":"ok"}')
-        return whole(404, error_body("chat", 404, f"{method} {path}: no such endpoint"))
+        return whole(404, unknown_path(f"{method} {path}"))
 
 
 def _spoken(path: str) -> Dialect | None:

@@ -45,6 +45,12 @@ def error_body(dialect: Dialect, status: int, message: str | None = None) -> byt
     return dumps(_error(dialect, status if status >= 400 else 500, message))
 
 
+def unknown_path(asked: str) -> bytes:
+    """What OpenAI says of a path that is not there: without the code that it has for a model."""
+    error = {"message": f"Invalid URL ({asked})", "type": "invalid_request_error", "param": None, "code": None}
+    return dumps({"error": error})
+
+
 def error_frame(dialect: Dialect, body: bytes | None) -> bytes:
     """The dialect's error inside a stream; `body` (JSON) replaces its data."""
     if dialect == "messages":

@@ -33,6 +33,21 @@ class GatewayKeyConfig(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
+class PassthroughConfig(Options):
+    """Paths beside the dialects, whose requests and answers pass through as they come. Durations are seconds.
+
+    `routes` are paths (`/v1/moderations`, `/v1/rerank`, those below `/v1/audio/` and `/v1/images/`, `*` as the last
+    segment standing for any), each with who serves it, in order: providers, or `provider/model`, which shares its rate
+    limits with the target of that name and names Azure's deployment. A body has at most `max_body` bytes. A call ends
+    when its provider neither takes nor sends anything for `silence`.
+    """
+
+    routes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    max_body: Annotated[int, Unit("count"), Interval(ge=1024, le=1_099_511_627_776)] = 1_073_741_824
+    silence: Seconds = 300.0
+
+
+@dataclass(frozen=True, kw_only=True)
 class GatewayConfig(Options):
     """The HTTP gateway. Without `keys` it listens on this machine's own addresses only. Durations are seconds.
 
@@ -41,7 +56,7 @@ class GatewayConfig(Options):
     at most `max_elements` JSON values (counted before it is decoded: commas and opening brackets outside of strings).
     `drain` is how long requests under way may go on after SIGTERM. With `stream_report` streams have a `router` object
     beside their finish reason. Web pages of the origins in `cors` may read answers in a browser; `*` is every page, for
-    a gateway with keys.
+    a gateway with keys. `passthrough` are paths beside the dialects.
     """
 
     host: str = "127.0.0.1"
@@ -57,3 +72,4 @@ class GatewayConfig(Options):
     drain: SecondsOrZero = 30.0
     cors: tuple[str, ...] = ()
     stream_report: bool = True
+    passthrough: PassthroughConfig = field(default_factory=PassthroughConfig)

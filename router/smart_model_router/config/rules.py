@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from smart_model_router.config import aliases as patterns
 from smart_model_router.config.paths import spelled
 from smart_model_router.config.secret import masked, masked_urls
+from smart_model_router.core.passthrough import KNOWN, is_route
 from smart_model_router.core.selection import STRATEGIES
 from smart_model_router.errors import ConfigurationError
 from smart_model_router.recovery import parse_recovery
@@ -98,6 +99,7 @@ def _faults(config: RouterConfig) -> Iterator[ConfigurationError]:
     yield from _at_most("default_max_tokens", local.default_max_tokens, "max_tokens", local.max_tokens)
     yield from _of_keys(config)
     yield from _of_cors(config)
+    yield from _of_passthrough(config)
     yield from _of_content(config.telemetry.content)
     yield from _of_parts(config)
 
@@ -246,6 +248,32 @@ def _of_cors(config: RouterConfig) -> Iterator[ConfigurationError]:
         elif origin != "*" and not _ORIGIN.fullmatch(origin):
             wanted = "an origin is needed as browsers send it (https://app.example.com, no path, no pattern), or '*'"
             yield ConfigurationError(where, masked(origin), wanted)
+
+
+def _of_passthrough(config: RouterConfig) -> Iterator[ConfigurationError]:
+    targets = {mention.target for _, mention in mentions_of(config.models)}
+    for route, named in config.gateway.passthrough.routes.items():
+        path: Path = ("gateway", "passthrough", "routes", route)
+        if not is_route(route):
+            wanted = "a path is needed that may pass through: one of these, or one below /v1/audio/ or /v1/images/"
+            yield ConfigurationError(spelled(path), route, f"{wanted}; {did_you_mean(route, KNOWN)}")
+            continue
+        if not named:
+            yield ConfigurationError(spelled(path), [], "at least one provider is needed")
+        for number, name in enumerate(named):
+            provider, slash, model = name.partition("/")
+            wanted = ""
+            if provider not in config.providers:
+                hint = did_you_mean(provider, config.providers)
+                wanted = f"a provider of `providers`, or one with a model after a slash, is needed; {hint}"
+            elif slash and (not model.strip() or "*" in model or _NUMBERED.search(model)):
+                wanted = "a model is needed after the slash: no '*', no number of a credential"
+            elif name in named[:number]:
+                wanted = "a target not yet in this route is needed"
+            elif f"{name}{route}" in targets:
+                wanted = f"another name is needed: {name}{route} is a target of a model"
+            if wanted:
+                yield ConfigurationError(spelled((*path, number)), masked(name), wanted)
 
 
 def _of_strategy(path: Path, strategy: str) -> Iterator[ConfigurationError]:

@@ -30,7 +30,7 @@ _REJECTIONS: tuple[tuple[frozenset[FailureClass], type[RequestRejected]], ...] =
 )
 """When only such failures came, the request itself is to blame."""
 _NOT_FOUND = 404
-_UNPRICED = (
+UNPRICED = (
     " (a budget in USD, such as max_cost, is not spent where the price is unknown: give the target its `price`, "
     "such as {input: 1, output: 2} for USD per million tokens, or allow it with `routing.unpriced: allow`)"
 )
@@ -38,7 +38,7 @@ _UNKNOWN_MAKER = (
     " (it refers to something kept at a provider that none of them is known to have made: name the target that did in "
     "x-router-target, or `target=`)"
 )
-_HINTS = {"filtered:unpriced": _UNPRICED, "filtered:pinned": _UNKNOWN_MAKER}
+_HINTS = {"filtered:unpriced": UNPRICED, "filtered:pinned": _UNKNOWN_MAKER}
 """What is said beside some reasons."""
 
 

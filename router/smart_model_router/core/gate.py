@@ -200,6 +200,7 @@ class Gate:
         "_empties",
         "_in_paced_spell",
         "_returned_at",
+        "alone",
         "breakers",
         "chosen_at",
         "config",
@@ -222,7 +223,10 @@ class Gate:
         *,
         limits: RateLimitTracker | None = None,
         credential: int = 0,
+        alone: bool = False,
     ) -> None:
+        self.alone = alone
+        """Whether its load is another than that of the provider's models: the throttle counts it by itself."""
         self.id = target_id
         self.provider = provider
         self.config = provider.config
@@ -342,6 +346,8 @@ class Gate:
     def count(self, accepted: bool, now: float) -> None:
         """Tell the throttles what came of a call."""
         self.throttle.record(accepted, now)
+        if self.alone:
+            return
         self.provider.throttle.record(accepted, now)
         if not accepted:
             self.provider.failing[self.id] = now
@@ -349,8 +355,9 @@ class Gate:
     def reset_throttle(self) -> None:
         """The target is back: what its throttles counted is of the time before."""
         self.throttle.reset()
-        self.provider.throttle.reset()
-        self.provider.failing.pop(self.id, None)
+        if not self.alone:
+            self.provider.throttle.reset()
+            self.provider.failing.pop(self.id, None)
 
     def spell_ended(self) -> None:
         """A call that was not paced has succeeded: a paced spell before it is over."""
@@ -362,7 +369,8 @@ class Gate:
         """The throttle's toss. Where no other target is free it holds only below a success share of a fifth."""
         if self.throttle.empty:
             return True
-        throttle = self.provider.throttle if self.provider.throttled_together(now) else self.throttle
+        together = not self.alone and self.provider.throttled_together(now)
+        throttle = self.provider.throttle if together else self.throttle
         paced = pacing != "off"
         if paced and (self.in_flight == 0 or self.evidence.success_share(now) >= _PACED_FROM):
             return True

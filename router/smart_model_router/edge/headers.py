@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -13,12 +14,13 @@ EVENT_STREAM = {"content-type": "text/event-stream; charset=utf-8", "cache-contr
 _MOST_HEADER = 1000
 
 
-def report_headers(report: RouteReport, *, stream: bool) -> dict[str, str]:
-    """The headers of an answer, with what a client may want to know of the routing.
+def report_headers(report: RouteReport, *, stream: bool, kind: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The headers of an answer, with what a client may want to know of the routing. `kind` says what the body is.
 
     A stream's head cannot know its cost, nor whether it will be complete: its `router` object does.
     """
-    kind = EVENT_STREAM if stream else JSON_TYPE
+    if kind is None:
+        kind = EVENT_STREAM if stream else JSON_TYPE
     headers = {
         **kind,
         **id_headers(report.request_id),

@@ -25,7 +25,17 @@ from smart_model_router.edge.paths import canonical
 from smart_model_router.edge.problems import NOT_ALLOWED
 from smart_model_router.errors import ConfigurationError
 from smart_model_router.gateway.cors import with_cors
-from smart_model_router.gateway.exchange import DEPLOYMENT, Asking, Endpoint, Walk, kept, local, missing, models
+from smart_model_router.gateway.exchange import (
+    DEPLOYMENT,
+    Asking,
+    Endpoint,
+    Walk,
+    kept,
+    local,
+    missing,
+    models,
+    passing,
+)
 from smart_model_router.gateway.figures import Figures
 from smart_model_router.gateway.health import Health, liveness
 from smart_model_router.gateway.house import House
@@ -133,6 +143,10 @@ class Gateway:
             *(Route(path, endpoint, methods=["POST"]) for path, endpoint in self._asked.items()),  # for their 405
             route("/v1/messages/count_tokens", local, "POST"),
             route("/v1/responses/{thing}", kept, "GET", "DELETE"),
+            route("/v1/moderations", passing, "POST"),
+            route("/v1/rerank", passing, "POST"),
+            route("/v1/audio/{path:path}", passing, "POST"),
+            route("/v1/images/{path:path}", passing, "POST"),
             route("/v1/models", models, "GET"),
             route("/v1/models/{name:path}", models, "GET"),
             route("/query_documents", Searching(), "POST"),

@@ -6,13 +6,14 @@ import asyncio
 import logging
 import math
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
 from starlette.types import Receive, Scope, Send
 
 from smart_model_router.core.media import media_tokens
+from smart_model_router.core.passthrough import is_path
 from smart_model_router.edge import (
     Ask,
     HttpReply,
@@ -32,8 +33,9 @@ from smart_model_router.edge.asking import ENDPOINTS, Asked
 from smart_model_router.edge.kept import kept_thing, serve_kept
 from smart_model_router.edge.local import COUNT_TOKENS
 from smart_model_router.edge.models import MODELS, answer_models
+from smart_model_router.edge.passing import read_call, read_passed_options
 from smart_model_router.edge.paths import hint
-from smart_model_router.edge.problems import NOT_FOUND, TOLD
+from smart_model_router.edge.problems import CLOSES, NOT_FOUND, TOLD
 from smart_model_router.errors import RouterUnavailable
 from smart_model_router.gateway.house import House
 from smart_model_router.gateway.keys import Guest, Visit
@@ -41,6 +43,7 @@ from smart_model_router.gateway.receiving import (
     WATCH_AFTER,
     Client,
     ClientLeft,
+    Upload,
     check_head,
     has_left,
     headers_of,
@@ -82,6 +85,7 @@ class Arrival:
     responder: Responder
     headers: dict[str, str]
     client: Client | None = None
+    upload: Upload | None = None
 
     @property
     def path(self) -> str:
@@ -98,6 +102,17 @@ class Arrival:
         limit, elements, timeout = config.body_bytes, config.max_elements, config.body_timeout
         self.client = Client(self.receive, after=min(WATCH_AFTER, timeout))
         return await self.client.body(self.headers, limit=int(min(limit, most)), elements=elements, timeout=timeout)
+
+    def pieces(self) -> Upload:
+        """The body in pieces, of `passthrough.max_body` bytes at most. Raises ProblemError.
+
+        From its end on a client that hangs up ends the walk; before that the reader of the pieces is told.
+        """
+        config = self.house.config.gateway
+        self.client = Client(self.receive, after=None)
+        limit, silence, watch = config.passthrough.max_body, config.body_timeout, self.client.watch
+        self.upload = Upload(self.receive, self.headers, limit=limit, silence=silence, on_end=watch)
+        return self.upload
 
     async def reply(self, reply: HttpReply) -> None:
         """Answer. Of a reply to a HEAD every server sends the head alone, with the length that a GET's body has."""
@@ -131,6 +146,8 @@ class Endpoint:
                 problem = problem_of(error)
                 if self._houses.ending and isinstance(error, RouterUnavailable):
                     problem = stopping(error.report)
+                if arrival.upload is not None and arrival.upload.unread:
+                    problem = replace(problem, closes=True)
                 await responder.problem(problem)
         except ClientLeft:
             pass
@@ -219,6 +236,31 @@ async def kept(arrival: Arrival) -> None:
     query = scope["query_string"].decode("latin-1")
     reply = await serve_kept(router, scope["method"], thing, headers, query, owner=guest.owner, may_use=guest.may_use)
     await arrival.reply(reply)
+
+
+async def passing(arrival: Arrival) -> None:
+    """The walk of a request that passes through: neither of its bodies is held."""
+    house, responder, clock = arrival.house, arrival.responder, asyncio.get_running_loop().time
+    guest = house.ring.guest(arrival.headers)
+    if not is_path(arrival.path):
+        raise not_found(arrival)
+    query, deployment = arrival.scope["query_string"].decode("latin-1"), arrival.scope.get(DEPLOYMENT, "")
+    body = arrival.pieces()
+    call = read_call(arrival.path, arrival.headers, query, body, body.length, deployment)
+    options = read_passed_options(arrival.headers)
+    passage = house.router.passage(call, options)
+    guest.check_route(passage.route.name, options)
+    visit = await guest.admit(0, 0.0)
+    try:
+        with house.traced(arrival.headers):
+            await passage.open()
+            headers = report_headers(passage.report, stream=not passage.settled, kind=passage.headers)
+            await responder.begin(passage.status, {**headers, **(CLOSES if body.unread else {})})
+            await responder.pour(passage.next_piece)
+    finally:
+        await passage.aclose()
+        visit.settle((passage.report,), clock())
+    await responder.end()
 
 
 async def missing(arrival: Arrival) -> None:

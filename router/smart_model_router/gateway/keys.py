@@ -17,7 +17,7 @@ from smart_model_router.core.client_limits import ClientBudget, ClientLimit, Cli
 from smart_model_router.edge import Ask, ProblemError
 from smart_model_router.edge.problems import FORBIDDEN, LIMITED, UNAUTHORIZED
 from smart_model_router.report import RouteReport
-from smart_model_router.request import CRITICALITIES, Criticality
+from smart_model_router.request import CRITICALITIES, Criticality, RequestOptions
 from smart_model_router.runtime.sharing.client_leases import LEASE_WAIT, ClientLeases
 
 Need = tuple[ClientLimit, float]
@@ -82,10 +82,20 @@ class Guest:
             for model in ask.models:
                 if not self.may_use(model):
                     raise ProblemError(FORBIDDEN, f"model: the key {self.name!r} may not use {model[:100]!r}")
-        ask.options["owner"] = self.owner
-        ask.options["criticality"] = _least(ask.options.get("criticality", "critical"), config.criticality)
+        self._bind(ask.options)
+
+    def check_route(self, route: str, options: RequestOptions) -> None:
+        """Bound a request that passes through, for which a route stands in the place of a model. As `check`."""
+        if not self.may_use(route):
+            wanted = f"`models` of the key is for it when it has {route!r}"
+            raise ProblemError(FORBIDDEN, f"the key {self.name!r} may not use {route!r}: {wanted}")
+        self._bind(options)
+
+    def _bind(self, options: RequestOptions) -> None:
+        options["owner"] = self.owner
+        options["criticality"] = _least(options.get("criticality", "critical"), self._config.criticality)
         if self.counts_usd:
-            ask.options["priced"] = True
+            options["priced"] = True
 
     async def admit(self, tokens: int, usd: float) -> Visit:
         """Let a question in that will take about so much. Raises ProblemError (429) with the time to wait.

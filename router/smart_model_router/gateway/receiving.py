@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from itertools import chain
 from typing import Any
 
@@ -16,6 +16,7 @@ from smart_model_router.wires.elements import ElementCount
 
 ONCE = (b"authorization", b"x-api-key", b"api-key", b"host", b"origin")
 """Headers of which there is one."""
+_SMALL = 65_536
 WATCH_AFTER = 0.1
 """Seconds. Who hangs up sooner is noticed then."""
 
@@ -87,6 +88,63 @@ async def has_left(receive: Receive) -> bool:
     return True
 
 
+class Upload:
+    """The body of a request in pieces, as they come. `length` is what its head says, None where it says nothing.
+
+    Reading raises ProblemError: 413 above `limit` bytes, 408 when nothing came for `silence` seconds; and ClientLeft.
+    `on_end` is called when the last piece is there.
+    """
+
+    def __init__(
+        self,
+        receive: Receive,
+        headers: Mapping[str, str],
+        *,
+        limit: int,
+        silence: float,
+        on_end: Callable[[], object],
+    ) -> None:
+        declared = headers.get("content-length", "")
+        told = declared.isascii() and declared.isdigit()
+        self.length = int(declared[:20]) if told else None if "transfer-encoding" in headers else 0
+        if self.length is not None and self.length > limit:
+            raise _too_large(limit)
+        self._receive = receive
+        self._limit = limit
+        self._silence = silence
+        self._on_end = on_end
+        self._size = 0
+        self._complete = False
+
+    @property
+    def unread(self) -> bool:
+        """Whether so much may be left that it is not worth reading before the next request of the connection."""
+        return not self._complete and (self.length is None or self.length > _SMALL)
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._complete:
+            raise StopAsyncIteration
+        try:
+            async with asyncio.timeout(self._silence):
+                message = await self._receive()
+        except TimeoutError:
+            told = f"nothing more of the body arrived for {self._silence:g} s"
+            raise ProblemError(SLOW_BODY, told, closes=True) from None
+        if message["type"] == "http.disconnect":
+            raise ClientLeft
+        piece: bytes = message.get("body", b"")
+        self._size += len(piece)
+        if self._size > self._limit:
+            raise _too_large(self._limit)
+        if not message.get("more_body", False):
+            self._complete = True
+            self._on_end()
+        return piece
+
+
 class Client:
     """The other end of a request: its body, and whether it is still there.
 
@@ -97,7 +155,7 @@ class Client:
 
     __slots__ = ("_late", "_loop", "_reading_until", "_receive", "_slow", "_task", "_timer", "_watch", "left")
 
-    def __init__(self, receive: Receive, *, after: float = WATCH_AFTER) -> None:
+    def __init__(self, receive: Receive, *, after: float | None = WATCH_AFTER) -> None:
         self.left = False
         self._receive = receive
         self._reading_until: float | None = None
@@ -106,7 +164,11 @@ class Client:
         self._task: asyncio.Task[Any] | None = asyncio.current_task()
         self._watch: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
-        self._timer = self._loop.call_later(after, self._tick)
+        self._timer = None if after is None else self._loop.call_later(after, self._tick)
+
+    def watch(self) -> None:
+        """Begin to watch, where that does not begin by itself (`after` None): the body was read by another task."""
+        self._timer = self._loop.call_later(WATCH_AFTER, self._tick)
 
     async def body(self, headers: Mapping[str, str], *, limit: int, elements: int, timeout: float) -> bytes:
         """The whole body. Raises ProblemError and ClientLeft.
@@ -125,7 +187,7 @@ class Client:
             self._task.uncancel()
             raise ProblemError(SLOW_BODY, f"the body did not arrive within {timeout:g} s", closes=True) from None
         self._reading_until = None
-        if self._slow:
+        if self._slow and self._timer is not None:
             self._timer.cancel()
             self._timer = self._loop.call_later(WATCH_AFTER, self._tick)
         return body
@@ -155,7 +217,8 @@ class Client:
     def close(self) -> None:
         """Watch no longer."""
         self._task = None
-        self._timer.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         if self._watch is not None:
             self._watch.cancel()
 

@@ -40,6 +40,8 @@ class Responder:
         self._now = asyncio.get_running_loop().time
         self._sending = False
         self.started = False
+        self._open = False
+        """An answer that passes through has begun and not ended."""
         self.sent_at = 0.0
 
     async def reply(self, reply: HttpReply) -> None:
@@ -63,13 +65,23 @@ class Responder:
         if self._dialect is None:
             if not self.started:
                 await self.reply(rendered(problem, self._family))
+            elif self._open:
+                self._abort()
             return
         told = error_frame(problem, self._dialect)
         if told is not None:
             await self.frame(told)
+        self._abort()
+
+    def _abort(self) -> None:
         abort: Abort | None = None if self._scope is None else self._scope.get("extensions", {}).get(ABORT)
         if abort is not None:
             abort(self._scope)
+
+    async def begin(self, status: int, headers: Mapping[str, str]) -> None:
+        """Send the head of an answer that passes through; `pour` and `end` follow."""
+        self.started = self._open = True
+        await self._send({"type": "http.response.start", "status": status, "headers": _encoded(headers)})
 
     async def head(self, dialect: Dialect, headers: Mapping[str, str]) -> None:
         """Send the head of a stream, unless it is sent already."""
@@ -114,9 +126,10 @@ class Responder:
                 self.sent_at = self._now()
 
     async def end(self) -> None:
-        """End a stream."""
+        """End a stream, or an answer that passed through."""
         async with self._lock:
             await self._send({"type": "http.response.body", "body": b""})
+        self._open = False
 
 
 class Keepalive:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -10,13 +10,13 @@ from typing import Annotated
 from weakref import ref
 
 from smart_model_router.core.fallback import comes_due, least_retry_after
-from smart_model_router.core.gate import Gate, GateConfig, ProviderState
+from smart_model_router.core.gate import Gate, GateConfig, Pacing, ProviderState
 from smart_model_router.core.lease import Lease
 from smart_model_router.core.options import Count, Interval, Options, Unit
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker
 from smart_model_router.errors import AllTargetsFailed, ConfigurationError, RouterUnavailable
 from smart_model_router.events import AttemptFinished, GuardsForgotten
-from smart_model_router.outcome import Failure, FailureClass, Refusal
+from smart_model_router.outcome import NO_READING, Failure, FailureClass, LimitReading, Refusal
 from smart_model_router.runtime.clock import EARLY
 from smart_model_router.runtime.state import RouterState
 
@@ -25,6 +25,8 @@ FORGET_SECONDS = 3600.0
 _SWEEP_SECONDS = 60.0
 """Names are looked at no more often than this, so that thousands of them are forgotten together."""
 _ONE = Cost(0, 0)
+_BEHIND = Refusal("bulkhead")
+_PACINGS: tuple[Pacing, Pacing] = ("off", "eager")
 _LEFT = Failure(FailureClass.CANCELLED, "the caller left")
 
 
@@ -56,8 +58,9 @@ async def guard(
     over = False
 
     async def admit() -> None:
+        most = state.timeouts.total if state.routing.max_wait is None else state.routing.max_wait
         gate = _gate(state, name, limits, config)
-        admitted.append((gate, await _admitted(state, gate)))
+        admitted.append(await admit_one(state, (gate,), state.clock.now() + most))
         if over:  # the caller had left before this began, too early to be cancelled
             give_back(_LEFT)
 
@@ -147,34 +150,51 @@ def _forget_unused_of(alive: ref[RouterState]) -> None:
         forget_unused(state)
 
 
-async def _admitted(state: RouterState, gate: Gate) -> Lease:
-    began, watchdog = state.clock.now(), state.watchdog()
-    most = state.timeouts.total if state.routing.max_wait is None else state.routing.max_wait
-    until = began + most
+async def admit_one(
+    state: RouterState,
+    gates: Sequence[Gate],
+    until: float,
+    told: Callable[[Gate, Refusal, float], object] | None = None,
+) -> tuple[Gate, Lease]:
+    """The first of the gates, in order, that admits a call; they are waited for until the instant. `told` of each no.
+
+    Raises AllTargetsFailed when none does, RouterUnavailable when the router is closed.
+    """
+    watchdog = state.watchdog()
     ticket = None
     try:
         while True:
             if state.closed:
                 raise RouterUnavailable("the router was closed")
             now = state.clock.now()
-            behind = state.room.is_behind(ticket, gate.id)
-            got: Lease | Refusal = (
-                Refusal("bulkhead") if behind else gate.try_admit(_ONE, now, state.dice.roll(), pacing="eager")
-            )
-            if isinstance(got, Lease):
-                state.held[got] = gate
-                return got
-            late = now >= until or not comes_due(got, now, until - now)
-            if late or (ticket is None and state.room.full):
-                retry_after = least_retry_after([got], now)
-                raise AllTargetsFailed(f"{gate.id}: refused, {got.reason}", retry_after=retry_after)
-            if got.reason == "throttle":  # the gate itself would say yes: waited for by time alone
+            refusals: dict[str, Refusal] = {}
+            for pacing in _PACINGS[-len(gates) :]:  # judgement excludes a target while another one is free
+                for gate in gates:
+                    behind = state.room.is_behind(ticket, gate.id)
+                    roll = state.dice.roll()
+                    got = _BEHIND if behind else gate.try_admit(_ONE, now, roll, pacing=pacing)
+                    if isinstance(got, Lease):
+                        state.held[got] = gate
+                        return gate, got
+                    refusals[gate.id] = got
+            if told is not None:
+                for gate in gates:
+                    told(gate, refusals[gate.id], now)
+            due = {gate: no for gate, no in refusals.items() if comes_due(no, now, until - now)}
+            if now >= until or not due or (ticket is None and state.room.full):
+                retry_after = least_retry_after(refusals.values(), now)
+                reasons = ", ".join(f"{gate}: refused, {no.reason}" for gate, no in refusals.items())
+                raise AllTargetsFailed(reasons, retry_after=retry_after)
+            # Of a throttle the gate itself would say that it admits: it is waited for by time alone.
+            tossed = [no.retry_at or now for no in due.values() if no.reason == "throttle"]
+            waited_for = {gate: _ONE for gate, no in due.items() if no.reason != "throttle"}
+            if not waited_for:
                 if ticket is not None:
                     state.room.done(ticket)
-                await watchdog.sleep(got.retry_at or now)
+                await watchdog.sleep(min(tossed))
                 continue
             ticket = ticket or state.room.ticket(stream=False)
-            await state.room.wait(ticket, {gate.id: _ONE}, gate.id, until, pacing="eager")
+            await state.room.wait(ticket, waited_for, next(iter(waited_for)), min((until, *tossed)), pacing="eager")
     finally:
         watchdog.close()
         if ticket is not None:
@@ -182,21 +202,40 @@ async def _admitted(state: RouterState, gate: Gate) -> Lease:
 
 
 def _settle(state: RouterState, gate: Gate, lease: Lease, failure: Failure | None) -> None:
-    now = state.clock.now()
-    settlement = lease.settle(failure, now, roll=state.dice.roll())
-    state.held.pop(lease, None)
     _used(state, gate.id)
+    settle(state, gate, lease, failure, provider=gate.id, model=gate.id)
+
+
+def settle(
+    state: RouterState,
+    gate: Gate,
+    lease: Lease,
+    failure: Failure | None,
+    *,
+    provider: str,
+    model: str,
+    reading: LimitReading = NO_READING,
+    request_id: str = "",
+) -> None:
+    """Give back everything that a call held, with its verdict, and tell of it; once."""
+    now = state.clock.now()
+    settlement = lease.settle(failure, now, reading=reading, roll=state.dice.roll())
+    state.held.pop(lease, None)
     state.apply(gate, settlement, now, failure, since=lease.admitted_at)
     state.observe(
         AttemptFinished(
             at=now,
             admitted_at=lease.admitted_at,
             target=gate.id,
-            provider=gate.id,
-            model=gate.id,
+            provider=provider,
+            model=model,
             stream=False,
             seconds=now - lease.admitted_at,
             failure_class=None if failure is None else failure.failure_class,
+            status=None if failure is None else failure.status,
             probe=lease.probe,
+            request_id=request_id,
+            reading=reading if failure is None else failure.reading,
+            reason="" if failure is None else failure.reason,
         )
     )

@@ -18,6 +18,7 @@ from smart_model_router.core.gate import Gate
 from smart_model_router.core.lease import Lease, Settlement
 from smart_model_router.core.limits import PatienceConfig, RoutingConfig, TimeoutConfig
 from smart_model_router.core.media import media_tokens
+from smart_model_router.core.passthrough import Route
 from smart_model_router.core.ratelimit import DEFAULT_OUTPUT_TOKENS
 from smart_model_router.core.selection import Load, View
 from smart_model_router.core.selection.affinity import Homes
@@ -152,6 +153,8 @@ class RouterState:
     """Rate-limit fields that made no sense, by provider: somebody changed a format."""
     counted_before: Counter[str] = field(default_factory=Counter)
     """By metric, what the routers that this one took the place of had counted."""
+    routes: Mapping[str, Route] = field(default_factory=dict)
+    """What passes through (`gateway.passthrough`), by path."""
     windows: dict[str, int] = field(default_factory=dict)
     """The context window that a target named when it refused a longer prompt, in tokens."""
     recent: deque[Event] = field(default_factory=lambda: deque(maxlen=RECENT_EVENTS))

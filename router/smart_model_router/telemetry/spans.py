@@ -17,8 +17,7 @@ from opentelemetry import trace
 from opentelemetry.propagate import extract
 from opentelemetry.trace import SpanKind, Status, StatusCode, TracerProvider
 
-from smart_model_router.events import AttemptFinished, ContentSeen, Event, RequestFinished, TargetRefused
-from smart_model_router.request import Dialect
+from smart_model_router.events import Asked, AttemptFinished, ContentSeen, Event, RequestFinished, TargetRefused
 from smart_model_router.telemetry.open_requests import OpenRequests
 from smart_model_router.telemetry.semconv import (
     CACHED_TOKENS,
@@ -35,11 +34,12 @@ from smart_model_router.telemetry.worker import Worker
 
 INSTRUMENTATION = "smart_model_router"
 _NANO = 1e9
-_OPERATIONS: Mapping[Dialect, str] = {
+_OPERATIONS: Mapping[Asked, str] = {
     "chat": "chat",
     "messages": "chat",
     "responses": "chat",
     "embeddings": "embeddings",
+    "passthrough": "passthrough",
 }
 _NOBODY = (trace.ProxyTracerProvider, trace.NoOpTracerProvider)
 _BAD = frozenset({"failed", "rejected_local"})

@@ -2162,3 +2162,21 @@ def test_a_leases_snapshot_is_what_it_holds() -> None:
     assert admit(gate, 10.0, last_resort=True).snapshot() == LeaseSnapshot((), 200, 1)
     lease.release(10.0)
     assert lease.snapshot() == LeaseSnapshot((), 200, 0)
+
+
+def test_a_gate_that_stands_alone_is_throttled_alone() -> None:
+    """A path beside the models: what it turns away counts for it, and neither throttles nor clears its siblings."""
+    provider = make_provider()
+    choke(make_gate(provider))
+    model = make_gate(provider, target="p/n")
+    path = choke(Gate("p/v1/rerank", provider, alone=True))
+    before = provider.throttle.probability(0.0)
+    assert not provider.throttled_together(0.0)
+    assert isinstance(ask(model, 0.0, roll=0.0), Lease)
+    assert ask(path, 0.0, roll=0.0) == Refusal("throttle", 1.0)
+    model.count(False, 0.0)
+    path.reset_throttle()
+    path.count(True, 0.0)
+    assert provider.throttled_together(0.0)
+    assert provider.throttle.probability(0.0) >= before
+    assert isinstance(ask(path, 0.0, roll=0.0), Lease)

@@ -9,7 +9,7 @@ import pytest
 from aiohttp.client_proto import ResponseHandler
 
 from smart_model_router_providers.pool import _proxy, _tls
-from smart_model_router_providers.posting import SLICE_BYTES, _upload
+from smart_model_router_providers.posting import SLICE_BYTES, Slices, _upload
 
 
 @pytest.fixture(autouse=True)
@@ -65,5 +65,5 @@ async def test_nothing_is_written_to_a_connection_that_closes() -> None:
     """A body whose connection goes in the middle is given up; whoever waits for the answer is told why."""
     protocol = ResponseHandler(asyncio.get_running_loop())
     protocol.transport = transport = _Leaving()
-    await _upload(protocol, bytes(3 * SLICE_BYTES))
+    await _upload(protocol, Slices(bytes(3 * SLICE_BYTES)))
     assert transport.taken == SLICE_BYTES

@@ -1,0 +1,112 @@
+"""Paths whose requests pass through to a provider as they came: which there are, and what an answer says of them.
+
+Pure. Nothing of a body is known here: the client names the model, in the provider's words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from smart_model_router.outcome import Failure, FailureClass
+
+KNOWN = (
+    "/v1/moderations", "/v1/rerank", "/v1/audio/speech", "/v1/audio/transcriptions", "/v1/audio/translations",
+    "/v1/images/generations", "/v1/images/edits", "/v1/images/variations",
+)  # fmt: skip
+"""Paths that providers document. Each has a state of its own, also where a route with a `*` names it."""
+
+_SEGMENT = r"[A-Za-z0-9_~-][A-Za-z0-9._~-]{0,99}"
+_PATH = rf"/v1/(?:moderations|rerank|(?:audio|images)/(?:{_SEGMENT}/){{0,3}}{_SEGMENT})"
+_PATTERN = rf"/v1/(?:audio|images)/(?:{_SEGMENT}/){{0,3}}\*"
+_IS_PATH = re.compile(_PATH)
+_IS_ROUTE = re.compile(rf"{_PATH}|{_PATTERN}")
+_CALLERS = frozenset(
+    {
+        FailureClass.INVALID_REQUEST,
+        FailureClass.CONTEXT_LENGTH,
+        FailureClass.TOO_LARGE,
+        FailureClass.CONTENT_FILTERED,
+        FailureClass.MODEL_GONE,
+        FailureClass.MISCONFIGURED,
+    }
+)
+"""Verdicts of a provider on the request, or on its path, that its caller has to read. Others are about our account, or
+about the provider's state."""
+_LACKING = frozenset({404, 405})
+
+
+@dataclass(frozen=True, slots=True)
+class RouteTarget:
+    """A provider on a path: the unit of health there. `id` is the name of its gate and of its statistics.
+
+    `deployment` is the model that the configuration names beside the provider, "" where it names none; `beside` is the
+    target of that name, with which it shares what the provider says of its rate.
+    """
+
+    id: str
+    provider: str
+    credential: int
+    deployment: str = ""
+    beside: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Who may serve a path, in order. `name` is the route as it is configured; `known`: its paths are no guess."""
+
+    name: str
+    known: bool
+    targets: tuple[RouteTarget, ...]
+
+
+def is_path(path: str) -> bool:
+    """Whether a request for this path may pass through: segments that no server takes for something else."""
+    return _IS_PATH.fullmatch(path) is not None
+
+
+def is_route(route: str) -> bool:
+    """Whether a configuration may name this path, or this pattern of paths (`/v1/audio/*`)."""
+    return _IS_ROUTE.fullmatch(route) is not None
+
+
+def paths_of(route: str) -> tuple[str, ...]:
+    """The paths that have a state of their own: of a pattern the known ones that fit, and itself for all others."""
+    if not route.endswith("*"):
+        return (route,)
+    return (*(path for path in KNOWN if path.startswith(route[:-1])), route)
+
+
+def longest_first(routes: Iterable[str]) -> list[str]:
+    """Plain paths before patterns, and of those the longest first."""
+    return sorted(routes, key=lambda route: (route.endswith("*"), -len(route)))
+
+
+def route_of(path: str, routes: Mapping[str, Route]) -> Route | None:
+    """The route of a path, None where it has none. `routes` are by the paths of `paths_of`."""
+    if (found := routes.get(path)) is not None:
+        return found
+    folder = path
+    while folder := folder.rpartition("/")[0]:
+        if (found := routes.get(f"{folder}/*")) is not None:
+            return found
+    return None
+
+
+def judged(failure: Failure, route: Route, target: RouteTarget) -> Failure:
+    """What an answer means where the body is not read: what the client chose is the client's, not the route's.
+
+    A 404 for a model that the body names says nothing of the route, nor does one for a path that only the client names.
+    """
+    clients_model = failure.failure_class is FailureClass.MODEL_GONE and not target.deployment
+    clients_path = failure.status in _LACKING and not route.known
+    if clients_model or clients_path:
+        return replace(failure, failure_class=FailureClass.INVALID_REQUEST)
+    return failure
+
+
+def is_passed_on(failure: Failure) -> bool:
+    """Whether the client gets the provider's own answer, status and body: it is about the request or its path."""
+    told = failure.status is not None and 400 <= failure.status < 500
+    return told and failure.failure_class in _CALLERS
