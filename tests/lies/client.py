@@ -25,7 +25,10 @@ class Seen:
     reports: list[dict[str, Any]] = field(default_factory=list)
     """The `router` objects beside a finish reason."""
     models: list[str] = field(default_factory=list)
-    open_calls: dict[int, tuple[str, str]] = field(default_factory=dict)
+    open_calls: dict[int | str, tuple[str, str]] = field(default_factory=dict)
+    """By their place, or the id of their item; in the order in which they began."""
+    repeated: Content | None = None
+    """The answer as the terminal event of Responses repeats it, where it does."""
 
 
 def seen_in(dialect: Dialect, raw: bytes) -> Seen:
@@ -37,12 +40,12 @@ def seen_in(dialect: Dialect, raw: bytes) -> Seen:
             seen.ended = True
         elif data:
             _READERS[dialect](json.loads(data), seen)
-    for _, (name, arguments) in sorted(seen.open_calls.items()):
+    for name, arguments in seen.open_calls.values():
         seen.content.add("call", f"{name}({arguments})")
     return seen
 
 
-def _grow(seen: Seen, place: int, name: str, piece: str) -> None:
+def _grow(seen: Seen, place: int | str, name: str, piece: str) -> None:
     known, arguments = seen.open_calls.get(place, ("", ""))
     seen.open_calls[place] = (known or name, arguments + piece)
 
@@ -76,8 +79,13 @@ def _messages(data: Mapping[str, Any], seen: Seen) -> None:
         seen.content, seen.open_calls = Content(), {}
     elif kind == "message_start":
         seen.models.append(data["message"]["model"])
-    elif kind == "content_block_start" and data["content_block"]["type"] == "tool_use":
-        _grow(seen, data["index"], data["content_block"]["name"], "")
+    elif kind == "content_block_start":
+        block = data["content_block"]
+        seen.content.add("text", block.get("text") or "")
+        seen.content.add("thinking", block.get("thinking") or "")
+        if block["type"] == "tool_use":
+            given = json.dumps(block["input"], separators=(",", ":")) if block["input"] else ""
+            _grow(seen, data["index"], block["name"], given)
     elif kind == "content_block_delta":
         delta = data["delta"]
         seen.content.add("text", delta.get("text") or "")
@@ -98,15 +106,28 @@ def _responses(data: Mapping[str, Any], seen: Seen) -> None:
     elif kind in ("response.completed", "response.incomplete"):
         seen.ended, seen.finish = True, data["response"]["status"]
         seen.models.append(data["response"]["model"])
+        seen.repeated = _repeated(data["response"]["output"])
         _report(data, seen)
     elif kind == "response.output_item.added" and data["item"]["type"] == "function_call":
-        _grow(seen, data["output_index"], data["item"]["name"], "")
+        _grow(seen, data.get("output_index", data["item"]["id"]), data["item"]["name"], "")
     elif kind == "response.output_text.delta":
         seen.content.add("text", data["delta"])
     elif kind.startswith("response.reasoning") and kind.endswith(".delta"):
         seen.content.add("thinking", data["delta"])
     elif kind == "response.function_call_arguments.delta":
-        _grow(seen, data["output_index"], "", data["delta"])
+        _grow(seen, data.get("output_index", data["item_id"]), "", data["delta"])
+
+
+def _repeated(output: list[dict[str, Any]]) -> Content:
+    found = Content()
+    for item in output:
+        if item["type"] == "function_call":
+            found.add("call", f"{item['name']}({item['arguments']})")
+        for part in item.get("content") or []:
+            found.add("text", part["text"])
+        for part in item.get("summary") or []:
+            found.add("thinking", part["text"])
+    return found
 
 
 def _report(data: Mapping[str, Any], seen: Seen) -> None:

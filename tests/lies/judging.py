@@ -40,7 +40,10 @@ _TOOL: Mapping[Dialect, dict[str, Any]] = {
     "messages": {"name": "wipe", "input_schema": {"type": "object"}},
     "responses": {"type": "function", "name": "wipe", "parameters": {"type": "object"}},
 }
-HARMLESS = ("none", "comment", "unterminated", "late fault", "finished twice")
+HARMLESS = (
+    *("none", "comment", "unterminated", "late fault", "finished twice"),
+    *("undelivered", "interleaved", "unplaced"),
+)
 """Lies after which the answer is whole, whatever becomes of them."""
 
 
@@ -82,6 +85,8 @@ def _script(case: Case, name: str, lie: str, dice: random.Random) -> Script:
     path = json.dumps({"path": f"/data/{name}/only-this"}, separators=(",", ":"))
     size = dice.randrange(3, 12)
     arguments = tuple(path[at : at + size] for at in range(0, len(path), size))
+    second = json.dumps({"path": f"/data/{name}/that", "deep": [1, {}]}, separators=(",", ":"))
+    both = dice.random() < 0.5
     repeats = dice.choice(("nothing", "nothing", "all", "tail", "another"))
 
     def script(begun: str) -> Stream:
@@ -97,6 +102,8 @@ def _script(case: Case, name: str, lie: str, dice: random.Random) -> Script:
             blocks.insert(0, Block("thinking", thoughts))
         if case.tools:
             blocks.append(Block("call", arguments, "wipe"))
+            if both:
+                blocks.append(Block("call", (second[:size], second[size:]), "wipe"))
         return stream(case.spoken, tuple(blocks), name, lie, dice)
 
     return script
@@ -209,6 +216,8 @@ def _complete(case: Case, served: Stream, report: RouteReport, liars: Mapping[st
     expected = list(_expected(served.said, report, liars))
     if seen.content not in expected:
         found.append(f"complete, but {seen.content} is none of {expected}")
+    if seen.repeated is not None and seen.repeated not in expected:
+        found.append(f"complete, but at its end {seen.repeated} is none of {expected}")
     finish = FINISHES[case.asked][case.tools]
     if seen.finish != finish:
         found.append(f"the finish reason is {seen.finish!r}")
@@ -220,6 +229,8 @@ def _prefix(case: Case, served: Stream, report: RouteReport, liars: Mapping[str,
     gone_on = not report.recoveries or report.recoveries[-1].to_target is not None
     said = (served.all_said if case.skip else served.said) if gone_on else Content()
     expected = list(_expected(said, report, liars))
+    if case.skip and gone_on and served.dialect == "responses":  # what was skipped may be repeated behind it
+        expected += _expected(served.meant, report, liars)
     if served.truth == "replaced" and gone_on:
         fits = seen.content in expected
     else:

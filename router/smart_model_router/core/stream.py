@@ -11,6 +11,7 @@ _CONTENT: Final = EventKind.CONTENT  # globals: to find a member in its class ta
 _WithoutContent = Literal[
     EventKind.META, EventKind.PING, EventKind.FINISH, EventKind.END, EventKind.ERROR, EventKind.MALFORMED
 ]
+_NO_ANSWER = (EventKind.ERROR, EventKind.MALFORMED)
 _EMPTY_IS_FINE = frozenset(
     {"length", "max_tokens", "max_output_tokens", "content_filter", "refusal", "model_context_window_exceeded"}
 )
@@ -132,13 +133,14 @@ class StreamGuard:
 
     def _without_content(self, kind: _WithoutContent, event: StreamEvent) -> tuple[StreamEvent, ...]:
         # Responses repeat the text at its end: a client may take it from there.
-        if kind is not EventKind.ERROR and event.failure is not None and not self._mend(event.failure):
+        fault = event.failure if kind not in _NO_ANSWER else None
+        if fault is not None and not self._mend(fault):
             return ()
         match kind:
             case EventKind.PING:
                 return (event,) if self.state is StreamState.COMMITTED else ()
             case EventKind.MALFORMED:
-                return self._unreadable()
+                return self._unreadable(event)
             case EventKind.ERROR:
                 return self._error(event)
             case EventKind.END:
@@ -176,14 +178,14 @@ class StreamGuard:
         self.state, self.ended = StreamState.FAILED, True
         self.failure = Failure(FailureClass.MALFORMED, why)
 
-    def _unreadable(self) -> tuple[StreamEvent, ...]:
+    def _unreadable(self, event: StreamEvent) -> tuple[StreamEvent, ...]:
         self.malformed += 1
         if self.finished:
             self._note("an event after the finish reason could not be read")
         elif self.skipping:
             self.skipped += 1
         else:
-            self._fail(Failure(FailureClass.MALFORMED, "an event that cannot be read"))
+            self._fail(event.failure or Failure(FailureClass.MALFORMED, "an event that cannot be read"))
         return ()
 
     def _error(self, event: StreamEvent) -> tuple[StreamEvent, ...]:

@@ -14,12 +14,14 @@ from smart_model_router.ports import PieceStream, ProviderStream
 from smart_model_router.runtime.calling import Admission, Caller, provider_bug
 from smart_model_router.runtime.closing import CLOSE_SECONDS
 from smart_model_router.wires.finishing import finishing
+from smart_model_router.wires.snapshots import snapshots
 from smart_model_router.wires.values import count
 
 PROOF_SECONDS = 10.0
 """A streaming probe has succeeded after so many seconds of content, complete or not."""
 # Asking the class for a member takes ten times as long as a global, and this is asked for each chunk of each stream.
 _CONTENT: Final = EventKind.CONTENT
+_TOO_DEEP = "an event that is nested too deeply to be written"
 
 
 class LiveStream:
@@ -39,6 +41,7 @@ class LiveStream:
         choices = count(request.body.get("n")) or 1
         self.guard = StreamGuard(finishing(request.dialect, choices), exact="schema" in request.needs)
         """What is known of its answer so far."""
+        self._with_snapshots = snapshots(request.dialect).read
         self._translator = None if sent.translation is None else sent.translation.events()
         self.watchdog = caller.watchdog_of(step)
         self._admitted_at = step.lease.admitted_at
@@ -216,6 +219,11 @@ class LiveStream:
         """What is to be delivered of what arrived now."""
         now, guard = self._now(), self.guard
         ready: list[StreamEvent] = []
+        try:
+            events = self._with_snapshots(events)
+        except RecursionError:
+            guard.spoil(_TOO_DEEP)
+            return ()
         for event in events:
             if event.kind is _CONTENT:
                 self._heard_at = now
@@ -274,7 +282,7 @@ class LiveStream:
                 self._caller.keep(self._step, (out[-1].data or {}).get("response", {}))
                 self._caller.report.losses += translator.losses.entries
         except RecursionError:
-            self.guard.spoil("an event that is nested too deeply to be translated")
+            self.guard.spoil(_TOO_DEEP)
         return out
 
     async def _complete(self) -> None:

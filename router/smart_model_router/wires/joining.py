@@ -84,6 +84,8 @@ class Told:
 
     def _take_block(self, data: Mapping[str, Any]) -> None:
         match data.get("type"):
+            case "message_start":
+                self.only_text = self.only_text and not items(mapping(data.get("message")).get("content"))
             case "content_block_start":
                 kind = mapping(data.get("content_block")).get("type")
                 self.open_block = count(data.get("index")) or 0
@@ -185,6 +187,7 @@ class _MessagesJoint:
         at, block = count(data.get("index")) or 0, mapping(data.get("content_block"))
         if block.get("type") in _THINKING:
             self._places[at] = None
+            self.unthought += len(text(block.get("thinking")))
             return []
         if block.get("type") == "text" and self._text_at is None:
             self._text_at = at

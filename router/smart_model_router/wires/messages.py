@@ -36,7 +36,8 @@ def read_event(event: bytes, data: dict[str, Any], raw: bytes) -> StreamEvent:
         return StreamEvent(kind, raw, data)
     if name == "message_start":
         head = mapping(data.get("message"))
-        return StreamEvent(EventKind.META, raw, data, usage=read_usage(head.get("usage")))
+        kind = EventKind.CONTENT if items(head.get("content")) else EventKind.META
+        return StreamEvent(kind, raw, data, usage=read_usage(head.get("usage")))
     if name == "message_delta":
         finish = text(mapping(data.get("delta")).get("stop_reason")) or None
         kind = EventKind.META if finish is None else EventKind.FINISH

@@ -13,8 +13,9 @@ from smart_model_router.wires.values import count, is_list, items, mapping, text
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# The endings that are answers; `response.failed` is none. Types not named here are META: new ones appear at any time.
-_ENDS = ("response.completed", "response.incomplete")
+# Types not named here are META: new ones appear at any time.
+ENDS = ("response.completed", "response.incomplete")
+"""The endings that are answers; `response.failed` is none."""
 _FAILURES = ("error", "response.failed")
 _PROSE = ("response.output_text.", "response.refusal.", "response.reasoning_", "response.content_part.")
 _TEXT_DELTAS = frozenset(
@@ -37,7 +38,7 @@ def read_event(event: bytes, data: dict[str, Any], raw: bytes) -> StreamEvent:
         return StreamEvent(EventKind.ERROR, raw, data, failure=failure_of(error))
     if not isinstance(name, str):
         return StreamEvent(EventKind.MALFORMED, raw, data)
-    if name in _ENDS:
+    if name in ENDS:
         response = mapping(data.get("response"))
         return StreamEvent(EventKind.END, raw, data, finish_of(response), read_usage(response.get("usage")))
     if name.endswith(".delta"):
@@ -52,6 +53,14 @@ def read_event(event: bytes, data: dict[str, Any], raw: bytes) -> StreamEvent:
     return StreamEvent(EventKind.META, raw, data)
 
 
+def place_of(data: Mapping[str, Any]) -> int | str:
+    """The output item that an event is about: its place, or its id where the event does not say it (llama.cpp)."""
+    place = count(data.get("output_index"))
+    if place is not None:
+        return place
+    return text(data.get("item_id")) or text(mapping(data.get("item")).get("id"))
+
+
 def is_prose(data: Mapping[str, Any]) -> bool:
     """Whether an event holds text for people alone: the deltas of a text or thought, and what repeats them."""
     name = text(data.get("type"))
@@ -59,7 +68,7 @@ def is_prose(data: Mapping[str, Any]) -> bool:
         return True
     if name == "response.output_item.done":
         return _is_prose_item(data.get("item"))
-    return name in _ENDS and is_prose_answer(mapping(data.get("response")))
+    return name in ENDS and is_prose_answer(mapping(data.get("response")))
 
 
 def is_prose_answer(body: Mapping[str, Any]) -> bool:

@@ -152,6 +152,14 @@ def test_an_event_that_cannot_be_read_is_a_failure(before: tuple[StreamEvent, ..
     assert not fed(*before)[0].unreadable
 
 
+def test_an_event_that_cannot_be_read_may_say_why() -> None:
+    """It contradicts what came before it: that is no replaced byte, even where none may be replaced."""
+    why = Failure(FailureClass.MALFORMED, "the text contradicts the deltas before it")
+    for exact in (False, True):
+        guard, _ = fed(TEXT, BAD._replace(failure=why), exact=exact)
+        assert (guard.failure, guard.mended, guard.malformed) == (why, 0, 1)
+
+
 def test_skipped_events_fail_at_the_end() -> None:
     """The rest is delivered, but not what would make it look whole: the terminator."""
     guard, delivered = fed(TEXT, BAD, TEXT, BAD, STOP, END, skipping=True)

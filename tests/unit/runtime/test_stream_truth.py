@@ -19,6 +19,8 @@ from smart_model_router.request import Dialect
 from smart_model_router.wires import StreamReader, dialects, sse
 from smart_model_router.wires.finishing import finishing
 from smart_model_router.wires.joining import Told
+from smart_model_router.wires.snapshots import chat, messages, responses
+from smart_model_router.wires.snapshots.comparison import missing_text
 from tests.lies.answers import Block, content_of, frames_of
 from tests.lies.judging import DIALECTS, POLICIES, Case, violations, violations_of
 from tests.lies.lying import LIES
@@ -53,6 +55,15 @@ def test_no_argument_of_a_call_is_shortened(asked: Dialect, spoken: Dialect, lie
     """Found: an event with a raw control character was dropped, and "/data/only-this" arrived as "/data/", complete."""
     for seed in range(12):
         case = Case(asked, spoken, "none", skip=seed % 2 == 0, tools=True)
+        assert violations_of(case, lie, "none", random.Random(seed)) == []
+
+
+@pytest.mark.parametrize("lie", ["undelivered", "contradicted", "other input", "interleaved", "unplaced"])
+@pytest.mark.parametrize(("asked", "spoken"), PAIRS)
+def test_what_is_told_twice_is_delivered_once(asked: Dialect, spoken: Dialect, lie: str) -> None:
+    """Found: text that a Responses upstream sent in a `done` or the terminal event alone was lost in translation."""
+    for seed in range(12):
+        case = Case(asked, spoken, "none", skip=False, tools=seed % 2 == 0)
         assert violations_of(case, lie, "none", random.Random(seed)) == []
 
 
@@ -99,7 +110,7 @@ def test_an_event_over_the_size_cap_is_a_fault() -> None:
 
 def unreadable_is_dropped(patch: pytest.MonkeyPatch) -> None:
     """As it was: an event that cannot be read is passed over."""
-    patch.setattr(StreamGuard, "_unreadable", lambda _: ())
+    patch.setattr(StreamGuard, "_unreadable", lambda _, event: ())
 
 
 def finished_is_continued(patch: pytest.MonkeyPatch) -> None:
@@ -129,6 +140,18 @@ def too_much_is_trimmed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Overlap, "feed", lambda self, piece: feed(self, piece)[1:])
 
 
+def snapshots_are_passed_over(patch: pytest.MonkeyPatch) -> None:
+    """As it was: what no delta carried is nothing, and nothing contradicts the deltas."""
+    for reader in (chat.ChatSnapshots, messages.MessagesSnapshots, responses.ResponsesSnapshots):
+        patch.setattr(reader, "read", lambda _, events: events)
+
+
+def contradictions_are_passed_over(patch: pytest.MonkeyPatch) -> None:
+    """A snapshot that is no continuation of the deltas says nothing."""
+    for module in (chat, responses):
+        patch.setattr(module, "missing_text", lambda told, whole: missing_text(told, whole) or "")
+
+
 def text_is_forgotten(patch: pytest.MonkeyPatch) -> None:
     """What the caller has is known without its last event."""
     take = Told.take
@@ -152,6 +175,8 @@ def text_is_forgotten(patch: pytest.MonkeyPatch) -> None:
         mended_is_complete,
         too_much_is_trimmed,
         text_is_forgotten,
+        snapshots_are_passed_over,
+        contradictions_are_passed_over,
     ],
 )
 def test_the_judge_notices_a_router_that_lies(broken: object, monkeypatch: pytest.MonkeyPatch) -> None:

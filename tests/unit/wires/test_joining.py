@@ -165,6 +165,16 @@ def test_messages_blocks_of_a_continuation_follow_in_order() -> None:
     assert got == [stop(1), {**call, "index": 2}, {**piece, "index": 2}, stop(2), start(3), text(3, "x"), stop(3)]
 
 
+def test_thoughts_of_a_continuation_are_counted_however_they_come() -> None:
+    """Found: of one that its block's start held whole the report said nothing."""
+    has = told("messages", HEAD, start(0), text(0, "one "))
+    joins = joint(has, Overlap(has.text, has.text.rstrip()), BEFORE)
+    thought = {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": " so"}}
+    for data in (HEAD, start(0, type="thinking", thinking="hm"), thought):
+        joins.feed(written("messages", data))
+    assert joins.unthought == len("hm so")
+
+
 def test_messages_text_of_a_block_without_a_begin_is_not_lost() -> None:
     """Some servers leave it out; the text goes on in the open block."""
     has = told("messages", HEAD, start(0), text(0, "one"))
@@ -194,6 +204,7 @@ def test_messages_text_in_doubt_comes_before_its_block_closes() -> None:
         ("chat", [FIRST, {"choices": [{"index": 1, "delta": {"content": "x"}}]}], False),
         ("messages", [HEAD, start(0)], False),
         ("messages", [HEAD, start(0), text(0, "one")], True),
+        ("messages", [{**HEAD, "message": {"content": [{"type": "text"}]}}, start(0), text(0, "one")], False),
         ("messages", [HEAD, start(0), text(0, "one"), stop(0), start(1, type="thinking", thinking="")], False),
         ("messages", [HEAD, start(0), text(0, "one"), stop(0), start(1, type="tool_use")], False),
     ],

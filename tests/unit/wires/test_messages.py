@@ -37,6 +37,7 @@ def start(name: str, /, **rest: object) -> dict[str, Any]:
         start("tool_use", id="t", name="f", input={}),
         start("redacted_thinking", data="x"),
         start("text", text="Hi"),
+        {"type": "message_start", "message": {"content": [{"type": "text", "text": "Hi"}]}},
     ],
 )
 def test_what_a_caller_would_miss_is_content(data: dict[str, Any]) -> None:

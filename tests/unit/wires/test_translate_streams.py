@@ -187,6 +187,46 @@ def test_a_responses_call_without_deltas_is_whole_in_chat() -> None:
     assert made[-2]["choices"][0]["finish_reason"] == "tool_calls"
 
 
+def test_text_that_only_the_end_of_a_responses_stream_has_is_in_chat_and_messages() -> None:
+    """Found: it was lost beside a thought that came by deltas, and the answer called complete."""
+    thought = {"type": "response.reasoning_summary_text.delta", "item_id": "r", "output_index": 0, "delta": "hm"}
+    said = {"type": "message", "id": "m", "content": [{"type": "output_text", "text": "hello"}]}
+    end = {"type": "response.completed", "response": {"status": "completed", "output": [said]}}
+    assert deltas(streamed("chat", "responses", [thought, end]), "content") == ["hello"]
+    made = streamed("messages", "responses", [thought, end])
+    assert [one["delta"]["text"] for one in made if one.get("delta", {}).get("type") == "text_delta"] == ["hello"]
+
+
+def test_responses_calls_without_a_place_stay_apart_by_their_ids() -> None:
+    """Found (llama.cpp): the arguments of the second of two calls were those of the first."""
+    names = [("f1", "a"), ("f2", "b")]
+    opened = [
+        {
+            "type": "response.output_item.added",
+            "item": {"type": "function_call", "id": one, "call_id": one, "name": name},
+        }
+        for one, name in names
+    ]
+    grow = [
+        {"type": "response.function_call_arguments.delta", "item_id": one, "delta": f'{{"{name}":1}}'}
+        for one, name in names
+    ]
+    end = {"type": "response.completed", "response": {"status": "completed", "output": []}}
+    made = streamed("messages", "responses", [opened[0], grow[0], opened[1], grow[1], end])
+    assert tool_inputs(made) == [("f1", '{"a":1}'), ("f2", '{"b":1}')]
+
+
+def test_a_block_that_its_start_holds_whole_is_whole_in_chat() -> None:
+    """Its signature, too; and so is one that the head of the message holds, of a server that cannot stream."""
+    thought = {"type": "thinking", "thinking": "hm", "signature": "s"}
+    (detail,) = deltas(streamed("chat", "messages", messages_stream((thought, []))), "reasoning_details")[0]
+    assert detail["signature"] == "s"
+    whole = messages_stream(({"type": "text", "text": ""}, []))
+    whole[0]["message"]["content"] = [thought, {"type": "text", "text": "hello"}]
+    made = streamed("chat", "messages", whole)
+    assert (deltas(made, "reasoning_content"), deltas(made, "content")) == (["hm"], ["hello"])
+
+
 def test_a_stream_that_was_filtered_is_incomplete() -> None:
     """Responses says so in its last event, and Chat's finish reason comes back from it."""
     made = streamed("responses", "chat", [chunk({"refusal": "No."}), chunk({}, "content_filter")])

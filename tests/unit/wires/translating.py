@@ -7,6 +7,7 @@ from typing import Any
 from smart_model_router.outcome import StreamEvent
 from smart_model_router.request import Dialect
 from smart_model_router.wires import read_event
+from smart_model_router.wires.snapshots import snapshots
 from smart_model_router.wires.translate import EventTranslator, Losses, Terms, Translation, Untranslatable, translate
 from smart_model_router.wires.translate.words import dumps
 
@@ -44,8 +45,8 @@ def answered(
 
 def streamed(asked: Dialect, goal: Dialect, events: list[dict[str, Any]], **more: Any) -> list[dict[str, Any]]:
     """A complete stream in the dialect asked."""
-    translator = EventTranslator(sent(asked, goal, **more))
-    made = [out for one in events for out in translator.feed(event(goal, one))]
+    translator, reader = EventTranslator(sent(asked, goal, **more)), snapshots(goal)
+    made = [out for one in events for read in reader.read([event(goal, one)]) for out in translator.feed(read)]
     return [dict(out.data) for out in [*made, *translator.end()] if out.data is not None]
 
 

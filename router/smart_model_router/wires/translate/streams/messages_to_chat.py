@@ -72,7 +72,10 @@ class MessagesToChat:
     def _start(self, message: Mapping[str, Any]) -> list[dict[str, Any]]:
         self._chunks.id, self._chunks.model = named_id("chatcmpl-", message.get("id")), text(message.get("model"))
         self._count(mapping(message.get("usage")))
-        return self._chunks.head()
+        out = self._chunks.head()
+        for at, block in enumerate(map(mapping, items(message.get("content")))):  # from a server that cannot stream
+            out += [*self._open(at, block), *self._stop(at)]
+        return out
 
     def _count(self, usage: Mapping[str, Any]) -> None:
         """The head counts the prompt, the end the answer; what a later event does not count stays."""
@@ -137,7 +140,8 @@ class MessagesToChat:
         if block.kind in ("tool_use", "json") and not block.pieces:
             chunks = self._arguments(dumps(mapping(block.whole.get("input"))))
         elif block.kind == "thinking":
-            chunks = self._detail(signed_detail("".join(block.pieces), block.signature, self._details))
+            signature = block.signature or text(block.whole.get("signature"))
+            chunks = self._detail(signed_detail("".join(block.pieces), signature, self._details))
         elif block.kind == "server_tool_use" and self._between:
             given = arguments_of("".join(block.pieces)) or mapping(block.whole.get("input"))
             self._searches[text(block.whole.get("id"))] = search_of_messages(block.whole, given)

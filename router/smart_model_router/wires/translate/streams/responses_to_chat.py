@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from smart_model_router.wires.responses import ENDS, place_of
 from smart_model_router.wires.translate.answers.responses_to_chat import (
     chat_logprob,
     custom_call,
@@ -16,7 +17,7 @@ from smart_model_router.wires.translate.citations import from_responses, search_
 from smart_model_router.wires.translate.hosted import SEARCHES
 from smart_model_router.wires.translate.streams.chunks import Chunks
 from smart_model_router.wires.translate.words import chat_usage_of_responses, named_id
-from smart_model_router.wires.values import count, items, mapping, text
+from smart_model_router.wires.values import items, mapping, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +29,6 @@ _FIELDS = {
     "response.reasoning_text.delta": "reasoning_content",
     "response.reasoning_summary_text.delta": "reasoning_content",
 }
-_ENDS = ("response.completed", "response.incomplete")
 _KNOWN_ITEMS = ("message", "reasoning", "function_call", "custom_tool_call")
 
 
@@ -47,7 +47,7 @@ class ResponsesToChat:
         self._said = 0
         self._part = 0
         self._chunks = Chunks(context.terms)
-        self._calls: dict[int, _Call] = {}
+        self._calls: dict[int | str, _Call] = {}
         self._usage: Mapping[str, Any] = {}
         self._thoughts = 0
         self._details = 0
@@ -55,7 +55,7 @@ class ResponsesToChat:
     def feed(self, data: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The chunks that an event becomes."""
         kind = text(data.get("type"))
-        place, piece = count(data.get("output_index")) or 0, text(data.get("delta"))
+        place, piece = place_of(data), text(data.get("delta"))
         if kind == "response.output_text.delta":
             return self._say(piece, [chat_logprob(mapping(one)) for one in items(data.get("logprobs"))])
         if kind in _FIELDS:
@@ -74,7 +74,7 @@ class ResponsesToChat:
         if kind == "response.reasoning_summary_part.added":
             self._thoughts += 1
             return self._chunks.delta(reasoning_content="\n\n") if self._thoughts > 1 else []
-        if kind in _ENDS:
+        if kind in ENDS:
             return self._finish(mapping(data.get("response")))
         if kind == "response.content_part.added":
             self._part = self._said
@@ -93,7 +93,7 @@ class ResponsesToChat:
         self._said += len(piece)
         return self._chunks.likely(piece, logprobs) if logprobs else self._chunks.delta(content=piece)
 
-    def _open(self, item: Mapping[str, Any], place: int) -> list[dict[str, Any]]:
+    def _open(self, item: Mapping[str, Any], place: int | str) -> list[dict[str, Any]]:
         kind = item.get("type")
         if kind == "function_call" and place not in self._calls:
             number, chunks = self._chunks.call(text(item.get("call_id")), text(item.get("name")))
@@ -103,14 +103,14 @@ class ResponsesToChat:
             dropped_item(kind, self._losses)
         return []
 
-    def _arguments(self, place: int, piece: str) -> list[dict[str, Any]]:
+    def _arguments(self, place: int | str, piece: str) -> list[dict[str, Any]]:
         call = self._calls.get(place)
         if call is None or not piece:
             return []
         call.grown = True
         return self._chunks.arguments(call.number, piece)
 
-    def _done(self, item: Mapping[str, Any], place: int) -> list[dict[str, Any]]:
+    def _done(self, item: Mapping[str, Any], place: int | str) -> list[dict[str, Any]]:
         kind = item.get("type")
         if kind == "reasoning":
             detail = detail_of(item, self._details)
@@ -120,11 +120,10 @@ class ResponsesToChat:
             return self._chunks.custom_call(custom_call(item))
         if kind == "web_search_call" and kind in self._known:
             return self._chunks.delta(**{SEARCHES: [search_of_responses(item)]})
-        if kind != "function_call":
+        call = self._calls.get(place)
+        if kind != "function_call" or call is None or call.grown:
             return []
-        opened = self._open(item, place)
-        grown = self._calls[place].grown
-        return opened if grown else [*opened, *self._arguments(place, text(item.get("arguments")) or "{}")]
+        return self._arguments(place, "{}")  # what no delta carried is none (wires/snapshots)
 
     def _finish(self, response: Mapping[str, Any]) -> list[dict[str, Any]]:
         self._usage = mapping(response.get("usage"))

@@ -1,0 +1,163 @@
+"""Chat Completions: a chunk may hold a `message`, all that was said so far, where its delta says nothing.
+
+Perplexity sends one with every chunk; a server that cannot stream sends its whole answer as one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from smart_model_router.wires.chat import has_content_in, visible
+from smart_model_router.wires.snapshots.comparison import contradiction, missing_arguments, missing_text
+from smart_model_router.wires.translate.words import dumps
+from smart_model_router.wires.translate.writing import written
+from smart_model_router.wires.values import count, is_object, items, mapping, text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from smart_model_router.outcome import StreamEvent
+
+_TEXTS = ("content", "refusal")
+_THOUGHTS = ("reasoning_content", "reasoning")
+"""Two names of one thing; some servers send both."""
+_OF_TEXT = ("content", "role")
+
+
+@dataclass(slots=True)
+class _Call:
+    place: int
+    call_id: str
+    arguments: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Told:
+    """What the deltas of one choice carried."""
+
+    texts: dict[str, list[str]] = field(default_factory=lambda: {key: [] for key in (*_TEXTS, *_THOUGHTS[:1])})
+    calls: list[_Call] = field(default_factory=list)
+    anything: bool = False
+
+    def take(self, delta: Mapping[str, Any]) -> None:
+        self.anything = self.anything or has_content_in(delta)
+        for key, (_, said) in _texts(delta).items():
+            self.texts[key].append(said)
+        for call in map(mapping, items(delta.get("tool_calls"))):
+            call_id, place = text(call.get("id")), count(call.get("index")) or 0
+            known = next((one for one in reversed(self.calls) if one.place == place), None)
+            if known is None or (call_id and known.call_id != call_id):
+                known = _Call(place, call_id)
+                self.calls.append(known)
+            known.arguments.append(_arguments(call))
+
+    def missing(self, message: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The delta with what a message says beyond these; None when it contradicts them."""
+        calls = self._missing_calls(items(message.get("tool_calls")))
+        if calls is None:
+            return None
+        if not self.anything:
+            return {**message, "tool_calls": calls} if calls else dict(message)
+        delta: dict[str, Any] = {}
+        for key, (name, whole) in _texts(message).items():
+            rest = missing_text("".join(self.texts[key]), whole)
+            if rest is None:
+                return None
+            if rest:
+                delta[name] = rest
+        return {**delta, "tool_calls": calls} if calls else delta
+
+    def _missing_calls(self, calls: Sequence[Any]) -> list[dict[str, Any]] | None:
+        out: list[dict[str, Any]] = []
+        new = max((one.place for one in self.calls), default=-1) + 1
+        for at, call in enumerate(map(mapping, calls)):
+            known = self._call(at, text(call.get("id")))
+            if known is None:
+                out.append({**call, "index": new})
+                new += 1
+                continue
+            rest = missing_arguments("".join(known.arguments), _arguments(call))
+            if rest is None:
+                return None
+            if rest:
+                out.append({"index": known.place, "function": {"arguments": rest}})
+        return out
+
+    def _call(self, at: int, call_id: str) -> _Call | None:
+        if call_id:
+            return next((one for one in self.calls if one.call_id == call_id), None)
+        return self.calls[at] if at < len(self.calls) else None
+
+
+class ChatSnapshots:
+    """One stream."""
+
+    __slots__ = ("_choices", "_text")
+
+    def __init__(self) -> None:
+        self._choices = {0: _Told()}
+        self._text = self._choices[0].texts["content"]
+
+    def read(self, events: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
+        """The events; a chunk whose message says more than the deltas says it in its delta."""
+        changed: list[StreamEvent] | None = None
+        for at, event in enumerate(events):
+            data = event.data
+            if data is None:
+                continue
+            if event.text and _is_text_alone(data):
+                self._text.append(event.text)
+                self._choices[0].anything = True
+                continue
+            made = self._read(event, data)
+            if made is not event:
+                changed = list(events) if changed is None else changed
+                changed[at] = made
+        return events if changed is None else changed
+
+    def _read(self, event: StreamEvent, data: Mapping[str, Any]) -> StreamEvent:
+        choices: list[Any] = []
+        grown = False
+        for choice in items(data.get("choices")):
+            told = self._choices.setdefault(count(mapping(choice).get("index")) or 0, _Told())
+            delta, message = mapping(mapping(choice).get("delta")), mapping(mapping(choice).get("message"))
+            told.take(delta)
+            choices.append(choice)
+            if has_content_in(delta) or not has_content_in(message):
+                continue
+            missing = told.missing(message)
+            if missing is None:
+                return contradiction(event, "a chunk's message")
+            if missing:
+                told.take(missing)
+                grown = True
+                rest = {key: value for key, value in choice.items() if key != "message"}
+                choices[-1] = {**rest, "delta": {**delta, **missing}}
+        if not grown:
+            return event
+        return written("chat", {**data, "choices": choices})._replace(usage=event.usage, failure=event.failure)
+
+
+def _is_text_alone(data: Mapping[str, Any]) -> bool:
+    """Whether a chunk with text of the first choice says nothing else, as nearly all do."""
+    try:
+        for key, value in data["choices"][0]["delta"].items():
+            if value and key not in _OF_TEXT:
+                return False
+    except (KeyError, IndexError, TypeError, AttributeError):  # a provider's own event
+        return False
+    return True
+
+
+def _texts(said: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    """The texts of a delta or a message, each with the name it has there."""
+    found = {key: (key, visible(said.get(key))) for key in _TEXTS}
+    name = next((name for name in _THOUGHTS if said.get(name)), _THOUGHTS[0])
+    found[_THOUGHTS[0]] = name, text(said.get(name))
+    return {key: told for key, told in found.items() if told[1]}
+
+
+def _arguments(call: Mapping[str, Any]) -> str:
+    given = mapping(call.get("function")).get("arguments")
+    return dumps(given) if is_object(given) else text(given)
