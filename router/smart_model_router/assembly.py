@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -40,6 +41,7 @@ from smart_model_router.runtime.content import Content
 from smart_model_router.runtime.keeping import KeptResponses
 from smart_model_router.runtime.sharing import Owners, Sharing
 from smart_model_router.runtime.state import RouterState
+from smart_model_router.shared import slot_scope
 from smart_model_router.suggest import did_you_mean
 from smart_model_router.wildcards import Ladders
 from smart_model_router.wires.translate import reachable
@@ -153,7 +155,14 @@ def _share(config: RouterConfig, state: RouterState, parts: _Parts, ladders: Lad
     from smart_model_router_stats.shared_sqlite import SqliteSharedState  # noqa: PLC0415 - as above
 
     shared = SqliteSharedState(state_path(Path(cast("str", config.store.path))), here)
-    return Sharing(state, shared, parts.owners, holder=lambda: uuid.uuid4().hex, revive=ladders.revive)
+    return Sharing(
+        state,
+        shared,
+        parts.owners,
+        holder=lambda: uuid.uuid4().hex,
+        processes=config.store.processes,
+        revive=ladders.revive,
+    )
 
 
 def _keep(config: RouterConfig, state: RouterState) -> KeptResponses:
@@ -278,7 +287,7 @@ def _origin(provider: ProviderConfig) -> ProviderConfig:
         provider,
         api_key=(),
         bulkhead=None,
-        bulkhead_scope="process",
+        bulkhead_scope=None,
         rpm=None,
         tpm=None,
         failure_domain=None,
@@ -467,11 +476,18 @@ class _Parts:
         alone = mention.rpm or mention.tpm or not self._gate_config.measures.rate_limit_awareness
         limits = name if alone else f"{target.provider}/{pool}"
         return Owners(
-            f"{name}{mark}", f"{target.provider}{mark}", f"{limits}{mark}", slots=self._shares_slots(target.provider)
+            f"{name}{mark}", f"{target.provider}{mark}", f"{limits}{mark}", slots=self._slots_of(target.provider)
         )
 
-    def _shares_slots(self, name: str) -> bool:
-        return self._config.providers[name].bulkhead_scope == "host" and self._gate_config.measures.cascade_prevention
+    def _slots_of(self, name: str) -> str:
+        """The name that processes have for a provider's bulkhead: another server, or other keys, have another one."""
+        provider = self._config.providers[name]
+        embedded = provider.kind == "local"
+        scope = slot_scope(provider.bulkhead_scope, written=provider.bulkhead is not None, embedded=embedded)
+        if scope == "process" or not self._gate_config.measures.cascade_prevention:
+            return ""
+        whose = json.dumps([provider.kind, provider.base_url, sorted(keys_of(provider))])
+        return f"{name}@{hashlib.sha256(whose.encode()).hexdigest()[:8]}"
 
     def _ladder(self, configured: str, model: ModelConfig, *, name: str = "") -> Ladder:
         strategy = model.strategy or self._config.routing.strategy

@@ -12,7 +12,7 @@ CREATE TABLE IF NOT EXISTS migration (
   number INTEGER PRIMARY KEY,
   name TEXT NOT NULL,
   applied_at REAL NOT NULL,  -- seconds since the epoch
-  needs TEXT NOT NULL        -- the smart-model-router that brought it: what a reader has to install at least
+  needs TEXT NOT NULL        -- the first smart-model-router that has it: what a reader has to install at least
 )
 """
 _NOW = "(julianday('now') - 2440587.5) * 86400.0"
@@ -20,9 +20,13 @@ _NOW = "(julianday('now') - 2440587.5) * 86400.0"
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One step of a schema. `apply` executes plain statements: no transaction of its own, no executescript."""
+    """One step of a schema, in every release from `since` on.
+
+    `apply` executes plain statements: no transaction of its own, no executescript.
+    """
 
     name: str
+    since: str
     apply: Callable[[sqlite3.Connection], None]
 
 
@@ -60,7 +64,7 @@ def _apply(connection: sqlite3.Connection, number: int, migration: Migration) ->
     migration.apply(connection)
     connection.execute(
         f"INSERT INTO migration (number, name, applied_at, needs) VALUES (?, ?, {_NOW}, ?)",  # noqa: S608 - a constant
-        (number, migration.name, version("smart-model-router")),
+        (number, migration.name, migration.since),
     )
     connection.execute(f"PRAGMA user_version = {number}")
 
@@ -70,5 +74,9 @@ def _advice(connection: sqlite3.Connection, number: int) -> str:
         record = connection.execute("SELECT needs FROM migration ORDER BY number DESC LIMIT 1").fetchone()
     except sqlite3.DatabaseError:
         record = None
-    installed = "a newer smart-model-router" if record is None else f"smart-model-router {record[0]} or newer"
-    return f"its schema {number} is newer than this smart-model-router knows: install {installed}"
+    ours = version("smart-model-router")
+    if record is None or record[0] == ours:
+        needed = f"a newer smart-model-router than this {ours}"
+    else:
+        needed = f"smart-model-router {record[0]} or newer"
+    return f"its schema {number} is newer than this smart-model-router knows: install {needed}"

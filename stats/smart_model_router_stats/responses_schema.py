@@ -43,7 +43,7 @@ def _first(connection: sqlite3.Connection) -> None:
     connection.execute("INSERT INTO total VALUES (1, 0, ?)", (secrets.token_bytes(SECRET_BYTES),))
 
 
-RESPONSE_MIGRATIONS = (Migration("kept responses", _first),)
+RESPONSE_MIGRATIONS = (Migration("kept responses", "0.1.0", _first),)
 
 
 def responses_path(stats: Path) -> Path:

@@ -112,4 +112,4 @@ def _make_views(connection: sqlite3.Connection) -> None:
         connection.execute(f"CREATE VIEW {name} AS {view}")
 
 
-STATS_MIGRATIONS = (Migration("tables", _first), Migration("cached tokens", _second))
+STATS_MIGRATIONS = (Migration("tables", "0.1.0", _first), Migration("cached tokens", "0.1.0", _second))

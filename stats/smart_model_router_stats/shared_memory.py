@@ -116,8 +116,9 @@ class MemoryTables:
         self.version += news
         self._slots[row.key, row.holder] = row
 
-    def drop_slots(self, row: SlotRow) -> None:
+    def drop_slots(self, row: SlotRow, *, news: bool) -> None:
         """Remove it."""
+        self.version += news
         del self._slots[row.key, row.holder]
 
     def calls(self) -> Iterable[CallRow]:

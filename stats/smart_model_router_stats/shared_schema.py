@@ -119,11 +119,11 @@ def _fifth(connection: sqlite3.Connection) -> None:
 
 
 STATE_MIGRATIONS = (
-    Migration("breakers, rests, limits and recent calls", _first),
-    Migration("the operator's words", _second),
-    Migration("makers of things kept at providers", _third),
-    Migration("budgets of virtual keys", _fourth),
-    Migration("slots of bulkheads", _fifth),
+    Migration("breakers, rests, limits and recent calls", "0.1.0", _first),
+    Migration("the operator's words", "0.1.0", _second),
+    Migration("makers of things kept at providers", "0.1.0", _third),
+    Migration("budgets of virtual keys", "0.1.0", _fourth),
+    Migration("slots of bulkheads", "0.1.0", _fifth),
 )
 
 _FORGET_CALLS = """
@@ -223,9 +223,11 @@ class SqliteTables:
         if news:
             self._connection.execute(_VERSION)
 
-    def drop_slots(self, row: SlotRow) -> None:
+    def drop_slots(self, row: SlotRow, *, news: bool) -> None:
         """Remove it."""
         self._connection.execute("DELETE FROM slots WHERE key = ? AND holder = ?", (row.key, row.holder))
+        if news:
+            self._connection.execute(_VERSION)
 
     def calls(self) -> Iterable[CallRow]:
         """Those kept, oldest first."""

@@ -105,7 +105,7 @@ class Tables(Protocol):
         """Add or replace it; `news` is what others are to hear."""
         ...
 
-    def drop_slots(self, row: SlotRow) -> None:
+    def drop_slots(self, row: SlotRow, *, news: bool) -> None:
         """Remove it."""
         ...
 
@@ -236,20 +236,26 @@ def _lease(tables: Tables, ask: BucketAsk, here: Here) -> BucketGrant:
 
 
 def slots(tables: Tables, asks: Sequence[SlotAsk], here: Here) -> tuple[SlotGrant, ...]:
-    """Give each process its slots; those of dead ones are removed. That one waits is news."""
+    """Give each process its slots; those of dead ones are removed.
+
+    It is news that a process waits, or no longer does, and that a slot is free while one waits.
+    """
     rows = {(row.key, row.holder): row for row in tables.slots()}
     for key, row in tuple(rows.items()):
         if not row.alive(here):
-            tables.drop_slots(rows.pop(key))
+            tables.drop_slots(rows.pop(key), news=False)
     grants = []
     for ask in asks:
+        key = (ask.key, ask.holder)
         row, grant = lease_slots([one for one in rows.values() if one.key == ask.key], ask, here)
-        before = rows.get((ask.key, ask.holder))
-        if row.held or row.waiting(here):
-            news = row.waiting(here) and (before is None or not before.waiting(here))
+        before = rows.get(key, replace(row, held=0, waits=0.0))
+        given_back = row.held < before.held and grant.others_wait
+        news = given_back or (row.waits > 0) != (before.waits > 0)
+        if row.held or row.waits:
             tables.put_slots(row, news=news)
-        elif before is not None:
-            tables.drop_slots(before)
+            rows[key] = row
+        elif key in rows:
+            tables.drop_slots(rows.pop(key), news=news)
         grants.append(grant)
     return tuple(grants)
 

@@ -311,16 +311,16 @@ class SharedStateContract(ABC):
     async def test_slots_are_leased_and_never_more_than_there_are(self) -> None:
         """A quarter stays free of idle leases; while a refused process waits the others keep only what they need."""
         one, other = self.process(), self.process()
-        assert await one.lease_slots([self.slots("one", 0, 6, want=10)]) == (SlotGrant(7, others_wait=False),)
+        assert await one.lease_slots([self.slots("one", 0, 6, want=10)]) == (SlotGrant(7, keeps=7, others_wait=False),)
         await one.poll()
-        assert await other.lease_slots([self.slots("other", 0, 4)]) == (SlotGrant(3, others_wait=False),)
+        assert await other.lease_slots([self.slots("other", 0, 4)]) == (SlotGrant(3, keeps=0, others_wait=False),)
         view = await one.poll()
         assert view is not None
         assert {row.holder: row.held for row in view.slots} == {"one": 7, "other": 3}
         assert [row.holder for row in view.slots if row.waiting(self.clock())] == ["other"]
-        assert await one.lease_slots([self.slots("one", 6, 9)]) == (SlotGrant(6, others_wait=True),)
-        assert await other.lease_slots([self.slots("other", 3, 4)]) == (SlotGrant(4, others_wait=True),)
-        assert await one.lease_slots([self.slots("one", 0, 0)]) == (SlotGrant(0, others_wait=False),)
+        assert await one.lease_slots([self.slots("one", 6, 9)]) == (SlotGrant(6, keeps=0, others_wait=True),)
+        assert await other.lease_slots([self.slots("other", 3, 4)]) == (SlotGrant(4, keeps=0, others_wait=True),)
+        assert await one.lease_slots([self.slots("one", 0, 0)]) == (SlotGrant(0, keeps=0, others_wait=False),)
         assert [row.holder for row in self.process().restore().view.slots] == ["other"]
         await one.aclose()
         await other.aclose()
@@ -330,12 +330,12 @@ class SharedStateContract(ABC):
         """When its lease is over, or after a reboot; what it has in flight nobody takes from one that lives."""
         dead, other = self.process(), self.process()
         await dead.lease_slots([self.slots("dead", 10, 10)])
-        assert await other.lease_slots([self.slots("other", 0, 3)]) == (SlotGrant(0, others_wait=False),)
+        assert await other.lease_slots([self.slots("other", 0, 3)]) == (SlotGrant(0, keeps=0, others_wait=False),)
         self.clock.advance(SLOT_SECONDS)
-        assert await other.lease_slots([self.slots("other", 0, 3)]) == (SlotGrant(3, others_wait=False),)
-        assert await dead.lease_slots([self.slots("dead", 10, 10)]) == (SlotGrant(10, others_wait=False),)
+        assert await other.lease_slots([self.slots("other", 0, 3)]) == (SlotGrant(3, keeps=7, others_wait=False),)
+        assert await dead.lease_slots([self.slots("dead", 10, 10)]) == (SlotGrant(10, keeps=4, others_wait=False),)
         self.clock.reboot()
-        assert await other.lease_slots([self.slots("anew", 0, 10)]) == (SlotGrant(10, others_wait=False),)
+        assert await other.lease_slots([self.slots("anew", 0, 10)]) == (SlotGrant(10, keeps=7, others_wait=False),)
         await dead.aclose()
         await other.aclose()
 

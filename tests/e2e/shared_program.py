@@ -369,7 +369,47 @@ async def queue_up(path: str) -> None:
                 tell(True)
 
 
-_ONES = (fail, race, probe, refrain, reopen, keyed, fork, look, serve, read_only, limited, client, occupy, queue_up)
+async def crowd(path: str, url: str, slots: str, model: str, patience: str) -> None:
+    """Keep so many calls under way as the input says, a number a line, until it ends; what was said of the store."""
+    if patience == "patient":
+        trust_the_store()
+        wait_for_slots()
+    said: list[bool] = []
+
+    class Listener:
+        def emit(self, event: Event) -> None:
+            if isinstance(event, StoreChanged) and event.store == "state":
+                said.append(event.degraded)
+
+    config = {
+        "version": 1,
+        "providers": {"p": {"kind": "openai", "base_url": url, "api_key": "k", "bulkhead": int(slots)}},
+        "models": {"smart": {"tiers": [{"targets": [f"p/{model}"]}], "last_resort": []}},
+        "resilience": {"adaptive": {"enabled": False}},
+        "store": {"path": path},
+    }
+    async with SmartModelRouter.from_config(config, sinks=[Listener()]) as router:
+        wanted = 0
+
+        async def work(number: int) -> None:
+            while number < wanted:
+                await router.chat(ask("smart"), timeout=600)
+
+        workers: list[asyncio.Task[None]] = []
+        tell("ready")
+        while line := await asyncio.to_thread(sys.stdin.readline):
+            wanted = int(line)
+            workers = [worker for worker in workers if not worker.done()]
+            workers += [asyncio.create_task(work(number)) for number in range(len(workers), wanted)]
+        wanted = 0
+        await asyncio.gather(*workers)
+    tell(said)
+
+
+_ONES = (
+    *(fail, race, probe, refrain, reopen, keyed, fork, look, serve, read_only, limited, client, occupy, queue_up),
+    crowd,
+)
 PROGRAMS: dict[str, Callable[..., Any]] = {program.__name__: program for program in _ONES}
 
 if __name__ == "__main__":

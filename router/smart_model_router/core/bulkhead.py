@@ -7,15 +7,16 @@ class Bulkhead:
     """Slots of one provider. The limit may be learned from a hint about concurrency and grows back with success.
 
     `granted` is how many this process has while the other processes of the host need all others; None: as many as
-    there are.
+    there are. Until `returned_by` other processes give back those of their slots that are idle.
     """
 
-    __slots__ = ("_changed_at", "_learned", "_regrow_seconds", "granted", "in_flight", "slots")
+    __slots__ = ("_changed_at", "_learned", "_regrow_seconds", "granted", "in_flight", "returned_by", "slots")
 
     def __init__(self, slots: int, *, regrow_seconds: float = 10.0) -> None:
         self.slots = slots
         self.in_flight = 0
         self.granted: int | None = None
+        self.returned_by = 0.0
         self._learned: int | None = None
         self._changed_at = 0.0
         self._regrow_seconds = regrow_seconds

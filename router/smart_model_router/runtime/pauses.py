@@ -74,8 +74,13 @@ class Pauses:
         if most <= self._waited["asked tier"] or not refused:
             return None
         asked = {facts.id for facts in self._caller.plan.tiers[0].targets}
+        within = most - self._waited["asked tier"]
         worth = {t: refusal for t, refusal in refused.items() if t in asked and self._ends_soon(t, refusal, most)}
-        return self._pause(worth, now, most - self._waited["asked tier"], budget="asked tier")
+        if not worth:  # the slots of the host may lie idle in other processes, which give them back
+            returned = {t: self._state.fleet.gates[t].provider.bulkhead.returned_by for t in asked & refused.keys()}
+            worth = {t: refused[t] for t, by in returned.items() if refused[t].reason == "bulkhead" and now < by}
+            within = min(within, max(returned.values(), default=now) - now)
+        return self._pause(worth, now, within, budget="asked tier")
 
     def at_home(self, target: str, refused: Mapping[str, Refusal], now: float, worth: float) -> Pause | None:
         """For the target that has the prompt in its cache, which saves `worth` seconds, before an equal is asked.

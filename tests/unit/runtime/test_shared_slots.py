@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -43,18 +43,19 @@ class Store(MemorySharedState):
 class Host:
     """The processes of a host, and how many calls of all of them were in flight at once at the provider `a`."""
 
-    def __init__(self, seconds: float = 1.0) -> None:
+    def __init__(self, seconds: float = 1.0, slots: int = SLOTS) -> None:
+        self.slots = slots
         self.tables = MemoryTables()
         self.provider = FakeProvider(FakeReply(seconds=seconds))
         self.most = 0
 
-    def process(self, *, spare: bool = False) -> tuple[World, Store]:
+    def process(self, *, spare: bool = False, config: Mapping[str, Any] = AT_ONCE) -> tuple[World, Store]:
         """One more; with `spare` there is a lower tier."""
         tiers = [["a/m"], ["b/m"]] if spare else [["a/m"]]
-        made = world(*tiers, replies={"a": self.provider}, kinds={"a": {"bulkhead": SLOTS}}, config=AT_ONCE)
+        made = world(*tiers, replies={"a": self.provider}, kinds={"a": {"bulkhead": self.slots}}, config=config)
         state, store = made.state, Store(self.tables)
         state.here = here
-        owners = {name: Owners(name, name, name, slots=name == "a/m") for name in state.fleet.gates}
+        owners = {name: Owners(name, name, name, slots="a" if name == "a/m" else "") for name in state.fleet.gates}
         state.sharing = Sharing(state, store, owners, holder=lambda: f"process {id(made)}")
         return made, store
 
@@ -215,7 +216,7 @@ async def test_calls_at_once_find_the_slots_of_the_burst_before() -> None:
 
 @virtual
 async def test_a_refusal_that_comes_too_late_binds_nobody() -> None:
-    """The process decides alone by then, and has all slots."""
+    """The process decides alone by then, and has its part of the slots."""
     host = Host(seconds=5.0)
     others = MemorySharedState(host.tables, here)
     await others.lease_slots([SlotAsk(key="a", holder="b", slots=SLOTS, in_flight=SLOTS, least=SLOTS, want=SLOTS)])
@@ -224,7 +225,170 @@ async def test_a_refusal_that_comes_too_late_binds_nobody() -> None:
     first = asyncio.ensure_future(served_by(made))
     await asyncio.sleep(0.9)
     bulkhead = made.state.fleet.gates["a/m"].provider.bulkhead
-    assert (bulkhead.in_flight, bulkhead.granted) == (1, None)
+    assert (bulkhead.in_flight, bulkhead.granted) == (1, SLOTS // 2)
     assert await first == "a/m"
     store.delay = 0.0
     await made.router.aclose()
+
+
+async def idle_slots(host: Host) -> World:
+    """A process that was busy a moment ago and keeps three of the four slots."""
+    made, _ = host.process()
+    assert await asyncio.gather(*(served_by(made) for _ in range(SLOTS - 1))) == ["a/m"] * (SLOTS - 1)
+    assert held(host) == SLOTS - 1
+    return made
+
+
+@watched
+async def test_a_process_gets_the_idle_slots_of_others_within_a_quarter_of_a_second(host: Host) -> None:
+    """A request for each slot: all are under way before a call of the other process could have ended."""
+    idle = await idle_slots(host)
+    made, _ = host.process()
+    calls = [asyncio.ensure_future(served_by(made)) for _ in range(SLOTS)]
+    await asyncio.sleep(0.25)
+    assert (host.provider.in_flight, held(host)) == (SLOTS, SLOTS)
+    assert await asyncio.gather(*calls) == ["a/m"] * SLOTS
+    for each in (idle, made):
+        await each.router.aclose()
+
+
+@pytest.mark.parametrize("phase", [0.31, 0.34, 0.37, 0.4])
+@virtual
+async def test_a_slot_is_used_by_the_waiting_process_as_soon_as_a_call_ends(phase: float) -> None:
+    """Whenever it began to wait; the process whose call ended has more requests."""
+    host = Host()
+    began = now()
+    one, other = (host.process()[0] for _ in range(2))
+    busy = [asyncio.ensure_future(served_by(one)) for _ in range(3 * SLOTS)]
+    await asyncio.sleep(phase)
+    assert await served_by(other) == "a/m"
+    assert now() - began <= 1.0 + 0.03 + 1.0
+    await asyncio.gather(*busy)
+    for each in (one, other):
+        await each.router.aclose()
+
+
+@watched
+async def test_no_request_takes_a_lower_tier_while_slots_are_idle_elsewhere(host: Host) -> None:
+    """With the default of `degrade_after`, although calls take so long that a full target would not be waited for."""
+    made, _ = host.process(spare=True, config={})
+    host.provider.set(FakeReply(seconds=20.0))
+    assert await served_by(made, timeout=300.0) == "a/m"
+    host.provider.set(FakeReply(seconds=1.0))
+    idle = await idle_slots(host)
+    assert await asyncio.gather(*(served_by(made) for _ in range(SLOTS))) == ["a/m"] * SLOTS
+    for each in (idle, made):
+        await each.router.aclose()
+
+
+@virtual
+async def test_a_full_host_is_waited_for_once_in_a_while() -> None:
+    """Every slot has a long call: the first request looks for idle ones for 0.25 s, the next ones go on at once."""
+    host = Host(seconds=20.0)
+    one, _ = host.process()
+    other, _ = host.process(spare=True, config={})
+    assert await served_by(other, timeout=300.0) == "a/m"  # now it is known how long calls take
+    busy = [asyncio.ensure_future(served_by(one, timeout=300.0)) for _ in range(SLOTS)]
+    await asyncio.sleep(0.5)
+    waits = []
+    for _ in range(4):
+        began = now()
+        assert await served_by(other) == "b/m"
+        waits.append(now() - began)
+        await asyncio.sleep(0.3)
+    assert waits[0] == pytest.approx(0.25, abs=0.05)
+    assert max(waits[1:]) < 0.05
+    await asyncio.gather(*busy)
+    for each in (one, other):
+        await each.router.aclose()
+
+
+@virtual
+async def test_more_processes_than_slots_take_turns() -> None:
+    """Five processes with ten requests each on two slots: none is far behind, and no slot is idle for long."""
+    host = Host(slots=2)
+    watching = asyncio.ensure_future(host.watch())
+    processes = [host.process()[0] for _ in range(5)]
+    served = dict.fromkeys(range(5), 0)
+    spread = 0
+
+    async def ask(number: int) -> None:
+        nonlocal spread
+        assert await served_by(processes[number], timeout=300.0) == "a/m"
+        served[number] += 1
+        spread = max(spread, max(served.values()) - min(served.values()))
+
+    began = now()
+    await asyncio.gather(*(ask(number) for number in range(5) for _ in range(10)))
+    assert now() - began <= 1.1 * 50 / 2
+    assert spread <= 3
+    assert host.most == 2
+    watching.cancel()
+    for made in processes:
+        await made.router.aclose()
+
+
+@watched
+async def test_without_the_store_a_process_keeps_to_its_part(host: Host) -> None:
+    """A process that held more keeps as many; the others have an equal part: nobody is without a slot."""
+    (one, store_of_one), (other, store_of_other) = (host.process() for _ in range(2))
+    calls = [asyncio.ensure_future(served_by(one)) for _ in range(SLOTS - 1)]
+    calls.append(asyncio.ensure_future(served_by(other)))
+    await asyncio.sleep(0.5)
+    for _ in range(4):  # a word of another process: both hear who has slots
+        await asyncio.sleep(0.1)
+        host.tables.version += 1
+    store_of_one.failure = store_of_other.failure = "the disk is on fire"
+    await asyncio.gather(*calls)
+    await asyncio.sleep(0.5)
+    bulkheads = [made.state.fleet.gates["a/m"].provider.bulkhead for made in (one, other)]
+    assert [bulkhead.free for bulkhead in bulkheads] == [SLOTS - 1, SLOTS // 2]
+    store_of_one.failure = store_of_other.failure = ""
+    await asyncio.sleep(2.0)
+    assert [bulkhead.free for bulkhead in bulkheads] == [SLOTS] * 2
+    for each in (one, other):
+        await each.router.aclose()
+
+
+@virtual
+async def test_a_call_without_an_answer_goes_on_unless_the_host_is_known_to_be_full() -> None:
+    """The store takes a tenth of a second; the call has its slot when the answer is there, or a call has ended."""
+    host = Host(seconds=1.0)
+    others = MemorySharedState(host.tables, here)
+    made, store = host.process()
+    assert await served_by(made) == "a/m"
+    store.delay = 0.1
+    await others.lease_slots([SlotAsk(key="a", holder="b", slots=SLOTS, in_flight=3, least=4, want=4)])
+    await asyncio.sleep(0.3)
+    calls = [asyncio.ensure_future(served_by(made)) for _ in range(2)]
+    await asyncio.sleep(0.06)
+    assert host.provider.in_flight == 1
+    await others.lease_slots([SlotAsk(key="a", holder="b", slots=SLOTS, in_flight=0, least=0, want=0)])
+    assert await asyncio.gather(*calls) == ["a/m"] * 2
+    await made.router.aclose()
+
+
+@virtual
+async def test_a_reload_that_makes_slots_those_of_each_process_frees_them() -> None:
+    """Slots that other processes had are the process's own again."""
+    host = Host(seconds=5.0)
+    others = MemorySharedState(host.tables, here)
+    await others.lease_slots([SlotAsk(key="a", holder="b", slots=SLOTS, in_flight=4, least=4, want=4)])
+    before, _ = host.process()
+    waiting = asyncio.ensure_future(served_by(before, timeout=60.0))
+    await asyncio.sleep(0.5)
+    bulkhead = before.state.fleet.gates["a/m"].provider.bulkhead
+    assert bulkhead.free == 0
+    after = world(["a/m"], replies={"a": host.provider}, kinds={"a": {"bulkhead": SLOTS}})
+    after.state.here = here
+    after.state.sharing = Sharing(
+        after.state,
+        Store(host.tables),
+        {name: Owners(name, name, name) for name in after.state.fleet.gates},
+        holder=lambda: "after",
+    )
+    after.router.continue_from(before.router)
+    assert bulkhead.free == SLOTS
+    assert await waiting == "a/m"
+    for each in (before, after):
+        await each.router.aclose()

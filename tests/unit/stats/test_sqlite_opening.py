@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -62,8 +63,10 @@ def test_a_new_file_is_nobody_elses_business(tmp_path: Path) -> None:
 
 
 def test_each_migration_runs_once_and_is_recorded(tmp_path: Path) -> None:
-    """Eight openers at once: every migration is applied exactly once, with its record."""
-    steps = [Migration(f"step {number}", executing(f"CREATE TABLE t{number} (x)")) for number in range(5)]
+    """Eight openers at once: every migration is applied exactly once, with the release that a reader needs."""
+    steps = [
+        Migration(f"step {number}", f"0.{number}.0", executing(f"CREATE TABLE t{number} (x)")) for number in range(5)
+    ]
     barrier = threading.Barrier(8)
 
     def open_at_once(_: int) -> None:
@@ -73,7 +76,8 @@ def test_each_migration_runs_once_and_is_recorded(tmp_path: Path) -> None:
 
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(open_at_once, range(8)))
-    assert rows(tmp_path / "s.db", "SELECT number, name FROM migration") == [(n + 1, f"step {n}") for n in range(5)]
+    found = rows(tmp_path / "s.db", "SELECT number, name, needs FROM migration")
+    assert found == [(n + 1, f"step {n}", f"0.{n}.0") for n in range(5)]
 
 
 def test_who_waited_for_a_migration_does_not_repeat_it(tmp_path: Path) -> None:
@@ -88,11 +92,11 @@ def test_who_waited_for_a_migration_does_not_repeat_it(tmp_path: Path) -> None:
     def second() -> None:
         with closing(autocommit(tmp_path / "s.db")) as connection:
             began.wait(5)
-            migrate(connection, [Migration("long", take_long)])
+            migrate(connection, [Migration("long", "0.1.0", take_long)])
 
     with ThreadPoolExecutor(1) as thread, closing(autocommit(tmp_path / "s.db")) as connection:
         waiting = thread.submit(second)
-        migrate(connection, [Migration("long", take_long)])
+        migrate(connection, [Migration("long", "0.1.0", take_long)])
         waiting.result()
     assert rows(tmp_path / "s.db", "SELECT number, name FROM migration") == [(1, "long")]
 
@@ -118,8 +122,8 @@ def test_tables_that_another_process_has_just_made_are_seen(tmp_path: Path, monk
 def test_a_migration_that_fails_leaves_nothing(tmp_path: Path) -> None:
     """Half a step and its record are rolled back together; the steps before it stay."""
     steps = [
-        Migration("good", executing("CREATE TABLE good (x)")),
-        Migration("bad", executing("CREATE TABLE half (x)", "nonsense")),
+        Migration("good", "0.1.0", executing("CREATE TABLE good (x)")),
+        Migration("bad", "0.1.0", executing("CREATE TABLE half (x)", "nonsense")),
     ]
     with closing(autocommit(tmp_path / "s.db")) as connection:
         with pytest.raises(sqlite3.OperationalError):
@@ -141,6 +145,15 @@ def test_a_newer_schema_is_refused_with_the_version_to_install(tmp_path: Path) -
     for opener in (open_store, open_to_read):
         with pytest.raises(StoreUnavailableError, match=r"install smart-model-router 9\.8\.7 or newer"):
             opener(path, STATS_MIGRATIONS)
+
+
+def test_a_newer_schema_of_the_same_release_is_not_answered_with_that_release(tmp_path: Path) -> None:
+    """As between two development builds: to install what is installed would not help."""
+    path, installed = tmp_path / "s.db", version("smart-model-router")
+    steps = [*STATS_MIGRATIONS, Migration("next", installed, executing("CREATE TABLE next (x)"))]
+    open_store(path, steps).close()
+    with pytest.raises(StoreUnavailableError, match=f"install a newer smart-model-router than this {installed}"):
+        open_store(path, STATS_MIGRATIONS)
 
 
 @pytest.mark.asyncio

@@ -12,5 +12,5 @@ class Owners:
     target: str
     credential: str
     limits: str
-    slots: bool = False
-    """True where the provider's bulkhead is one for all processes of the host."""
+    slots: str = ""
+    """The name of its provider's bulkhead; "" where each process has its own."""

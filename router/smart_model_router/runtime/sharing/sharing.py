@@ -34,7 +34,7 @@ from smart_model_router.runtime.sharing.reach import (
     Reach,
 )
 from smart_model_router.runtime.sharing.rests import SharedRests
-from smart_model_router.runtime.sharing.slot_leases import SlotLeases
+from smart_model_router.runtime.sharing.slot_leases import LOOK_SECONDS, SlotLeases
 from smart_model_router.runtime.sharing.tokens import TokenLeases
 from smart_model_router.runtime.sharing.words import SharedWords
 from smart_model_router.shared import Changes, MakerRow, SharedStateError, SharedView
@@ -51,7 +51,8 @@ _NOTHING = Changes()
 class Sharing:
     """One router's part in the shared state. `owners` has the targets that take part, `holder` names this router.
 
-    `revive` is told the names of all targets that calls are known of from before: it makes those that a wildcard has.
+    There are `processes` at least. `revive` is told the names of all targets that calls are known of from before: it
+    makes those that a wildcard has.
 
     Not thread-safe: it belongs to the router's loop.
     """
@@ -63,6 +64,7 @@ class Sharing:
         owners: Mapping[str, Owners],
         *,
         holder: Callable[[], str],
+        processes: int = 1,
         revive: Callable[[Iterable[str]], None] = lambda _: None,
     ) -> None:
         self._state = state
@@ -77,7 +79,7 @@ class Sharing:
         self._rests = SharedRests(state)
         self._calls = RecentCalls(state, owners)
         self._tokens = TokenLeases(state, shared, owners)
-        self._slots = SlotLeases(state, shared, self._reach, state.here)
+        self._slots = SlotLeases(state, shared, self._reach, state.here, processes=processes, look_soon=self._look_soon)
         self.clients = ClientLeases(shared, self._reach, self.touch, state.here)
         self._words = SharedWords(state)
         self._closed = False
@@ -263,7 +265,7 @@ class Sharing:
         reach, clock = self._reach, self._state.clock
         while not self._closed:
             leases_at = self._tokens.due_at
-            due = self._poll_at if leases_at is None else min(self._poll_at, leases_at)
+            due = self._poll_due if leases_at is None else min(self._poll_due, leases_at)
             pause = (reach.retry_at if reach.reason else due) - clock.now()
             timer = loop.call_later(min(POLL_SECONDS, max(_LEAST_PAUSE, pause)), self._alarm.set)
             try:
@@ -273,6 +275,15 @@ class Sharing:
             self._alarm.clear()
             if clock.now() >= reach.retry_at:
                 await self._turn()
+
+    def _look_soon(self) -> None:
+        """The next look is due earlier than it was."""
+        self._alarm.set()
+
+    @property
+    def _poll_due(self) -> float:
+        """When to listen next: sooner where slots that others give back are waited for."""
+        return min(self._poll_at, self._heard_at + LOOK_SECONDS) if self._slots.waiting else self._poll_at
 
     def _press(self) -> None:
         """There is something to tell at once."""
@@ -349,7 +360,7 @@ class Sharing:
 
     async def _listen(self) -> None:
         now = self._state.clock.now()
-        if now < self._poll_at:
+        if now < self._poll_due:
             return
         self._poll_at = now + POLL_SECONDS
         view = await self._shared.poll()
@@ -388,7 +399,7 @@ class Sharing:
             self._rests.register(owners.credential, gate.credential, gate)
             gate.limits.share_out()
             if owners.slots:
-                self._slots.register(gate)
+                self._slots.register(gate, owners.slots)
 
     def join(self, target: str) -> None:
         """Let a target take part that a wildcard has made, with all that the others said of it."""
