@@ -102,6 +102,12 @@ def _second(connection: sqlite3.Connection) -> None:
     for table in ("sum_minute", "sum_total"):
         # The default is for processes of the older release that have the file open: they go on writing without it.
         connection.execute(f"ALTER TABLE {table} ADD COLUMN cached_prompt_tokens REAL NOT NULL DEFAULT 0")
+
+
+def _third(connection: sqlite3.Connection) -> None:
+    # Requests of an older release: not known, and no notes.
+    connection.execute("ALTER TABLE request ADD COLUMN complete INTEGER")
+    connection.execute("ALTER TABLE request ADD COLUMN notes TEXT NOT NULL DEFAULT '[]'")
     _make_views(connection)
 
 
@@ -112,4 +118,8 @@ def _make_views(connection: sqlite3.Connection) -> None:
         connection.execute(f"CREATE VIEW {name} AS {view}")
 
 
-STATS_MIGRATIONS = (Migration("tables", "0.1.0", _first), Migration("cached tokens", "0.1.0", _second))
+STATS_MIGRATIONS = (
+    Migration("tables", "0.1.0", _first),
+    Migration("cached tokens", "0.1.0", _second),
+    Migration("complete answers", "0.1.0", _third),
+)

@@ -84,7 +84,12 @@ _KEPT_EVENTS = frozenset(
         StoreChanged,
     )
 )
-_same = attrgetter(*SAME)
+_same = attrgetter(*SAME[:-1])
+
+
+def _same_of(event: RequestFinished) -> tuple[object, ...]:
+    """Its values of SAME, of which `notes` are JSON."""
+    return (*_same(event), json.dumps(event.notes) if event.notes else "[]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,7 +372,7 @@ class SqliteStore:
         for _ in range(min(_CHUNK, len(ended))):
             event = ended.popleft()
             own = (max(0.0, event.at + offset), event.request_id, event.seconds, event.ttft_seconds)
-            pending.note("new_request", (*own, _same(event)))
+            pending.note("new_request", (*own, _same_of(event)))
 
     # What goes wrong --------------------------------------------------------------------------------------
 

@@ -29,6 +29,8 @@ SAME = (
     "attempts",
     "refusals",
     "waited_seconds",
+    "complete",
+    "notes",
 )
 """Columns that most requests of a batch have just like others: they are given once, and only their place again.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from smart_model_router_stats.samples import COUNTED
 
-VIEWS_VERSION = 2
+VIEWS_VERSION = 3
 """Counts additions to the contract; `v_contract` tells it to readers."""
 
 PERCENTS = (50, 75, 90, 95, 99)
@@ -171,7 +171,7 @@ VIEWS = {
     "v_events": "SELECT 'store' AS scope, id, at, writer, kind, subject, detail FROM event ORDER BY id DESC",
     "v_requests": """
 SELECT 'store' AS scope, at, writer, request_id, dialect, model, outcome, target, requested_tier, actual_tier, degraded,
-  last_resort, attempts, refusals, seconds, waited_seconds, ttft_seconds
+  last_resort, attempts, refusals, seconds, waited_seconds, ttft_seconds, complete, notes
 FROM request ORDER BY id DESC
 """,
     "v_writers": """

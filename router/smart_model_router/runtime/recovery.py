@@ -114,4 +114,8 @@ class Salvage:
     def _spent(self) -> Usage:
         """What the parts that the caller has were billed."""
         known = [attempt.usage for attempt in self._report.attempts[: self._broken] if attempt.usage is not None]
-        return Usage(sum(each.prompt_tokens for each in known), sum(each.completion_tokens for each in known))
+        return Usage(
+            sum(each.prompt_tokens for each in known),
+            sum(each.completion_tokens for each in known),
+            sum(each.cached_prompt_tokens for each in known),
+        )

@@ -167,7 +167,8 @@ class _MessagesJoint:
         self._places: dict[int, int | None] = {}
         """Where each block of the continuation stands in the message; None: it is left out."""
         self._text_at: int | None = None
-        self._prompt: int | None = None
+        self._began_with: Mapping[str, Any] = {}
+        """The usage at the continuation's start."""
         self.unthought = 0
 
     def feed(self, event: StreamEvent) -> list[StreamEvent]:
@@ -180,7 +181,7 @@ class _MessagesJoint:
         return [dict(data)] if make is None else make(self, data)
 
     def _start(self, data: Mapping[str, Any]) -> list[dict[str, Any]]:
-        self._prompt = count(mapping(mapping(data.get("message")).get("usage")).get("input_tokens"))
+        self._began_with = mapping(mapping(data.get("message")).get("usage"))
         return []
 
     def _block(self, data: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -222,9 +223,13 @@ class _MessagesJoint:
     def _end(self, data: Mapping[str, Any]) -> list[dict[str, Any]]:
         usage = dict(mapping(data.get("usage")))
         usage["output_tokens"] = (count(usage.get("output_tokens")) or 0) + self._before.completion_tokens
-        prompt = count(usage.get("input_tokens")) or self._prompt
+        cached = self._before.cached_prompt_tokens
+        prompt = count(usage.get("input_tokens")) or count(self._began_with.get("input_tokens"))
         if prompt is not None:
-            usage["input_tokens"] = prompt + self._before.prompt_tokens
+            usage["input_tokens"] = prompt + self._before.prompt_tokens - cached  # here cached tokens are counted apart
+        if cached:
+            read = count(usage.get("cache_read_input_tokens")) or count(self._began_with.get("cache_read_input_tokens"))
+            usage["cache_read_input_tokens"] = (read or 0) + cached
         return [*self._closed(), {**data, "usage": usage}]
 
     def _closed(self) -> list[dict[str, Any]]:
@@ -269,4 +274,9 @@ def restart_event(dialect: Dialect, facts: Mapping[str, Any]) -> StreamEvent:
 def _summed_chat(usage: Mapping[str, Any], before: Usage) -> dict[str, Any]:
     prompt = (count(usage.get("prompt_tokens")) or 0) + before.prompt_tokens
     completion = (count(usage.get("completion_tokens")) or 0) + before.completion_tokens
-    return {**usage, "prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+    summed = {**usage, "prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+    if before.cached_prompt_tokens:
+        details = mapping(usage.get("prompt_tokens_details"))
+        cached = (count(details.get("cached_tokens")) or 0) + before.cached_prompt_tokens
+        summed["prompt_tokens_details"] = {**details, "cached_tokens": cached}
+    return summed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 import time
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -184,6 +184,25 @@ async def test_nothing_is_kept_of_what_people_wrote(tmp_path: Path) -> None:
         ("req-1", "failed", 200, 1.5)
     ]
     assert b"secret-words" not in path.read_bytes()
+
+
+@pytest.mark.asyncio
+async def test_a_request_is_kept_with_its_notes_and_if_its_answer_was_complete(tmp_path: Path) -> None:
+    """As in the report."""
+    path = tmp_path / "s.db"
+    store = SqliteStore(path)
+    event = RequestFinished(
+        at=time.monotonic(), request_id="req-1", dialect="chat", model="m", outcome="ok", target="a/big",
+        requested_tier="frontier", actual_tier="frontier", degraded=False, last_resort=False, attempts=1, refusals=0,
+        seconds=1.5, waited_seconds=0.5, complete=True,
+    )  # fmt: skip
+    store.emit(event)
+    store.emit(replace(event, request_id="req-2", complete=False, notes=("a byte", 'is "not" UTF-8')))
+    await store.aclose()
+    assert rows(path, "SELECT request_id, complete, notes FROM v_requests") == [
+        ("req-2", 0, '["a byte", "is \\"not\\" UTF-8"]'),
+        ("req-1", 1, "[]"),
+    ]
 
 
 @pytest.mark.asyncio

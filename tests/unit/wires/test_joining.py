@@ -53,9 +53,9 @@ def told(dialect: Dialect, *events: dict[str, Any]) -> Told:
     return has
 
 
-def joined(has: Told, *events: dict[str, Any] | StreamEvent) -> list[Any]:
+def joined(has: Told, *events: dict[str, Any] | StreamEvent, before: Usage = BEFORE) -> list[Any]:
     """What the caller gets for a continuation, as data (b"..." where there is none)."""
-    joins = joint(has, Overlap(has.text, has.text.rstrip()), BEFORE)
+    joins = joint(has, Overlap(has.text, has.text.rstrip()), before)
     got = [
         out
         for event in events
@@ -118,6 +118,32 @@ def test_chat_usage_is_of_both() -> None:
             "usage": {"prompt_tokens": 110, "completion_tokens": 12, "total_tokens": 122, "kept": 1},
         }
     ]
+
+
+@pytest.mark.parametrize(
+    ("details", "summed"),
+    [
+        ({}, {"cached_tokens": 60}),
+        ({"cached_tokens": 4, "audio_tokens": 0}, {"cached_tokens": 64, "audio_tokens": 0}),
+    ],
+)
+def test_chat_cached_tokens_are_of_both(details: dict[str, int], summed: dict[str, int]) -> None:
+    """They are a part of the prompt's tokens."""
+    usage = {"prompt_tokens": 10, "completion_tokens": 5, "prompt_tokens_details": details}
+    got = joined(told("chat", FIRST), {"id": "two", "choices": [], "usage": usage}, before=Usage(100, 7, 60))
+    assert (got[0]["usage"]["prompt_tokens"], got[0]["usage"]["prompt_tokens_details"]) == (110, summed)
+
+
+@pytest.mark.parametrize(
+    ("at_start", "at_end", "read"),
+    [({}, {}, 60), ({"cache_read_input_tokens": 4}, {}, 64), ({}, {"cache_read_input_tokens": 5}, 65)],
+)
+def test_messages_cached_tokens_are_of_both(at_start: dict[str, int], at_end: dict[str, int], read: int) -> None:
+    """They are counted beside the prompt's other tokens, at the end or at the start alone."""
+    head = {"type": "message_start", "message": {"usage": {"input_tokens": 50, "output_tokens": 0, **at_start}}}
+    last = {**LAST, "usage": {"output_tokens": 3, **at_end}}
+    got = joined(told("messages", HEAD, start(0)), head, start(0), stop(0), last, before=Usage(100, 7, 60))
+    assert got[-1]["usage"] == {"output_tokens": 10, "input_tokens": 90, "cache_read_input_tokens": read}
 
 
 def test_messages_text_goes_on_in_the_open_block() -> None:
