@@ -22,19 +22,20 @@ from benchmarks._measure import Figure, report
 from smart_model_router import SmartModelRouter
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from smart_model_router.outcome import Outcome
     from smart_model_router.ports import ProviderCall
 
-PROCESSES = 2
 SLOTS = 8
 CALL_SECONDS = 0.05
 PAUSE_SECONDS = 0.02
 WARM_SECONDS = 1.0
 SECONDS = 5.0
 RUNS = 3
-ROWS = {"below three quarters": 3, "all slots": 4}
-"""Calls that each process keeps under way."""
-LIMITS = {"below three quarters": 1.1, "all slots": 1.5}
+ROWS = {"below three quarters": (3, 3), "all slots": (4, 4), "all slots, unevenly": (7, 1)}
+"""Calls that the processes keep under way."""
+LIMITS = {"below three quarters": 1.1, "all slots": 1.5, "all slots, unevenly": 1.5}
 """CPU a call, times that with slots of each process."""
 
 
@@ -85,13 +86,18 @@ def _process(path: str, scope: str, workers: int) -> Measured:
     return asyncio.run(_work(path, scope, workers))
 
 
-def _run(scope: str, workers: int) -> tuple[float, float, float]:
+def _run(scope: str, workers: Sequence[int]) -> tuple[float, float, float]:
     """CPU us a call, calls a second, and the p99 of a request's seconds."""
-    with tempfile.TemporaryDirectory() as folder, multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
-        made = pool.starmap(_process, [(str(Path(folder) / "stats.db"), scope, workers)] * PROCESSES)
+    with tempfile.TemporaryDirectory() as folder, multiprocessing.get_context("spawn").Pool(len(workers)) as pool:
+        path = str(Path(folder) / "stats.db")
+        made = pool.starmap(_process, [(path, scope, count) for count in workers], chunksize=1)
     calls = sum(count for count, *_ in made)
     taken = sorted(seconds for *_, found in made for seconds in found)
     return sum(cpu for _, cpu, _ in made) / calls * 1e6, calls / SECONDS, taken[int(len(taken) * 0.99)]
+
+
+def _medians(runs: Sequence[tuple[float, float, float]]) -> list[float]:
+    return [statistics.median(column) for column in zip(*runs, strict=True)]
 
 
 def figures() -> list[Figure]:
@@ -99,12 +105,13 @@ def figures() -> list[Figure]:
     made = []
     for row, workers in ROWS.items():
         runs = [(_run("host", workers), _run("process", workers)) for _ in range(RUNS)]
-        host, alone = (
-            [statistics.median(column) for column in zip(*side, strict=True)] for side in zip(*runs, strict=True)
+        host, alone = _medians([one for one, _ in runs]), _medians([other for _, other in runs])
+        note = (
+            f"{host[1]:.0f} calls a second, baseline {alone[1]:.0f}; "
+            f"p99 {host[2] * 1e3:.0f} ms, baseline {alone[2] * 1e3:.0f}"
         )
-        note = f"{host[1]:.0f} calls a second, baseline {alone[1]:.0f}; p99 {host[2] * 1e3:.0f} ms, baseline {alone[2] * 1e3:.0f}"
-        against = "slots of each process"
-        made.append(Figure(f"shared_slots {row}", host[0], "us CPU", alone[0], against, LIMITS[row] * alone[0], note))
+        against, limit = "slots of each process", LIMITS[row] * alone[0]
+        made.append(Figure(f"shared_slots {row}", host[0], "us CPU", alone[0], against, limit, note))
     return made
 
 

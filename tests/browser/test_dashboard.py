@@ -212,9 +212,10 @@ def test_figures_of_a_target_are_whole(scene: Stage, look: Look) -> None:
     """At 1180 pixels no figure of a slow, busy target is cut, and none is written as a power of ten."""
     scene.ask(1)
     page = look(scene.gateway.base_url, viewport={"width": 1180, "height": 900}).open()
-    texts, cut = page.evaluate(SLOW)  # in one go: the next picture comes within a second
+    texts, cut, tokens = page.evaluate(SLOW)  # in one go: the next picture comes within a second
     assert texts[2:6] == ["0.25 s", "12.3 s", "120 s", "1200 s"]
     assert cut == []
+    assert tokens == "9,876,543 prompt tokens an hour, 96 % of them cached"
 
 
 @pytest.mark.timeout(400)
@@ -294,12 +295,16 @@ MOVED = """([text, at]) => {
   return document.querySelector('#moves li').innerText;
 }"""
 SLOW = """() => {
-  const slow = { rate: 12.34, errors: 0.034, p50: 0.253, p95: 12.34, p99: 120.4, ttft: 1200, cost_hour: 12.34 };
+  const slow = {
+    rate: 12.34, errors: 0.034, p50: 0.253, p95: 12.34, p99: 120.4, ttft: 1200, cost_hour: 12.34,
+    prompt_hour: 9876543, cached: 0.96,
+  };
   picture.targets = [{ ...picture.targets[0], ...slow, tokens: 450000 }];
   drawTargets();
   const cells = [...document.querySelectorAll('#targets tbody tr:first-child td')];
   const texts = cells.filter((one) => one.classList.contains('n')).map((one) => one.innerText);
-  return [texts, cells.filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => one.textContent)];
+  const cut = cells.filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => one.textContent);
+  return [texts, cut, cells.find((one) => one.title.includes('tokens')).title];
 }"""
 PICTURES = """([from, count, drawn]) => {
   const [one] = picture.targets, [line] = picture.requests;

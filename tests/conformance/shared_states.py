@@ -320,7 +320,7 @@ class SharedStateContract(ABC):
         assert [row.holder for row in view.slots if row.waiting(self.clock())] == ["other"]
         assert await one.lease_slots([self.slots("one", 6, 9)]) == (SlotGrant(6, keeps=0, others_wait=True),)
         assert await other.lease_slots([self.slots("other", 3, 4)]) == (SlotGrant(4, keeps=0, others_wait=True),)
-        assert await one.lease_slots([self.slots("one", 0, 0)]) == (SlotGrant(0, keeps=0, others_wait=False),)
+        assert await one.lease_slots([self.slots("one", 0, 0)]) == (SlotGrant(0, keeps=3, others_wait=False),)
         assert [row.holder for row in self.process().restore().view.slots] == ["other"]
         await one.aclose()
         await other.aclose()

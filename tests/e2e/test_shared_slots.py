@@ -159,7 +159,7 @@ async def test_idle_slots_go_to_the_process_that_asks(tmp_path: Path) -> None:
         other.keep(SLOTS)
         assert await becomes(lambda: server.in_flight == SLOTS, within=8.0)  # real time: leases are renewed after 10 s
         server.open.set()
-        assert await asyncio.gather(one.end(), other.end()) == ([], [])
+        assert [await one.end(), await other.end()] == [[], []]
 
 
 @pytest.mark.asyncio

@@ -69,7 +69,10 @@ class Painter:
         recorder, target = self._recorder, status.id
         snapshot = self._book.snapshot(target, self._state.clock.now())
         minute = sum(step.calls[target] for step in recorder.recent(RATE_SECONDS))
-        cost = sum(step.cost_usd[target] for step in recorder.recent(STEP_SECONDS * STEPS))
+        recent = tuple(recorder.recent(STEP_SECONDS * STEPS))
+        cost = sum(step.cost_usd[target] for step in recent)
+        prompt = sum(step.prompt_tokens[target] for step in recent)
+        cached = sum(step.cached_prompt_tokens[target] for step in recent)
         limits = self._state.fleet.gates[target].limits
         now = self._state.clock.now()
         tokens = limits.tokens
@@ -88,6 +91,8 @@ class Painter:
             "tokens": None if tokens is None else tokens.level(now),
             "tokens_limit": None if tokens is None else tokens.capacity,
             "cost_hour": cost * 3600 / recorder.covered(STEP_SECONDS * STEPS),
+            "prompt_hour": prompt * 3600 / recorder.covered(STEP_SECONDS * STEPS),
+            "cached": cached / prompt if prompt else None,
             "run": self._run(status),
         }
 

@@ -51,6 +51,8 @@ class Step:
     errors: Counter[tuple[str, str]] = field(default_factory=Counter)
     """By failure class and target."""
     cost_usd: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    prompt_tokens: Counter[str] = field(default_factory=Counter)
+    cached_prompt_tokens: Counter[str] = field(default_factory=Counter)
 
 
 class Serving:
@@ -222,6 +224,9 @@ class Recorder(Gathering):
             run[failure.value if event.status is None else str(event.status)] += 1
         if event.cost_usd:
             step.cost_usd[target] += event.cost_usd
+        if event.usage is not None:
+            step.prompt_tokens[target] += event.usage.prompt_tokens
+            step.cached_prompt_tokens[target] += event.usage.cached_prompt_tokens
         self._note(event)
 
     def _forget(self, event: GuardsForgotten | TargetsForgotten) -> None:

@@ -43,7 +43,7 @@ class StoredPainter:
             with closing(open_to_read(self._path, STATS_MIGRATIONS)) as connection:
                 connection.row_factory = sqlite3.Row
                 minutes = connection.execute(
-                    "SELECT minute, target, calls, failures, cost_usd FROM v_target_minute WHERE minute > ?",
+                    "SELECT * FROM v_target_minute WHERE minute > ?",  # a file of an older release has fewer columns
                     (int(now // 60) - _SPAN // 60,),
                 ).fetchall()
                 events = connection.execute("SELECT id, at, kind, subject, detail FROM v_events LIMIT 2000").fetchall()
@@ -119,6 +119,8 @@ def _target(
     own = [row for row in minutes if row["target"] == name]
     last = sum(row["calls"] for row in own if row["minute"] == int(now // 60) - 1)
     recent = stats.recent_outcomes
+    prompt = sum(row["prompt_tokens"] for row in own)
+    kept = [row["cached_prompt_tokens"] for row in own if "cached_prompt_tokens" in tuple(row.keys())]
     return {
         "id": name,
         "provider": name.partition("/")[0],
@@ -137,6 +139,8 @@ def _target(
         "tokens": None,
         "tokens_limit": None,
         "cost_hour": sum(row["cost_usd"] for row in own) * 3600 / _SPAN,
+        "prompt_hour": prompt * 3600 / _SPAN,
+        "cached": sum(kept) / prompt if prompt and kept else None,
         "run": stand.get("run", ""),
     }
 

@@ -11,7 +11,7 @@ import pytest
 from smart_model_router.events import BreakerChanged, RequestFinished, StoreChanged
 from smart_model_router.monitor.picture import Painter
 from smart_model_router.monitor.recorder import REQUESTS, STEP_SECONDS, STEPS, TRANSITIONS, Recorder, Serving
-from smart_model_router.outcome import FailureClass
+from smart_model_router.outcome import FailureClass, Usage
 from smart_model_router.testing import FakeProvider, FakeReply
 from tests.store_files import attempt
 from tests.world import BODY, World, failing, limited, now, served_by, steady, virtual, world
@@ -125,12 +125,15 @@ async def test_rates_are_of_now() -> None:
     await steady(w, 115, every=0.5)
     [target] = (await painter.picture())["targets"]
     assert target["rate"] == pytest.approx(2.0, rel=0.02)
-    recorder.emit(replace(attempt("a/big", at=now()), cost_usd=1.0))
+    before = target["prompt_hour"]
+    recorder.emit(replace(attempt("a/big", at=now()), cost_usd=1.0, usage=Usage(900, 1, 600)))
     [target] = (await painter.picture())["targets"]
     assert target["cost_hour"] == pytest.approx(4.0, rel=0.02)
+    assert target["prompt_hour"] - before == pytest.approx(3_600, rel=0.02)
+    assert target["cached"] == pytest.approx(600 / (target["prompt_hour"] / 4), rel=0.02)
     await asyncio.sleep(7_200)
     [target] = (await painter.picture())["targets"]
-    assert (target["rate"], target["cost_hour"]) == (0.0, 0.0)
+    assert (target["rate"], target["cost_hour"], target["prompt_hour"], target["cached"]) == (0.0, 0.0, 0.0, None)
 
 
 def test_the_past_is_bounded() -> None:

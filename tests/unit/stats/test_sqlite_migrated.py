@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from smart_model_router.monitor.stored import StoredPainter
 from smart_model_router.outcome import Usage
 from smart_model_router_stats import schema, statements
 from smart_model_router_stats.opening import open_store
@@ -46,6 +47,10 @@ def shape(path: Path) -> dict[str, object]:
 async def test_an_older_file_is_brought_up_to_date_and_loses_nothing(path: Path, tmp_path: Path) -> None:
     """Totals and minutes go on from what they were; cached tokens begin at 0; the file is as a new one."""
     before = read_store(path).figures.targets
+    with closing(sqlite3.connect(path)) as connection, connection:
+        names = [row[1] for row in connection.execute("PRAGMA table_info(request)")]
+        connection.execute(f"INSERT INTO request VALUES ({', '.join('1' for _ in names)})")
+        connection.execute("UPDATE request SET at = CAST(strftime('%s', 'now') AS REAL)")
     store = SqliteStore(path)
     store.observe(attempt("a/big", usage=Usage(10, 20, 6)))
     await store.aclose()
@@ -72,6 +77,17 @@ def test_an_older_file_is_read_as_it_is(path: Path) -> None:
         assert figures.prompt_tokens > 0
         assert figures.cached_prompt_tokens == 0
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("cached", [None, 0.0])
+def test_the_dashboard_draws_an_older_file(path: Path, cached: float | None) -> None:
+    """Prompt tokens an hour are there; of a file that kept no cached tokens none are told."""
+    if cached is not None:
+        open_store(path, STATS_MIGRATIONS).close()
+    newest = one(path, "SELECT max(minute) FROM v_target_minute") * 60.0
+    targets = {target["id"]: target for target in StoredPainter(path).picture(newest + 60.0)["targets"]}
+    assert targets["a/big"]["prompt_hour"] > 0
+    assert targets["a/big"]["cached"] == cached
 
 
 def test_a_migration_that_breaks_off_leaves_the_older_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

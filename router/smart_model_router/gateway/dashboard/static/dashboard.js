@@ -134,6 +134,8 @@ function fillTarget(row, target) {
   figures.forEach((text, n) => put(cells[n + 2], text));
   put(cells[10], target.state === "closed" && missing(target.due) ? "-" : countdown(target.due));
   put(cells[11], missing(target.cost_hour) ? "-" : figure(target.cost_hour, 2));
+  const cached = missing(target.cached) ? "" : `, ${share(target.cached)} of them cached`;
+  cells[11].title = missing(target.prompt_hour) ? "" : `${whole(target.prompt_hour)} prompt tokens an hour${cached}`;
   cells[12].hidden = !about.admin;
 }
 
