@@ -22,6 +22,8 @@ demo: setup  ## a failing fleet, a real local model, and what the router makes o
 	$(BIN)/smr demo
 
 LANES := test-pure test-units test-sockets test-alone
+# Empty is "not set": hundreds of processes that tests start would compile our source each time.
+$(LANES): export PYTHONDONTWRITEBYTECODE =
 
 test: setup  ## every test, in four lanes; core and the mathematics of scoring are covered by every branch
 	@failed=; for lane in $(LANES); do echo "== $$lane"; \

@@ -58,14 +58,14 @@ class Options:
         for name, interval, whole, optional in _intervals(type(self)):
             value = getattr(self, name)
             if value is not None or not optional:
-                _check(f"{type(self).__name__}.{name}", value, interval, whole)
+                _check(type(self), name, value, interval, whole)
 
 
-def _check(key: str, value: Any, interval: Interval, whole: bool) -> None:
-    wanted = f"{'a whole number' if whole else 'a number'} {spell(interval)} is needed"
+def _check(kind: type, name: str, value: Any, interval: Interval, whole: bool) -> None:
     kinds = int if whole else (int, float)
     if isinstance(value, bool) or not isinstance(value, kinds) or not within(value, interval):
-        raise ConfigurationError(key, value, wanted)
+        wanted = f"{'a whole number' if whole else 'a number'} {spell(interval)} is needed"
+        raise ConfigurationError(f"{kind.__name__}.{name}", value, wanted)
 
 
 def within(value: float, interval: Interval) -> bool:
