@@ -9,9 +9,11 @@ import json
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from smart_model_router import SmartModelRouter, StreamInterrupted
+from smart_model_router.config import RouterConfig
 from smart_model_router.edge import open_stream, read_ask
 from smart_model_router.errors import SmartRouterError
 from smart_model_router.events import RequestFinished
@@ -120,16 +122,24 @@ class Told:
     finished: RequestFinished
 
 
+@cache
+def _config(spoken: Dialect, names: tuple[str, ...], *, skip: bool) -> RouterConfig:
+    """The configuration of a case. There are six: reading one for each seed would take a fifth of the time."""
+    kinds = {"kind": "openai_compatible", "base_url": "http://liar.invalid/v1", "wires": [spoken]}
+    targets = [{"target": f"{name}/{name}", "prefill": "plain"} for name in names]
+    return RouterConfig.from_mapping(
+        {
+            "version": 1,
+            "providers": {name: {**kinds, "failure_domain": name} for name in names},
+            "models": {"smart": {"tiers": [{"targets": targets}], "last_resort": []}},
+            "routing": {"strategy": "ordered", "malformed_events": "skip" if skip else "fault"},
+        }
+    )
+
+
 async def _ask(case: Case, liars: Mapping[str, Liar]) -> Told:
     sink = RecordingSink()
-    kinds = {"kind": "openai_compatible", "base_url": "http://liar.invalid/v1", "wires": [case.spoken]}
-    targets = [{"target": f"{name}/{name}", "prefill": "plain"} for name in liars]
-    config = {
-        "version": 1,
-        "providers": {name: {**kinds, "failure_domain": name} for name in liars},
-        "models": {"smart": {"tiers": [{"targets": targets}], "last_resort": []}},
-        "routing": {"strategy": "ordered", "malformed_events": "skip" if case.skip else "fault"},
-    }
+    config = _config(case.spoken, tuple(liars), skip=case.skip)
     router = SmartModelRouter.from_config(config, clock=LoopClock(), providers=liars, sinks=[sink], seed=1)
     body = {**_BODIES[case.asked], "model": "smart", "stream": True}
     if case.tools:

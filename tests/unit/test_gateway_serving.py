@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sys
 import weakref
 from collections.abc import Iterator
 
@@ -24,11 +25,11 @@ class Ring:
 
 @pytest.fixture
 def _collector() -> Iterator[None]:
-    """As it was before."""
-    before = gc.get_threshold()
+    """As it was before; what the tests keep was frozen then, too (tests/conftest.py)."""
+    threshold, turn = gc.get_threshold(), sys.getswitchinterval()
     yield
-    gc.unfreeze()
-    gc.set_threshold(*before)
+    gc.set_threshold(*threshold)
+    sys.setswitchinterval(turn)
 
 
 @pytest.mark.usefixtures("_collector")

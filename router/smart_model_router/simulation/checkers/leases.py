@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from typing import TYPE_CHECKING, ClassVar
 
 from smart_model_router.events import AttemptFinished
@@ -75,8 +76,9 @@ class SettledOnce(Checker):
 
     def _counts(self, now: float) -> None:
         slots: dict[str, int] = {}
+        in_flight = Counter(held.gate for held in self.witness.held.values())
         for gate in self.state.fleet.gates.values():
-            mine = self.witness.in_flight(gate)
+            mine = in_flight[gate]
             slots[gate.provider.name] = slots.get(gate.provider.name, 0) + mine
             if gate.in_flight != mine:
                 self.violate("I2", now, f"{gate.id}: counts {gate.in_flight} calls in flight, there are {mine}")
