@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +75,26 @@ async def provider() -> AsyncIterator[LocalProvider]:
     assert await provider.prepare() is None
     yield provider
     await provider.aclose()
+
+
+def loaded(**options: Any) -> Iterator[LocalProvider]:
+    """A provider whose model is loaded once for several tests; each uses it on a loop of its own."""
+    provider = LocalProvider(start_timeout=100, **options)
+    assert asyncio.run(provider.prepare()) is None
+    yield provider
+    asyncio.run(provider.aclose())
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[LocalProvider]:
+    """A provider for tests that leave its child alive; closed after all of them."""
+    yield from loaded(max_tokens=ENDLESS["max_tokens"])
+
+
+@pytest.fixture(scope="module")
+def short() -> Iterator[LocalProvider]:
+    """A provider whose answers are short."""
+    yield from loaded(default_max_tokens=12, max_tokens=20)
 
 
 def ask(text: str = QUESTION, *, dialect: Dialect = "chat", stream: bool = False, **more: Any) -> ProviderCall:
@@ -144,9 +164,9 @@ def run(script: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("dialect", ["chat", "messages"])
-async def test_it_answers_a_question(provider: LocalProvider, dialect: Dialect) -> None:
+async def test_it_answers_a_question(shared: LocalProvider, dialect: Dialect) -> None:
     """A real answer in either dialect, with its tokens counted."""
-    answer = success(await provider.call(ask(dialect=dialect, max_tokens=32)))
+    answer = success(await shared.call(ask(dialect=dialect, max_tokens=32)))
     assert "Paris" in answer.raw.decode()
     assert answer.usage is not None
     assert answer.usage.completion_tokens > 0
@@ -164,9 +184,9 @@ async def test_the_first_call_starts_the_model_by_itself() -> None:
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("dialect", ["chat", "messages"])
-async def test_it_streams_as_it_writes(provider: LocalProvider, dialect: Dialect) -> None:
+async def test_it_streams_as_it_writes(shared: LocalProvider, dialect: Dialect) -> None:
     """Content comes in many events, spread over the time of writing, and the stream has its terminator."""
-    stream = await opened(provider, ask(LONG_STORY, dialect=dialect, stream=True, max_tokens=40))
+    stream = await opened(shared, ask(LONG_STORY, dialect=dialect, stream=True, max_tokens=40))
     events: list[tuple[float, StreamEvent]] = [(time.monotonic(), event) async for event in stream]
     await stream.aclose()
     content = [at for at, event in events if event.kind is EventKind.CONTENT]
@@ -187,20 +207,18 @@ async def test_it_streams_as_it_writes(provider: LocalProvider, dialect: Dialect
         ({"max_tokens": 7, "n_predict": 5000}, 7),
     ],
 )
-async def test_an_answer_has_its_length(asked: dict[str, Any], tokens: int) -> None:
+async def test_an_answer_has_its_length(short: LocalProvider, asked: dict[str, Any], tokens: int) -> None:
     """The caller's own length up to the cap, ours when it names none; no field gets past the cap."""
-    provider = LocalProvider(default_max_tokens=12, max_tokens=20, start_timeout=100)
-    answer = success(await provider.call(ask(LONG_STORY, ignore_eos=True, **asked)))
-    await provider.aclose()
+    answer = success(await short.call(ask(LONG_STORY, ignore_eos=True, **asked)))
     assert answer.usage is not None
     assert answer.usage.completion_tokens == tokens
 
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("dialect", ["chat", "messages"])
-async def test_a_prompt_over_the_cap_is_refused_by_its_tokens(provider: LocalProvider, dialect: Dialect) -> None:
+async def test_a_prompt_over_the_cap_is_refused_by_its_tokens(shared: LocalProvider, dialect: Dialect) -> None:
     """2,500 digits are few bytes and many tokens: refused, although the model's context would hold them."""
-    got = failure(await provider.call(ask("7" * 2500, dialect=dialect, max_tokens=1)))
+    got = failure(await shared.call(ask("7" * 2500, dialect=dialect, max_tokens=1)))
     assert got.failure_class is FailureClass.CONTEXT_LENGTH
     assert "tokens, the embedded model takes 1500" in got.message
 
@@ -218,27 +236,27 @@ async def test_a_long_prompt_under_the_cap_is_served_in_little_memory(provider: 
 
 
 @pytest.mark.asyncio
-async def test_a_cancelled_call_stops_the_model(provider: LocalProvider) -> None:
+async def test_a_cancelled_call_stops_the_model(shared: LocalProvider) -> None:
     """The one slot is free again at once: the next call does not wait for an answer that nobody wants."""
-    call = asyncio.create_task(provider.call(ask(LONG_STORY, **ENDLESS)))
+    call = asyncio.create_task(shared.call(ask(LONG_STORY, **ENDLESS)))
     await asyncio.sleep(0.5)  # real time: it writes by now; the same holds if it does not yet
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
     started = time.monotonic()
-    success(await provider.call(ask(max_tokens=1)))
+    success(await shared.call(ask(max_tokens=1)))
     assert time.monotonic() - started < INTERRUPTED_SECONDS
 
 
 @pytest.mark.asyncio
-async def test_a_closed_stream_stops_the_model(provider: LocalProvider) -> None:
+async def test_a_closed_stream_stops_the_model(shared: LocalProvider) -> None:
     """Whoever leaves a stream after its first content frees the slot at once."""
-    stream = await opened(provider, ask(LONG_STORY, stream=True, **ENDLESS))
+    stream = await opened(shared, ask(LONG_STORY, stream=True, **ENDLESS))
     events = aiter(stream)
     await anext(events)
     await stream.aclose()
     started = time.monotonic()
-    success(await provider.call(ask(max_tokens=1)))
+    success(await shared.call(ask(max_tokens=1)))
     assert time.monotonic() - started < INTERRUPTED_SECONDS
 
 
@@ -318,11 +336,11 @@ async def test_aclose_ends_and_reaps_the_child_in_a_second(provider: LocalProvid
 
 @pytest.mark.asyncio
 @reads_proc
-async def test_the_key_is_shown_nowhere_and_needed_everywhere(provider: LocalProvider) -> None:
+async def test_the_key_is_shown_nowhere_and_needed_everywhere(shared: LocalProvider) -> None:
     """Other users of the machine see the port, but neither in arguments nor environment the key to it."""
-    connection = provider._connection
+    connection = shared._connection
     assert connection is not None
-    child = child_of(provider)
+    child = child_of(shared)
     shown = of_process(child, "cmdline") + of_process(child, "environ")
     async with httpx.AsyncClient() as stranger:
         answer = await stranger.post(f"{connection.state.url}/v1/chat/completions", json=ask().body)
@@ -333,10 +351,10 @@ async def test_the_key_is_shown_nowhere_and_needed_everywhere(provider: LocalPro
 
 @pytest.mark.asyncio
 @reads_proc
-async def test_the_child_gives_way_to_others(provider: LocalProvider) -> None:
+async def test_the_child_gives_way_to_others(shared: LocalProvider) -> None:
     """The model computes ten steps nicer than its parent: what the machine is there for goes first."""
     ours = os.getpriority(os.PRIO_PROCESS, 0)
-    assert os.getpriority(os.PRIO_PROCESS, child_of(provider)) == min(19, ours + 10)
+    assert os.getpriority(os.PRIO_PROCESS, child_of(shared)) == min(19, ours + 10)
 
 
 def test_one_child_serves_one_loop_after_another() -> None:
