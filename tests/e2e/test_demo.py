@@ -6,7 +6,7 @@ import io
 import json
 import os
 import subprocess
-from functools import cache
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +20,18 @@ from smart_model_router.cli.demo.figures import (
     trips,
     waited_after_429,
 )
-from smart_model_router.cli.demo.fleet import LAST_RESORT, Fleet
+from smart_model_router.cli.demo.fleet import LAST_RESORT, MODEL, REMOTES, Fleet, configuration
 from smart_model_router.cli.demo.narrator import Narrator
 from smart_model_router.cli.demo.story import Story
+from smart_model_router.config import RouterConfig
 from smart_model_router.events import BreakerChanged
 from smart_model_router_providers.fault import Fault, RecordedRequest
 from smart_model_router_providers.local import install
 from tests.e2e.command import program
 
 pytestmark = pytest.mark.alone
-SECONDS = 175.0
-"""The demo promises to end by itself in under three minutes."""
+SECONDS = 600.0
+"""When a demo that does not end fails its test, on a machine that is busy with other things, too."""
 
 
 def run_demo(**environment: str) -> subprocess.CompletedProcess[str]:
@@ -45,48 +46,69 @@ def run_demo(**environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@cache
-def played() -> tuple[int, dict[str, Any], str]:
-    """The demo, once for all tests: its exit code, the object of its last line, and the story it told."""
+def processor_seconds() -> float:
+    """Processor time of the processes that this one started and saw end, and of theirs."""
+    used = os.times()
+    return used.children_user + used.children_system
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """One run of the demo: exit code, the object of its last line, the story it told, and its processor time."""
+
+    code: int
+    figures: dict[str, Any]
+    story: str
+    processor_seconds: float
+
+
+@pytest.fixture(scope="module")
+def played() -> Played:
+    """The demo, run once."""
     install(print)
+    before = processor_seconds()
     done = run_demo()
     assert done.stdout, done.stderr
-    return done.returncode, json.loads(done.stdout.splitlines()[-1]), done.stderr
+    figures = json.loads(done.stdout.splitlines()[-1])
+    return Played(done.returncode, figures, done.stderr, processor_seconds() - before)
 
 
-@pytest.mark.timeout(200)
-def test_every_question_is_answered() -> None:
+@pytest.mark.timeout(SECONDS + 60)
+def test_every_question_is_answered(played: Played) -> None:
     """The demo ends by itself with 0, and no question stays unanswered while the fleet fails."""
-    code, figures, story = played()
-    assert code == 0, story
-    assert figures["failed"] == 0
-    assert figures["answered"] == figures["requests"] == sum(figures["served_by"].values())
+    assert played.code == 0, played.story
+    assert played.figures["failed"] == 0
+    assert played.figures["answered"] == played.figures["requests"] == sum(played.figures["served_by"].values())
 
 
-@pytest.mark.timeout(200)
-def test_a_breaker_opens_is_probed_once_and_closes() -> None:
+@pytest.mark.timeout(SECONDS + 60)
+def test_it_takes_less_than_three_minutes(played: Played) -> None:
+    """It computes for less than half of them, wherever it runs; its story waits for much less than the other half."""
+    assert played.processor_seconds < 90.0
+
+
+@pytest.mark.timeout(SECONDS + 60)
+def test_a_breaker_opens_is_probed_once_and_closes(played: Played) -> None:
     """With twenty questions at the moment of recovery one probe is in flight; then the breaker closes."""
-    _, figures, _ = played()
-    assert figures["breaker_opened"] >= 1
-    assert figures["breaker_closed"] >= 1
-    assert figures["probes_max_in_flight"] == 1
-    assert figures["primary_share"] >= 0.8
+    assert played.figures["breaker_opened"] >= 1
+    assert played.figures["breaker_closed"] >= 1
+    assert played.figures["probes_max_in_flight"] == 1
+    assert played.figures["primary_share"] >= 0.8
 
 
-@pytest.mark.timeout(200)
-def test_a_retry_after_of_three_seconds_is_waited_exactly() -> None:
+@pytest.mark.timeout(SECONDS + 60)
+def test_a_retry_after_of_three_seconds_is_waited_exactly(played: Played) -> None:
     """The provider that said 429 with Retry-After 3 receives its next request after that, not after a wait of ours."""
-    _, figures, _ = played()
-    assert 3.0 <= figures["retry_after_waited_seconds"] < 10
+    assert 3.0 <= played.figures["retry_after_waited_seconds"] < 10
 
 
-@pytest.mark.timeout(200)
-def test_the_real_model_answers_an_outage_and_is_marked() -> None:
+@pytest.mark.timeout(SECONDS + 60)
+def test_the_real_model_answers_an_outage_and_is_marked(played: Played) -> None:
     """When everything remote is gone the embedded model answers, and each of its answers is marked degraded."""
-    _, figures, story = played()
+    figures = played.figures
     assert figures["local_answers"] >= 4
     assert figures["degraded"] >= figures["local_answers"] == figures["served_by"][LAST_RESORT]
-    assert f"{LAST_RESORT}, last resort, degraded" in story
+    assert f"{LAST_RESORT}, last resort, degraded" in played.story
 
 
 def test_without_the_model_it_says_how_to_install_it(tmp_path: Path) -> None:
@@ -95,6 +117,13 @@ def test_without_the_model_it_says_how_to_install_it(tmp_path: Path) -> None:
     assert done.returncode == 3
     assert "smr local install" in done.stderr
     assert "smr local install" in json.loads(done.stdout)["error"]["message"]
+
+
+def test_a_slow_machine_has_as_long_to_load_the_model_as_to_answer() -> None:
+    """Found on a busy machine: the model was given up after 30 s of loading, whatever its target's timeout."""
+    config = RouterConfig.from_mapping(configuration(dict.fromkeys(REMOTES, "http://127.0.0.1:9/v1")))
+    (last,) = config.models[MODEL].last_resort
+    assert last.timeout == config.local.start_timeout
 
 
 class SoundFleet(Fleet):

@@ -28,6 +28,9 @@ TIMINGS: Mapping[str, float] = MappingProxyType(
 )
 """Seconds. All short, so that the demo is; the defaults are ten times as long."""
 
+LOCAL_SECONDS = 90.0
+"""The most that the model may take to load, and to answer. It is real, and machines differ."""
+
 
 def target(provider: str) -> str:
     """The one target of a provider."""
@@ -47,10 +50,10 @@ def configuration(urls: Mapping[str, str]) -> dict[str, Any]:
                     {"name": "frontier", "targets": [target(PRIMARY), target(SECOND)]},
                     {"name": "standard", "targets": [target(LOWER)]},
                 ],
-                # The model is real and runs on whatever machine this is: its timeout is not one of the short ones.
-                "last_resort": [{"target": LAST_RESORT, "timeout": 90}],
+                "last_resort": [{"target": LAST_RESORT, "timeout": LOCAL_SECONDS}],
             }
         },
+        "local": {"start_timeout": LOCAL_SECONDS},
         "routing": {"last_resort_after": TIMINGS["wait before the last resort, at most"]},
         "resilience": {
             "breaker": {"open": TIMINGS["breaker open"]},
