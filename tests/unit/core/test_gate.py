@@ -1662,7 +1662,7 @@ def test_a_call_from_before_a_close_is_no_evidence() -> None:
     gate = make_gate()
     old = admit(gate, 0.0)
     gate.close(1.0)
-    old.settle(failure(FailureClass.SERVER_ERROR), 2.0)
+    assert old.settle(failure(FailureClass.SERVER_ERROR), 2.0).rest is None
     assert gate.evidence.success_share(2.0) == 1.0
     assert gate.evidence.share_of_failures(2.0) == 0.0
 
