@@ -1,4 +1,7 @@
-"""A provider that reads a body without looking at it, and answers in a word. Run as a program by liveness.py."""
+"""A provider that reads a body without looking at it, and answers in a word, or at /audio/speech in a gigabyte.
+
+Run as a program by liveness.py and passthrough.py.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ from typing import Any
 
 import uvicorn
 
+PIECE = bytes(256 * 1024)
+SPOKEN = 4096
 _CHAT = {
     "id": "chatcmpl-1",
     "object": "chat.completion",
@@ -34,6 +39,13 @@ async def sink(scope: Any, receive: Any, send: Any) -> None:
         return
     while (await receive()).get("more_body"):
         pass
+    if scope["path"].endswith("/audio/speech"):
+        length = str(SPOKEN * len(PIECE)).encode()
+        headers = [(b"content-type", b"audio/mpeg"), (b"content-length", length)]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        for left in reversed(range(SPOKEN)):
+            await send({"type": "http.response.body", "body": PIECE, "more_body": left > 0})
+        return
     body = json.dumps(_MESSAGES if scope["path"].endswith("/messages") else _CHAT).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": 200, "headers": headers})

@@ -1,8 +1,9 @@
 """What routing costs a call: plan, admit, settle and observe over ten targets in three tiers, without any I/O.
 
 CPU time a call, median of several runs. The baseline is the same provider awaited directly with the same body made
-into JSON: what anybody who sends a request pays. A second row is of a thousand targets that are all full while a
-thousand requests wait, against the same thousand with nobody there.
+into JSON: what anybody who sends a request pays. A second row is of a name that a wildcard stands for, against the same
+model under a plain name. A third is of a thousand targets that are all full while a thousand requests wait, against the
+same thousand with nobody there.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from smart_model_router.ports import Provider, ProviderCall
 RUNS = 9
 CALLS = 2_000
 LIMIT_US = 120.0
+WILDCARD_US = 5.0
+"""What a wildcard may add."""
 STRETCH_US = 60.0
 PROVIDERS = [f"p{number}" for number in range(100)]
 MODELS = 10
@@ -53,6 +56,25 @@ async def measure() -> Figure:
         LIMIT_US,
         note=f"stretch {STRETCH_US:g}",
     )
+
+
+async def measure_wildcard() -> Figure:
+    """A plain name and one that a wildcard stands for, of two targets each, asked in turn."""
+    config = {
+        "version": 1,
+        "providers": {name: {"kind": "scripted", "bulkhead": 100} for name in ("p0", "p1")},
+        "models": {
+            "plain": {"targets": ["p0/m", "p1/m"], "last_resort": []},
+            "any/*": {"targets": ["p0/*", "p1/*"], "last_resort": []},
+        },
+    }
+    plain, wild = {**BODY, "model": "plain"}, {**BODY, "model": "any/w"}
+    providers: dict[str, Provider] = dict.fromkeys(("p0", "p1"), InstantProvider())
+    async with SmartModelRouter.from_config(config, seed=1, providers=providers) as router:
+        works = {"plain": lambda: router.chat(plain), "wild": lambda: router.chat(wild)}
+        taken = await medians(works, runs=3 * RUNS, calls=CALLS // 2)
+    more = taken["wild"] - taken["plain"]
+    return Figure("route_call_wildcard", more, "us CPU more", taken["plain"], "the plain name's call", WILDCARD_US)
 
 
 def _thousand(provider: Provider) -> SmartModelRouter:
@@ -108,9 +130,9 @@ async def measure_saturated() -> Figure:
     )
 
 
-async def _both() -> tuple[Figure, Figure]:
-    return await measure(), await measure_saturated()
+async def _all() -> tuple[Figure, ...]:
+    return await measure(), await measure_wildcard(), await measure_saturated()
 
 
 if __name__ == "__main__":
-    sys.exit(report(*asyncio.run(_both())))
+    sys.exit(report(*asyncio.run(_all())))

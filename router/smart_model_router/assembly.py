@@ -21,7 +21,7 @@ from smart_model_router.core.budget import RetryBudget
 from smart_model_router.core.fleet import Fleet
 from smart_model_router.core.gate import Gate, ProviderState
 from smart_model_router.core.offline import Connectivity
-from smart_model_router.core.passthrough import Route, RouteTarget, longest_first, paths_of
+from smart_model_router.core.passthrough import Route, RouteTarget, by_path
 from smart_model_router.core.ratelimit import RateLimitTracker, TokenFactor
 from smart_model_router.core.selection import Candidate
 from smart_model_router.core.shedding import Shedding
@@ -440,12 +440,10 @@ class _Parts:
 
     def _routes(self) -> dict[str, Route]:
         """The routes of `gateway.passthrough` by the paths that have a state of their own."""
-        configured, found = self._config.gateway.passthrough.routes, dict[str, Route]()
-        for name in longest_first(configured):
-            for path in paths_of(name):
-                if path not in found:
-                    targets = tuple(made for one in configured[name] for made in self._route_targets(name, path, one))
-                    found[path] = Route(name, known=not path.endswith("*"), targets=targets)
+        found = dict[str, Route]()
+        for path, (name, providers) in by_path(self._config.gateway.passthrough.routes).items():
+            targets = tuple(made for one in providers for made in self._route_targets(name, path, one))
+            found[path] = Route(name, known=not path.endswith("*"), targets=targets)
         return found
 
     def _route_targets(self, route: str, path: str, named: str) -> Iterator[RouteTarget]:

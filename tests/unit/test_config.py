@@ -258,6 +258,34 @@ def test_what_cannot_be_is_named(changes: dict[str, Any], key: str, expected: st
     assert expected in error.expected
 
 
+@pytest.mark.parametrize(
+    ("routes", "key", "expected"),
+    [
+        ({"/v1/moderation": "a"}, "['/v1/moderation']", "did you mean '/v1/moderations'?"),
+        ({"/v1/audio/../chat": "a"}, "['/v1/audio/../chat']", "may pass through"),
+        ({"/v1/*": "a"}, "['/v1/*']", "may pass through"),
+        ({"/v1/rerank": []}, "['/v1/rerank']", "at least one provider"),
+        ({"/v1/rerank": "nobody"}, "['/v1/rerank'][0]", "a provider of `providers`"),
+        ({"/v1/rerank": "a/"}, "['/v1/rerank'][0]", "a model is needed after the slash"),
+        ({"/v1/rerank": "a/*"}, "['/v1/rerank'][0]", "no '*'"),
+        ({"/v1/rerank": "a/x#2"}, "['/v1/rerank'][0]", "no number of a credential"),
+        ({"/v1/rerank": ["a", "a"]}, "['/v1/rerank'][1]", "not yet in this route"),
+    ],
+)
+def test_a_route_that_cannot_be_is_named(routes: dict[str, Any], key: str, expected: str) -> None:
+    """What passes through, `gateway.passthrough.routes`: the path, and who serves it."""
+    error = fault(gateway={"passthrough": {"routes": routes}})
+    assert error.key == f"gateway.passthrough.routes{key}"
+    assert expected in error.expected
+
+
+def test_a_path_of_a_provider_is_no_name_of_a_target() -> None:
+    """A model of the same name would have the same statistics."""
+    routes = {"gateway": {"passthrough": {"routes": {"/v1/rerank": "a"}}}}
+    error = fault(models=tiers({"targets": ["a/v1/rerank"]}), **routes)
+    assert "is a target of a model" in error.expected
+
+
 def test_a_target_of_an_unknown_provider_is_named() -> None:
     """A provider that is not configured is an error at the target, with the provider that was probably meant."""
     providers = {"openai": {"kind": "openai"}}

@@ -80,3 +80,27 @@ def test_an_admin_sees_everything() -> None:
     assert admin.state("/secret/path is full") == "/secret/path is full"
     assert "/secret" not in seen("ours").state("/secret/path is full")
     assert seen("ours").state("") == admin.state(None) == "ok"
+
+
+def test_a_route_is_seen_by_the_keys_that_may_use_it() -> None:
+    """Its providers on its paths, of every credential; a provider's own figures only where nothing is hidden."""
+    config = RouterConfig.from_mapping(
+        {
+            "version": 1,
+            "providers": {name: {"kind": "openai", "api_key": "k"} for name in ("chat", "voice")},
+            "models": {"ours": {"targets": ["chat/a"], "last_resort": []}},
+            "gateway": {
+                "passthrough": {"routes": {"/v1/audio/*": ["voice", "chat/tts"], "/v1/audio/speech": ["chat"]}}
+            },
+        }
+    )
+    every = ["chat/a", "voice/v1/audio/translations#2", "chat/tts/v1/audio/*", "chat/v1/audio/speech"]
+
+    def told(*patterns: str) -> tuple[set[str], bool]:
+        may_use = Visible(config, lambda name: name in patterns)
+        return {target for target in every if may_use.target(target)}, may_use.provider("chat")
+
+    assert told("ours") == ({"chat/a"}, False)
+    assert told("/v1/audio/*") == ({every[1], every[2]}, False)
+    assert told("/v1/audio/speech") == ({every[3]}, False)
+    assert told("ours", "/v1/audio/*", "/v1/audio/speech") == (set(every), True)

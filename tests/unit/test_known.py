@@ -186,6 +186,10 @@ def test_a_budget_that_cannot_be_spent_everywhere_is_a_warning(file: Path) -> No
     assert "own/other:" in warning.text
     assert "own/mine" not in warning.text
     assert "routing.unpriced: allow" in warning.text
+    routed = CONFIG.replace("gateway:", "gateway:\n  passthrough: {routes: {/v1/moderations: own}}")
+    file.write_text(routed)
+    [warning] = checking.unpriced_budgets(RouterConfig.load(file))
+    assert "own/other, /v1/moderations:" in warning.text
     for old, new in (("gateway:", "routing: {unpriced: allow}\ngateway:"), (", usd_per_day: 5", "")):
         file.write_text(CONFIG.replace(old, new))
         assert not list(checking.unpriced_budgets(RouterConfig.load(file)))

@@ -118,6 +118,7 @@ def unpriced_budgets(config: RouterConfig) -> Iterator[Finding]:
         for _, mention in mentions_of(config.models)
     }
     unpriced = [target for target, one in known.items() if one.price.value is None] if spenders else []
+    unpriced += config.gateway.passthrough.routes if spenders else ()  # no price is known of what passes through
     if unpriced:
         for name in spenders:
             text = (

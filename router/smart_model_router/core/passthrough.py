@@ -6,11 +6,13 @@ Pure. Nothing of a body is known here: the client names the model, in the provid
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from smart_model_router.outcome import Failure, FailureClass
 
+T = TypeVar("T")
 KNOWN = (
     "/v1/moderations", "/v1/rerank", "/v1/audio/speech", "/v1/audio/transcriptions", "/v1/audio/translations",
     "/v1/images/generations", "/v1/images/edits", "/v1/images/variations",
@@ -78,9 +80,13 @@ def paths_of(route: str) -> tuple[str, ...]:
     return (*(path for path in KNOWN if path.startswith(route[:-1])), route)
 
 
-def longest_first(routes: Iterable[str]) -> list[str]:
-    """Plain paths before patterns, and of those the longest first."""
-    return sorted(routes, key=lambda route: (route.endswith("*"), -len(route)))
+def by_path(routes: Mapping[str, T]) -> dict[str, tuple[str, T]]:
+    """The route of each path that has a state of its own: its name, and what is configured for it."""
+    found: dict[str, tuple[str, T]] = {}
+    for name in sorted(routes, key=lambda route: (route.endswith("*"), -len(route))):
+        for path in paths_of(name):
+            found.setdefault(path, (name, routes[name]))
+    return found
 
 
 def route_of(path: str, routes: Mapping[str, Route]) -> Route | None:

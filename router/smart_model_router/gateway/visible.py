@@ -1,4 +1,4 @@
-"""The part of the fleet that a key may see: the models it may use and their targets. An admin sees everything."""
+"""The part of the fleet that a key may see: its models and routes, and their targets. An admin sees everything."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from smart_model_router.config import RouterConfig
 from smart_model_router.config.aliases import resolve, text_of
 from smart_model_router.config.rules import mentions_of
+from smart_model_router.core.passthrough import by_path
 from smart_model_router.telemetry.registry import Sample
 
 _CREDENTIAL = re.compile(r"#\d+$")
@@ -28,9 +29,11 @@ class Visible:
         }
         self._models = allowed | {name for name in config.models if may_use(name)}
         self._mentions = [(path[1], mention) for path, mention in mentions_of(config.models)]
-        self._targets = {mention.target for model, mention in self._mentions if model in self._models}
-        hidden = {mention.provider for model, mention in self._mentions if model not in self._models}
-        self._providers = {mention.provider for model, mention in self._mentions if model in self._models} - hidden
+        told = [(model in self._models, mention.provider, mention.target) for model, mention in self._mentions]
+        for path, (route, providers) in by_path(config.gateway.passthrough.routes).items():
+            told += [(may_use(route), name.partition("/")[0], f"{name}{path}") for name in providers]
+        self._targets = {target for may, _, target in told if may}
+        self._providers = {provider for may, provider, _ in told if may} - {one for may, one, _ in told if not may}
 
     def model(self, name: str) -> bool:
         """Whether a model of the configuration, or one that a wildcard has made, may be seen."""

@@ -10,11 +10,11 @@ from smart_model_router.core.passthrough import (
     KNOWN,
     Route,
     RouteTarget,
+    by_path,
     is_passed_on,
     is_path,
     is_route,
     judged,
-    longest_first,
     paths_of,
     route_of,
 )
@@ -81,8 +81,11 @@ def test_known_paths_of_a_pattern_have_a_state_of_their_own() -> None:
 
 def test_the_longest_route_has_a_path() -> None:
     """A plain path goes before a pattern, and a longer pattern before a shorter one."""
-    names = ["/v1/audio/*", "/v1/images/x/*", "/v1/images/*", "/v1/audio/speech"]
-    assert longest_first(names) == ["/v1/audio/speech", "/v1/images/x/*", "/v1/images/*", "/v1/audio/*"]
+    names = ["/v1/audio/*", "/v1/images/*", "/v1/images/x/*", "/v1/audio/speech"]
+    found = by_path({name: name.upper() for name in names})
+    assert found["/v1/audio/speech"] == ("/v1/audio/speech", "/V1/AUDIO/SPEECH")
+    assert found["/v1/audio/translations"] == ("/v1/audio/*", "/V1/AUDIO/*")
+    assert found["/v1/images/x/*"] == ("/v1/images/x/*", "/V1/IMAGES/X/*")
     routes = {name: route(name) for name in names}
     for path, name in {
         "/v1/audio/speech": "/v1/audio/speech",
