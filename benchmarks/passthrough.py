@@ -64,7 +64,9 @@ async def measure(gateway: Process) -> tuple[Figure, Figure]:
             await work
             note = f"{time.monotonic() - began:.1f} s, {gateway.cpu_seconds() - cpu:.1f} s of CPU"
             grown = _memory_mb(gateway, "VmHWM") - idle
-            figures.append(Figure(f"passthrough_1gb_{name}", grown, "MB more", idle, "the idle process", LIMIT_MB, note))
+            figures.append(
+                Figure(f"passthrough_1gb_{name}", grown, "MB more", idle, "the idle process", LIMIT_MB, note)
+            )
     up, down = figures
     return up, down
 

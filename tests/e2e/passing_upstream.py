@@ -63,10 +63,12 @@ class Handler(BaseHTTPRequestHandler):
         if state.reads:
             state.seen.append(self._read())
             state.arrived.set()
-        if state.answer is not None:
-            state.answer(self)
-            return
-        WELL.get(self.path.partition("?")[0].removeprefix("/v1"), _fine)(self)
+        well = WELL.get(self.path.partition("?")[0].removeprefix("/v1"), _fine)
+        try:
+            (state.answer or well)(self)
+        except OSError:
+            state.gone.set()
+            self.close_connection = True
 
     def tell(self, status: int, body: object, **headers: str) -> None:
         """Answer with JSON."""

@@ -281,8 +281,8 @@ def test_a_route_that_cannot_be_is_named(routes: dict[str, Any], key: str, expec
 
 def test_a_path_of_a_provider_is_no_name_of_a_target() -> None:
     """A model of the same name would have the same statistics."""
-    routes = {"gateway": {"passthrough": {"routes": {"/v1/rerank": "a"}}}}
-    error = fault(models=tiers({"targets": ["a/v1/rerank"]}), **routes)
+    gateway = {"passthrough": {"routes": {"/v1/rerank": "a"}}}
+    error = fault(models=tiers({"targets": ["a/v1/rerank"]}), gateway=gateway)
     assert "is a target of a model" in error.expected
 
 
