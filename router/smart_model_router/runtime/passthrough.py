@@ -271,9 +271,10 @@ class Passage:
             credential=target.credential,
             connect_timeout=state.timeouts.connect,
         )
-        self._moved_at = state.clock.now()
-        if self._timer is None:
-            self._timer = state.clock.call_at(self._moved_at + self._silence, self._look)
+        self._moved_at, self._silent = state.clock.now(), False
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = state.clock.call_at(self._moved_at + self._silence, self._look)
         outcome: PassedReply | Failure
         try:
             outcome = await self._within(provider.pass_through(made))
@@ -290,7 +291,9 @@ class Passage:
                 await outcome.aclose()
             if body.error is not None:
                 raise body.error
-            raise RouterUnavailable("the router was closed") if state.closed else DeadlineExceeded("x-router-timeout")
+            if state.closed:
+                raise RouterUnavailable("the router was closed")
+            raise DeadlineExceeded(f"{target.id}: no answer within the time that x-router-timeout gives")
         return outcome
 
     def _forwarded(self, target: RouteTarget) -> Mapping[str, str]:

@@ -196,6 +196,18 @@ async def test_silence_before_the_head_is_a_timeout(takes: float, waits: float) 
 
 
 @virtual
+async def test_each_target_has_its_own_silence() -> None:
+    """The first one never takes the body; the next is asked, and given up after the same time."""
+    w = passing_world(a=Passing(Reply(), reads=False, waits=2 * SILENCE), b=Passing(Reply(), waits=2 * SILENCE))
+    began = now()
+    with pytest.raises(AllTargetsFailed, match="b/v1/audio/speech TIMEOUT"):
+        await read(passage(w))
+    assert now() - began == pytest.approx(2 * SILENCE, abs=0.01)
+    assert classes(w) == [FailureClass.TIMEOUT] * 2
+    w.assert_idle()
+
+
+@virtual
 async def test_silence_in_the_middle_of_an_answer_interrupts_it() -> None:
     """What had come is handed on; then the client is told, and the provider's connection ends."""
     reply = Reply(ending=2 * SILENCE)
