@@ -1,4 +1,4 @@
-"""`smr serve` on granian, and with several workers: the same manners, in real processes over real sockets."""
+"""`smr serve` with several workers behaves as with one, in real processes over real sockets."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ import httpx2
 import pytest
 
 from smart_model_router_providers.fault import Fault, FaultServer
-from tests.e2e.gateways import BRIEF, ECHO, MESSAGES, Served, becomes, fleet, read_all, served
+from tests.e2e.gateways import BRIEF, ECHO, MESSAGES, Served, becomes, fleet, served
 
 Start = Callable[..., Served]
 CHAT = {"model": "smart", "messages": MESSAGES}
-GRANIAN, WORKERS = ("--server", "granian"), ("--workers", "2")
-SETUPS = pytest.mark.parametrize("arguments", [GRANIAN, WORKERS], ids=["granian", "two workers"])
+WORKERS = ("--workers", "2")
 
 
 @pytest.fixture
@@ -50,10 +49,9 @@ def posted(path: str, body: dict[str, Any]) -> bytes:
     return f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: {len(content)}\r\n\r\n".encode() + content
 
 
-@pytest.mark.parametrize("arguments", [(), GRANIAN], ids=["uvicorn", "granian"])
-def test_a_head_is_that_of_a_get_without_its_body(start: Start, arguments: tuple[str, ...]) -> None:
+def test_a_head_is_that_of_a_get_without_its_body(start: Start) -> None:
     """HEAD says how long the body would be, of an error, too, and brings none."""
-    running = start(arguments)
+    running = start(())
     for path in ("/v1/models", "/v1/models/nope", "/health/liveness"):
         whole = httpx2.get(running.base_url + path)
         said = running.send(f"HEAD {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n".encode())
@@ -62,12 +60,9 @@ def test_a_head_is_that_of_a_get_without_its_body(start: Start, arguments: tuple
         assert f"content-length: {len(whole.content)}" in head.split("\r\n")
 
 
-@SETUPS
-def test_who_hangs_up_frees_the_provider_within_a_second(
-    upstream: FaultServer, start: Start, arguments: tuple[str, ...]
-) -> None:
+def test_a_client_that_hangs_up_frees_the_provider_of_any_worker(upstream: FaultServer, start: Start) -> None:
     """A client that leaves, streaming or not, cancels the call upstream."""
-    running = start(arguments, resilience=BRIEF)
+    running = start(WORKERS, resilience=BRIEF)
     for stream in (False, True):
         upstream.set([Fault.stall(after=2 if stream else 0)])
         with socket.create_connection(running.address, timeout=30) as wire:
@@ -77,11 +72,10 @@ def test_who_hangs_up_frees_the_provider_within_a_second(
     assert becomes(lambda: running.in_flight() == 0)
 
 
-@SETUPS
-def test_it_reloads_and_drains(upstream: FaultServer, start: Start, arguments: tuple[str, ...]) -> None:
+def test_workers_reload_and_drain(upstream: FaultServer, start: Start) -> None:
     """SIGHUP takes a good configuration and refuses a bad one, in every worker; SIGTERM lets a stream end, then 0."""
     upstream.set([Fault.delay(each=0.05)])
-    running = start(arguments)
+    running = start(WORKERS)
     log = running.file.parent / "gateway.log"
 
     def models() -> set[str]:
@@ -108,39 +102,12 @@ def test_it_reloads_and_drains(upstream: FaultServer, start: Start, arguments: t
     assert running.process.wait(30) == 0
 
 
-def test_granian_does_not_wait_for_ever(upstream: FaultServer, start: Start) -> None:
-    """What outlasts `drain` is cancelled: the provider is freed, and the process still ends with 0."""
-    upstream.set([Fault.stall(after=2)])
-    running = start(GRANIAN, gateway={"drain": "500ms"})
-    with socket.create_connection(running.address, timeout=30) as wire:
-        wire.sendall(posted("/v1/chat/completions", {**CHAT, "stream": True}))
-        assert wire.recv(10)
-        running.process.terminate()
-        assert running.process.wait(30) == 0
-        assert becomes(lambda: upstream.in_flight == 0)
-
-
-def test_granian_has_the_limits_and_never_a_clean_end_of_a_cut(upstream: FaultServer, start: Start) -> None:
-    """A header bomb is a 431, a slow head is hung up on, a slow body is a 408; a cut Responses stream stays cut."""
-    running = start(GRANIAN, gateway={"head_timeout": "500ms", "body_timeout": "500ms", "head_bytes": 10_000})
-    bomb = b"POST /v1/messages HTTP/1.1\r\nhost: 127.0.0.1\r\nx-a: " + b"b" * 12_000
-    assert running.send(bomb).startswith(b"HTTP/1.1 431")
-    assert (
-        running.send(b"POST /v1/messages HTTP/1.1\r\nhost: 127.0.0.1\r\n" + b"x-a: b\r\n" * 1500 + b"\r\n")[:12]
-        == b"HTTP/1.1 431"
-    )
-    with socket.create_connection(running.address, timeout=30) as wire:
-        wire.sendall(b"POST /v1/messages HTT")
-        assert wire.recv(100) == b""
-    slow = b"POST /v1/messages HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\ncontent-length: 50\r\n\r\n{"
-    assert running.send(slow).startswith(b"HTTP/1.1 408")
-    upstream.set([Fault.cut(after=3)])
-    with socket.create_connection(running.address, timeout=30) as wire:
-        wire.sendall(posted("/v1/responses", {"model": "smart", "input": "hello", "stream": True}))
-        got = read_all(wire)
-    assert b"response.output_text.delta" in got
-    assert not got.endswith(b"0\r\n\r\n")
-    assert becomes(lambda: running.in_flight() == 0)
+def test_the_server_granian_is_refused_politely(start: Start) -> None:
+    """`--server granian`, of an earlier release, warns and serves with uvicorn."""
+    running = start(("--server", "granian"))
+    assert httpx2.get(running.base_url + "/health/liveness").status_code == 200
+    log = (running.file.parent / "gateway.log").read_text(encoding="utf-8")
+    assert "smr: --server granian is not supported any more: uvicorn serves" in log
 
 
 def workers_of(pid: int) -> set[int]:

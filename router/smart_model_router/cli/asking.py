@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from smart_model_router.cli.conversing import as_the_gateway_said, used_for
 from smart_model_router.cli.ending import ExitCode
@@ -18,48 +16,35 @@ from smart_model_router.request import RequestOptions
 from smart_model_router.router import SmartModelRouter
 from smart_model_router.wires import text_of, text_of_answer
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
-    """What `smr ask` was told. `timeout` is in seconds."""
-
-    prompt: str
-    config: Path | None
-    model: str | None
-    tier: str | None
-    timeout: float | None
-    stream: bool
-    explain: bool
-    fail_on_degraded: bool
-    as_json: bool
-    url: str | None = None
+if TYPE_CHECKING:
+    from smart_model_router.cli.app import Ask
 
 
-def run(asking: Asking) -> int:
+def run(asked: Ask) -> int:
     """Ask and print; the exit code. Raises SmartRouterError."""
-    return asyncio.run(_run(asking))
+    return asyncio.run(_run(asked))
 
 
-async def _run(asking: Asking) -> int:
-    used = used_for(asking.url, config=asking.config, model=asking.model, tier=asking.tier)
-    body = {"model": used.model, "messages": [{"role": "user", "content": asking.prompt}]}
-    options: RequestOptions = {"tier": used.tier, "timeout": asking.timeout, "accept_restart": False}
+async def _run(asked: Ask) -> int:
+    used = used_for(asked.url, config=asked.config, model=asked.model, tier=asked.tier)
+    body = {"model": used.model, "messages": [{"role": "user", "content": asked.prompt}]}
+    options: RequestOptions = {"tier": used.tier, "timeout": asked.timeout, "accept_restart": False}
     async with SmartModelRouter.from_config(used.config) as router:
         try:
-            if asking.as_json or not asking.stream:
-                report = await _whole(router, body, options, as_json=asking.as_json)
+            if asked.as_json or not asked.stream:
+                report = await _whole(router, body, options, as_json=asked.as_json)
             else:
                 report = await _streamed(router, body, options)
         except SmartRouterError as error:
-            if asking.explain and error.report is not None:
+            if asked.explain and error.report is not None:
                 _explain(error.report)
-            said = as_the_gateway_said(error, asking.url)
+            said = as_the_gateway_said(error, asked.url)
             if said is error:
                 raise
             raise said from error
-    if asking.explain:
+    if asked.explain:
         _explain(report)
-    return ExitCode.DEGRADED if asking.fail_on_degraded and report.degraded else ExitCode.OK
+    return ExitCode.DEGRADED if asked.fail_on_degraded and report.degraded else ExitCode.OK
 
 
 async def _whole(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Iterator
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from smart_model_router.chaos import SCENARIOS, Card, Result, Verdict, play
 from smart_model_router.cli.configured import configured
@@ -14,33 +14,27 @@ from smart_model_router.cli.printing import print_answer, print_json, print_line
 from smart_model_router.errors import ConfigurationError
 from smart_model_router.suggest import did_you_mean
 
+if TYPE_CHECKING:
+    from smart_model_router.cli.rehearsal_commands import Chaos
 
-def run(
-    *,
-    config: Path | None,
-    model: str | None,
-    scenario: str | None,
-    speed: float,
-    seed: int,
-    list_only: bool,
-    as_json: bool,
-) -> int:
+
+def run(asked: Chaos) -> int:
     """Play the drill; 1 unless every scenario passes. Raises ConfigurationError."""
-    if list_only:
-        print_listed([{"name": row.name, "about": row.about} for row in SCENARIOS.values()], as_json=as_json)
+    scenario = asked.scenario
+    if asked.list_only:
+        print_listed([{"name": row.name, "about": row.about} for row in SCENARIOS.values()], as_json=asked.as_json)
         return ExitCode.OK
     if scenario is not None and scenario not in SCENARIOS:
         raise ConfigurationError("scenario", scenario, did_you_mean(scenario, SCENARIOS))
-    found = configured(config)
+    found = configured(asked.config)
     chosen = list(SCENARIOS.values()) if scenario is None else [SCENARIOS[scenario]]
     print_line(
         f"{len(chosen)} scenarios against {found.source}; nothing leaves this machine; "
-        f"durations are divided by {speed:g}, a provider's Retry-After is not"
+        f"durations are divided by {asked.speed:g}, a provider's Retry-After is not"
     )
-    card = asyncio.run(
-        play(found.config, model or found.default_model, chosen, speed=speed, seed=seed, on_result=_told)
-    )
-    if as_json:
+    model = asked.model or found.default_model
+    card = asyncio.run(play(found.config, model, chosen, speed=asked.speed, seed=asked.seed, on_result=_told))
+    if asked.as_json:
         print_json(card.to_dict())
     else:
         _show(card)

@@ -8,8 +8,7 @@ import importlib
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from smart_model_router.cli.conversing import used_for
 from smart_model_router.cli.ending import ExitCode, tell
@@ -20,28 +19,17 @@ from smart_model_router.request import RequestOptions
 from smart_model_router.router import SmartModelRouter
 from smart_model_router.wires import text_of
 
+if TYPE_CHECKING:
+    from smart_model_router.cli.app import Chat
+
 _PROMPT = "> "
 _HELP = "/model NAME asks another one, /clear forgets the conversation, /exit or Ctrl-D ends it, Ctrl-C ends an answer"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chatting:
-    """What `smr chat` was told. `timeout` is in seconds, for each answer."""
-
-    config: Path | None
-    model: str | None
-    tier: str | None
-    timeout: float | None
-    url: str | None
-    system: str | None
-    explain: bool
-    as_json: bool
-
-
-def run(chatting: Chatting) -> int:
+def run(asked: Chat) -> int:
     """Converse until the input ends; the exit code is that of the first answer that failed. Raises SmartRouterError."""
     with asyncio.Runner() as runner:
-        conversation = _Conversation(chatting, runner)
+        conversation = _Conversation(asked, runner)
         try:
             for line in _lines():
                 if line.startswith("/"):
@@ -81,7 +69,7 @@ def _lines() -> Iterator[str]:
 class _Conversation:
     """What was said, and with whom. Between answers no loop runs: Ctrl-C belongs to the prompt there."""
 
-    chatting: Chatting
+    asked: Chat
     runner: asyncio.Runner
     code: int = ExitCode.OK
     model: str = ""
@@ -90,18 +78,18 @@ class _Conversation:
     said: list[dict[str, Any]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._meet(self.chatting)
+        self._meet(self.asked)
         self._forget()
 
-    def _meet(self, chatting: Chatting) -> None:
-        used = used_for(chatting.url, config=chatting.config, model=chatting.model, tier=chatting.tier)
+    def _meet(self, asked: Chat) -> None:
+        used = used_for(asked.url, config=asked.config, model=asked.model, tier=asked.tier)
         used.config.resolve(used.model)
         router = SmartModelRouter.from_config(used.config)
         self.runner.run(router.__aenter__())
-        self.router, self.model, self.tier, self.chatting = router, used.model, used.tier, chatting
+        self.router, self.model, self.tier, self.asked = router, used.model, used.tier, asked
 
     def _forget(self) -> None:
-        self.said = [] if self.chatting.system is None else [{"role": "system", "content": self.chatting.system}]
+        self.said = [] if self.asked.system is None else [{"role": "system", "content": self.asked.system}]
 
     def close(self) -> None:
         """Close the router."""
@@ -122,7 +110,7 @@ class _Conversation:
     def _switch(self, model: str) -> None:
         before = self.router
         try:
-            self._meet(replace(self.chatting, model=model))
+            self._meet(replace(self.asked, model=model))
         except SmartRouterError as error:
             self._failed(error)
             return
@@ -147,26 +135,26 @@ class _Conversation:
 
     async def _answer(self, arrived: list[str]) -> None:
         body = {"model": self.model, "messages": self.said}
-        options: RequestOptions = {"tier": self.tier, "timeout": self.chatting.timeout, "accept_restart": False}
+        options: RequestOptions = {"tier": self.tier, "timeout": self.asked.timeout, "accept_restart": False}
         async with self.router.stream_chat(body, **options) as stream:
             try:
                 async for chunk in stream:
                     text = text_of("chat", chunk)
                     arrived.append(text)
-                    if not self.chatting.as_json:
+                    if not self.asked.as_json:
                         print_answer(text)
             finally:
-                if not self.chatting.as_json and stream.text and not stream.text.endswith("\n"):
+                if not self.asked.as_json and stream.text and not stream.text.endswith("\n"):
                     print_answer("\n")
             report = stream.report
-        if self.chatting.as_json:
+        if self.asked.as_json:
             print_json({"text": "".join(arrived), "report": report.to_dict()})
-        if self.chatting.explain:
+        if self.asked.explain:
             for line in told(report):
                 print_line(line)
         elif report.degraded:
             print_line(f"({told_briefly(report)})")
 
     def _failed(self, error: SmartRouterError) -> None:
-        code = tell(error, self.chatting.as_json)
+        code = tell(error, self.asked.as_json)
         self.code = self.code or code

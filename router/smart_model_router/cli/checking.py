@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from importlib.metadata import version
-from pathlib import Path
 from platform import python_version
+from typing import TYPE_CHECKING
 
 from smart_model_router.assembly import keys_of
 from smart_model_router.cli.configured import configured
@@ -25,10 +25,13 @@ from smart_model_router.known import KnownTarget
 from smart_model_router_providers.catalog import kind_of
 from smart_model_router_providers.local import Readiness, is_ready
 
+if TYPE_CHECKING:
+    from smart_model_router.cli.app import Doctor
 
-def run(*, config: Path | None, as_json: bool) -> int:
+
+def run(asked: Doctor) -> int:
     """Look and tell; 1 when something prevents serving. Raises ConfigurationError."""
-    found = configured(config)
+    found = configured(asked.config)
     ladders = ladders_of(found.config)
     findings = [
         Finding("ok", "version", f"smart-model-router {version('smart-model-router')}, Python {python_version()}"),
@@ -38,7 +41,7 @@ def run(*, config: Path | None, as_json: bool) -> int:
     store = store_findings(found.config.store)
     findings += store
     healthy = all(finding.level != "problem" for finding in findings)
-    if as_json:
+    if asked.as_json:
         print_json({"ok": healthy, "findings": [asdict(finding) for finding in findings]})
     else:
         print_table(("", "what", "found"), [(f.level, f.topic, f.text) for f in findings], sys.stdout)

@@ -7,7 +7,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from smart_model_router.assembly import make_provider
 from smart_model_router.cli.checking import guessable_keys, shared_domains, unpriced_budgets
@@ -25,17 +25,20 @@ from smart_model_router.errors import ConfigurationError
 from smart_model_router.suggest import did_you_mean
 from smart_model_router_providers.catalog import KINDS
 
+if TYPE_CHECKING:
+    from smart_model_router.cli.config_commands import Check
 
-def run(*, config: Path | None, as_json: bool) -> int:
+
+def run(asked: Check) -> int:
     """Print every fault and every warning; 3 when there is a fault."""
     faults: list[ConfigurationError] = []
     findings: list[Finding] = []
-    source = str(config or default_file(os.environ) or "the environment")
-    file = config or default_file(os.environ)
+    file = asked.config or default_file(os.environ)
+    source = str(file or "the environment")
     try:
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always", ConfigurationWarning)
-            found = configured(config)
+            found = configured(asked.config)
         findings = [
             Finding("warning", w.key, w.text) for one in told if isinstance(w := one.message, ConfigurationWarning)
         ]
@@ -49,7 +52,7 @@ def run(*, config: Path | None, as_json: bool) -> int:
         faults = [error, *error.others]
     if faults and file is not None and file.is_file():
         faults = _in_order(faults, file)
-    if as_json:
+    if asked.as_json:
         print_json(_as_dict(source, faults, findings))
     else:
         rows = [("problem", fault.key, f"{fault.value!r} - {fault.expected}") for fault in faults]

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 from smart_model_router.cli.ending import ExitCode
 from smart_model_router.cli.printing import print_answer, print_json
 from smart_model_router.config.schema import json_schema
 
+if TYPE_CHECKING:
+    from smart_model_router.cli.config_commands import Schema
 
-def run(*, as_json: bool) -> int:
+
+def run(asked: Schema) -> int:
     """Print the schema; the exit code."""
-    if as_json:
+    if asked.as_json:
         print_json(json_schema())
     else:
         print_answer(json.dumps(json_schema(), indent=2) + "\n")

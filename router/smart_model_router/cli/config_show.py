@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import yaml
 
@@ -19,18 +20,21 @@ from smart_model_router.config.paths import spelled
 from smart_model_router.config.secret import MASK
 from smart_model_router_providers.catalog import kind_of
 
+if TYPE_CHECKING:
+    from smart_model_router.cli.config_commands import Show
 
-def run(*, config: Path | None, origin: bool, as_json: bool) -> int:
+
+def run(asked: Show) -> int:
     """Print the whole tree as YAML, or with `origin` a line for each value. Raises ConfigurationError."""
-    found = configured(config)
-    if not origin:
-        if as_json:
+    found = configured(asked.config)
+    if not asked.origin:
+        if asked.as_json:
             print_json({"source": found.source, "config": plain(found.config)})
         else:
             print_answer(yaml.safe_dump(plain(found.config), sort_keys=False, allow_unicode=True))
         return ExitCode.OK
-    values = _values(found.config, config)
-    if as_json:
+    values = _values(found.config, asked.config)
+    if asked.as_json:
         listed = [{"key": spelled(value.path), "value": value.value, "origin": value.origin} for value in values]
         print_json({"source": found.source, "values": listed})
         return ExitCode.OK

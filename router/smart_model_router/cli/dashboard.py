@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from smart_model_router.cli.ending import ExitCode
 from smart_model_router.cli.listening import listening
@@ -12,10 +12,13 @@ from smart_model_router.cli.statistics import store_path
 from smart_model_router.errors import ConfigurationError
 from smart_model_router_stats.opening import StoreUnavailableError
 
+if TYPE_CHECKING:
+    from smart_model_router.cli.store_commands import Dashboard
+
 _HOST = "127.0.0.1"
 
 
-def run(*, db: Path | None, config: Path | None, port: int, as_json: bool) -> int:
+def run(asked: Dashboard) -> int:
     """Show it until SIGINT or SIGTERM; the exit code. Raises ConfigurationError when the file cannot be read."""
     try:
         from smart_model_router.gateway.dashboard import alone  # noqa: PLC0415 - an extra, and only this command pays
@@ -24,15 +27,15 @@ def run(*, db: Path | None, config: Path | None, port: int, as_json: bool) -> in
         raise ConfigurationError("smr dashboard", missing.name, expected) from None
 
     def ready(address: str) -> None:
-        if as_json:
+        if asked.as_json:
             print_json({"url": address})
             return
         print_answer(address + "\n")
         print_line("open it in a browser on this machine; Ctrl-C ends it")
 
-    path = store_path(db, config)
-    with listening(_HOST, port):
-        listener = socket.create_server((_HOST, port))
+    path = store_path(asked.db, asked.config)
+    with listening(_HOST, asked.port):
+        listener = socket.create_server((_HOST, asked.port))
     with listener:
         try:
             alone.run(path, listener, on_ready=ready)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from smart_model_router.cli.ending import ExitCode
 from smart_model_router.cli.printing import print_json, print_line, print_table
@@ -24,12 +24,16 @@ from smart_model_router_scoring.evaluate import (
 )
 from smart_model_router_scoring.notes import Notes
 
+if TYPE_CHECKING:
+    from smart_model_router.cli.search_commands import Evaluate
+
 _SHOWN = 3
 _Read = TypeVar("_Read")
 
 
-def run(run_a: Path, qrels: Path, *, ab: Path | None, keep: Path | None, seed: int, as_json: bool) -> int:
+def run(asked: Evaluate) -> int:
     """Measure and print; the exit code. Raises ConfigurationError for a file that says nothing, and OSError."""
+    run_a, qrels, ab, seed = asked.ranking, asked.qrels, asked.ab, asked.seed
     judged = _read("the judgements", qrels, parse_qrels)
     if not any(grade > 0 for grades in judged.values() for grade in grades.values()):
         raise ConfigurationError("the judgements", str(qrels), "a grade above 0 is needed")
@@ -42,9 +46,9 @@ def run(run_a: Path, qrels: Path, *, ab: Path | None, keep: Path | None, seed: i
         if one.unjudged:
             print_line(f"smr: {len(one.unjudged)} queries of {name} have no relevant id: they count for nothing")
     headings, rows = _table(found, compared)
-    if keep is not None:
-        _append(keep, found["A"], headings, rows)
-    if as_json:
+    if asked.keep is not None:
+        _append(asked.keep, found["A"], headings, rows)
+    if asked.as_json:
         print_json(_as_dict(found, compared))
     else:
         print_table(headings, rows, sys.stdout)

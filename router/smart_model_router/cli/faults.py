@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from smart_model_router.cli.ending import ExitCode
 from smart_model_router.cli.listening import listening
@@ -12,25 +12,27 @@ from smart_model_router.cli.printing import print_answer, print_json, print_line
 from smart_model_router_providers.fault import FaultServer, load_script
 from smart_model_router_providers.fault.script import Script
 
+if TYPE_CHECKING:
+    from smart_model_router.cli.rehearsal_commands import ServeFaults
+
 _STOPS = (signal.SIGINT, signal.SIGTERM)
 
 
-def run(*, host: str, port: int, script: Path | None, seed: int, as_json: bool) -> int:
+def run(asked: ServeFaults) -> int:
     """Serve until SIGINT or SIGTERM; the exit code. Raises ConfigurationError, also for a port that is taken."""
-    given = None if script is None else load_script(script)
-    asyncio.run(_serve(host, port, given, seed, as_json))
+    asyncio.run(_serve(asked, None if asked.script is None else load_script(asked.script)))
     return ExitCode.OK
 
 
-async def _serve(host: str, port: int, script: Script, seed: int, as_json: bool) -> None:
+async def _serve(asked: ServeFaults, script: Script) -> None:
     told, loop = asyncio.Event(), asyncio.get_running_loop()
     # Not loop.add_signal_handler: Windows has none.
     before = {number: signal.signal(number, lambda *_: loop.call_soon_threadsafe(told.set)) for number in _STOPS}
-    server = FaultServer(script, seed, host=host, port=port)
+    server = FaultServer(script, asked.seed, host=asked.host, port=asked.port)
     try:
-        with listening(host, port):
+        with listening(asked.host, asked.port):
             await server.start()
-        if as_json:
+        if asked.as_json:
             print_json({"base_url": server.base_url})
         else:
             print_answer(server.base_url + "\n")

@@ -7,6 +7,7 @@ import time
 from contextlib import AsyncExitStack
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from smart_model_router import searching
 from smart_model_router.cli.ending import ExitCode
@@ -15,16 +16,19 @@ from smart_model_router.cli.printing import print_answer, print_json, print_line
 from smart_model_router.errors import ConfigurationError
 from smart_model_router_scoring.retrieval import ForeignIndex, IndexReport, index_folder
 
+if TYPE_CHECKING:
+    from smart_model_router.cli.search_commands import IndexFolder
+
 _SHOWN = 10
 
 
-def run(folder: Path, *, db: Path | None, config: Path | None, as_json: bool) -> int:
+def run(asked: IndexFolder) -> int:
     """Index and say what was done; the exit code. Raises ConfigurationError, OSError, SmartRouterError."""
-    found = indexed(db, config)
+    found = indexed(asked.db, asked.config)
     started = time.monotonic()
-    report = asyncio.run(_index(folder, found))
+    report = asyncio.run(_index(asked.folder, found))
     seconds = time.monotonic() - started
-    if as_json:
+    if asked.as_json:
         print_json({"db": str(found.file), "seconds": round(seconds, 3), **asdict(report)})
         return ExitCode.OK
     print_answer(f"{found.file}\n")

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from smart_model_router.cli.ending import ExitCode
 from smart_model_router.cli.printing import print_answer, print_json, print_line
 from smart_model_router_providers.local import install, is_ready
 
+if TYPE_CHECKING:
+    from smart_model_router.cli.app import Install
 
-def run(*, as_json: bool) -> int:
+
+def run(asked: Install) -> int:
     """Install the model and print where it is; the exit code. Raises LocalInstallError."""
     path = install(print_line)
     readiness = is_ready()
-    if as_json:
+    if asked.as_json:
         print_json({"path": str(path), "ready": readiness.ready, "reason": readiness.reason})
     else:
         print_answer(f"{path}\n")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from smart_model_router.cli.configured import configured
 from smart_model_router.cli.ending import ExitCode
@@ -16,13 +15,16 @@ from smart_model_router.known import Known, KnownTarget
 from smart_model_router.pricing import Price
 from smart_model_router.request import NEEDS
 
+if TYPE_CHECKING:
+    from smart_model_router.cli.app import Models
+
 _COLUMNS = ("model", "tier", "target", "can", "cannot", "context", "USD per million tokens")
 
 
-def run(*, config: Path | None, as_json: bool) -> int:
+def run(asked: Models) -> int:
     """Print every model; the exit code. Raises ConfigurationError."""
-    found = configured(config)
-    if as_json:
+    found = configured(asked.config)
+    if asked.as_json:
         print_json(_as_dict(found.config))
         return ExitCode.OK
     print_table(_COLUMNS, _rows(found.config), sys.stdout)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from smart_model_router.cli.configured import configured
 from smart_model_router.cli.ending import ExitCode
@@ -12,11 +12,14 @@ from smart_model_router.cli.printing import print_json, print_line, print_table
 from smart_model_router.router import SmartModelRouter
 from smart_model_router.runtime.inspection import Explanation
 
+if TYPE_CHECKING:
+    from smart_model_router.cli.app import Explain
 
-def run(prompt: str, *, config: Path | None, model: str | None, tier: str | None, as_json: bool) -> int:
+
+def run(asked: Explain) -> int:
     """Print the plan; the exit code. Raises SmartRouterError."""
-    plan = asyncio.run(_plan(prompt, config, model, tier))
-    if as_json:
+    plan = asyncio.run(_plan(asked))
+    if asked.as_json:
         print_json(plan.to_dict())
         return ExitCode.OK
     rows = [
@@ -31,12 +34,12 @@ def run(prompt: str, *, config: Path | None, model: str | None, tier: str | None
     ]
     print_table(("rank", "tier", "target", "health", "now"), rows, sys.stdout)
     degraded = " (degraded)" if plan.degraded else ""
-    print_line(f"{plan.model}, tier {plan.requested_tier}, by {plan.strategy}: {plan.serves or 'nobody'}{degraded}")
+    print_line(f"{plan.model}, tier {plan.requested_tier}, by {plan.strategy}: {plan.serves or 'no target'}{degraded}")
     return ExitCode.OK
 
 
-async def _plan(prompt: str, config: Path | None, model: str | None, tier: str | None) -> Explanation:
-    found = configured(config)
-    body = {"model": model or found.default_model, "messages": [{"role": "user", "content": prompt}]}
+async def _plan(asked: Explain) -> Explanation:
+    found = configured(asked.config)
+    body = {"model": asked.model or found.default_model, "messages": [{"role": "user", "content": asked.prompt}]}
     async with SmartModelRouter.from_config(found.config) as router:
-        return router.explain(body, tier=tier)
+        return router.explain(body, tier=asked.tier)

@@ -7,9 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from smart_model_router import searching
 from smart_model_router.cli.configured import configured
@@ -23,21 +21,11 @@ from smart_model_router_scoring.calibration import interpret
 from smart_model_router_scoring.retrieval import NOTHING_FOUND, Explained, IndexNotReady, QueryResults
 from smart_model_router_scoring.retrieval.models import as_dict
 
+if TYPE_CHECKING:
+    from smart_model_router.cli.search_commands import Query
+
 _EXCERPT = 70
 _STRATEGIES = ("keyword", "vector", "graph")
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """What `smr query` was told."""
-
-    question: str
-    db: Path | None
-    config: Path | None
-    top_n: int
-    explain: bool
-    answer: bool
-    as_json: bool
 
 
 def run(query: Query) -> int:

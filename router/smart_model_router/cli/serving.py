@@ -19,71 +19,58 @@ from smart_model_router.errors import ConfigurationError
 if TYPE_CHECKING:
     from ctypes import c_bool
 
+    from smart_model_router.cli.app import Serve
     from smart_model_router.config import GatewayConfig, RouterConfig
     from smart_model_router.gateway import Gateway
-    from smart_model_router.gateway.listening import ServerName
 
 
-@dataclass(frozen=True, slots=True)
-class Serving:
-    """What `smr serve` is told; None: as the configuration says."""
-
-    config: Path | None
-    host: str | None
-    port: int | None
-    server: ServerName
-    workers: int
-    as_json: bool
-
-
-def run(serving: Serving) -> int:
+def run(asked: Serve) -> int:
     """Serve until SIGINT or SIGTERM; the exit code. Raises ConfigurationError, also for a port that is taken."""
     try:
-        from smart_model_router import gateway  # noqa: PLC0415 - an extra, and only this command pays
-        from smart_model_router.gateway import listening as addresses  # noqa: PLC0415 - as above
+        from smart_model_router.gateway import Gateway  # noqa: PLC0415 - an extra, and only this command pays
+        from smart_model_router.gateway.server import serve  # noqa: PLC0415 - as above
     except ModuleNotFoundError as missing:
         expected = "the gateway is an extra: pip install 'smart-model-router[gateway]'"
         raise ConfigurationError("smr serve", missing.name, expected) from None
     _log()
+    if asked.server != "uvicorn":
+        print_line(f"smr: --server {asked.server} is not supported any more: uvicorn serves")
 
     def ready(base_url: str, config: RouterConfig) -> None:
         if told := notice(refusing(config)):
             print_line(told)
-        if serving.as_json:
+        if asked.as_json:
             print_json({"base_url": base_url})
             return
         print_answer(base_url + "\n")
         print_line(f"OpenAI clients: base_url={base_url}/v1; Anthropic clients: base_url={base_url}; Ctrl-C ends it")
 
-    if serving.workers > 1:
-        return _run_several(serving, ready)
-    served = gateway.Gateway(lambda: load(serving.config, given=frozenset()))
-    serve = addresses.find(serving.server)
-    listener, base_url = _bound(serving, served.house.config.gateway)
+    if asked.workers > 1:
+        return _run_several(asked, ready)
+    served = Gateway(lambda: load(asked.config, given=frozenset()))
+    listener, base_url = _bound(asked, served.house.config.gateway)
     with listener:
         serve(served, listener, lambda: ready(base_url, served.house.config))
     return ExitCode.OK
 
 
-def _run_several(serving: Serving, ready: Callable[[str, RouterConfig], None]) -> int:
-    from smart_model_router.gateway import listening as addresses  # noqa: PLC0415 - as above
+def _run_several(asked: Serve, ready: Callable[[str, RouterConfig], None]) -> int:
     from smart_model_router.gateway import workers  # noqa: PLC0415 - as above
 
-    config = load(serving.config, given=frozenset())
+    config = load(asked.config, given=frozenset())
     if config.store.path is None:
         expected = "store.path is needed: it is through the store that workers know of each other's limits and failures"
-        raise ConfigurationError("--workers", serving.workers, expected)
-    addresses.find(serving.server)
-    listener, base_url = _bound(serving, config.gateway)
-    make = Making(serving.config)
-    return workers.run(make, listener, serving.workers, server=serving.server, ready=lambda: ready(base_url, config))
+        raise ConfigurationError("--workers", asked.workers, expected)
+    listener, base_url = _bound(asked, config.gateway)
+    make = Making(asked.config)
+    return workers.run(make, listener, asked.workers, ready=lambda: ready(base_url, config))
 
 
-def _bound(serving: Serving, settings: GatewayConfig) -> tuple[socket.socket, str]:
+def _bound(asked: Serve, settings: GatewayConfig) -> tuple[socket.socket, str]:
     from smart_model_router.gateway.listening import bind  # noqa: PLC0415 - as above
 
-    with listening(serving.host or settings.host, settings.port if serving.port is None else serving.port):
-        return bind(settings, host=serving.host, port=serving.port)
+    with listening(asked.host or settings.host, settings.port if asked.port is None else asked.port):
+        return bind(settings, host=asked.host, port=asked.port)
 
 
 @dataclass(frozen=True, slots=True)

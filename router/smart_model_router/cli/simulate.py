@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from smart_model_router.cli.ending import ExitCode
 from smart_model_router.cli.printing import print_answer, print_json, print_listed
-from smart_model_router.cli.simulate_grid import GridOptions
 from smart_model_router.cli.simulate_grid import run as run_grid
 from smart_model_router.core.gate import Measures
 from smart_model_router.errors import ConfigurationError
@@ -15,6 +14,9 @@ from smart_model_router.simulation.combinations import NAMES, simulate_measures
 from smart_model_router.simulation.fleet import Report, simulate_fleet
 from smart_model_router.simulation.timeline import timeline, verdict
 from smart_model_router.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from smart_model_router.cli.rehearsal_commands import Simulate
 
 _MEASURES = "measures"
 _FLEET = "fleet"
@@ -26,10 +28,9 @@ _MORE = {
 }
 
 
-def run(
-    scenario: str | None, *, seed: int, off: Sequence[str], grid: GridOptions = GridOptions(), as_json: bool
-) -> int:
+def run(asked: Simulate) -> int:
     """Simulate; 1 when a promise was broken. Without a scenario: list them. Raises ConfigurationError."""
+    scenario, seed, off, as_json = asked.scenario, asked.seed, asked.off or (), asked.as_json
     for name in off:
         if name not in NAMES:
             raise ConfigurationError("off", name, did_you_mean(name, NAMES))
@@ -41,8 +42,8 @@ def run(
     if off and scenario in _MORE:
         raise ConfigurationError("off", off[0], f"a scenario other than {scenario} is needed: it switches by itself")
     if scenario == _GRID:
-        return run_grid(grid, seed=seed, as_json=as_json)
-    if grid != GridOptions():
+        return run_grid(asked)
+    if asked.narrows_grid:
         raise ConfigurationError("scenario", scenario, "only grid takes --cells, --requests, --seeds, --jobs and --all")
     if scenario == _FLEET:
         return _fleet(simulate_fleet(seed), as_json)

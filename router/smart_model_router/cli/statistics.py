@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from smart_model_router.cli.configured import configured
 from smart_model_router.cli.ending import ExitCode
@@ -16,6 +17,9 @@ from smart_model_router.shared import Isolation
 from smart_model_router_stats.figures import ModelStats
 from smart_model_router_stats.opening import StoreUnavailableError
 from smart_model_router_stats.reading import StoreView, read_store
+
+if TYPE_CHECKING:
+    from smart_model_router.cli.store_commands import Stats
 
 WATCH_SECONDS = 1.0
 HEADINGS = (
@@ -27,15 +31,15 @@ HEADINGS = (
 ISOLATED_HEADINGS = ("isolated", "since", "by", "why")
 
 
-def run(*, db: Path | None, config: Path | None, as_json: bool, watch: bool) -> int:
+def run(asked: Stats) -> int:
     """Print the figures; with `watch` every second until Ctrl-C. 3 when nobody can write to the file.
 
     Raises ConfigurationError when it cannot be read.
     """
-    path = store_path(db, config)
+    path = store_path(asked.db, asked.config)
     while True:
         view = look(path)
-        if as_json:
+        if asked.as_json:
             print_json(view.to_dict())
         else:
             print_table(HEADINGS, rows(view), sys.stdout)
@@ -44,7 +48,7 @@ def run(*, db: Path | None, config: Path | None, as_json: bool, watch: bool) -> 
             print_line(summary(view))
         if view.problem is not None:
             print_line(f"smr: {path}: {view.problem}: routers keep their statistics in memory")
-        if not watch:
+        if not asked.watch:
             return ExitCode.OK if view.problem is None else ExitCode.CONFIGURATION
         time.sleep(WATCH_SECONDS)
 

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Group
@@ -19,20 +20,23 @@ from smart_model_router.cli.printing import console, print_json, printable
 from smart_model_router.cli.statistics import HEADINGS, look, rows, store_path, summary
 from smart_model_router_stats.reading import StoreView
 
+if TYPE_CHECKING:
+    from smart_model_router.cli.store_commands import Top
 
-def run(*, db: Path | None, config: Path | None, seconds: float, times: int | None, as_json: bool) -> int:
+
+def run(asked: Top) -> int:
     """Show the figures anew every `seconds`, `times` times (None: until Ctrl-C); with `as_json` a line for each look.
 
     Raises ConfigurationError.
     """
-    path = store_path(db, config)
+    path, seconds = store_path(asked.db, asked.config), asked.seconds
     view = None
-    if as_json:
-        for view, _ in _looks(path, seconds, times):
+    if asked.as_json:
+        for view, _ in _looks(path, seconds, asked.times):
             print_json(view.to_dict())
     else:
         with Live(console=console(sys.stdout), auto_refresh=False) as live:
-            for view, before in _looks(path, seconds, times):
+            for view, before in _looks(path, seconds, asked.times):
                 live.update(_screen(path, view, before, seconds), refresh=True)
     return ExitCode.OK if view is None or view.problem is None else ExitCode.CONFIGURATION
 

@@ -17,7 +17,7 @@ from multiprocessing.context import SpawnProcess
 from types import FrameType
 
 from smart_model_router.gateway.app import Gateway
-from smart_model_router.gateway.listening import ServerName, find
+from smart_model_router.gateway.server import serve
 
 log = logging.getLogger("smart_model_router.gateway")
 
@@ -29,14 +29,12 @@ MakeGateway = Callable[[c_bool], Gateway]
 _FORWARDED = ("SIGTERM", "SIGINT", "SIGHUP")
 
 
-def run(
-    make: MakeGateway, listener: socket.socket, count: int, *, server: ServerName, ready: Callable[[], None]
-) -> int:
+def run(make: MakeGateway, listener: socket.socket, count: int, *, ready: Callable[[], None]) -> int:
     """Serve with `count` processes until SIGINT or SIGTERM; the exit code. `make` must be importable by name.
 
     SIGHUP reaches every worker. One that dies is replaced; one that cannot begin ends them all, with its exit code.
     """
-    crew = _Crew(make, listener, server)
+    crew = _Crew(make, listener)
     crew.hear()
     for _ in range(count):
         crew.hire()
@@ -49,10 +47,9 @@ def run(
 class _Crew:
     """The workers. Signals only set flags and wake the loop that acts on them."""
 
-    def __init__(self, make: MakeGateway, listener: socket.socket, server: ServerName) -> None:
+    def __init__(self, make: MakeGateway, listener: socket.socket) -> None:
         self._make = make
         self._listener = listener
-        self._server: ServerName = server
         self._context = multiprocessing.get_context("spawn")
         self._heard, self._wake = socket.socketpair()
         self._draining: c_bool = self._context.RawValue(c_bool, False)
@@ -71,9 +68,7 @@ class _Crew:
     def hire(self) -> None:
         """Start one."""
         told, tell = self._context.Pipe(duplex=False)
-        worker = self._context.Process(
-            target=_work, args=(self._make, self._draining, self._listener, self._server, tell)
-        )
+        worker = self._context.Process(target=_work, args=(self._make, self._draining, self._listener, tell))
         with _deaf_to_hangups():
             worker.start()
         tell.close()
@@ -152,10 +147,10 @@ def _deaf_to_hangups() -> Generator[None]:
         signal.signal(number, before)
 
 
-def _work(make: MakeGateway, draining: c_bool, listener: socket.socket, server: ServerName, tell: Connection) -> None:
+def _work(make: MakeGateway, draining: c_bool, listener: socket.socket, tell: Connection) -> None:
     """One worker, from start to end. It does not outlive the process that started it."""
     threading.Thread(target=_end_with_parent, daemon=True, name="smart-model-router parent").start()
-    find(server)(make(draining), listener, lambda: tell.send_bytes(b"ready"))
+    serve(make(draining), listener, lambda: tell.send_bytes(b"ready"))
 
 
 def _end_with_parent() -> None:

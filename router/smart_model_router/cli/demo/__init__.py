@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from typing import TYPE_CHECKING
 
 from smart_model_router.cli.demo.fleet import Fleet
 from smart_model_router.cli.demo.narrator import Narrator
@@ -13,13 +14,16 @@ from smart_model_router.cli.printing import print_json
 from smart_model_router.errors import ConfigurationError
 from smart_model_router_providers.local import is_ready
 
+if TYPE_CHECKING:
+    from smart_model_router.cli.rehearsal_commands import Demo
 
-def run(*, as_json: bool) -> int:
+
+def run(asked: Demo) -> int:
     """Play the demo; 0 when every expectation came true. Raises ConfigurationError without the embedded model."""
     readiness = is_ready()
     if not readiness.ready:
         raise ConfigurationError("the embedded model", "missing", f"the demo needs it: {readiness.reason}")
-    return asyncio.run(_play(as_json))
+    return asyncio.run(_play(asked.as_json))
 
 
 async def _play(as_json: bool) -> int:

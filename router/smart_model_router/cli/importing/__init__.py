@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import yaml
 
@@ -17,20 +18,24 @@ from smart_model_router.config import RouterConfig
 from smart_model_router.config.files import document_of
 from smart_model_router.errors import ConfigurationError
 
+if TYPE_CHECKING:
+    from smart_model_router.cli.config_commands import ImportLitellm
 
-def run(source: Path, *, output: Path | None, as_json: bool, strict: bool = False) -> int:
+
+def run(asked: ImportLitellm) -> int:
     """Write the configuration to `output`, else to stdout; tell the account. Raises ConfigurationError.
 
     With `strict`, a value that is left out fails the command; the configuration is written all the same.
     """
+    source, output = asked.source, asked.output
     imported = convert(document_of(source))
     RouterConfig.from_mapping(imported.config, environ=_Anything())
     text = _written(imported, source)
     dropped = any(entry.verdict == "left out" for entry in imported.entries)
-    code = ExitCode.FAILED if strict and dropped else ExitCode.OK
+    code = ExitCode.FAILED if asked.strict and dropped else ExitCode.OK
     if output is not None:
         _write(output, text)
-    if as_json:
+    if asked.as_json:
         print_json(
             {
                 "source": str(source),
