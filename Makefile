@@ -50,12 +50,13 @@ test-alone:
 	$(BIN)/pytest -m alone tests/e2e
 
 # mypy and pyright take a minute each, on one core.
-check: setup  ## style, types, import contracts, nothing private
+check: setup  ## style, wording, types, import contracts, nothing private
 	@$(MAKE) --no-print-directory --jobs 2 lint mypy pyright imports leaks
 
 lint:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python tools/words.py
 
 mypy:
 	$(BIN)/mypy

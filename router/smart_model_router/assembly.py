@@ -32,9 +32,19 @@ from smart_model_router.events import StoreChanged
 from smart_model_router.forwarding import Destination
 from smart_model_router.known import KnownTarget
 from smart_model_router.monitor.sinks import sinks_of
+from smart_model_router.ports import (
+    EventSink,
+    SupportsClientHeaders,
+    SupportsDialects,
+    SupportsDroppedParams,
+    SupportsKind,
+    SupportsOperations,
+    SupportsPassthrough,
+    SupportsStatus,
+)
 from smart_model_router.recovery import NO_RECOVERY, parse_recovery
 from smart_model_router.redaction import Scrubber
-from smart_model_router.request import Dialect, Target
+from smart_model_router.request import Dialect, Operation, Target
 from smart_model_router.runtime.boot import here
 from smart_model_router.runtime.clock import SystemClock, SystemDice, WallClock
 from smart_model_router.runtime.content import Content
@@ -48,10 +58,10 @@ from smart_model_router.wires.translate import reachable
 from smart_model_router_providers.catalog import KINDS, Kind, failure_domain, kind_of, limit_pool, resolve
 from smart_model_router_providers.classify import classify_exception
 from smart_model_router_providers.signals import FAMILIES
-from smart_model_router_stats.book import StatsBook
+from smart_model_router_stats.book import StatsBook, SupportsPast
 
 if TYPE_CHECKING:
-    from smart_model_router.ports import Clock, EventSink, Provider, ResponseStore, StatsStore
+    from smart_model_router.ports import Clock, Provider, ResponseStore, StatsStore
 
 KEPT_IN_MEMORY = 32 * 1024 * 1024
 """Bytes of answers that a router without a file keeps for requests that refer to them, at most."""
@@ -78,8 +88,7 @@ def assemble(
     for name, provider in config.providers.items():
         if provider.kind not in KINDS:
             raise ConfigurationError(f"providers.{name}.kind", provider.kind, did_you_mean(provider.kind, KINDS))
-    spoken = {name: found for name, one in given.items() if (found := getattr(one, "dialects", None)) is not None}
-    parts = _Parts(config, spoken, given)
+    parts = _Parts(config, given)
     for name in given.keys() - set(parts.called):
         raise ConfigurationError("providers", name, did_you_mean(name, parts.called))
     # Before anything is opened: most of what can be wrong is found here.
@@ -90,13 +99,12 @@ def assemble(
     scrubber = Scrubber(secrets)
     watching = sinks_of(config, sinks, clock=used_clock, secrets=secrets)
     kept = store if store is not None else open_store(config, used_clock)
-    listening = getattr(kept, "emit", None)  # a store may keep events as well
     state = RouterState(
         clock=used_clock,
         dice=SystemDice(seed),
         fleet=parts.fleet,
         providers=made,
-        dropped={name: frozenset(getattr(provider, "dropped_params", ())) for name, provider in made.items()},
+        dropped={name: _dropped_params(provider) for name, provider in made.items()},
         destinations={name: _destination(config.providers[name].kind, provider) for name, provider in made.items()},
         book=book,
         windows=parts.windows,
@@ -113,19 +121,16 @@ def assemble(
         scrub=scrubber.failure,
         scrub_text=scrubber.text,
         here=here,
-        sinks=watching if listening is None else (*watching, cast("EventSink", kept)),
+        sinks=(*watching, kept) if kept is not None and isinstance(kept, EventSink) else watching,
         store=kept,
         degrade=measures.tiered_degradation,
         content=_content(config.telemetry.content, scrubber.text),
     )
     state.ladder = ladders = Ladders(config, parts, state)
-    if kept is not None:
-        tell = getattr(kept, "on_change", None)  # a store may say when it is out of reach
-        if tell is not None:
-            tell(lambda reason: _store_changed(state, reason))
-        recall = getattr(kept, "on_past", None)  # and what it knows of before
-        if recall is not None:
-            recall(lambda past: book.remember(past, used_clock.now()))
+    if kept is not None and isinstance(kept, SupportsStatus):
+        kept.on_change(lambda reason: _store_changed(state, reason))
+    if kept is not None and isinstance(kept, SupportsPast):
+        kept.on_past(lambda past: book.remember(past, used_clock.now()))
     if store is None and config.store.path is not None and config.store.shared_state:
         state.sharing = _share(config, state, parts, ladders)
     if config.store.response_ttl > 0:
@@ -134,8 +139,15 @@ def assemble(
 
 
 def _destination(kind: str, provider: Provider) -> Destination:
-    """The kind that decides which headers a provider gets: its own word on itself, else the configuration's."""
-    return Destination(getattr(provider, "kind", kind), getattr(provider, "client_headers", {}))
+    """The kind that decides which headers a provider gets: the provider's own, else the configured one."""
+    return Destination(
+        provider.kind if isinstance(provider, SupportsKind) else kind,
+        provider.client_headers if isinstance(provider, SupportsClientHeaders) else {},
+    )
+
+
+def _dropped_params(provider: Provider) -> frozenset[str]:
+    return frozenset(provider.dropped_params) if isinstance(provider, SupportsDroppedParams) else frozenset()
 
 
 def _content(config: ContentConfig, scrub: Callable[[str], str]) -> Content | None:
@@ -298,11 +310,8 @@ def _origin(provider: ProviderConfig) -> ProviderConfig:
 class _Parts:
     """Targets, gates and ladders of a configuration; each target once, however often it is named."""
 
-    def __init__(
-        self, config: RouterConfig, spoken: Mapping[str, frozenset[Dialect]], given: Mapping[str, Provider]
-    ) -> None:
+    def __init__(self, config: RouterConfig, given: Mapping[str, Provider]) -> None:
         self._config = config
-        self._spoken = spoken
         self._given = given
         self._gate_config = config.resilience.gate
         everyone = [m for model in config.models.values() for tier in model.tiers for m in tier.targets]
@@ -377,11 +386,20 @@ class _Parts:
     def _kind(self, provider: str) -> Kind:
         return kind_of(self._config.providers[provider].kind)
 
+    def _operations(self, name: str) -> frozenset[Operation]:
+        """The operations of a provider beside creating."""
+        adapter = self._adapter(name)
+        return adapter.operations if isinstance(adapter, SupportsOperations) else frozenset()
+
+    def _adapter(self, name: str) -> object:
+        """The provider object that was given, else the class of the configured kind, which has the same members."""
+        return self._given.get(name) or resolve(self._config.providers[name].kind)
+
     def _dialects(self, name: str) -> frozenset[Dialect]:
         """What a provider speaks: as the object itself says, else its owner, else the catalog."""
         provider, known = self._config.providers[name], frozenset(self._kind(name).wires)
-        if name in self._spoken:
-            return self._spoken[name]
+        if name in self._given and isinstance(given := self._given[name], SupportsDialects):
+            return given.dialects
         if provider.kind == "local" and not known.issuperset(provider.wires):
             raise ConfigurationError(f"providers.{name}.wires", list(provider.wires), f"of {', '.join(sorted(known))}")
         return frozenset(provider.wires) or known
@@ -450,7 +468,7 @@ class _Parts:
         """A provider, or one with a model, on a path: one for each of its credentials."""
         mention = TargetConfig(target=f"{named}{path}")
         provider, deployment = mention.provider, named.partition("/")[2]
-        if not hasattr(self._given.get(provider, resolve(self._config.providers[provider].kind)), "pass_through"):
+        if not isinstance(self._adapter(provider), SupportsPassthrough):
             key = spelled(("gateway", "passthrough", "routes", route))
             raise ConfigurationError(key, named, "a provider is needed that is called over HTTP by its own URL")
         for target in self._config.targets_of(mention):
@@ -533,7 +551,7 @@ class _Parts:
             hosted_tools=provider.hosted_tools,
             prefill=known.prefill.value,
             media=known.media,
-            operations=getattr(self._given.get(target.provider, resolve(provider.kind)), "operations", frozenset()),
+            operations=self._operations(target.provider),
             defaults=_given(mention.defaults),
             listed_context=lambda: self.windows.get(target.id) or known.context_tokens.value,
         )

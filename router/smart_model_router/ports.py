@@ -1,8 +1,12 @@
-"""The seams: what the router asks of the world. Protocols only; testing.py ships a fake of each."""
+"""The interfaces between the router and its surroundings, as protocols; testing.py has a fake of each.
+
+Optional members have a protocol of their own, named `Supports...`: an adapter that has the member supports it, and
+nothing else has to be declared. All of them are read once, when a router is made.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -66,7 +70,7 @@ class ProviderCall:
     `body` is the caller's object, not to be changed. `credential` numbers the provider's credentials from 0.
     `connect_timeout` is in seconds; every other timeout is the router's affair. `headers` (lower-case names) take the
     place of the provider's own; `query` is the query string of the call. `operation` is another one than "create" only
-    where the provider names it in an attribute `operations`; `thing` is the answer to retrieve or delete then.
+    for a provider that names it (SupportsOperations); `thing` is the answer to retrieve or delete then.
     """
 
     dialect: Dialect
@@ -210,8 +214,58 @@ class SupportsPassthrough(Protocol):
         ...
 
 
+@runtime_checkable
+class SupportsDialects(Protocol):
+    """A provider that names its dialects. Others are taken to speak those that the configuration gives their kind."""
+
+    @property
+    def dialects(self) -> frozenset[Dialect]:
+        """The dialects of requests that it takes as they are; the router translates others to one of these."""
+        ...
+
+
+@runtime_checkable
+class SupportsOperations(Protocol):
+    """A provider with operations of Responses beside creating them: compact, count, retrieve, delete."""
+
+    @property
+    def operations(self) -> frozenset[Operation]:
+        """The operations that a ProviderCall may ask for."""
+        ...
+
+
+@runtime_checkable
+class SupportsKind(Protocol):
+    """A provider that names its kind, which decides the headers of callers that it gets (forwarding.py)."""
+
+    @property
+    def kind(self) -> str:
+        """A kind of the catalog; for a provider without it, the configured kind counts."""
+        ...
+
+
+@runtime_checkable
+class SupportsClientHeaders(Protocol):
+    """A provider that sends some of the forwarded headers itself."""
+
+    @property
+    def client_headers(self) -> Mapping[str, str]:
+        """Its own values by lower-case name, for the router to combine with those of callers."""
+        ...
+
+
+@runtime_checkable
+class SupportsDroppedParams(Protocol):
+    """A provider that removes fields of a body before it sends it."""
+
+    @property
+    def dropped_params(self) -> Collection[str]:
+        """The names of the top-level fields; a request that has one is reported as changed."""
+        ...
+
+
 class StatsStore(Protocol):
-    """Where observations outlive the process. Never asked on the request path."""
+    """Where observations outlive the process. Never asked on the request path. One that is an EventSink gets events."""
 
     def observe(self, observation: AttemptFinished) -> None:
         """Take one observation; returns at once."""
@@ -219,6 +273,39 @@ class StatsStore(Protocol):
 
     async def aclose(self) -> None:
         """Write what is left."""
+        ...
+
+
+class StoreHealth(Protocol):
+    """The condition of a store."""
+
+    @property
+    def reason(self) -> str:
+        """The reason why observations do not reach it, "" while they do."""
+        ...
+
+
+@runtime_checkable
+class SupportsStatus(Protocol):
+    """A store that can be out of reach for a while."""
+
+    @property
+    def status(self) -> StoreHealth:
+        """The condition at present."""
+        ...
+
+    def on_change(self, listener: Callable[[str], None]) -> None:
+        """Call `listener` with the reason whenever the status changes; with "" when the store is within reach again."""
+        ...
+
+
+@runtime_checkable
+class SupportsLossCount(Protocol):
+    """A store that counts the observations that it gave up."""
+
+    @property
+    def stats_dropped(self) -> int:
+        """How many so far."""
         ...
 
 
@@ -306,13 +393,50 @@ class ResponseStore(Protocol):
         ...
 
 
+@runtime_checkable
 class EventSink(Protocol):
-    """Somebody who wants to know. It is called on a thread of its own, in order, behind a queue of 10,000 events.
+    """A receiver of events. It is called on a thread of its own, in order, behind a queue of 10,000 events.
 
-    So it may block; one that raises, or falls behind, is isolated and counted. A sink with an attribute
-    `inline = True` promises to return at once and is called on the router's loop, before the request goes on.
+    So it may block; one that raises, or falls behind, is isolated and counted.
     """
 
     def emit(self, event: Event) -> None:
         """Take one event."""
+        ...
+
+
+@runtime_checkable
+class SupportsInline(Protocol):
+    """A sink that can do without the thread."""
+
+    @property
+    def inline(self) -> bool:
+        """True promises that `emit` returns at once: it is called on the router's loop, before the request goes on."""
+        ...
+
+
+@runtime_checkable
+class SupportsSelection(Protocol):
+    """A sink behind a queue that passes most events over."""
+
+    def wants(self, event: Event) -> bool:
+        """Return True for an event to be queued. Called on the router's loop: it returns at once."""
+        ...
+
+
+@runtime_checkable
+class SupportsBatches(Protocol):
+    """A sink behind a queue that handles several events together."""
+
+    def caught_up(self) -> None:
+        """Handle what was collected: the queue is empty. Called on the sink's thread."""
+        ...
+
+
+@runtime_checkable
+class SupportsClose(Protocol):
+    """A sink behind a queue that holds something open."""
+
+    def close(self) -> None:
+        """Release it: no further event comes. Called on the sink's thread."""
         ...

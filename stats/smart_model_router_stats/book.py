@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from smart_model_router.outcome import EMPTY_SNAPSHOT, FailureClass, Snapshot, Usage
 from smart_model_router.request import Target
@@ -23,6 +23,15 @@ _COMPLETIONS_NEEDED = 20
 
 _FEW = 10
 """Below so many outcomes in its window a target is not judged by them but by its place (routing.md section 2)."""
+
+
+@runtime_checkable
+class SupportsPast(Protocol):
+    """A store (ports.StatsStore) that remembers targets from before this process."""
+
+    def on_past(self, listener: Callable[[Past], None]) -> None:
+        """Call `listener` once for each of these targets, as soon as they can be read."""
+        ...
 
 
 class StatsBook:

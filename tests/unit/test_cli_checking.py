@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import atexit
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from smart_model_router.cli import checking, config_check
+from smart_model_router.cli.app import Doctor
+from smart_model_router.cli.config_commands import Check
 
 
 def written(folder: Path, log: Path) -> Path:
@@ -27,16 +27,16 @@ def written(folder: Path, log: Path) -> Path:
     return file
 
 
-@pytest.mark.parametrize("check", [checking.run, config_check.run], ids=["doctor", "config check"])
+@pytest.mark.parametrize("check", [Doctor, Check], ids=["doctor", "config check"])
 def test_a_check_leaves_no_file_and_no_hook(
-    check: Callable[..., int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    check: type[Doctor | Check], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither log nor store is made (by root, perhaps, of what a service is to write), and nothing is left open."""
     left: list[object] = []
     monkeypatch.setattr(atexit, "register", left.append)
     monkeypatch.setattr(atexit, "unregister", left.remove)
     file = written(tmp_path, tmp_path / "x.log")
-    assert check(config=file, as_json=True) == 0
+    assert check(config=file, as_json=True).run() == 0
     assert list(tmp_path.iterdir()) == [file]
     assert [hook for hook in left if "smart_model_router" in str(hook)] == []
 
@@ -46,5 +46,5 @@ def test_a_log_that_could_not_be_written_is_found(
     log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A folder that is missing, or a log that is one."""
-    assert config_check.run(config=written(tmp_path, tmp_path / log), as_json=True) == 3
+    assert Check(config=written(tmp_path, tmp_path / log), as_json=True).run() == 3
     assert [problem["key"] for problem in json.loads(capsys.readouterr().out)["problems"]] == ["telemetry.log.to"]

@@ -9,7 +9,10 @@ from typing import NoReturn
 
 import pytest
 
-from smart_model_router.cli import dashboard, faults, serving
+from smart_model_router.cli import serving
+from smart_model_router.cli.app import Serve
+from smart_model_router.cli.rehearsal_commands import ServeFaults
+from smart_model_router.cli.store_commands import Dashboard
 
 pytestmark = pytest.mark.loopback
 
@@ -23,18 +26,18 @@ def serve(folder: Path) -> int:
     """Run `smr serve`."""
     file = folder / "smart-router.yaml"
     file.write_text("version: 1\nproviders: {s: {kind: scripted}}\nmodels: {m: {tiers: [{targets: [s/x]}]}}\n", "utf-8")
-    return serving.run(serving.Serving(file, None, 0, "uvicorn", 1, as_json=True))
+    return Serve(config=file, port=0, as_json=True).run()
 
 
 def show(folder: Path) -> int:
     """Run `smr dashboard`."""
-    return dashboard.run(db=folder / "stats.db", config=None, port=0, as_json=True)
+    return Dashboard(db=folder / "stats.db", port=0, as_json=True).run()
 
 
 def fail(folder: Path) -> int:
     """Run `smr fault-server`."""
     del folder
-    return faults.run(host="127.0.0.1", port=0, script=None, seed=0, as_json=True)
+    return ServeFaults(as_json=True).run()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from smart_model_router.cli import checking, listing
+from smart_model_router.cli import checking
+from smart_model_router.cli.app import Models
 from smart_model_router.config import PriceConfig, RouterConfig, TargetConfig
 from smart_model_router.core.media import FAMILIES
 from smart_model_router.known import Known, KnownTarget
@@ -160,12 +161,12 @@ def test_smr_models_shows_what_each_target_can_do_takes_and_costs(
     file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """In a table, and with every source in JSON."""
-    assert listing.run(config=file, as_json=False) == 0
+    assert Models(config=file).run() == 0
     table = capsys.readouterr().out
     assert "tools images schema pdf" in table
     assert "128000" in table
     assert "unknown" in table
-    assert listing.run(config=file, as_json=True) == 0
+    assert Models(config=file, as_json=True).run() == 0
     [model] = json.loads(capsys.readouterr().out)["models"]
     listed, mine, other = model["tiers"][0]["targets"]
     assert listed["capabilities"]["images"] == {"value": True, "source": "OpenAI, Models"}

@@ -34,7 +34,8 @@ def command(app: typer.Typer, name: str) -> Callable[[C], C]:
 
     def add(options: C) -> C:
         def perform(**given: Any) -> NoReturn:
-            finish(options(**given).run, as_json=given["as_json"])
+            asked: Command = options(**given)
+            finish(asked.run, as_json=given["as_json"])
 
         hints = get_type_hints(options, include_extras=True)
         perform.__doc__ = options.__doc__

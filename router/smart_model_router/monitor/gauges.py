@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from smart_model_router.ports import StatsStore, SupportsLossCount
 from smart_model_router.runtime.inspection import statuses
 from smart_model_router.runtime.state import RouterState
 from smart_model_router.telemetry.registry import Sample, labelled
@@ -19,9 +20,13 @@ def gauges(state: RouterState) -> list[Sample]:
 def counters(state: RouterState) -> Counter[str]:
     """What the parts of this router and of those before it have counted, by metric: no event tells of it."""
     counted = state.counted_before.copy()
-    counted["smr_stats_dropped_total"] += int(getattr(state.store, "stats_dropped", 0))  # not every store says
+    counted["smr_stats_dropped_total"] += _stats_dropped(state.store)
     counted["smr_header_rejected_total"] += sum(state.rejected_fields.values())
     return counted
+
+
+def _stats_dropped(store: StatsStore | None) -> int:
+    return store.stats_dropped if store is not None and isinstance(store, SupportsLossCount) else 0
 
 
 def _figures(state: RouterState) -> Iterator[tuple[str, tuple[str, ...], float]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from smart_model_router.core.tiers import Ladder
 from smart_model_router.monitor.gauges import counters, gauges
 from smart_model_router.monitor.sinks import SinkStatus, metrics_in, statuses
+from smart_model_router.ports import SupportsStatus
 from smart_model_router.runtime.state import RouterState
 from smart_model_router.telemetry.exposition import rendered
 from smart_model_router.telemetry.registry import Sample
@@ -44,8 +45,8 @@ class Monitor:
     @property
     def store_problem(self) -> str:
         """Why statistics do not reach their file at present; "" when they do, or when there is none."""
-        status = getattr(self._state.store, "status", None)
-        return str(getattr(status, "reason", ""))
+        store = self._state.store
+        return store.status.reason if store is not None and isinstance(store, SupportsStatus) else ""
 
     @property
     def shared_problem(self) -> str:

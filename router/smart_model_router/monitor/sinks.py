@@ -12,7 +12,7 @@ from smart_model_router.config import RouterConfig
 from smart_model_router.errors import ConfigurationError
 from smart_model_router.telemetry.lines import opened
 from smart_model_router.telemetry.metrics import Metrics
-from smart_model_router.telemetry.worker import CLOSING_SECONDS, Worker, kept_apart
+from smart_model_router.telemetry.worker import CLOSING_SECONDS, HasWorker, Worker, kept_apart
 
 if TYPE_CHECKING:
     from smart_model_router.ports import Clock, EventSink
@@ -71,8 +71,7 @@ async def close(sinks: Sequence[EventSink]) -> None:
 
 def _behind_queues(sinks: Sequence[EventSink]) -> Iterator[Worker[Any]]:
     for sink in sinks:
-        worker = getattr(sink, "worker", None)
-        if isinstance(worker, Worker):
+        if isinstance(sink, HasWorker) and isinstance(worker := sink.worker, Worker):
             yield worker
 
 

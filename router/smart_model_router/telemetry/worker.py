@@ -6,11 +6,11 @@ import atexit
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from smart_model_router.events import Event
 from smart_model_router.forks import in_children
-from smart_model_router.ports import EventSink
+from smart_model_router.ports import EventSink, SupportsBatches, SupportsClose, SupportsInline, SupportsSelection
 
 T = TypeVar("T")
 QUEUE_LIMIT = 10_000
@@ -146,21 +146,31 @@ class Worker(Generic[T]):
                 self.errors += 1
 
 
-class ApartSink:
-    """A sink on a thread of its own (ports.EventSink).
+@runtime_checkable
+class HasWorker(Protocol):
+    """A sink of the router's own that hands its work to a Worker."""
 
-    One that gathers has a `caught_up`, one that opened something a `close`: both are called there, see Worker. One
-    that passes most events over has a `wants`: it is asked here.
-    """
+    @property
+    def worker(self) -> object:
+        """The Worker; something else in a sink of somebody else's that happens to have this name."""
+        ...
+
+
+class ApartSink:
+    """A sink on a thread of its own (ports.EventSink): `caught_up` and `close` are called there, `wants` here."""
 
     inline = True
     """This one returns at once, whatever the sink behind it does."""
 
     def __init__(self, sink: EventSink) -> None:
         self.sink = sink
-        self._wants: Callable[[Event], bool] | None = getattr(sink, "wants", None)
-        caught_up, close = getattr(sink, "caught_up", None), getattr(sink, "close", None)
-        self.worker: Worker[Event] = Worker(type(sink).__name__, sink.emit, on_caught_up=caught_up, on_end=close)
+        self._wants = sink.wants if isinstance(sink, SupportsSelection) else None
+        self.worker: Worker[Event] = Worker(
+            type(sink).__name__,
+            sink.emit,
+            on_caught_up=sink.caught_up if isinstance(sink, SupportsBatches) else None,
+            on_end=sink.close if isinstance(sink, SupportsClose) else None,
+        )
 
     def emit(self, event: Event) -> None:
         """Hand it over."""
@@ -169,5 +179,5 @@ class ApartSink:
 
 
 def kept_apart(sink: EventSink) -> EventSink:
-    """The sink as the router may call it: behind a queue, unless it says (`inline = True`) that it returns at once."""
-    return sink if getattr(sink, "inline", False) else ApartSink(sink)
+    """Return the sink as the router may call it: behind a queue, unless it is inline."""
+    return sink if isinstance(sink, SupportsInline) and sink.inline else ApartSink(sink)

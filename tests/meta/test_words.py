@@ -1,0 +1,32 @@
+"""The lint of words (tools/words.py)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tools.words import findings
+
+REFUSED = [
+    ('def f():\n    """What it is."""\n', [(2, "What")]),
+    ('x = 1\n"""Whether it is."""\n', [(2, "Whether")]),
+    ("x = 1  # a target who waits\n", [(1, "who")]),
+    ('raise ValueError(f"{x}: nobody asked")\n', [(1, "nobody")]),
+    ('def f():\n    """Ask.\n\n    Somebody waits.\n    """\n', [(4, "Somebody")]),
+]
+ACCEPTED = [
+    'def f():\n    """The caller who asked, and users, who wait."""\n',
+    '# of operators who watch\nKEY = "nobody"\nwho = 1\n',
+    'f("What is the answer?")\n',
+]
+
+
+@pytest.mark.parametrize(("code", "found"), REFUSED)
+def test_a_word_is_found_in_docstrings_comments_and_texts(code: str, found: list[tuple[int, str]]) -> None:
+    """With its line."""
+    assert list(findings(code)) == found
+
+
+@pytest.mark.parametrize("code", ACCEPTED)
+def test_people_names_and_data_are_accepted(code: str) -> None:
+    """`who` of people; identifiers; strings of one word; questions that are no docstring."""
+    assert list(findings(code)) == []
