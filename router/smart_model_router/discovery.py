@@ -37,7 +37,7 @@ _LOOPBACK_BYTES = 1_000_000
 _TIERS = ("frontier", "standard", "economy")
 
 # Kind -> its models for frontier, standard and economy, as SDKs and price lists named them in November 2026. They age:
-# whoever cares which model answers writes a file.
+# to choose the model that answers, write a file.
 DEFAULT_MODELS: Mapping[str, tuple[str, str, str]] = MappingProxyType(
     {
         "openai": ("gpt-6.1-sol", "gpt-6.1-terra", "gpt-6-luna"),
@@ -78,7 +78,7 @@ def default_config(environ: Mapping[str, str], *, embedded: bool | None = None) 
 
 
 def with_last_resort(config: RouterConfig, *, embedded: bool | None = None) -> RouterConfig:
-    """The same, but models that leave `last_resort` open get the embedded model, when it can answer.
+    """Return `config` in which models that leave `last_resort` open have the embedded model, when it can answer.
 
     `embedded` says whether it can; None looks. Else they get the first model of an Ollama or a Foundry Local found
     on this machine.
@@ -100,7 +100,7 @@ def with_last_resort(config: RouterConfig, *, embedded: bool | None = None) -> R
         providers[provider] = ProviderConfig(kind=kind, base_url=base_url)
     target = f"{provider}/{model}"
     named = any(mention.target == target for _, mention in mentions_of(config.models))
-    # A server on this machine sends no bill; who has named it has said what it costs, or has not.
+    # A server on this machine sends no bill; a server that the configuration names has its price there, if any.
     resort = (TargetConfig(target=target, price=None if named or kind == "local" else PriceConfig(input=0, output=0)),)
     completed = {model.name: replace(model, last_resort=resort) for model in open_models}
     return replace(config, providers=providers, models={**config.models, **completed})
@@ -109,7 +109,7 @@ def with_last_resort(config: RouterConfig, *, embedded: bool | None = None) -> R
 def found_on_loopback(servers: Mapping[str, str]) -> tuple[str, str, str] | None:
     """The first model server of `servers` (kind -> base URL on this machine) that answers: (kind, model, base URL).
 
-    One short question each (a quarter of a second at most); a port nobody listens on says so at once.
+    One short question each (a quarter of a second at most); a port without a listener refuses at once.
     """
     for kind, base_url in servers.items():
         url = urlsplit(base_url)
@@ -118,7 +118,7 @@ def found_on_loopback(servers: Mapping[str, str]) -> tuple[str, str, str] | None
             connection.request("GET", f"{url.path}/models")
             answer = json.loads(connection.getresponse().read(_LOOPBACK_BYTES))
             return kind, str(answer["data"][0]["id"]), base_url
-        except Exception:  # noqa: BLE001, S112 - nobody there, nobody we can talk to, or a sandbox in between: no last resort
+        except Exception:  # noqa: BLE001, S112 - no server, a foreign server, or a sandbox in between: no last resort
             continue
         finally:
             connection.close()

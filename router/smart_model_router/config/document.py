@@ -50,7 +50,7 @@ def parse(content: bytes, name: str) -> Document:
         place = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
         raise ConfigurationError(place, masked(error.problem or "not YAML"), "YAML is needed") from None
     except (yaml.YAMLError, ValueError, OverflowError, RecursionError):
-        # Control characters, escapes beyond Unicode, figures beyond int, nesting beyond sense.
+        # Control characters, escapes beyond Unicode, numbers beyond int, excessive nesting.
         raise ConfigurationError(name, "not YAML", "YAML is needed: text without control characters") from None
     builder = _Builder(name)
     return Document(builder.build(node, ()), builder.lines) if node is not None else Document(None, {})

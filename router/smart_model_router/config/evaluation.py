@@ -1,4 +1,4 @@
-"""The section `evaluation`: what research counts as recent (ADR-009), under its founding names."""
+"""The section `evaluation`: the age up to which a source is recent (ADR-009), under its founding names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class DeepResearchConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationConfig:
-    """How answers are judged."""
+    """The evaluation of answers."""
 
     deep_research: DeepResearchConfig = field(default_factory=DeepResearchConfig)
 

@@ -1,4 +1,4 @@
-"""Where the configuration file is found, and how a fault in it is reported with file and line."""
+"""The places of the configuration file, and its faults with file and line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FOLDER = "smart-model-router"
 def default_file(environ: Mapping[str, str]) -> Path | None:
     """The file used when none is named: $SMART_ROUTER_CONFIG, ./smart-router.yaml, the user's; None without one.
 
-    What $SMART_ROUTER_CONFIG names is returned even when it is not there: it was asked for.
+    The path in $SMART_ROUTER_CONFIG is returned even when no such file exists: it was named on purpose.
     """
     if named := environ.get(VARIABLE):
         return Path(named)
@@ -79,7 +79,7 @@ def _content(path: Path, name: str) -> bytes:
             raise ConfigurationError("configuration", name, "a file, not a directory, is needed")
         if not path.exists():
             raise ConfigurationError("configuration", name, "an existing file is needed")
-        if not path.is_file():  # a pipe could keep us waiting for ever
+        if not path.is_file():  # reading a pipe could block for ever
             raise ConfigurationError("configuration", name, "a regular file is needed")
         return path.read_bytes()
     except (OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""The section `gateway`: where `smr serve` listens, who may call it, and its limits."""
+"""The section `gateway`: the address of `smr serve`, the keys of its callers, and its limits."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from smart_model_router.request import Criticality
 
 @dataclass(frozen=True, kw_only=True)
 class GatewayKeyConfig(Options):
-    """One virtual key: what a client of the gateway shows, and what it may do.
+    """One virtual key that a client of the gateway shows, with its permissions and limits.
 
     Either `key` or `sha256` (64 hexadecimal digits of the key's hash) is needed. `models` are public names, `*`
     standing for any text; none is all. `rpm` and `tpm` are a minute's, `usd_per_day` is of 24 hours from its first use;
     with shared state (`store`) they are those of all processes of the host together. `criticality` is the most a client
-    may ask for; who does not ask has `critical`, or this if it is less. An `admin` may also operate: enable and isolate
-    targets.
+    may ask for; a request that names none has `critical`, or this if it is less. An `admin` may also enable and
+    isolate targets.
     """
 
     key: Secret | None = None

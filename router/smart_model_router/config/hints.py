@@ -1,4 +1,4 @@
-"""What a key of the tree takes, read from its annotation: for conversion, for messages, for the documentation."""
+"""The values that a key of the tree takes, from its annotation: for conversion, messages and documentation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from smart_model_router.config.values import UnitName
 from smart_model_router.core.options import Interval, Unit, spell
 
 SWITCH = "enabled"
-"""A section with this key may be written as the switch alone: `adaptive: false`."""
+"""A section that has this key may be written as the switch alone: `adaptive: false`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +29,14 @@ class Hint:
 
     @property
     def member(self) -> Hint:
-        """What a member of this list or mapping is. Raises TypeError for anything else."""
+        """The hint of a member of this list or mapping. Raises TypeError for anything else."""
         if self.inner is None:
             raise TypeError(f"{self.base} has no members")
         return self.inner
 
     @property
     def is_section(self) -> bool:
-        """Whether it is a dataclass: a mapping with known keys."""
+        """True for a dataclass: a mapping with known keys."""
         return is_dataclass(self.base)
 
     @property
@@ -47,7 +47,7 @@ class Hint:
         return self.base is Secret or (self.inner is not None and self.inner.may_hold_secrets)
 
     def describe(self) -> str:
-        """What is taken, in words."""
+        """The values that are taken, in words."""
         if self.choices:
             return " or ".join(repr(choice) if isinstance(choice, str) else str(choice) for choice in self.choices)
         words = _NUMBERS.get((self.base, self.unit)) or _PLAIN.get(self.base, "a mapping of keys to values")
@@ -106,7 +106,7 @@ def read(annotation: Any) -> Hint:
 
 
 def at(section: Any, path: tuple[str | int, ...]) -> Hint:
-    """What the key at `path` below `section` takes."""
+    """The hint of the key at `path` below `section`."""
     found = Hint(section)
     for step in path:
         found = fields_of(found.base)[str(step)] if found.is_section else found.member

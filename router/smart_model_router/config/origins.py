@@ -1,4 +1,4 @@
-"""The configuration as it is in force, value by value: what it is, and where it comes from."""
+"""The configuration in force, value by value, each with its origin."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEFAULT = "default"
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One value in force: where it stands, what it is (a secret is `***`), where it comes from."""
+    """One value in force: its path, the value (a secret is `***`) and its origin."""
 
     path: Path
     value: object
@@ -46,7 +46,7 @@ def values_in_force(config: RouterConfig, document: Document | None, name: str) 
     facts: list[tuple[str, str, Path]] = [
         (mention.target, fact, (*path, fact)) for path, mention in mentions_of(config.models) for fact in FACTS
     ]
-    # A fact that is said in one place holds wherever the target is named.
+    # A fact that one mention of a target gives holds for every mention.
     said = {(target, fact): _origin(path, given, name) for target, fact, path in reversed(facts) if path in given.lines}
     repeated = {path: said[target, fact] for target, fact, path in facts if (target, fact) in said}
     found = []
@@ -85,7 +85,7 @@ def _origin(path: Path, document: Document, name: str) -> str:
         if not inside:
             return DEFAULT
         raw = cast("Any", raw)[step]
-    if raw is None:  # a key with nothing behind it
+    if raw is None:  # a key without a value
         return DEFAULT
     steps = path
     while steps not in document.lines:  # what `<<` merged in stands elsewhere

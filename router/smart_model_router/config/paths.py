@@ -1,4 +1,4 @@
-"""Where a value stands in the tree: `models.smart.tiers[0].targets[1]`."""
+"""The path of a value in the tree: `models.smart.tiers[0].targets[1]`."""
 
 from __future__ import annotations
 

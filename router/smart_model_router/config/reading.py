@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _LARGEST = 10**18
 _OTHER_NAMES = {"vision": "images", "context_window": "context_tokens", "function_calling": "tools"}
-"""Names that others give to keys of ours, for "did you mean": their spelling is not near."""
+"""Names that other routers use for our keys, for "did you mean": the spelling alone would not suggest them."""
 _UNKNOWN_KEY = "unexpected_keyword_argument"
 
 _Found = tuple[Path, ConfigurationError]
@@ -61,7 +61,7 @@ def _validated(plain: object) -> RouterConfig:
 
 
 def _beyond(plain: Any, faulty: list[Path]) -> list[_Found]:
-    """What else is wrong where the faulty keys are left out; nothing where they cannot be, or are names of others."""
+    """Return the faults that remain when the faulty keys are left out; none where that cannot be done."""
     for path in faulty:
         owner = plain
         for step in path[:-1]:
@@ -84,9 +84,9 @@ def _adapter() -> TypeAdapter[RouterConfig]:
 
 
 class _Reader:
-    """One pass over the data, led by the annotations of the tree. What it leaves as it is, pydantic judges.
+    """One pass over the data, led by the annotations of the tree; pydantic checks the values that it leaves.
 
-    What it cannot read becomes None, and a fault at its path.
+    A value that it cannot read becomes None, and a fault at its path.
     """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
@@ -96,7 +96,7 @@ class _Reader:
         """The keys that are there and no longer used, with what took their place."""
 
     def value(self, given: object, hint: Hint, path: Path) -> Any:
-        """`given` as JSON data of the hinted type, as far as it can be."""
+        """Return `given` as JSON data of the hinted type, as far as that is possible."""
         try:
             return self._value(given, hint, path)
         except ConfigurationError as fault:
@@ -129,20 +129,20 @@ class _Reader:
             if key in gone:
                 self.retired[(*path, key)] = gone[key]
                 continue
-            # What stands under an unknown key may be anything, a secret too: only the key is told.
+            # The value of an unknown key may be a secret: the error has the key only.
             takes = known.get(key)
             read[key] = self.value(member, takes, (*path, key)) if takes else None
         return read
 
     def _named(self, key: str, given: object, hint: Hint, path: Path) -> Any:
-        """A member of a mapping; it is told its own key when it wants to know."""
+        """Read a member of a mapping; a type with a field for its own key gets the key."""
         read = self.value(given, hint, path)
         own = hints.key_field(hint.base) if hint.is_section else None
         if own is None or read is None:
             return read
         if own in read:
             where = (*path, own)
-            wanted = f"no such key: its name is {key!r}, where it stands"
+            wanted = f"no such key: the name is {key!r} already, the key above"
             self.faults.setdefault(where, ConfigurationError(spelled(where), own, wanted))
         return {**read, own: key}
 
@@ -165,7 +165,7 @@ class _Reader:
 
     def _leaf(self, given: object, hint: Hint, path: Path) -> Any:
         if given is None or isinstance(given, bool):
-            # To Python True is 1, also to a Literal[1]; to the owner of a number it is a mistake.
+            # In Python True equals 1, also for a Literal[1]; in a configuration it is a mistake.
             if given is not None and hint.base in (int, float):
                 raise ConfigurationError(spelled(path), given, f"{hint.describe()} is needed")
             return given
@@ -196,7 +196,7 @@ class _Reader:
 
 
 def _translated(error: ValidationError, known: Container[Path]) -> list[_Found]:
-    """The errors in our words, but for what is `known` at their place; unknown keys first: they explain the rest."""
+    """Return pydantic's errors in our words, without those whose place is `known`; unknown keys come first."""
     errors = sorted(
         error.errors(include_url=False, include_context=False), key=lambda each: each["type"] != _UNKNOWN_KEY
     )
@@ -222,7 +222,7 @@ def _worded(error: ErrorDetails, path: Path) -> ConfigurationError:
 
 
 def _written(given: str, hint: Hint) -> str:
-    """A value for an error: as it was written, so that what a reference stands for stays out of it."""
+    """A value for an error: as it was written, so that the value behind a reference stays out of it."""
     return MASK if hint.base is Secret else _shown(given)
 
 
@@ -242,7 +242,7 @@ def _shown(value: object) -> Any:
 
 
 def _kind(value: object) -> str:
-    """What a value is, for errors about what it should not be: its content may be a secret."""
+    """The type of a value, for errors about a wrong type: the content may be a secret."""
     if value is None:
         return "nothing"
     named = {str: "text", bool: "true or false", int: "a number", float: "a number"}

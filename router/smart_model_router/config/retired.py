@@ -1,4 +1,4 @@
-"""Keys that earlier versions had: they are read without effect, and a warning names what took their place."""
+"""Keys of earlier versions: they are read without effect, and a warning names the replacement."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ RETIRED: Mapping[Any, Mapping[str, str]] = {
     GatewayConfig: {"real_model": "`routing.model_name: served` names the model of the target that served"},
     AdaptiveConfig: dict.fromkeys(("minimum", "tolerance", "decrease"), _ADAPTIVE),
 }
-"""By section: each key that is gone, and what took its place."""
+"""By section: each key that is gone, with its replacement."""
 
 
 class ConfigurationWarning(FutureWarning):
-    """The configuration has a key that no longer does anything. `key` is its path, `text` what took its place."""
+    """The configuration has a key without effect. `key` is its path, `text` names the replacement."""
 
     def __init__(self, key: str, text: str) -> None:
         super().__init__(f"{key}: {text}")

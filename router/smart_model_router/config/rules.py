@@ -1,4 +1,4 @@
-"""What the parts of a configuration owe each other: names that exist, no repetitions, no cycles, one truth a target."""
+"""Rules between the parts of a configuration: names exist, nothing is repeated or circular, facts of a target agree."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FACTS = (
     "rpm", "tpm", "reasoning", "context_tokens", "tools", "images", "schema", "pdf", "audio", "price",
     "embedding_space", "prefill",
 )  # fmt: skip
-"""The fields of TargetConfig that belong to the target and not to the tier."""
+"""The fields of TargetConfig that describe the target and not its place in the tier."""
 
 _NAME = re.compile(r"[\w.-]+")
 _NAME_NEEDED = "a name of letters, digits, '.', '-' and '_' is needed"
@@ -105,7 +105,7 @@ def _faults(config: RouterConfig) -> Iterator[ConfigurationError]:
 
 
 def _of_parts(config: RouterConfig) -> Iterator[ConfigurationError]:
-    """Processes that share no state have equal parts of each limit; none can do anything with a part of a call."""
+    """Processes that share no state have equal parts of each limit; a part below one request a minute is useless."""
     store = config.store
     if store.path is not None and store.shared_state:
         return
@@ -298,7 +298,7 @@ def _unknown(path: Path, value: str, wanted: str, known: Iterable[str]) -> Confi
 
 
 def _facts(models: Mapping[str, ModelConfig]) -> dict[str, dict[str, Any]]:
-    """Every fact said of each target. Raises ConfigurationError where two mentions disagree."""
+    """Return every fact of each target. Raises ConfigurationError where two mentions disagree."""
     facts: dict[str, dict[str, Any]] = {}
     places: dict[tuple[str, str], str] = {}
     for path, mention in mentions_of(models):
@@ -310,7 +310,7 @@ def _facts(models: Mapping[str, ModelConfig]) -> dict[str, dict[str, Any]]:
             where = f"{spelled(path)}.{name}"
             if known.setdefault(name, said) != said:
                 other = places[mention.target, name]
-                raise ConfigurationError(where, said, f"{known[name]!r} is needed, as {other} says of the same target")
+                raise ConfigurationError(where, said, f"{known[name]!r} is needed, as {other} has for the same target")
             places.setdefault((mention.target, name), where)
     return facts
 
@@ -321,7 +321,7 @@ def plain(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def mentions_of(models: Mapping[str, ModelConfig]) -> Iterator[tuple[Path, TargetConfig]]:
-    """Every mention of a target, with where it stands."""
+    """Yield every mention of a target with its path."""
     for key, model in models.items():
         for index, tier in enumerate(model.tiers):
             for number, mention in enumerate(tier.targets):

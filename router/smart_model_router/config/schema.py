@@ -24,7 +24,7 @@ _TEXT = {"type": ["string", "number", "boolean"]}
 
 
 def json_schema() -> dict[str, Any]:
-    """The schema. It knows keys, types, ranges and units; that names lead somewhere, only reading a file shows."""
+    """The schema: keys, types, ranges and units. It cannot show that names lead somewhere; reading the file does."""
     definitions: dict[str, Any] = {
         "reference": {
             "type": "string",
@@ -52,7 +52,7 @@ def _section(section: Any, definitions: dict[str, Any]) -> dict[str, Any]:
 
 
 def _taken(hint: Hint, definitions: dict[str, Any]) -> dict[str, Any]:
-    """What a key takes. What may be left empty takes null: `providers:` with nothing behind it."""
+    """The schema of a key. One that may be left empty takes null: `providers:` without a value."""
     if hint.is_section:
         return _either(*_sections(hint.base, definitions), {"type": "null"})
     if hint.base is dict:

@@ -13,7 +13,7 @@ Share = Annotated[float, Unit("ratio"), Interval(ge=0, le=1)]
 
 @dataclass(frozen=True, kw_only=True)
 class SearchWeightsConfig(Options):
-    """What each strategy's ranks count; 0 switches one off."""
+    """The weight of each strategy's ranks; 0 switches one off."""
 
     vector: Weight = 1.0
     keyword: Weight = 1.0
@@ -33,7 +33,7 @@ class SearchTimeoutsConfig(Options):
 class SearchConfig(Options):
     """Retrieval. Threshold and steepness default to those of the scale (`raw`: 0.035 and 150, as founded).
 
-    `index` is the file that `smr index` makes; `model` writes answers from what is found, `embedding_model` makes
+    `index` is the file that `smr index` makes; `model` writes answers from the results, `embedding_model` makes
     vectors (both are public names).
     """
 

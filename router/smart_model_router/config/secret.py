@@ -1,4 +1,4 @@
-"""A secret in the configuration: nobody sees it by accident."""
+"""A secret in the configuration, which no log, dump or error shows by accident."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Secret:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: object, handler: object) -> Any:
-        """How pydantic makes one out of text."""
-        from pydantic_core import core_schema  # noqa: PLC0415 - only whoever validates pays for pydantic
+        """The schema by which pydantic makes one out of text."""
+        from pydantic_core import core_schema  # noqa: PLC0415 - only validation pays for pydantic
 
         return core_schema.no_info_after_validator_function(cls, core_schema.str_schema())

@@ -22,7 +22,7 @@ class LogConfig(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class TracesConfig(Options):
-    """Spans through the OpenTelemetry API; what becomes of them is the application's SDK's affair.
+    """Spans through the OpenTelemetry API; the application's SDK decides about them.
 
     `names` are those of the GenAI conventions most backends read now (current), those to come (next), or both.
     """
@@ -33,7 +33,7 @@ class TracesConfig(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class ContentConfig(Options):
-    """What log and traces have of prompts and answers: nothing, a hash, a redacted text, or all but keys.
+    """The prompts and answers in log and traces: none, as a hash, as redacted text, or whole without keys.
 
     `until` is an instant (ISO 8601 with its zone, in quotation marks) from which nothing is told any more; `full`
     needs one.
@@ -44,7 +44,7 @@ class ContentConfig(Options):
 
     @property
     def ends_at(self) -> float | None:
-        """`until` as seconds since the epoch. Raises ValueError for what is no such instant."""
+        """`until` as seconds since the epoch. Raises ValueError for a text that is no such instant."""
         if self.until is None:
             return None
         instant = datetime.fromisoformat(self.until)

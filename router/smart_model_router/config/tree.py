@@ -1,4 +1,4 @@
-"""The configuration tree: frozen, keyword-only, and complete: what contradicts itself cannot be made."""
+"""The configuration tree: frozen, keyword-only, and checked: a tree that contradicts itself cannot be made."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ FROM_KEY = "from_key"
 
 @dataclass(frozen=True, kw_only=True)
 class ProviderConfig(Options):
-    """How one provider is reached. None means: as the catalog says of its kind.
+    """One provider and the way to reach it. None means: as the catalog has it for the kind.
 
     Each key in `api_key` is a credential, and each credential makes a target of its own. `drop_params` are fields
-    of the body that this provider does not take. `wires` are the dialects it speaks; what is asked in another one is
+    of the body that this provider does not take. `wires` are the dialects it speaks; requests in another one are
     translated. `hosted_tools` is what becomes of a request with tools that run at a provider (web search) and that
     cannot be translated: `refuse` asks another target, `drop` sends it without them.
     `bulkhead` is how many calls may be in flight: of each `process`, or of all processes of the `host` that share state
@@ -94,9 +94,9 @@ class DefaultsConfig(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class TargetConfig(Options):
-    """One target of a tier, `provider/model`, with what is known of it. None means: as the catalog says.
+    """One target of a tier, `provider/model`, with its facts. None means: as the catalog has it.
 
-    Facts (from `rpm` on) belong to the target: said in one place, they hold wherever it is named. `price` takes the
+    Facts (from `rpm` on) belong to the target: given at one mention, they hold for all of them. `price` takes the
     place of the price list's. The rest belongs to the tier: `timeout`
     (seconds) replaces the attempt's; `weight` is a share; `group` names the targets of the tier that it is
     interchangeable with; `only` keeps it for requests with all of these needs, `unless` from requests with any of them;
@@ -130,7 +130,7 @@ class TargetConfig(Options):
 
     @property
     def model(self) -> str:
-        """What the provider calls the model; it may contain slashes."""
+        """The provider's name of the model; it may contain slashes."""
         return self.target.partition("/")[2]
 
 
@@ -144,7 +144,7 @@ class TierConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
-    """What a public model name stands for: tiers, best first. `name` is the key it stands under.
+    """A public model name's tiers, best first. `name` is its key in `models`.
 
     A name with one `*` is a wildcard: it stands for every name that fits, and the `*` in its targets for the same
     text. `last_resort` None is the embedded model when it is installed; `()` is none. `strategy` None is that of
@@ -222,7 +222,7 @@ class LocalConfig(Options):
 class StoreConfig(Options):
     """The file that statistics outlive the process in; None keeps them in memory alone. Processes may share one.
 
-    What is older than `retention_days` goes, and the oldest minutes beyond `size_limit_mb` mebibytes. With
+    Data older than `retention_days` is deleted, and so are the oldest minutes beyond `size_limit_mb` mebibytes. With
     `shared_state` breakers, cooldowns and limits are shared by these processes, and survive a restart, in `state.db`
     beside it; without it each of `processes` uses its part of every limit. Answers of Responses that the router made by
     translation are kept for `response_ttl`, 0 keeps none, in `responses.db` beside it (without a file in memory), and

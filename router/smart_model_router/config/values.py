@@ -53,13 +53,13 @@ def number(text: str, unit: UnitName | None) -> float | int | None:
 
 
 class UnknownReferenceError(Exception):
-    """A value refers to something that is not there; the message says what would be."""
+    """A value refers to something that does not exist; the message names what is needed."""
 
 
 def expand(text: str, environ: Mapping[str, str]) -> str:
     """`text` with its references replaced: `${VAR}`, `${VAR:-default}`, `os.environ/VAR`, `file:/a/path`.
 
-    `$${VAR}` stays `${VAR}`. What a reference stands for is not looked at again. Raises UnknownReferenceError.
+    `$${VAR}` becomes `${VAR}`. The text that replaces a reference is not expanded again. Raises UnknownReferenceError.
     """
     if text.startswith(_ENVIRON):
         return _variable(text.removeprefix(_ENVIRON), None, environ)
@@ -81,7 +81,7 @@ def expand(text: str, environ: Mapping[str, str]) -> str:
 
 
 def references(text: str) -> list[str]:
-    """What `expand` would look up: `$VAR` for a variable, `file:/a/path` for a file."""
+    """Yield the references that `expand` would look up: `$VAR` for a variable, `file:/a/path` for a file."""
     if text.startswith(_ENVIRON):
         return [f"${text.removeprefix(_ENVIRON)}"]
     if text.startswith(_FILE):

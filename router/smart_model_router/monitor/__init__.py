@@ -1,1 +1,1 @@
-"""What is made of a router's state for those who watch it: its sinks, its gauges, the dashboard's pictures."""
+"""Views of a router's state: its sinks, its gauges, the dashboard's snapshots."""

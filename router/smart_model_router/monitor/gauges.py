@@ -1,4 +1,4 @@
-"""What the parts of a router say of themselves at one instant, as metrics: its gauges, and what they count."""
+"""Metrics read from the parts of a router at one instant: gauges, and counters that no event carries."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from smart_model_router.telemetry.table import BREAKER_STATES
 
 
 def gauges(state: RouterState) -> list[Sample]:
-    """Everything that goes up and down."""
+    """Return every gauge."""
     return [Sample(name, labelled(name, values), value) for name, values, value in _figures(state)]
 
 
 def counters(state: RouterState) -> Counter[str]:
-    """What the parts of this router and of those before it have counted, by metric: no event tells of it."""
+    """Return the counters of this router and its predecessors, by metric, that no event carries."""
     counted = state.counted_before.copy()
     counted["smr_stats_dropped_total"] += _stats_dropped(state.store)
     counted["smr_header_rejected_total"] += sum(state.rejected_fields.values())
@@ -38,7 +38,7 @@ def _figures(state: RouterState) -> Iterator[tuple[str, tuple[str, ...], float]]
         for name in BREAKER_STATES:
             yield "smr_breaker_state", (status.id, name), float(name == status.state)
         gate = state.fleet.gates[status.id]
-        # Not what a call would meet: that is whatever ends last, and may be a breaker.
+        # Not the refusal that a call would meet: that one ends last, and may be a breaker's.
         rests = (gate.cooldown.law(now), gate.credential.law(now), gate.cooldown.advice(now))
         until = max((rest.retry_at or now for rest in rests if rest is not None), default=now)
         yield "smr_cooldown_seconds", target, until - now

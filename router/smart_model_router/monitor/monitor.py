@@ -1,4 +1,4 @@
-"""What a router offers those who watch it: its metrics, a picture for the dashboard, a place for one more sink."""
+"""The observable side of a router: metrics, dashboard snapshots, further sinks."""
 
 from __future__ import annotations
 
@@ -39,40 +39,40 @@ class Monitor:
         return self._state.portal.call(self._samples)
 
     def sinks(self) -> tuple[SinkStatus, ...]:
-        """Every sink that works behind a queue, with what it refused and what it was too slow for."""
+        """Return every sink behind a queue with its errors and the events it was too slow for."""
         return statuses(self._state.sinks)
 
     @property
     def store_problem(self) -> str:
-        """Why statistics do not reach their file at present; "" when they do, or when there is none."""
+        """The reason why statistics do not reach their file at present; "" when they do, or when there is none."""
         store = self._state.store
         return store.status.reason if store is not None and isinstance(store, SupportsStatus) else ""
 
     @property
     def shared_problem(self) -> str:
-        """Why this process decides alone at present; "" while it shares its state with the others of the host."""
+        """The reason why this process decides alone at present; "" while it shares state with others of the host."""
         sharing = self._state.sharing
         return _NOT_SHARED if sharing is None else sharing.reason
 
     @property
     def kept_problem(self) -> str:
-        """Why answers that requests may refer to cannot be kept at present; "" while they can, or are not to be."""
+        """The reason why answers for later references cannot be kept at present; "" while they can, or need not be."""
         kept = self._state.kept
         return "" if kept is None else kept.reason
 
     def watch(self, sink: EventSink) -> None:
-        """Tell one more sink of every event from now on, on the router's loop: it must return at once."""
+        """Send every event from now on to one more sink, on the router's loop: it must return at once."""
         self._state.sinks = (*self._state.sinks, sink)
 
     def continue_from(self, before: Monitor) -> None:
-        """Go on with the counters of another router of this process, which this one takes the place of."""
+        """Continue the counters of another router of this process, which this one replaces."""
         own, others = metrics_in(self._state.sinks), metrics_in(before._state.sinks)
         if own is not None and others is not None:
             own.continue_from(others)
         self._state.counted_before = counters(before._state)
 
     def painter(self, recorder: Recorder) -> Painter:
-        """Who draws pictures of this router, with the past that `recorder` remembers."""
+        """Return the maker of snapshots of this router, with the past that `recorder` remembers."""
         from smart_model_router.monitor.picture import Painter  # noqa: PLC0415 - only a dashboard pays
 
         recorder.follow(self._state.clock.now)

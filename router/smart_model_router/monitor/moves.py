@@ -1,4 +1,4 @@
-"""How a state change is told: one row an event, whether it happens here or is read off a statistics file."""
+"""State changes in words: one row an event, whether it happens here or is read from a statistics file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Details = Mapping[str, Any]
 
 
 class Move(NamedTuple):
-    """A state change in words; `bad` says that it is a turn for the worse."""
+    """A state change in words; `bad` marks a turn for the worse."""
 
     kind: str
     subject: str
@@ -19,7 +19,7 @@ class Move(NamedTuple):
 
 
 def move_of(event: str, details: Details) -> Move:
-    """An event by its name and its fields (see `details_of`). One of a newer version is told as it is."""
+    """Describe an event by its name and its fields (see `details_of`). One of a newer version is shown as it is."""
     return MOVES.get(event, _unknown)({**details, "event": event})
 
 

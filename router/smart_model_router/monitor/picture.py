@@ -1,4 +1,4 @@
-"""One picture of a live router, as the dashboard draws it: plain JSON values, the same whoever looks."""
+"""One snapshot of a live router for the dashboard: plain JSON values, the same for every reader."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ SHOWN_TRANSITIONS = 60
 SHOWN_REQUESTS = 40
 SHOWN_SERIES = 8
 _FRESH_SECONDS = 3.0
-"""Percentiles of a target are read off at most this often: they cost a tenth of a millisecond."""
+"""Seconds between two computations of a target's percentiles: one costs a tenth of a millisecond."""
 _TARGETS_AT_A_TIME = 10
 OTHERS = "others"
 
 
 class Painter:
-    """Draws pictures of one router. Belongs to its loop. What it remembers is what the last picture said."""
+    """Makes snapshots of one router. Belongs to its loop. It remembers parts of the last snapshot."""
 
     def __init__(self, state: RouterState, book: StatsBook, ladders: Mapping[str, Ladder], recorder: Recorder) -> None:
         self._state = state
@@ -39,7 +39,7 @@ class Painter:
         self._spreads: dict[str, tuple[float, dict[str, float | None]]] = {}
 
     async def picture(self) -> dict[str, Any]:
-        """Everything on the first screen. Yields to the loop between a few targets and the next."""
+        """Return everything on the first screen. Yields to the loop after every few targets."""
         recorder, wall = self._recorder, self._recorder.wall()
         known = {status.id: status for status in statuses(self._state)}
         self._spreads = {target: spread for target, spread in self._spreads.items() if target in known}
@@ -122,7 +122,7 @@ class Painter:
         }
 
     def _missing(self, status: TargetStatus | None) -> dict[str, Any] | None:
-        """Why a target does not serve; None when nothing speaks against it."""
+        """The reason why a target does not serve; None when it may."""
         if status is None or (status.refusal is None and status.state == "closed"):
             return None
         why = status.state if status.state != "closed" else status.refusal
@@ -130,11 +130,11 @@ class Painter:
         return {"target": status.id, "why": why, "run": run, "due": status.retry_after}
 
     def _run(self, status: TargetStatus) -> str:
-        """What led to the state: the operator's word, else a run of failures."""
+        """The cause of the state: the operator's word, else a run of failures."""
         return told(self._recorder.runs.get(status.id, {})) if status.isolated is None else status.isolated.told
 
     def _served_by(self, model: str, ladder: Ladder, wall: float) -> tuple[str | None, float]:
-        """Who serves the model and since when: who answered most of late; when nobody asked, who would answer."""
+        """The target that serves the model and since when: the most frequent one of late, else the first choice."""
         serving = self._recorder.serving.get(model)
         if serving is not None and wall - serving.last_at < SERVING_SECONDS:
             target, since = serving.target or None, serving.since

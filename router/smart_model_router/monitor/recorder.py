@@ -1,4 +1,4 @@
-"""What the dashboard shows of the past: who served, what failed, what moved, and how single requests went.
+"""The past that the dashboard shows: serving targets, failures, state changes and single requests.
 
 A sink with bounds: 15 minutes in steps of 10 seconds, the newest transitions and requests. Texts of providers are not
 in the events it keeps.
@@ -38,12 +38,12 @@ STEPS = 90
 TRANSITIONS = 200
 REQUESTS = 200
 NOBODY = ""
-"""Stands among those who served for nobody."""
+"""Stands for requests that no target served."""
 
 
 @dataclass(slots=True)
 class Step:
-    """What happened in ten seconds."""
+    """The events of ten seconds."""
 
     number: int
     served: Counter[str] = field(default_factory=Counter)
@@ -56,7 +56,7 @@ class Step:
 
 
 class Serving:
-    """Who serves one model and since when: equals share the load, so one answer by another changes nothing."""
+    """The target that serves one model and since when; equals share the load, so one other answer changes nothing."""
 
     __slots__ = ("_newest", "last_at", "since", "target")
 
@@ -67,7 +67,7 @@ class Serving:
         self._newest: deque[tuple[str, float]] = deque(maxlen=20)
 
     def note(self, target: str, at: float) -> None:
-        """An answer (or, by nobody, a failure) at `at`, seconds since the epoch."""
+        """Note an answer (or a failure, by NOBODY) at `at`, seconds since the epoch."""
         newest = self._newest
         newest.append((target, at))
         known, self.last_at = bool(self.last_at), at
@@ -76,7 +76,7 @@ class Serving:
         counts = Counter(one for one, _ in newest)
         if known and 4 * counts[self.target] >= len(newest) and any(one == self.target for one, _ in list(newest)[-4:]):
             return
-        # The others have taken over: who has most of it since the last answer of the one before.
+        # Others have taken over: the one with most answers since the last answer of the one before.
         since = [(one, when) for one, when in newest]
         while known and any(one == self.target for one, _ in since):
             since.pop(0)
@@ -86,7 +86,7 @@ class Serving:
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """Something moved. `at` is seconds since the epoch; `bad` says that it is a turn for the worse."""
+    """A state change. `at` is seconds since the epoch; `bad` marks a turn for the worse."""
 
     number: int
     at: float
@@ -161,13 +161,13 @@ class Recorder(Gathering):
         self._moved = 0
 
     def follow(self, clock: Callable[[], float]) -> None:
-        """A router whose events come from now on, with its clock."""
+        """Take the events of another router from now on, with its clock."""
         self.catch_up()
         self.clock = clock
 
     @property
     def steps(self) -> deque[Step]:
-        """What happened in each ten seconds of the last 15 minutes, oldest first."""
+        """The steps of ten seconds of the last 15 minutes, oldest first."""
         self.catch_up()
         return self._steps
 
@@ -179,7 +179,7 @@ class Recorder(Gathering):
 
     @property
     def serving(self) -> dict[str, Serving]:
-        """Who serves each model."""
+        """The target that serves each model."""
         self.catch_up()
         return self._serving
 
@@ -198,7 +198,7 @@ class Recorder(Gathering):
             yield step
 
     def covered(self, seconds: float) -> float:
-        """How many seconds the steps of `recent(seconds)` have in them: the newest goes on still."""
+        """The seconds that the steps of `recent(seconds)` cover: the newest is not over."""
         return seconds - STEP_SECONDS + self.clock() % STEP_SECONDS
 
     def _step(self, at: float) -> Step:

@@ -1,4 +1,4 @@
-"""Which sinks a router gets: those it was given and those that are configured, each where it can do no harm."""
+"""The sinks of a router: the given and the configured ones, each behind a queue unless it returns at once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STEP_SECONDS = 0.01
 
 @dataclass(frozen=True, slots=True)
 class SinkStatus:
-    """How a sink on a thread of its own is doing: events it refused by raising, and those it was too slow for."""
+    """The condition of a sink on a thread of its own: events on which it raised, and those it was too slow for."""
 
     name: str
     errors: int
@@ -60,7 +60,7 @@ def metrics_in(sinks: Sequence[EventSink]) -> Metrics | None:
 
 
 async def close(sinks: Sequence[EventSink]) -> None:
-    """Let those behind queues catch up and close, at most for CLOSING_SECONDS; who hangs is left behind."""
+    """Let sinks behind queues catch up and close, for at most CLOSING_SECONDS; one that hangs is left behind."""
     waiting = list(_behind_queues(sinks))
     for worker in waiting:
         worker.close()

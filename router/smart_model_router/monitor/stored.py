@@ -1,4 +1,4 @@
-"""The dashboard's picture of a statistics file: what every process that writes to it has done, from its views alone."""
+"""The dashboard's snapshot of a statistics file: the figures of every process that writes to it, by its views."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _GOOD = frozenset({"ok", "fallback", "degraded"})
 
 
 class StoredPainter:
-    """Draws pictures of the file at `path`. Blocks: to be used on a thread."""
+    """Makes snapshots of the file at `path`. Blocks: to be used on a thread."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def picture(self, now: float) -> dict[str, Any]:
-        """Everything the file knows at `now` (seconds since the epoch). Raises StoreUnavailableError."""
+        """Return the content of the file at `now` (seconds since the epoch). Raises StoreUnavailableError."""
         view = read_store(self._path)
         try:
             with closing(open_to_read(self._path, STATS_MIGRATIONS)) as connection:
@@ -72,7 +72,7 @@ class StoredPainter:
         }
 
     def trace(self, request_id: str) -> Mapping[str, Any] | None:
-        """What the file has of one request: how many calls and refusals, not which. Raises StoreUnavailableError."""
+        """Return the file's row of one request, with counts of calls and refusals. Raises StoreUnavailableError."""
         try:
             with closing(open_to_read(self._path, STATS_MIGRATIONS)) as connection:
                 connection.row_factory = sqlite3.Row
@@ -86,7 +86,7 @@ class StoredPainter:
 
 
 def _stands(events: list[sqlite3.Row], now: float) -> dict[str, dict[str, Any]]:
-    """How each target stands by its newest events: its breaker's state, and a rest that is not over."""
+    """The state of each target by its newest events: its breaker's, and a rest that is not over."""
     stands: defaultdict[str, dict[str, Any]] = defaultdict(dict)
     for row in events:  # newest first
         detail = json.loads(row["detail"])

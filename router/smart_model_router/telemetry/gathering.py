@@ -1,4 +1,4 @@
-"""How a sink takes events many at a time: a loop over a hundred costs a fourth of a hundred turns between requests."""
+"""Batches of events: handling a hundred in one loop costs a fourth of handling each between requests."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from smart_model_router.events import AttemptFinished, Event, RequestFinished, T
 _AT_ONCE = 128
 """Events that wait at most: about half a millisecond of the loop."""
 _FREQUENT = frozenset((AttemptFinished, RequestFinished, TargetRefused, WaitFinished))
-"""Any request may have them; whatever else happens is news, and taken in at once."""
+"""The events of ordinary requests; other events are rare and are handled at once."""
 
 
 class Gathering:
-    """Hands events to `handlers`, by type, in their order: a batch at a time, and always before somebody looks.
+    """Hands events to `handlers`, by type, in their order, in batches.
 
-    Whoever shows what came of them calls `catch_up` first. Belongs to the router's loop.
+    A reader of the results calls `catch_up` first. Belongs to the router's loop.
     """
 
     inline = True
@@ -28,7 +28,7 @@ class Gathering:
         self._at_once = _AT_ONCE
 
     def emit(self, event: Event) -> None:
-        """Keep it until there are enough of them."""
+        """Keep the event until there are enough for a batch."""
         kind = type(event)
         if kind not in self._handlers:
             return
@@ -38,12 +38,12 @@ class Gathering:
             self.catch_up()
 
     def stop_gathering(self) -> None:
-        """Nobody will look here any more: what comes from now on is taken in event by event."""
+        """Handle what waits, and every later event at once: nothing calls `catch_up` any more."""
         self.catch_up()
         self._at_once = 1
 
     def catch_up(self) -> None:
-        """Take in what waits."""
+        """Handle the events that wait."""
         waiting, handlers = self._waiting, self._handlers
         while waiting:
             event = waiting.popleft()

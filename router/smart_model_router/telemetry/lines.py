@@ -1,4 +1,4 @@
-"""What a log is written to: a stream of this process, or a file that processes share."""
+"""The outputs of a log: a stream of this process, or a file that processes share."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from typing import TextIO
 
 
 class Lines:
-    """A file that is added to, whole lines at a time: processes may share it. For its owner's eyes only."""
+    """A file to which whole lines are appended: processes may share it. Only its owner can read it."""
 
     def __init__(self, path: Path) -> None:
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
     def write(self, text: str) -> int:
-        """Add it at once, as far as the system takes it at once, and then the rest. Raises OSError."""
+        """Append the text in one write if the system takes it whole, else in several. Raises OSError."""
         left = text.encode("utf-8", "replace")
         while left:
             left = left[os.write(self._descriptor, left) :]
         return len(text)
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: there is no buffer."""
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         os.close(self._descriptor)
 
 
 def opened(target: str) -> TextIO | Lines:
-    """What a log is written to: `stderr`, `stdout`, or the path of a file. Raises OSError.
+    """Open the output of a log: `stderr`, `stdout`, or the path of a file. Raises OSError.
 
     A process that has no such stream (a service, a program without a console) writes into nothing, as `print` does.
     """

@@ -42,15 +42,15 @@ TRANSITIONS: dict[type, str] = {
     SheddingChanged: "shedding",
     StoreChanged: "store",
 }
-"""Events that are a line of their own, and what the line is called."""
+"""Events that are a line of their own, each with the name of the line."""
 FINE = frozenset({"ok"})
-"""Outcomes that are sampled; every other one is always told."""
+"""Outcomes that are sampled; every other one always has its line."""
 
 _SAMPLES = 1 << 32
 _REST_LIMIT = 2_000
 _WORDS = 2_000
 _LINES = 64
-"""Lines of one write at most. A write gives the interpreter away: one for each line would cost more than the line."""
+"""Lines of one write at most. A write releases the interpreter lock: one a line would cost more than the line."""
 _same = attrgetter(*ALIKE)
 _encode = json.JSONEncoder(separators=(",", ":"), default=str).encode  # json.dumps would make one a line
 
@@ -66,9 +66,9 @@ def _encoded(line: Any, **_options: Any) -> str:
 class LogSink:
     """Writes JSON lines to `stream`, gathered until `caught_up`.
 
-    `fine_share` in (0, 1] is the share of requests without trouble that are told. Which of them is decided by the
-    request's id: every process, and every run, tells the same ones. A provider's own words are never in a line (they
-    may echo a prompt): of a failure it has target, class and status. `clock` is that of the events' instants.
+    `fine_share` in (0, 1] is the share of requests without trouble that have a line. The request's id selects them:
+    every process, and every run, selects the same ones. A provider's own text is never in a line (it may echo a
+    prompt): a failure has its target, class and status. `clock` is that of the events' instants.
     """
 
     def __init__(
@@ -93,9 +93,9 @@ class LogSink:
         self._wall = wall
         self._second = (0, "")
         self._rests: dict[tuple[object, ...], str] = {}
-        """What lines of requests have in common, as it is written."""
+        """The common part of the lines of requests, as it is written."""
         self._seen: ContentSeen | None = None
-        """The newest: it comes right before the request it belongs to has ended."""
+        """The newest content: it comes right before the end of its request."""
         self._begin_anew()
         in_children(self._begin_anew)
         self._handlers: dict[type, Callable[[Any], None]] = {
@@ -107,27 +107,27 @@ class LogSink:
         }
 
     def _begin_anew(self) -> None:
-        """Nothing is gathered: at the start, and in a forked process, for what was is its parent's to write."""
+        """Begin with no lines: at the start, and in a forked process, whose parent writes the lines there were."""
         self._lines: list[str] = []
         self._offset: float | None = None
         """From the events' clock to seconds since the epoch, read once for lines that are written together."""
         self._open = OpenRequests[str]()
-        """What went wrong so far in requests that go on."""
+        """The failures so far of requests that are not over."""
 
     def wants(self, event: Event) -> bool:
-        """Whether `emit` has any use for it; for any thread."""
+        """Return True if `emit` uses the event; callable on any thread."""
         if isinstance(event, AttemptFinished):
             return event.failure_class is not None
         return type(event) in self._handlers
 
     def emit(self, event: Event) -> None:
-        """Write it, or remember it for its request's line."""
+        """Add the event's line, or remember the event for its request's line."""
         handler = self._handlers.get(type(event))
         if handler is not None:
             handler(event)
 
     def caught_up(self) -> None:
-        """Write what was gathered. Raises OSError; those lines are lost then."""
+        """Write the gathered lines. Raises OSError; those lines are lost then."""
         self._offset = None
         if self._lines:
             text = "\n".join((*self._lines, ""))
@@ -136,7 +136,7 @@ class LogSink:
             self._stream.flush()
 
     def close(self) -> None:
-        """Let go of the file; the process's own streams stay open."""
+        """Close the file; the process's own streams stay open."""
         if isinstance(self._stream, Lines):
             self._stream.close()
 
@@ -168,7 +168,7 @@ class LogSink:
             same = _same(event)
             known = self._rests.get(same)
             rest = known or self._rest_of(event, [], None)
-            if known is None and len(rest) <= _REST_LIMIT:  # a longer one has names of its caller's in it
+            if known is None and len(rest) <= _REST_LIMIT:  # a longer one contains names that the caller chose
                 if len(self._rests) >= _WORDS:
                     self._rests.clear()
                 self._rests[same] = rest
@@ -179,7 +179,7 @@ class LogSink:
         )
 
     def _rest_of(self, event: RequestFinished, trouble: list[str], seen: ContentSeen | None) -> str:
-        """The line from where the words begin: most requests have it like one before."""
+        """The part of a line that most requests share with one before."""
         rest: dict[str, Any] = {**dict(zip(ALIKE, _same(event), strict=True)), "trouble": trouble}
         if seen is not None and seen.request_id == event.request_id:
             rest["content"] = {"mode": seen.mode, "prompt": seen.prompt, "answer": seen.answer}
@@ -201,7 +201,7 @@ class LogSink:
             self._offset = self._wall() - self._clock()
         milliseconds = int((instant + self._offset) * 1000)
         second = milliseconds // 1000
-        if second != self._second[0]:  # most lines are of the same one
+        if second != self._second[0]:  # most lines are of the same second
             self._second = (second, datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S"))
         return f"{self._second[1]}.{milliseconds % 1000:03d}+00:00"
 

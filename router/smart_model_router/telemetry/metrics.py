@@ -33,11 +33,11 @@ class Metrics(Gathering):
             }
         )
         self._calls = OpenRequests[tuple[float, float]]()
-        """From when to when each call of a request was."""
+        """The begin and the end of each call of a request."""
         self._count_in(Registry())
 
     def _count_in(self, registry: Registry) -> None:
-        """What every request adds to is kept at hand, beside the registry that all of it belongs to."""
+        """The counters that every request adds to are kept at hand, beside the registry they belong to."""
         self._registry = registry
         self._attempts: dict[tuple[str, FailureClass | None], Cell] = {}
         self._tokens: dict[str, tuple[Cell, Cell]] = {}
@@ -45,7 +45,7 @@ class Metrics(Gathering):
         self._overhead: Histogram | None = None
 
     def continue_from(self, before: Metrics) -> None:
-        """Go on with the counters of another one, which still counts, too."""
+        """Continue the counters of another sink, which still counts as well."""
         self.catch_up()
         before.stop_gathering()
         self._count_in(before._registry)
@@ -92,7 +92,7 @@ class Metrics(Gathering):
         known[0][0] += 1.0
         known[1].observe(event.seconds)
         calls = self._calls.take(event.request_id)
-        if len(calls) >= event.attempts:  # of a call that runs on nothing is known yet
+        if len(calls) >= event.attempts:  # a call that still runs has no figures yet
             overhead = self._overhead
             if overhead is None:
                 overhead = self._overhead = registry.histogram("smr_overhead_seconds")
@@ -119,8 +119,8 @@ class Metrics(Gathering):
 
 
 def _seconds_in(calls: list[tuple[float, float]]) -> float:
-    """How long at least one of the calls was under way: a hedge goes on beside another."""
-    if len(calls) == 1:  # as mostly
+    """Seconds in which at least one of the calls was under way: a hedge overlaps another."""
+    if len(calls) == 1:  # the usual case
         [(began, ended)] = calls
         return ended - began
     total, until = 0.0, -math.inf

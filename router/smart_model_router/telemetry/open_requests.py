@@ -1,4 +1,4 @@
-"""What sinks remember of requests that go on, until they end: bounded, however many never do."""
+"""Notes of sinks on requests that are not over: bounded, however many never end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class OpenRequests(Generic[T]):
         self._notes: dict[str, list[T]] = {}
 
     def note(self, request_id: str, what: T) -> None:
-        """Remember it for its request; "" is none."""
+        """Remember a note for its request; the id "" is no request."""
         notes = self._notes
         known = notes.get(request_id)
         if known is not None:
@@ -30,5 +30,5 @@ class OpenRequests(Generic[T]):
                 del notes[next(iter(notes))]
 
     def take(self, request_id: str) -> list[T]:
-        """What there is of a request that has ended; it is forgotten."""
+        """Return the notes of a request that has ended, and forget them."""
         return self._notes.pop(request_id, None) or []

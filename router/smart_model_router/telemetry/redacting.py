@@ -1,4 +1,4 @@
-"""What keeps secrets out of a log's lines."""
+"""Removal of secrets from a log's lines."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from smart_model_router.redaction import Scrubber
 _TEXT_LIMIT = 500
 _WORDS = 2_000
 _OUR_OWN = frozenset({"at", "event", "level", "request_id", "content"})
-"""Fields that nobody else has a word in, and content, which is told as the configuration lets it be."""
+"""Fields with values of our own alone, and content, which the configuration permits as it is."""
 
 
 class Redaction:
     """A structlog processor: no value keeps anything that looks like a secret, nor any of `known` secrets.
 
-    `known` are the configuration's own: those are found even where nothing about them looks like a key. Names recur
-    in every line: what was looked at before is not looked at again.
+    `known` are the configuration's own: those are found even where they do not look like a key. Names recur in every
+    line: the result for a text is remembered.
     """
 
     def __init__(self, known: tuple[str, ...] = ()) -> None:
@@ -45,7 +45,7 @@ class Redaction:
                 if len(self._seen) >= _WORDS:
                     self._seen.clear()
                 known = self._scrubber.text(value)[:_TEXT_LIMIT]
-                if len(value) <= _TEXT_LIMIT:  # a longer one is no name, and may be as long as its caller likes
+                if len(value) <= _TEXT_LIMIT:  # a longer one is no name, and the caller decides its length
                     self._seen[value] = known
             return known
         if isinstance(value, Mapping):

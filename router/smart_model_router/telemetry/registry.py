@@ -9,7 +9,7 @@ from typing import NamedTuple
 from smart_model_router.telemetry.table import METRICS
 
 Cell = list[float]
-"""A counter, a list of one number: who counts often keeps it."""
+"""A counter, a list of one number: frequent users keep a reference to it."""
 
 
 class Sample(NamedTuple):
@@ -21,7 +21,7 @@ class Sample(NamedTuple):
 
 
 class Histogram:
-    """Counts by upper bound, one beyond the last, and the sum."""
+    """Counts by upper bound, one count beyond the last bound, and the sum."""
 
     __slots__ = ("_bounds", "cells")
 
@@ -30,7 +30,7 @@ class Histogram:
         self.cells = [0.0] * (len(bounds) + 2)
 
     def observe(self, seconds: float) -> None:
-        """Add to it."""
+        """Add a value."""
         cells = self.cells
         cells[bisect_left(self._bounds, seconds)] += 1.0
         cells[-1] += seconds
@@ -46,7 +46,7 @@ class Registry:
         self._histograms: dict[tuple[str, tuple[str, ...]], Histogram] = {}
 
     def cell(self, name: str, *values: str) -> Cell:
-        """The counter itself."""
+        """Return the counter itself."""
         return self._counts.setdefault((name, values), [0.0])
 
     def count(self, name: str, *values: str, by: float = 1.0) -> None:
@@ -54,14 +54,14 @@ class Registry:
         self.cell(name, *values)[0] += by
 
     def histogram(self, name: str, *values: str) -> Histogram:
-        """The histogram itself, which may be kept, too."""
+        """Return the histogram itself, which may be kept as well."""
         known = self._histograms.get((name, values))
         if known is None:
             known = self._histograms[name, values] = Histogram(METRICS[name].buckets)
         return known
 
     def forget(self, targets: AbstractSet[str]) -> None:
-        """Drop every figure of targets that are no more."""
+        """Drop every figure of targets that no longer exist."""
         for name, values in (*self._counts, *self._histograms):
             if values and values[0] in targets and METRICS[name].labels[0] == "target":
                 self._counts.pop((name, values), None)

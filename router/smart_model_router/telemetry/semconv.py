@@ -1,4 +1,4 @@
-"""The names of OpenTelemetry's GenAI conventions, in one table: what most backends read now, and what comes next.
+"""The names of OpenTelemetry's GenAI conventions, in one table: those most backends read now, and the next ones.
 
 Next is the conventions after 1.36, where `gen_ai.system` became `gen_ai.provider.name` (and some of its values were
 renamed): opentelemetry.io, "Semantic conventions for generative AI". `both` sends what differs under both names.
@@ -33,7 +33,7 @@ _TABLE: Mapping[str, tuple[str, str]] = MappingProxyType(
         ERROR: ("error.type", "error.type"),
     }
 )
-"""What -> (current, next)."""
+"""Our word -> (current name, next name)."""
 
 _PROVIDERS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {

@@ -1,7 +1,7 @@
-"""One truth of several processes: each adds its figures to a small SQLite file, and reads off what they come to.
+"""Metrics of several processes: each writes its figures to a small SQLite file, and reads the sums of all.
 
-Counters of a process that is gone stay in the sum: a counter never goes back, whoever answers the scrape. Gauges of
-one that has been silent for `LIVE_SECONDS` are no longer of now and are left out.
+Counters of a process that is gone stay in the sum: a counter never goes back, whichever process answers the scrape.
+Gauges of a process that has been silent for `LIVE_SECONDS` are outdated and left out.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CREATE TABLE IF NOT EXISTS sample (
 """
 _GAUGES = tuple(metric.name for metric in TABLE if metric.kind == "gauge")
 _MARKS = ", ".join("?" for _ in _GAUGES)
-# What a process that is gone has counted is added to what all of them had (the writer ''); its gauges are of the past.
+# The counters of a process that is gone are added to the sum of all such (the writer ''); its gauges are deleted.
 _FOLD = (
     f"DELETE FROM sample WHERE name IN ({_MARKS}) AND writer IN (SELECT id FROM writer WHERE seen_at < ?)",  # noqa: S608
     """INSERT INTO sample SELECT '', name, labels, sum(value) FROM sample
@@ -55,19 +55,19 @@ class SharedMetrics:
         self,
         path: Path,
         *,
-        wall: Callable[[], float] = time.time,  # noqa: TID251 - tells who is alive; no decision of routing rests on it
+        wall: Callable[[], float] = time.time,  # noqa: TID251 - tells which processes are alive; no decision of routing rests on it
     ) -> None:
         self._path = path
         self._wall = wall
         self._writer = uuid.uuid4().hex
         self._written: _Figures = {}
         self._before: _Figures = {}
-        """What a counter stood at when its count in the file began: above 0 where this process was taken for gone (the
+        """The value of a counter when its count in the file began: above 0 where this process was taken for gone (the
         file has that much already), below where the counter was forgotten and begins anew."""
         self.problem = ""
 
     def exchange(self, samples: Iterable[Sample]) -> list[Sample]:
-        """Give this process's figures, get everybody's. Those given come back alone while the file cannot be used."""
+        """Write this process's figures and return those of all; without a usable file, the given ones alone."""
         given = list(samples)
         try:
             with closing(self._open()) as connection:
@@ -92,7 +92,7 @@ class SharedMetrics:
         return connection
 
     def _give(self, connection: sqlite3.Connection, samples: Sequence[Sample]) -> tuple[_Figures, _Figures]:
-        """Write what changed and take back gauges that are no more; what is written then, and what came before."""
+        """Write changed figures and delete gauges that ended; return the written figures and those from before."""
         now = self._wall()
         known = connection.execute("SELECT 1 FROM writer WHERE id = ?", (self._writer,)).fetchone()
         if known is None and self._written:
@@ -103,7 +103,7 @@ class SharedMetrics:
         before = self._before | {
             key: self._before.get(key, 0.0) - self._written[key]
             for key in fresh.keys() & self._written.keys()
-            if fresh[key] < self._written[key] and key[0] not in _GAUGES  # forgotten meanwhile, and begun anew
+            if fresh[key] < self._written[key] and key[0] not in _GAUGES  # forgotten and begun again in the meantime
         }
         rows = [(self._writer, *key, value - before.get(key, 0.0)) for key, value in fresh.items()]
         connection.executemany(_WRITE, rows)
@@ -142,7 +142,7 @@ def _together(connection: sqlite3.Connection) -> list[Sample]:
 
 
 def _worst_only(samples: Sequence[Sample]) -> Iterable[Sample]:
-    """Of states that several processes are in, the worst: a one-hot metric stays one."""
+    """Keep the worst of the states of several processes: a one-hot metric stays one."""
     rank = {state: place for place, state in enumerate(BREAKER_STATES)}
     worst: dict[str, str] = {}
     for sample in samples:

@@ -1,7 +1,7 @@
 """Traces: a span for each request and a CLIENT span for each of its calls, over the OpenTelemetry API alone.
 
 The SDK, its exporters and its sampling are the application's. Spans are made when a request has ended, with the
-instants of its events, on a thread: neither an exporter that blocks nor one that fails is noticed by a request.
+instants of its events, on a thread: an exporter that blocks or fails has no effect on a request.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _OPERATIONS: Mapping[Asked, str] = {
 _NOBODY = (trace.ProxyTracerProvider, trace.NoOpTracerProvider)
 _BAD = frozenset({"failed", "rejected_local"})
 _LOOK_SECONDS = 0.1
-"""How soon an SDK that comes later than the router is noticed: asking for it takes longer than an event."""
+"""Seconds between two looks for an SDK that starts after the router: a look takes longer than an event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class SpanSink:
         self.worker: Worker[_Trip] = Worker("spans", self._make)
 
     def emit(self, event: Event) -> None:
-        """Take it in; the spans are made elsewhere. While the application has no SDK there is nothing to make."""
+        """Keep the event; the spans are made on the thread. Without an SDK of the application there are none."""
         if event.at < self._nobody_until:
             return
         if not self._records():
@@ -93,7 +93,7 @@ class SpanSink:
             self._open.note(event.request_id, event)
 
     def _records(self) -> bool:
-        """Whether anybody makes spans: an SDK that is there stays."""
+        """Return True if an SDK makes spans: once found it stays."""
         if not self._recording:
             self._recording = not isinstance(trace.get_tracer_provider(), _NOBODY)
         return self._recording
@@ -171,7 +171,7 @@ class SpanSink:
 
 @contextmanager
 def continued(headers: Mapping[str, str]) -> Generator[None]:
-    """What a client's `traceparent` and `tracestate` headers (lower-case names) continue is the context inside."""
+    """Continue the trace of a client's `traceparent` and `tracestate` headers (lower-case names) in the context."""
     token = contexts.attach(extract(headers))
     try:
         yield

@@ -1,4 +1,4 @@
-"""Every metric: its name, kind, labels and help, and what two processes' figures make together."""
+"""Every metric: its name, kind, labels and help, and the way the figures of several processes are joined."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal
 
 Kind = Literal["counter", "gauge", "histogram"]
 Merge = Literal["sum", "max", "worst"]
-"""How figures of several processes become one. `worst`: one-hot over a label whose values stand worst first."""
+"""The way figures of several processes become one. `worst`: one-hot over a label whose values stand worst first."""
 
 BREAKER_STATES = ("isolated", "open", "half_open", "closed")
 """Worst first."""

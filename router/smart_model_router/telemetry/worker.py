@@ -1,4 +1,4 @@
-"""A thread with a bounded queue before it: what blocks, floods or raises there costs the request path nothing."""
+"""A thread with a bounded queue before it: a handler that blocks or raises costs the request path nothing."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from smart_model_router.ports import EventSink, SupportsBatches, SupportsClose, 
 T = TypeVar("T")
 QUEUE_LIMIT = 10_000
 CLOSING_SECONDS = 1.0
-"""How long the end of a router waits for a sink that is behind."""
+"""Seconds for which the end of a router waits for a sink that is behind."""
 _GATHER_SECONDS = 0.1
-"""After a round the thread lets work gather: at any load it is woken ten times a second. Each waking takes the
-interpreter away from the loop, and that costs more than what is done with it."""
+"""After a round the thread lets items collect: at any load it is woken ten times a second. Each waking takes the
+interpreter lock from the loop, and that costs more than the work itself."""
 
 
 class Worker(Generic[T]):
     """Calls `handle` with each item, in order, on a daemon thread that starts with the first one.
 
     At most `limit` items wait: beyond that the oldest are dropped and counted. An exception is counted, and the next
-    item is handled. `on_caught_up` is called whenever nothing waits any more, `on_end` when nothing will come any
-    more. A forked process begins with an empty queue and a thread of its own; what was closed stays closed there.
+    item is handled. `on_caught_up` is called whenever the queue is empty again, `on_end` after the last item. A forked
+    process begins with an empty queue and a thread of its own; a closed worker stays closed there.
     """
 
     def __init__(
@@ -51,17 +51,17 @@ class Worker(Generic[T]):
         atexit.register(self._finish)
 
     def _begin_anew(self) -> None:
-        """Nothing waits and nobody works: at the start, and in a forked process, where a lock may be held for ever."""
+        """Begin with no items and no thread: at the start, and in a forked process, where a lock may be held forever."""
         self._queue: deque[T] = deque(maxlen=self._limit)
         self._wanted = threading.Event()
         self._rung = False
-        """Whether `wanted` is set, or about to be: asking this is much cheaper, and it is asked for every item."""
+        """True when `wanted` is set or about to be: reading this is much cheaper, and it is read for every item."""
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
         self._busy = False
 
     def put(self, item: T) -> None:
-        """Hand an item over; returns at once. After `close` it is dropped."""
+        """Queue an item; returns at once. After `close` it is dropped."""
         queue = self._queue
         if self._closed or len(queue) >= self._limit:
             self.dropped += 1
@@ -76,16 +76,16 @@ class Worker(Generic[T]):
 
     @property
     def idle(self) -> bool:
-        """Whether everything that was handed over has been handled."""
+        """True when every queued item has been handled."""
         return not self._queue and not self._busy
 
     @property
     def ended(self) -> bool:
-        """Whether nobody works here: not yet, or, once it is closed, no more."""
+        """True when no thread runs: not yet, or no more after `close`."""
         return self._thread is None or not self._thread.is_alive()
 
     def close(self) -> None:
-        """Take nothing more; what waits is still handled, as long as the process lives. Safe to call twice."""
+        """Accept no further item; queued ones are still handled, as long as the process lives. Safe to call twice."""
         if self._closed:
             return
         if self._thread is None and self._on_end is not None:
@@ -101,9 +101,9 @@ class Worker(Generic[T]):
         self._thread = thread
 
     def _finish(self) -> None:
-        """The program ends and nobody closed the router: what waits has a second.
+        """The program ends without closing the router: queued items have a second.
 
-        Where no thread works none begins: from 3.12 on the interpreter refuses one that late.
+        Where no thread runs none is started: from 3.12 on the interpreter refuses one that late.
         """
         if self._thread is None:
             self._closed = True
@@ -118,7 +118,7 @@ class Worker(Generic[T]):
             self._wanted.wait()
             self._wanted.clear()
             self._busy = True
-            self._rung = False  # and only then look: what is put from now on rings again
+            self._rung = False  # before the queue is read: a later `put` sets `wanted` again
             self._catch_up()
             self._busy = False
             if self._closing.wait(_GATHER_SECONDS) and not self._queue:
@@ -130,11 +130,11 @@ class Worker(Generic[T]):
         while queue:
             try:
                 item = queue.popleft()
-            except IndexError:  # dropped for a newer one meanwhile
+            except IndexError:  # dropped for a newer one in the meantime
                 continue
             try:
                 handle(item)
-            except Exception:  # noqa: BLE001 - somebody else's code, and nobody's reason to stop
+            except Exception:  # noqa: BLE001 - foreign code; its failure must not end the thread
                 self.errors += 1
         self._tell(self._on_caught_up)
 
@@ -152,7 +152,7 @@ class HasWorker(Protocol):
 
     @property
     def worker(self) -> object:
-        """The Worker; something else in a sink of somebody else's that happens to have this name."""
+        """The Worker; another object in a foreign sink that happens to have the attribute."""
         ...
 
 
@@ -160,7 +160,7 @@ class ApartSink:
     """A sink on a thread of its own (ports.EventSink): `caught_up` and `close` are called there, `wants` here."""
 
     inline = True
-    """This one returns at once, whatever the sink behind it does."""
+    """`emit` returns at once, whatever the sink behind it does."""
 
     def __init__(self, sink: EventSink) -> None:
         self.sink = sink
@@ -173,7 +173,7 @@ class ApartSink:
         )
 
     def emit(self, event: Event) -> None:
-        """Hand it over."""
+        """Queue the event, if the sink wants it."""
         if self._wants is None or self._wants(event):
             self.worker.put(event)
 
