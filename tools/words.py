@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = ("router", "providers", "stats", "scoring", "tests", "tools", "benchmarks", "examples")
+FOLDERS = ("router", "providers", "stats", "scoring", "tools", "benchmarks", "examples")
 ALLOWED = ROOT / "tools" / "words.txt"
 PEOPLE = "administrators? authors? callers? developers? maintainers? operators? owners? people persons? readers? users?"
 _OPENING = re.compile(r"^[rRbBuUfF]*(?:\"\"\"|'''|\"|')\s*(What|Whether|Who)\b")

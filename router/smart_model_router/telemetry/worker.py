@@ -51,7 +51,7 @@ class Worker(Generic[T]):
         atexit.register(self._finish)
 
     def _begin_anew(self) -> None:
-        """Begin with no items and no thread: at the start, and in a forked process, where a lock may be held forever."""
+        """Begin with no items and no thread: at the start, and in a forked process, where a lock may stay held."""
         self._queue: deque[T] = deque(maxlen=self._limit)
         self._wanted = threading.Event()
         self._rung = False
