@@ -1,7 +1,8 @@
 """A routing strategy of your own: the provider with the greenest electricity first, and the rest as it was written.
 
 A strategy is one method, `order`: it gets the candidates of a tier and what is known of them, and returns all of them,
-best first. Whoever is resting or out of slots is passed over afterwards; a strategy need not know.
+best first. Targets that rest or have no free slot are passed over afterwards; a strategy need not know. The
+configuration names it as `package.module:attribute`: a class that takes no arguments, or an object.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from smart_model_router import SmartModelRouter
-from smart_model_router.core.selection import Candidate, View, register
+from smart_model_router.core.selection import Candidate, View
 
 GRAMS_PER_KWH = {"coal": 820, "wind": 11, "water": 24}
 CONFIG = {
@@ -18,7 +19,7 @@ CONFIG = {
     "providers": {name: {"kind": "scripted"} for name in GRAMS_PER_KWH},
     "models": {
         "smart": {
-            "strategy": "greenest",
+            "strategy": f"{__name__}:GREENEST",
             "tiers": [{"targets": ["coal/big", "wind/big", "water/big"]}],
             "last_resort": [],
         }
@@ -39,9 +40,11 @@ class Greenest:
         return sorted(candidates, key=lambda one: (self._grams[one.provider], one.position))
 
 
+GREENEST = Greenest(GRAMS_PER_KWH)
+
+
 async def main() -> None:
     """Ask twice; the second time the greenest is switched off."""
-    register("greenest", Greenest(GRAMS_PER_KWH))
     question = {"model": "smart", "messages": [{"role": "user", "content": "Good morning!"}]}
     async with SmartModelRouter.from_config(CONFIG) as router:
         print("answered by", (await router.chat(question)).report.target)

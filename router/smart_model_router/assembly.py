@@ -16,6 +16,7 @@ from smart_model_router.config import DefaultsConfig, ModelConfig, ProviderConfi
 from smart_model_router.config.paths import spelled
 from smart_model_router.config.rules import FACTS
 from smart_model_router.config.secret import Secret
+from smart_model_router.config.strategies import strategy_named
 from smart_model_router.config.telemetry import ContentConfig
 from smart_model_router.core.budget import RetryBudget
 from smart_model_router.core.fleet import Fleet
@@ -514,6 +515,7 @@ class _Parts:
             strategy,
             parse_recovery(model.recovery) if model.recovery is not None else NO_RECOVERY,
             name,
+            strategy_named(strategy, f"models.{configured}.strategy"),
         )
 
     def _facts(self, mentions: Iterable[TargetConfig], strategy: str) -> tuple[TargetFacts, ...]:

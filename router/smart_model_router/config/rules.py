@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from smart_model_router.config import aliases as patterns
 from smart_model_router.config.paths import spelled
 from smart_model_router.config.secret import masked, masked_urls
+from smart_model_router.config.strategies import strategy_named
 from smart_model_router.core.passthrough import KNOWN, is_route
-from smart_model_router.core.selection import STRATEGIES
 from smart_model_router.errors import ConfigurationError
 from smart_model_router.recovery import parse_recovery
 from smart_model_router.suggest import did_you_mean
@@ -277,8 +277,10 @@ def _of_passthrough(config: RouterConfig) -> Iterator[ConfigurationError]:
 
 
 def _of_strategy(path: Path, strategy: str) -> Iterator[ConfigurationError]:
-    if strategy not in STRATEGIES:
-        yield _unknown(path, strategy, "a strategy", STRATEGIES)
+    try:
+        strategy_named(strategy, spelled(path))
+    except ConfigurationError as error:
+        yield error
 
 
 def _of_recovery(path: Path, recovery: str) -> Iterator[ConfigurationError]:

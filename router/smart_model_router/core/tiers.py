@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any
 
 from smart_model_router.core.meter import ESTIMATES_ERR
-from smart_model_router.core.selection.base import Candidate
+from smart_model_router.core.selection import STRATEGIES, Candidate, Selector
 from smart_model_router.errors import InvalidRequest
 from smart_model_router.outcome import Refusal
 from smart_model_router.recovery import NO_RECOVERY, Recovery
@@ -87,7 +87,9 @@ class Tier:
 
 @dataclass(frozen=True)
 class Ladder:
-    """What one public model name stands for. `recovery` is its policy for streams that are cut after content.
+    """The route of one public model name. `recovery` is its policy for streams that are cut after content.
+
+    `selector` orders the targets of a tier; `strategy` is its configured name.
 
     `name` is what it was asked by where `model` is a wildcard; empty for a model without one.
     """
@@ -98,6 +100,7 @@ class Ladder:
     strategy: str = "health"
     recovery: Recovery = NO_RECOVERY
     name: str = ""
+    selector: Selector = STRATEGIES["health"]
     plans: dict[_Shape, Plan] = field(default_factory=dict, init=False, repr=False, compare=False)
     """Plans made before, by everything they depend on: most requests are like another one (see `_shape`)."""
 

@@ -8,7 +8,7 @@ from smart_model_router.core.fallback import least_retry_after
 from smart_model_router.core.gate import Pacing
 from smart_model_router.core.lease import Kind, Lease
 from smart_model_router.core.ratelimit import Cost
-from smart_model_router.core.selection import STRATEGIES, Candidate, View
+from smart_model_router.core.selection import Candidate, View
 from smart_model_router.core.selection.correlated import elsewhere_first
 from smart_model_router.core.selection.draw import redistribute
 from smart_model_router.core.selection.groups import spread
@@ -39,7 +39,7 @@ class Admitter:
         self._account = account
         self._pauses = pauses
         self._ladder = ladder
-        self._selector = STRATEGIES[ladder.strategy]
+        self._selector = ladder.selector
         self.refused: dict[str, Refusal] = {}
         """What the targets said no with since the last `begin`, by target."""
         self._tossed: dict[tuple[str, Pacing], Refusal] = {}

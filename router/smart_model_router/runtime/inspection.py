@@ -9,7 +9,7 @@ from smart_model_router.core.breaker import BreakerState
 from smart_model_router.core.fallback import least_retry_after
 from smart_model_router.core.gate import Gate
 from smart_model_router.core.ratelimit import Cost
-from smart_model_router.core.selection import STRATEGIES, View
+from smart_model_router.core.selection import View
 from smart_model_router.core.selection.groups import spread
 from smart_model_router.core.selection.scoring import scores
 from smart_model_router.core.tiers import Ladder, ModelSelection, TargetFacts, Tier
@@ -196,7 +196,7 @@ def _ordered(
         return []
     by_id = {facts.id: facts for facts in tier.targets}
     view = _view(state, ladder, tier, now, request)
-    order = STRATEGIES[ladder.strategy].order([facts.candidate for facts in tier.targets], view, now, 0.0)
+    order = ladder.selector.order([facts.candidate for facts in tier.targets], view, now, 0.0)
     return [by_id[c.id] for c in (spread(order, view, 0.0) if tier.grouped else order)]
 
 

@@ -7,14 +7,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from smart_model_router.core import selection
-from smart_model_router.core.selection import STRATEGIES, Candidate, View, register
+from smart_model_router.core.selection import STRATEGIES, Candidate, View
 from smart_model_router.core.selection.affinity import rendezvous
 from smart_model_router.core.selection.correlated import elsewhere_first
 from smart_model_router.core.selection.draw import draw, redistribute
-from smart_model_router.core.selection.ordered import Ordered
 from smart_model_router.core.selection.scoring import health, latency_of, median, ranked, scores
-from smart_model_router.errors import ConfigurationError
 from smart_model_router.outcome import EMPTY_SNAPSHOT, FailureClass, Snapshot
 
 A, B, C = (Candidate(name, name, position) for position, name in enumerate("abc"))
@@ -334,13 +331,3 @@ def test_nobody_left_is_nobody_left() -> None:
     given = [SIBLING, WEST]
     elsewhere_first(given, EAST, FailureClass.TIMEOUT, {"s": 0.9, "w": 0.9})
     assert given == [SIBLING, WEST]
-
-
-def test_a_strategy_of_ones_own_joins_the_table_under_a_free_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A configuration may name it from then on; a name in use is not taken over."""
-    monkeypatch.setattr(selection, "_TABLE", table := {"ordered": STRATEGIES["ordered"]})
-    mine = Ordered()
-    register("mine", mine)
-    assert table["mine"] is mine
-    with pytest.raises(ConfigurationError, match=r"^strategy: 'ordered' - a name that no strategy has is needed$"):
-        register("ordered", mine)

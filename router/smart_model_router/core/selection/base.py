@@ -1,11 +1,11 @@
-"""What a selector sees and what it answers."""
+"""The interface of a strategy: its candidates, its view of them, the order it returns."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from smart_model_router.outcome import EMPTY_SNAPSHOT, Snapshot
 from smart_model_router.quick import quick
@@ -63,12 +63,13 @@ class View:
         return self.snapshots.get(target, EMPTY_SNAPSHOT)
 
 
+@runtime_checkable
 class Selector(Protocol):
     """A routing strategy. `redistributes`: when its first choice refuses, the rest is drawn by free capacity."""
 
     @property
     def redistributes(self) -> bool:
-        """Whether the rest is drawn anew when the first choice refuses."""
+        """True when the rest is drawn anew after the first choice refuses."""
         ...
 
     def order(self, candidates: Sequence[Candidate], view: View, now: float, roll: float) -> list[Candidate]:

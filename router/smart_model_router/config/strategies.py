@@ -1,0 +1,47 @@
+"""Routing strategies by name: built in, `package.module:attribute`, or an entry point of an installed package."""
+
+from __future__ import annotations
+
+import importlib
+from importlib.metadata import entry_points
+
+from smart_model_router.core.selection import STRATEGIES, Selector
+from smart_model_router.errors import ConfigurationError
+from smart_model_router.suggest import did_you_mean
+
+GROUP = "smart_model_router.strategies"
+"""The group of entry points."""
+
+
+def strategy_named(name: str, key: str) -> Selector:
+    """Return the strategy that a configuration names at `key`.
+
+    An attribute is a Selector, or a class that makes one without arguments. Raises ConfigurationError with the key,
+    the name and the reason.
+    """
+    if name in STRATEGIES:
+        return STRATEGIES[name]
+    reference = name if ":" in name else _entry_point(name)
+    if reference is None:
+        raise ConfigurationError(key, name, f"a strategy is needed; {did_you_mean(name, STRATEGIES)}")
+    try:
+        found = _loaded(reference)
+        made = found() if isinstance(found, type) else found
+    except Exception as error:  # foreign code: whatever it raises is the reason
+        reason = f"a strategy that can be imported is needed ({type(error).__name__}: {error})"
+        raise ConfigurationError(key, name, reason) from error
+    if not isinstance(made, Selector) or not callable(made.order):
+        raise ConfigurationError(key, name, "a Selector is needed: an object with `order` and `redistributes`")
+    return made
+
+
+def _entry_point(name: str) -> str | None:
+    return next((found.value for found in entry_points(group=GROUP, name=name)), None)
+
+
+def _loaded(reference: str) -> object:
+    module, _, attributes = reference.partition(":")
+    found: object = importlib.import_module(module)
+    for attribute in attributes.split("."):
+        found = getattr(found, attribute)
+    return found
