@@ -25,11 +25,14 @@ if TYPE_CHECKING:
         TranslationRefused,
         UnsupportedFeature,
     )
-    from smart_model_router.outcome import FailureClass
+    from smart_model_router.outcome import Failure, FailureClass, StreamEvent, Success
+    from smart_model_router.ports import EventSink, Provider, ProviderCall
     from smart_model_router.report import RouteReport
+    from smart_model_router.request import RequestOptions
     from smart_model_router.router import RouterReply, SmartModelRouter
     from smart_model_router.runtime.guarding import GuardLimits
     from smart_model_router.runtime.streaming import RouterStream
+    from smart_model_router_providers.sdk import SdkProvider
 
 __all__ = [
     "AllTargetsFailed",
@@ -37,6 +40,8 @@ __all__ = [
     "ContentBlocked",
     "ContextTooLong",
     "DeadlineExceeded",
+    "EventSink",
+    "Failure",
     "FailureClass",
     "GuardLimits",
     "InvalidRequest",
@@ -44,23 +49,29 @@ __all__ = [
     "ModelSelection",
     "NotFound",
     "Overloaded",
+    "Provider",
+    "ProviderCall",
+    "RequestOptions",
     "RequestRejected",
     "RouteReport",
     "RouterConfig",
     "RouterReply",
     "RouterStream",
     "RouterUnavailable",
+    "SdkProvider",
     "SmartModelRouter",
     "SmartRouterError",
+    "StreamEvent",
     "StreamInterrupted",
+    "Success",
     "TranslationRefused",
     "UnsupportedFeature",
 ]
 
 _HOMES = {
-    "config": ("RouterConfig",),
-    "core.tiers": ("ModelSelection",),
-    "errors": (
+    "smart_model_router.config": ("RouterConfig",),
+    "smart_model_router.core.tiers": ("ModelSelection",),
+    "smart_model_router.errors": (
         "AllTargetsFailed",
         "ConfigurationError",
         "ContentBlocked",
@@ -77,14 +88,14 @@ _HOMES = {
         "TranslationRefused",
         "UnsupportedFeature",
     ),
-    "outcome": ("FailureClass",),
-    "report": ("RouteReport",),
-    "router": (
-        "RouterReply",
-        "SmartModelRouter",
-    ),
-    "runtime.guarding": ("GuardLimits",),
-    "runtime.streaming": ("RouterStream",),
+    "smart_model_router.outcome": ("Failure", "FailureClass", "StreamEvent", "Success"),
+    "smart_model_router.ports": ("EventSink", "Provider", "ProviderCall"),
+    "smart_model_router.report": ("RouteReport",),
+    "smart_model_router.request": ("RequestOptions",),
+    "smart_model_router.router": ("RouterReply", "SmartModelRouter"),
+    "smart_model_router.runtime.guarding": ("GuardLimits",),
+    "smart_model_router.runtime.streaming": ("RouterStream",),
+    "smart_model_router_providers.sdk": ("SdkProvider",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -93,7 +104,7 @@ def __getattr__(name: str) -> object:
     """Import a public name when it is asked for: a command line that only prints help needs none of them."""
     if name not in _HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found: object = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
+    found: object = getattr(import_module(_HOME_OF[name]), name)
     globals()[name] = found
     return found
 
