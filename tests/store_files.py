@@ -95,7 +95,7 @@ def make_first_schema(path: Path) -> None:
 UNFIT = (
     (make_link, "symbolic link"),
     (make_folder, "not a regular file"),
-    (make_public, "everybody may write to it"),
+    (make_public, "every user may write to it"),
     (make_tomorrows, "newer"),
 )
 """What may be in the place of a file of ours, and what is said of it."""

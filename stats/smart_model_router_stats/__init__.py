@@ -1,1 +1,1 @@
-"""What is known of each target: estimators, the in-memory book, and the stores behind it."""
+"""Statistics of each target: estimators, the in-memory book, and the stores behind it."""

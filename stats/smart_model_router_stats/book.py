@@ -1,4 +1,4 @@
-"""StatsBook: what is known of every target, in memory, cheap enough for the request path."""
+"""StatsBook: the statistics of every target, in memory, cheap enough for the request path."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class StatsBook:
             record.remember(past, now)
 
     def snapshot(self, target_id: str, now: float) -> Snapshot:
-        """What a decision about the target may know; the same object until something changed."""
+        """The statistics that decisions about the target use; the same object until something changed."""
         record = self._records.get(target_id)
         if record is None:
             return EMPTY_SNAPSHOT
@@ -250,10 +250,10 @@ class _Record:
             self.learn(event, usage)
 
     def learn(self, event: AttemptFinished, usage: Usage | None) -> None:
-        """What decisions are made of."""
+        """Return the statistics for decisions."""
         failure = event.failure_class
         self.fresh_until = -math.inf
-        # Its window ran nearly empty: nobody asked it for a while, and it gets a new trial. With the averages of
+        # Its window is nearly empty: without calls for a while it gets a new trial. With the averages of
         # before, ten good answers would not make up for a slow spell, and it would be left for another 5 minutes.
         if self.judged and self.window.counts(event.at)[1] < _FEW:
             self.averages.forget()

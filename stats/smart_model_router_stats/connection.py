@@ -39,7 +39,7 @@ class Database:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a handle, and the file is still where it was."""
+        """True when there is a handle, and the file is still where it was."""
         return self._raw is not None and self.inode == _inode(self._path)
 
     async def open(self) -> None:
@@ -48,7 +48,7 @@ class Database:
             return
         await self.close()
         connection = aiosqlite.connect(self._path, factory=self._factory)
-        # The interpreter waits at its end for threads that are no daemons, and nobody would tell this one to end.
+        # The interpreter waits at its end for threads that are no daemons, and nothing would end this one.
         thread = connection._thread = Thread(target=_serve, args=(connection._tx,), daemon=True)
         try:
             self._connection = await connection
@@ -56,7 +56,7 @@ class Database:
             self.abandon(0.0)  # the loop is gone: there is nothing left to wait with
             raise
         except BaseException:
-            # aiosqlite lets the thread end, but not before it has opened what nobody wants any more.
+            # aiosqlite lets the thread end, but not before it has opened the file that is not needed any more.
             await asyncio.to_thread(thread.join, BUSY_SECONDS)
             self.abandon(0.0)
             raise
@@ -89,7 +89,7 @@ class Database:
     async def call(self, work: Callable[[GuardedConnection], T]) -> T:
         """Run `work` with the handle, as one job of the thread. Raises what it raises.
 
-        The only way to the handle: whoever closes it from another thread waits for the job under the same guard.
+        The only way to the handle: closing it from another thread waits for the job under the same guard.
         SQLite's C code does not survive a handle that is closed while it is used.
         """
         connection, raw = self._connection, self._raw
@@ -150,7 +150,7 @@ class Database:
 def _serve(jobs: SimpleQueue[Any]) -> None:
     """Do aiosqlite's work on this thread until it is told to stop.
 
-    A loop that was closed with a job under way takes no answer any more: the job is done, and nobody is left to tell.
+    A loop that was closed with a job under way takes no answer any more: the job is done, and its result has no reader.
     """
     stopped = False
     while not stopped:

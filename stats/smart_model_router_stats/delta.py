@@ -1,4 +1,4 @@
-"""What happened since the last write, summed up: cells of (target, minute) that any number of writers can add up."""
+"""Sums since the last write: cells of (target, minute) that any number of writers can add up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of a state change where its instant is said apart: its other fields, as plain values."""
+"""The fields of a state change without its instant, as plain values."""
 
 from __future__ import annotations
 

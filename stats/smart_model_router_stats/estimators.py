@@ -78,7 +78,7 @@ def bucket_of(value: float) -> int:
 
 
 def middle_of(bucket: int) -> float:
-    """What a value in `bucket` is taken for: at most 1 % off it; bucket 0 reads as 0."""
+    """The value that stands for those in `bucket`: at most 1 % off; bucket 0 reads as 0."""
     return _MIDDLE * _GROWTH**bucket if bucket else 0.0
 
 

@@ -32,7 +32,7 @@ class Percentiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelStats:
-    """What happened at one target; or, summed over targets, at one model or one provider. None is unknown.
+    """The statistics of one target; or, summed over targets, of one model or one provider. None is unknown.
 
     `calls` are all that ended, by whatever cause; `failures` has the classes that occurred.
     `recent_successes` of `recent_outcomes` are the newest 50 of the last 5 minutes of each target, and

@@ -30,7 +30,7 @@ _PACE = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a store may take: `retention` in seconds; bytes of the file, and of its WAL; rows of events and requests."""
+    """The limits of a store: `retention` in seconds; bytes of the file, and of its WAL; rows of events and requests."""
 
     retention: float = 14 * 86_400.0
     size_bytes: int = 512 * MIB
@@ -55,7 +55,7 @@ class Housekeeper:
 
     @property
     def wal_is_full(self) -> bool:
-        """Whether nothing must be written until a checkpoint has emptied the WAL: a reader holds on to a snapshot."""
+        """True when writing has to wait until a checkpoint empties the WAL: a reader holds on to a snapshot."""
         return self._wal_bytes() > self._limits.wal_bytes
 
     async def tick(self, monotonic: Callable[[], float], wall: float) -> None:
@@ -101,11 +101,11 @@ class Housekeeper:
     async def _checkpoint(self) -> None:
         if self._wal_bytes() <= self._checkpoint_at:
             return
-        # Most of the work, in nobody's way.
+        # Most of the work, without blocking others.
         await self._database.fetch("PRAGMA wal_checkpoint(PASSIVE)")
         if self._wal_bytes() <= self._truncate_at:
             return
-        # Nobody can write while this waits for a reader: briefly.
+        # No process can write while this waits for a reader: briefly.
         await self._database.fetch(f"PRAGMA busy_timeout = {round(1000 * _TRUNCATE_BUSY_SECONDS)}")
         try:
             await self._database.fetch("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -43,7 +43,7 @@ def migrate(connection: sqlite3.Connection, migrations: Sequence[Migration]) -> 
     while (number := check(connection, newest) + 1) <= newest:
         connection.execute("BEGIN IMMEDIATE")
         try:
-            if check(connection, newest) + 1 == number:  # nobody was faster
+            if check(connection, newest) + 1 == number:  # no other process was faster
                 _apply(connection, number, migrations[number - 1])
             connection.execute("COMMIT")
         except BaseException:

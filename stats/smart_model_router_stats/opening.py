@@ -43,7 +43,7 @@ class StoreUnavailableError(Exception):
 
 
 class GuardedConnection(sqlite3.Connection):
-    """A connection that can be closed from another thread: `guard` is held by who works with it, and to close it."""
+    """A connection that can be closed from another thread: `guard` is held while it works, and to close it."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         self.guard = threading.RLock()
@@ -95,7 +95,7 @@ def open_store(
 
 
 def open_to_read(path: Path, migrations: Sequence[Migration]) -> sqlite3.Connection:
-    """Open a database that somebody else writes. Raises StoreUnavailableError."""
+    """Open a database that other processes write. Raises StoreUnavailableError."""
     _check_version(path)
     refuse(path)
     if not path.exists():
@@ -129,7 +129,7 @@ def refuse(path: Path, *, filesystem: Callable[[Path], str] = filesystem_of) -> 
         if not stat.S_ISREG(found.st_mode):
             raise StoreUnavailableError(path, "it is not a regular file")
         if found.st_mode & stat.S_IWOTH:
-            raise StoreUnavailableError(path, f"everybody may write to it (mode {stat.S_IMODE(found.st_mode):o})")
+            raise StoreUnavailableError(path, f"every user may write to it (mode {stat.S_IMODE(found.st_mode):o})")
         if hasattr(os, "geteuid") and os.geteuid() not in {0, found.st_uid}:
             raise StoreUnavailableError(path, "it belongs to another user")
     kind = filesystem(path.parent.resolve())
@@ -138,7 +138,7 @@ def refuse(path: Path, *, filesystem: Callable[[Path], str] = filesystem_of) -> 
 
 
 def writable_problem(path: Path) -> str | None:
-    """Why nobody can write to the store (or make it) at present, None when nothing speaks against it."""
+    """Return the reason why the store cannot be written (or made) at present, None when it can."""
     folder = next(parent for parent in path.absolute().parents if parent.exists())
     try:
         found = os.statvfs(folder)
@@ -151,24 +151,24 @@ def writable_problem(path: Path) -> str | None:
 
 
 def has_wal_reset_bug(version: tuple[int, ...]) -> bool:
-    """Whether a checkpoint that meets a writer who begins the WAL anew may lose writes (sqlite.org/wal.html)."""
+    """True when a checkpoint that meets a writer beginning the WAL anew may lose writes (sqlite.org/wal.html)."""
     return (3, 7, 0) <= version <= (3, 51, 2)
 
 
 def is_corrupt(error: sqlite3.Error) -> bool:
-    """Whether the file itself is damaged, or no database at all."""
+    """True when the file itself is damaged, or no database at all."""
     code = getattr(error, "sqlite_errorcode", None)
     return code is not None and code & 0xFF in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
 def is_busy(error: sqlite3.Error) -> bool:
-    """Whether somebody else holds the lock: it is worth trying again."""
+    """True when another connection holds the lock: trying again may succeed."""
     code = getattr(error, "sqlite_errorcode", None)
     return code is not None and code & 0xFF in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
 
 def set_aside(path: Path, inode: int) -> Path | None:
-    """Rename the damaged file `inode`, and what belongs to it. The new name; None when somebody else did so before."""
+    """Rename the damaged file `inode`, and the files beside it. The new name; None when another process did so."""
     with suppress(FileNotFoundError), path.open("rb") as damaged:
         if sys.platform != "win32":
             import fcntl  # noqa: PLC0415 - not everywhere
@@ -199,7 +199,7 @@ def _create(path: Path) -> int:
         with _CREATING:
             if not path.exists():
                 path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                # Nobody else's business; SQLite gives the files beside it the same mode.
+                # Readable for the owner alone; SQLite gives the files beside it the same mode.
                 with suppress(FileExistsError):
                     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
             return path.stat().st_ino
@@ -226,7 +226,7 @@ def _configured(path: Path, migrations: Sequence[Migration], busy_seconds: float
         # connection begins the WAL anew can lose what was written (sqlite.org/wal.html, "the WAL-reset bug").
         connection.execute("PRAGMA wal_autocheckpoint = 0")
         migrate(connection, migrations)
-        # Tables that another process has just made are noticed by whoever reads the file, but not by a statement that
+        # Tables that another process has just made are noticed when the file is read, but not by a statement that
         # only a trigger leads there.
         connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
     except NewerSchemaError as error:

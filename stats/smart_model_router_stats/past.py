@@ -1,4 +1,4 @@
-"""What a statistics file knows of before this process, as the book takes it: percentiles and averages survive."""
+"""Statistics of a file from before this process, in the form of the book: percentiles and averages survive."""
 
 # ruff: noqa: S608 - made of the constants of this file
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import sqlite3
 
 AVERAGED_MINUTES = 5
-"""What is older has no part in an average (routing.md section 1)."""
+"""Older minutes have no part in an average (routing.md section 1)."""
 
 _ALL_TIME = """
 SELECT t.name, h.kind, h.bucket, h.count FROM hist_total h JOIN target t ON t.id = h.target
@@ -38,7 +38,7 @@ WHERE s.minute > :minute - :minutes AND s.minute <= :minute GROUP BY t.id
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Past:
-    """What is known of one target: histograms of seconds, and averages as of the instant `averaged_at`.
+    """The past of one target: histograms of seconds, and averages as of the instant `averaged_at`.
 
     `pace` is seconds per 100 output tokens. An average is None when there was no sample in the last 5 minutes.
     """

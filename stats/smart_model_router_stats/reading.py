@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StoreView:
-    """What is in a store at one instant. `figures` are those of every process that writes or wrote to it.
+    """The content of a store at one instant. `figures` are those of every process that writes or wrote to it.
 
     `observed` and `stats_dropped` count observations of the writers that are remembered; `writers` is how many wrote
-    in the last 10 seconds. `percentiles_at` is seconds since the epoch, 0 when nobody has read them off yet.
-    `problem` says why nobody can write to the file at present, None when nothing speaks against it. `isolated` are the
+    in the last 10 seconds. `percentiles_at` is seconds since the epoch, 0 when they were never computed.
+    `problem` is the reason why the file cannot be written at present, None when it can. `isolated` are the
     targets that the operator keeps out; None while the shared state cannot be read, and `state_problem` says why.
     """
 

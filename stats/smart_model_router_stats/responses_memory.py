@@ -29,7 +29,7 @@ class MemoryResponses:
         self.failure = ""
 
     async def secret(self) -> bytes:
-        """What the ids of these answers are made under."""
+        """The secret under which the ids of these answers are made."""
         self._ask()
         return self._secret
 

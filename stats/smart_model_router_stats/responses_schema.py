@@ -53,7 +53,7 @@ def responses_path(stats: Path) -> Path:
 
 
 def secret_of(connection: sqlite3.Connection) -> bytes:
-    """What the ids of this file's answers are made under."""
+    """The secret under which the ids of this file's answers are made."""
     return bytes(connection.execute("SELECT secret FROM total").fetchone()[0])
 
 
@@ -80,7 +80,7 @@ def add(connection: sqlite3.Connection, rows: Sequence[KeptResponse], now: float
 
 
 def _is_far_beyond(connection: sqlite3.Connection, most: int) -> bool:
-    """Whether the limit was made much smaller, or lowered: rows that are dropped one by one take their time."""
+    """True when the limit became much smaller: dropping rows one by one would take long."""
     return bool(connection.execute("SELECT size > 2 * ? FROM total", (most,)).fetchone()[0])
 
 

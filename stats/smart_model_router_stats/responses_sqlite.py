@@ -45,7 +45,7 @@ class SqliteResponses:
         return self._file.path
 
     async def secret(self) -> bytes:
-        """What the ids of this file's answers are made under."""
+        """The secret under which the ids of this file's answers are made."""
         return await self._file.ask(responses_schema.secret_of)
 
     async def add(self, rows: Sequence[KeptResponse]) -> None:

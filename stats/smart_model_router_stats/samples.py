@@ -1,4 +1,4 @@
-"""What enters the statistics: the rules that the book in memory and the stores share."""
+"""The rules for samples of the statistics, shared by the book in memory and the stores."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_TOKENS = 1_000_000_000
 
 
 def plausible(usage: Usage) -> bool:
-    """Whether a provider's own account of its tokens can be true."""
+    """True when a provider's own count of tokens is plausible."""
     return 0 <= usage.prompt_tokens <= _MOST_TOKENS and 0 <= usage.completion_tokens <= _MOST_TOKENS
 
 

@@ -1,4 +1,4 @@
-"""The tables of stats.db. Everything in them merges by addition or by maximum, whoever wrote it."""
+"""The tables of stats.db. Everything in them merges by addition or by maximum, from any writer."""
 
 # ruff: noqa: S608 - made of the constants of this package
 

@@ -176,7 +176,7 @@ class MemorySharedState:
         self.failure = ""
 
     def restore(self) -> Restored:
-        """What there is."""
+        """Return the whole state."""
         return transactions.restore(self._asked(), self._here())
 
     def publish_now(self, changes: Changes) -> SharedView:

@@ -141,7 +141,7 @@ def state_path(stats: Path) -> Path:
 
 
 class SqliteTables:
-    """The rows of one open file; whoever makes it has begun the transaction."""
+    """The rows of one open file, inside a transaction that the caller has begun."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection

@@ -50,13 +50,13 @@ class SqliteSharedState:
         return self._file.path
 
     def restore(self) -> Restored:
-        """What there is. Nothing is made of a file that is not there yet."""
+        """Return the whole state; a missing file stays missing."""
         if not self.path.exists():
             return Restored()
         return self._now(lambda tables: transactions.restore(tables, self._here()))
 
     def publish_now(self, changes: Changes) -> SharedView:
-        """Write what may be written, on a connection of its own: nobody listens on that of the thread."""
+        """Publish on a connection of its own: the thread's needs a loop."""
         return self._now(lambda tables: transactions.publish(tables, changes, self._here()))
 
     async def poll(self) -> SharedView | None:
@@ -78,7 +78,7 @@ class SqliteSharedState:
         return await self._file.ask(look)
 
     async def claim(self, rows: Sequence[BreakerRow]) -> Claim:
-        """Take the probes of all these breakers, or of none. Who is too late finds out without asking for the lock."""
+        """Take the probes of all these breakers, or of none. A late caller finds out without taking the lock."""
 
         def take(connection: GuardedConnection) -> Claim:
             tables = SqliteTables(connection)

@@ -94,7 +94,7 @@ def _same_of(event: RequestFinished) -> tuple[object, ...]:
 
 @dataclass(frozen=True, slots=True)
 class StoreStatus:
-    """Whether observations reach the file. While they do not, they are summed up in memory; `reason` says why."""
+    """`ok` while observations reach the file. While degraded, they are summed up in memory; `reason` says why."""
 
     state: Literal["ok", "degraded"]
     reason: str = ""
@@ -161,7 +161,7 @@ class SqliteStore:
         self._damaged: int | None = None
         self._keeper = Housekeeper(self._database, self._path, self._writer, self._limits)
 
-    # For everybody ----------------------------------------------------------------------------------------
+    # Public ---------------------------------------------------------------------------------------------------
 
     @property
     def path(self) -> Path:
@@ -170,7 +170,7 @@ class SqliteStore:
 
     @property
     def status(self) -> StoreStatus:
-        """Whether observations reach the file."""
+        """The condition: ok, or degraded with the reason."""
         return self._status
 
     def on_change(self, listener: Callable[[str], None]) -> None:
@@ -198,7 +198,7 @@ class SqliteStore:
 
     @property
     def stats_dropped(self) -> int:
-        """How many of them were given up, because nobody could take them in."""
+        """How many of them were given up, because neither file nor memory could take them."""
         return self._queue_dropped + self._pending.lost
 
     def observe(self, observation: AttemptFinished) -> None:
@@ -255,7 +255,7 @@ class SqliteStore:
         atexit.unregister(self._finish)
 
     async def _tidy_up(self) -> None:
-        """Leave the file in order, and the housekeeping to somebody else."""
+        """Leave the file in order, and the housekeeping to another process."""
         try:
             await self._keeper.leave(self._wall())
         except sqlite3.Error as error:
@@ -264,7 +264,7 @@ class SqliteStore:
     # The flusher ------------------------------------------------------------------------------------------
 
     def _wake(self) -> None:
-        """See that somebody sums up what waits."""
+        """Make sure that waiting observations are summed up."""
         if not self._start() or self._absorbing or len(self._queue) < ROWS or self._loop is None:
             return
         self._absorbing = True
@@ -409,7 +409,7 @@ class SqliteStore:
         self._begin_anew()
 
     def _finish(self) -> None:
-        """The program ends and nobody closed the router: write what is left, without a loop."""
+        """The program ends without closing the router: write what is left, without a loop."""
         while self._queue or self._ended:
             self._sum_up()
         self._database.abandon(_EXIT_BUSY_SECONDS)

@@ -96,7 +96,7 @@ class SqliteFile:
         await self._database.close()
 
     def failed(self, error: Exception) -> SharedStateError:
-        """What an error of the file means to who asked."""
+        """The error for callers that an error of the file becomes."""
         if isinstance(error, sqlite3.Error):
             if is_corrupt(error):
                 self._damaged = self._database.inode
@@ -132,7 +132,7 @@ class SqliteFile:
 
 
 def _truncate(connection: GuardedConnection) -> None:
-    with suppress(sqlite3.OperationalError):  # somebody reads: the next time will do
+    with suppress(sqlite3.OperationalError):  # a reader is active: the next time will do
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 

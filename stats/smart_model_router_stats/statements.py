@@ -1,4 +1,4 @@
-"""The scripts that write stats.db. Each runs as one job, so that nobody can stop it between two statements.
+"""The scripts that write stats.db. Each runs as one job, so that it cannot be stopped between two statements.
 
 `SETUP` makes a connection's own tables, through which the other scripts get their arguments.
 """
@@ -45,7 +45,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "same": ("id", *SAME),
     "new_request": (*_OWN, "same"),
 }
-"""What a batch is made of: the connection's own tables, and the columns of the rows that are given to each."""
+"""The parts of a batch: the connection's own tables, and the columns of the rows for each."""
 
 # A batch that is in the file already (its commit came through, but the news of it did not) empties the temporary
 # tables, and with them every statement after that.

@@ -1,4 +1,4 @@
-"""What may be done to the shared state, each as one transaction over its tables: the same for every store."""
+"""The operations on the shared state, each one transaction over its tables: the same for every store."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def view(tables: Tables) -> SharedView:
 
 
 def restore(tables: Tables, here: Here) -> Restored:
-    """What a new process finds. Deadlines of an earlier boot are written anew: from now on this boot's clock counts."""
+    """Return the state for a new process. Deadlines of an earlier boot are converted to this boot's clock."""
     for breaker in tables.breakers():
         if breaker.until.boot != here.boot:
             tables.put_breaker(replace(breaker, until=_anew(breaker.until, here)))
@@ -162,7 +162,7 @@ def restore(tables: Tables, here: Here) -> Restored:
 
 
 def may_claim(tables: Tables, rows: Sequence[BreakerRow], here: Here) -> bool:
-    """Whether every one of these probes is free: due here, or nobody's yet, and none of the provider under way."""
+    """True when every one of these probes is free: due here, or not taken, and none of the provider under way."""
     for row in rows:
         known = tables.breaker(row.key)
         if known is not None and not is_due(known, here):

@@ -19,7 +19,7 @@ SPANS = ("15_min", "all_time")
 KINDS = {"latency": 0, "ttft": 1}
 
 LEVELS = {"target": "t.name", "model": "t.model", "provider": "t.provider"}
-"""What figures are grouped by, and the column of `target t` that says it."""
+"""The groups of figures, and the column of `target t` for each."""
 
 _COUNTED = ", ".join(f"'{failure.value}'" for failure in sorted(COUNTED))
 _NOW = "(julianday('now') - 2440587.5) * 86400.0"
@@ -40,7 +40,7 @@ def _percentile_joins(level: str) -> str:
     for kind, number in KINDS.items():
         for span in SPANS:
             name = f"{kind}_{span}"
-            # Nobody keeps them when no process runs: what was 15 minutes before that is then of no interest.
+            # They are not updated while no process runs: figures of the 15 minutes before are then of no interest.
             current = " AND keeping.refreshed_at > clock.now - 900" if span == "15_min" else ""
             joins.append(
                 f"LEFT JOIN percentile {name} ON {name}.level = '{level}' AND {name}.name = totals.key"
@@ -131,7 +131,7 @@ def _minute_percentile(kind: str, percent: int, members: str) -> str:
 def _minute_view(level: str) -> str:
     key = LEVELS[level]
     members = "(g.id)" if level == "target" else f"(SELECT t.id FROM target t WHERE {key} = g.key)"
-    # Scalar subqueries: a percentile costs only who asks for it, and a condition on `minute` reaches the tables.
+    # Scalar subqueries: a percentile costs only queries that select it, and a condition on `minute` reaches the tables.
     outcomes = f"FROM outcome_minute o WHERE o.minute = g.minute AND o.target IN {members}"
     percentiles = [_minute_percentile(kind, percent, members) for kind in KINDS for percent in (50, 95, 99)]
     return f"""

@@ -38,7 +38,7 @@ def write(connection: GuardedConnection, batch: Batch, header: Sequence[Any]) ->
 
 
 def _told_once(requests: Sequence[Row]) -> dict[str, list[Row]]:
-    """What requests (whose last value is that) have in common, once: giving a value takes longer than all the rest."""
+    """The values that requests have in common, once: passing a value takes longer than all the rest."""
     places: dict[Row, int] = {}
     own = [(*row[:-1], places.setdefault(row[-1], len(places))) for row in requests]
     return {"same": [(place, *row) for row, place in places.items()], "new_request": own}
@@ -64,5 +64,5 @@ def _insert(table: str, rows: int) -> str:
 
 
 def _speakable(values: Iterable[Any]) -> Iterable[Any]:
-    """Half a character (a lone surrogate) can be in a name somebody chose, and in no file."""
+    """A lone surrogate can be in a name that a caller chose, and in no file."""
     return (value.encode("utf-8", "replace").decode() if isinstance(value, str) else value for value in values)

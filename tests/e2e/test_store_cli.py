@@ -148,4 +148,4 @@ def test_doctor_says_which_sqlite_it_is_and_what_ails_the_store(smr: Smr, path: 
     assert (well.returncode, ill.returncode) == (0, 3)
     assert sqlite3.sqlite_version in texts["SQLite"]
     assert str(path) in texts["store"]
-    assert "everybody may write to it" in ill.stdout
+    assert "every user may write to it" in ill.stdout

@@ -25,7 +25,7 @@ local = typer.Typer(name="local", help="The embedded model.", no_args_is_help=Tr
 
 def _version(asked: bool) -> None:
     if asked:
-        from importlib.metadata import version  # noqa: PLC0415 - only who asks pays
+        from importlib.metadata import version  # noqa: PLC0415 - only --version pays
 
         typer.echo(f"smr {version('smart-model-router')}")
         raise typer.Exit

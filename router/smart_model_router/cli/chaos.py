@@ -60,7 +60,7 @@ def _row(result: Result) -> tuple[str, str, str]:
 
 
 def _lines(result: Result) -> Iterator[str]:
-    """What was missed, and else what there is to measure."""
+    """Yield the broken promises, else the measured ones."""
     missed = [finding for finding in result.findings if not finding.kept]
     for finding in missed or result.findings:
         yield f"{'NOT ' if not finding.kept else ''}{finding.promise}: {finding.measured}"

@@ -43,7 +43,7 @@ def run(asked: Chat) -> int:
 
 
 def _lines() -> Iterator[str]:
-    """What is typed or piped, line by line. Ctrl-C at the prompt drops the line, as in a shell."""
+    """Yield the lines that are typed or piped. Ctrl-C at the prompt drops the line, as in a shell."""
     at_terminal = sys.stdin.isatty()
     if not at_terminal:
         for raw in sys.stdin.buffer:
@@ -67,7 +67,7 @@ def _lines() -> Iterator[str]:
 
 @dataclass(slots=True)
 class _Conversation:
-    """What was said, and with whom. Between answers no loop runs: Ctrl-C belongs to the prompt there."""
+    """The messages so far, and the router. Between answers no loop runs: Ctrl-C belongs to the prompt there."""
 
     asked: Chat
     runner: asyncio.Runner

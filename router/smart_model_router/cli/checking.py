@@ -66,7 +66,7 @@ def _look(config: RouterConfig, ladders: Mapping[str, Ladder], embedded: Readine
 
 
 def _is_ready(provider: ProviderConfig, embedded: Readiness) -> bool:
-    """Whether there is all it takes to ask it; whether it answers, only asking would show."""
+    """True when nothing needed to call the provider is missing; only a call would show whether it answers."""
     if provider.kind == "local":
         return embedded.ready
     return bool(keys_of(provider)) or not kind_of(provider.kind).key_variables
@@ -92,10 +92,10 @@ def _served(model: ModelConfig, ready: dict[str, bool]) -> Finding:
     mentions = [mention for tier in model.tiers for mention in tier.targets]
     count = _ready_in(mentions, ready)
     if count:
-        return Finding("ok", topic, f"{count} of {len(mentions)} targets can be asked")
+        return Finding("ok", topic, f"{count} of {len(mentions)} targets can be called")
     if _ready_in(model.last_resort or (), ready):
-        return Finding("warning", topic, "only its last resort can be asked: every answer will be degraded")
-    return Finding("problem", topic, "nobody can be asked")
+        return Finding("warning", topic, "only its last resort can be called: every answer will be degraded")
+    return Finding("problem", topic, "no target can be called")
 
 
 def _ready_in(mentions: Iterable[TargetConfig], ready: dict[str, bool]) -> int:

@@ -1,4 +1,4 @@
-"""`smr config check`: everything that is wrong with the configuration, at once, and what will only hurt some day."""
+"""`smr config check`: every fault of the configuration at once, and warnings of later trouble."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def run(asked: Check) -> int:
 
 
 def _unmakeable(config: RouterConfig) -> Iterator[ConfigurationError]:
-    """What the providers themselves find wrong: a kind that does not exist, an address that it needs."""
+    """Yield the faults that making the providers shows: an unknown kind, a missing address."""
     for name, provider in config.providers.items():
         if provider.kind not in KINDS:
             yield _unknown_kind(name, provider.kind)

@@ -1,4 +1,4 @@
-"""`smr config schema`: what an editor needs to know of smart-router.yaml."""
+"""`smr config schema`: the JSON Schema of smart-router.yaml, for editors."""
 
 from __future__ import annotations
 

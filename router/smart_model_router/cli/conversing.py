@@ -1,4 +1,4 @@
-"""Who is conversed with: the router of a configuration in this process, or that of a gateway."""
+"""The router of a conversation: that of a configuration in this process, or that of a gateway."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def as_the_gateway_said(error: SmartRouterError, url: str | None) -> SmartRouter
 
 
 def used_for(url: str | None, *, config: Path | None, model: str | None, tier: str | None) -> Used:
-    """What a command works with. Raises ConfigurationError, and RouterUnavailable when no gateway answers."""
+    """Return configuration, model and tier. Raises ConfigurationError, and RouterUnavailable without a gateway."""
     if url is None:
         found = configured(config)
         return Used(found.config, found.default_model if model is None else model, tier)

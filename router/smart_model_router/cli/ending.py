@@ -1,4 +1,4 @@
-"""How a command ends: one exit code and, when it went wrong, one clear line. Never a traceback."""
+"""The end of a command: one exit code and, after a failure, one clear line. Never a traceback."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from smart_model_router.errors import ConfigurationError, RouterUnavailable, Sma
 
 
 class ExitCode(IntEnum):
-    """What the shell is told. 2 (usage) is typer's own."""
+    """The exit codes. 2 (usage) is typer's own."""
 
     OK = 0
     FAILED = 1
@@ -40,14 +40,14 @@ def finish(command: Callable[[], int], *, as_json: bool = False) -> NoReturn:
     except KeyboardInterrupt:
         code = ExitCode.INTERRUPTED
     except OSError:
-        # Whoever read us has had enough, or has no room. Python would complain once more when it flushes at exit.
+        # The reader has closed the pipe, or has no room. Python would complain once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = ExitCode.FAILED
     raise typer.Exit(code)
 
 
 def _ended(command: Callable[[], int], as_json: bool) -> int:
-    """The exit code, when whatever there is to say is said. Raises OSError when it cannot be."""
+    """Run the command and report its failure; the exit code. Raises OSError when nothing can be written."""
     try:
         code = command()
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""`smr evaluate`: how good rankings are where somebody has judged, and with --ab whether others are better."""
+"""`smr evaluate`: the quality of rankings by judgements, and with --ab the comparison of two of them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def run(asked: Evaluate) -> int:
 
 
 def _read(what: str, file: Path, parse: Callable[[str, Notes], _Read]) -> _Read:
-    """What the file has. Lines that are none are told."""
+    """Return the parsed file. Lines that cannot be parsed are reported on stderr."""
     notes = Notes(keep=_SHOWN)
     found = parse(file.read_text("utf-8", errors="replace"), notes)
     for note in notes.kept:
@@ -90,7 +90,7 @@ def _shown(interval: Interval, form: str) -> str:
 
 
 def _told(found: Evaluation) -> str:
-    """What was measured, and when."""
+    """The subject and the time of the measurement, in a line."""
     facts = {**found.metadata, "updated_at": found.updated_at}
     return "; ".join(f"{name}: {value}" for name, value in facts.items())
 

@@ -1,4 +1,4 @@
-"""What the doctor finds."""
+"""The findings of `smr doctor` and `smr config check`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing looked at. A `problem` is to be mended now; a `warning` will only hurt some day."""
+    """The result of one check. A `problem` prevents serving; a `warning` is about later trouble."""
 
     level: Literal["ok", "warning", "problem"]
     topic: str

@@ -1,4 +1,4 @@
-"""Where a running gateway is reached from the command line, and with which key."""
+"""The address of a running gateway for the command line, and the key for it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def base_url(url: str | None, config: RouterConfig | None) -> str:
 def gateway_key(config: RouterConfig | None, address: str, *, admin: bool) -> str | None:
     """The environment's key, else one of the configuration's, but that for its own gateway's `address` alone.
 
-    An `admin`'s key is the first for who operates, and the last for who only asks.
+    An `admin`'s key comes first for commands that operate, and last for those that only ask.
     """
     given = os.environ.get(KEY_VARIABLE)
     if given or config is None or _origin(address) != _origin(base_url(None, config)):
@@ -63,7 +63,7 @@ def _is_loopback(host: str) -> bool:
 def asked(
     address: str, key: str | None, path: str, *, body: dict[str, str] | None = None, about: str
 ) -> dict[str, Any]:
-    """What the gateway says at `path`; with a `body` it is a POST. Raises ConfigurationError for what it refuses.
+    """Return the gateway's answer at `path`; with a `body` it is a POST. Raises ConfigurationError for a refusal.
 
     Raises RouterUnavailable when no gateway answers.
     """

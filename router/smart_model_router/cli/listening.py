@@ -1,4 +1,4 @@
-"""What a command says when it cannot listen where it was told to."""
+"""The errors of an address that a command cannot listen on."""
 
 from __future__ import annotations
 

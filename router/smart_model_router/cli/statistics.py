@@ -32,7 +32,7 @@ ISOLATED_HEADINGS = ("isolated", "since", "by", "why")
 
 
 def run(asked: Stats) -> int:
-    """Print the figures; with `watch` every second until Ctrl-C. 3 when nobody can write to the file.
+    """Print the figures; with `watch` every second until Ctrl-C. 3 when no process can write to the file.
 
     Raises ConfigurationError when it cannot be read.
     """
@@ -98,7 +98,7 @@ def instant(seconds: float) -> str:
     """Seconds since the epoch as people read them, in UTC."""
     try:
         return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    except (ValueError, OverflowError, OSError):  # a row that somebody wrote by hand
+    except (ValueError, OverflowError, OSError):  # a row written by hand
         return "?"
 
 

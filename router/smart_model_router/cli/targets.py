@@ -1,4 +1,4 @@
-"""`smr targets`: how the targets of a running gateway stand, and the operator's yes or no to one of them."""
+"""`smr targets`: the state of a running gateway's targets; enable or isolate one of them."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def run(action: str | None, name: str, *, why: str, url: str | None, config: Pat
         return ExitCode.OK
     print_table(_HEADINGS, _rows(told["targets"]), sys.stdout)
     if told.get("scope") == "process":
-        print_line(f"smr: the process that answered obeys, and no other one: {told.get('note')}")
+        print_line(f"smr: only the process that answered obeys: {told.get('note')}")
     return ExitCode.OK
 
 
 def _asked(address: str, key: str | None, action: str | None, name: str, why: str) -> dict[str, Any]:
-    """What the gateway says. Raises ConfigurationError for what it refuses."""
+    """Return the gateway's answer. Raises ConfigurationError for a refusal."""
     about = name or "targets"
     if action is None:
         told = asked(address, key, "/api/targets", about=about)

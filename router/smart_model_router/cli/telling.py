@@ -8,7 +8,7 @@ from smart_model_router.report import Attempt, RouteReport
 
 
 def told(report: RouteReport) -> Iterator[str]:
-    """The account of one request, line by line: who answered, who was asked, who was not and why."""
+    """Yield the report of one request, line by line: the target that answered, those called, those refused and why."""
     yield _ending(report)
     for attempt in report.attempts:
         yield f"  asked    {_attempt(attempt)}"
@@ -29,7 +29,7 @@ def told(report: RouteReport) -> Iterator[str]:
 
 
 def told_briefly(report: RouteReport) -> str:
-    """The same on one line: who answered, and what kept the others from it."""
+    """The same on one line: the target that answered, and the reasons why others did not."""
     why = [f"{a.target} {a.failure_class}" for a in report.attempts if a.failure_class is not None]
     why += [f"{r.target} {r.reason}" for r in report.refusals if not any(a.target == r.target for a in report.attempts)]
     marks = ", last resort" * report.last_resort + ", degraded" * report.degraded
@@ -40,7 +40,7 @@ def told_briefly(report: RouteReport) -> str:
 
 def _ending(report: RouteReport) -> str:
     if report.target is None:
-        return f"{report.request_id}: nobody answered, after {report.seconds:.2f} s"
+        return f"{report.request_id}: no target answered, after {report.seconds:.2f} s"
     tier = f"tier {report.actual_tier}"
     if report.last_resort:
         tier = f"the last resort, {report.requested_tier} was asked for"

@@ -42,7 +42,7 @@ def run(asked: Top) -> int:
 
 
 def _looks(path: Path, seconds: float, times: int | None) -> Iterator[tuple[StoreView, dict[str, int]]]:
-    """What is in the file now, and the calls of each target at the look before."""
+    """Yield the content of the file, with the calls of each target at the look before."""
     before: dict[str, int] = {}
     for number in itertools.count(1):
         view = look(path)

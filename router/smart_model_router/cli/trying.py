@@ -1,4 +1,4 @@
-"""Whether a router can be made of a configuration: one is, and closed at once. No file comes of it."""
+"""A dry run: a router is made of a configuration and closed at once, without writing a file."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ def test_a_word_without_a_loop_is_written_before_it_returns(tmp_path: Path) -> N
     cut_off = router(tmp_path / "stats.db", Listener())
     cut_off.isolate("a/m")
     assert cut_off.targets()[0].refusal == "isolated"
-    assert cut_off.monitor.shared_problem == "everybody may write to it (mode 666)"
+    assert cut_off.monitor.shared_problem == "every user may write to it (mode 666)"
 
 
 def test_a_word_that_somebody_wrote_by_hand_harms_nobody(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the demo measured: from the answers, from the router's events, and from what the providers saw arrive."""
+"""The measurements of the demo: from the answers, the router's events, and the calls that arrived at providers."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Figures:
 
     @property
     def as_promised(self) -> bool:
-        """Whether every expectation came true."""
+        """True when every expectation came true."""
         return all(expectation.came_true for expectation in self.expectations)
 
     def count(self, report: RouteReport) -> None:
@@ -99,7 +99,7 @@ def probe_spans(events: Iterable[Event]) -> dict[str, list[tuple[float, float]]]
 def half_open_spans(
     events: Iterable[Event], owner: str, requests: Iterable[RecordedRequest]
 ) -> list[list[tuple[float, float]]]:
-    """What a provider saw while the breaker of its target `owner` was HALF_OPEN: one list for each such spell.
+    """The calls at a provider while the breaker of its target `owner` was HALF_OPEN: one list for each such spell.
 
     A spell begins when a probe is due and ends when the breaker moves. Streams have a breaker of their own.
     """

@@ -38,7 +38,7 @@ def target(provider: str) -> str:
 
 
 def configuration(urls: Mapping[str, str]) -> dict[str, Any]:
-    """What a user would write in smart-router.yaml, but for the short timings. `urls` are the providers' by name."""
+    """The configuration as a user would write it, but for the short timings. `urls` are the providers' by name."""
     remotes = {name: {"kind": "openai_compatible", "base_url": url, "api_key": "demo"} for name, url in urls.items()}
     return {
         "version": 1,

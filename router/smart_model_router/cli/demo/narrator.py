@@ -27,7 +27,7 @@ class Narrator:
         self._say("Timings of this demo: " + ", ".join(f"{what} {seconds:g} s" for what, seconds in timings.items()))
 
     def scene(self, title: str) -> None:
-        """What goes wrong next."""
+        """Announce the next failure."""
         self._say(f"\n{title}", "bold cyan")
 
     def said(self, text: str) -> None:
@@ -35,7 +35,7 @@ class Narrator:
         self._say(f"  {text}")
 
     def served(self, question: str, answer: str, how: str) -> None:
-        """A question, what was answered, and by whom and why."""
+        """Print a question, its answer, the target that gave it and the reason."""
         shown = " ".join(printable(answer).split())
         shown = shown if len(shown) <= _SHOWN else shown[: _SHOWN - 3] + "..."
         self._say(f"  {question}")
@@ -43,7 +43,7 @@ class Narrator:
         self._say(f"    {shown}", "dim")
 
     def expected(self, expectation: Expectation) -> None:
-        """Whether what had to happen did."""
+        """Print an expectation and whether it came true."""
         mark, style = ("ok", "green") if expectation.came_true else ("NOT SO", "bold red")
         self._say(f"  [{mark}] {expectation.text} ({expectation.measured})", style)
 

@@ -138,7 +138,7 @@ class Story:
         self._fleet.fail(Fault.cut(times=1))
         interrupted = self._figures.interrupted
         served = await self._ask(stream=True)
-        self._expect("nobody notices", self._figures.interrupted == interrupted, f"answered by {served}")
+        self._expect("no caller notices", self._figures.interrupted == interrupted, f"answered by {served}")
         self._narrator.scene(f"{PRIMARY} cuts a stream in the middle of a sentence")
         self._fleet.fail(Fault.cut(after=6, times=1))
         served = await self._ask(stream=True)

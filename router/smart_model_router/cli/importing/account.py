@@ -1,4 +1,4 @@
-"""The account of an import: for every value of the source, what became of it. Nothing is passed over in silence."""
+"""The account of an import: an entry for every value of the source. No value is left out in silence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Verdict = Literal["mapped", "changed", "left out"]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One value of the source. `to` is the key it became; `note` is what differs, or why not and what instead."""
+    """One value of the source. `to` is the key it became; `note` is the difference, or the reason and a replacement."""
 
     path: Path
     line: int
@@ -39,7 +39,7 @@ def leaves(data: Any, path: Path = ()) -> Iterator[Path]:
 
 
 class Account:
-    """What became of each value of a document. The first word on a value stands."""
+    """The result for each value of a document. The first entry for a value stands."""
 
     def __init__(self, document: Document) -> None:
         self._document = document

@@ -14,7 +14,7 @@ from smart_model_router.config.paths import Path
 
 _CHANGED = {
     "fallbacks": "",
-    "context_window_fallbacks": "asked after any failure; after too long a prompt, whoever takes more",
+    "context_window_fallbacks": "asked after any failure; after too long a prompt, a target with a larger context",
     "content_policy_fallbacks": "asked after any failure; after a content filter, too",
 }
 _OVERRIDES = ("a fallback is sent the request as it came", "give the target its `defaults`")
@@ -76,7 +76,9 @@ def aliases_of(models: dict[str, Any], data: dict[str, Any], account: Account) -
             made[alias] = named
             account.mapped((*path, "model") if isinstance(goal, dict) else path, f"aliases.{alias}")
             if isinstance(goal, dict):
-                account.left_out(path, "no name is hidden", "see `gateway.keys.<name>.models` for who may ask for it")
+                account.left_out(
+                    path, "no name is hidden", "see `gateway.keys.<name>.models` for the keys that may ask for it"
+                )
         else:
             account.left_out(path, "it needs a name of its own, and a model that was imported", "write it by hand")
     return made

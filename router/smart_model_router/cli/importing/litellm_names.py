@@ -12,7 +12,7 @@ Why = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """What `prefix/model` means: our kind, the address where we have no row for it, and the variable LiteLLM reads.
+    """The meaning of `prefix/model`: our kind, the address where we have no row for it, and the variable LiteLLM reads.
 
     `own_variable`: our kind looks for its key under another name, so the variable has to be written down.
     """
@@ -69,8 +69,8 @@ STRATEGIES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "least-busy": ("power_of_two", "the less busy of two drawn ones"),
         "latency-based-routing": ("fastest", ""),
         "cost-based-routing": ("cheapest", ""),
-        "usage-based-routing": ("health", "whoever is near a limit is passed over; usage alone orders nothing"),
-        "usage-based-routing-v2": ("health", "whoever is near a limit is passed over; usage alone orders nothing"),
+        "usage-based-routing": ("health", "a target near its limit is passed over; usage alone orders nothing"),
+        "usage-based-routing-v2": ("health", "a target near its limit is passed over; usage alone orders nothing"),
     }
 )
 
@@ -117,7 +117,7 @@ ALWAYS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         "general_settings": {"cancel_on_disconnect": "a client that hangs up stops the provider's call"},
     }
 )
-"""What the router does without being told; `false` is left out instead."""
+"""Behaviour that the router always has; `false` is left out instead."""
 
 _SDK = "register an SDK client in Python (docs/how-to/own-provider.md)"
 _PRICES = ("prices come from the price list", "nothing to do for known models; else see `price`")
@@ -134,7 +134,7 @@ _DATABASE = (
     "write keys into `gateway.keys`, and name a file in `store.path` for statistics",
 )
 _LOGS = ("log levels are no configuration", "see `telemetry.log` for a line for each request")
-_ALERTS = ("nobody is alerted", "let Prometheus alert on /metrics (docs/observability.md)")
+_ALERTS = ("the router sends no alerts", "let Prometheus alert on /metrics (docs/observability.md)")
 _HEALTH = ("health is learned from requests, none are made up", "see /health and `resilience.breaker`")
 _AFFINITY = ("requests of one session stay together by x-router-session", "send it, or a session header of the client")
 _RETRIES = ("retries are decided by the class of a failure (docs/departures.md)", "see `routing.attempts`")

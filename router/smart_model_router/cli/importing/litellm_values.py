@@ -19,7 +19,7 @@ def text(raw: str) -> str:
 
 
 def switch(raw: object) -> bool:
-    """Whether a switch is on."""
+    """True when a switch is on."""
     return isinstance(raw, str) and values.switch(raw) is True
 
 
