@@ -73,7 +73,7 @@ def recency_decay(
 
 
 def is_recent(age_days: float, window_days: float) -> bool:
-    """Whether a source is within the window, its last day included. An age that is no number is not."""
+    """True when a source is within the window, its last day included; False for an age that is no number."""
     return is_number(age_days) and age_days <= window_days
 
 

@@ -1,4 +1,4 @@
-"""Faults in data, told and counted instead of raised: a bad timestamp must not cost anybody their answer."""
+"""Faults in data, reported and counted instead of raised: a bad timestamp must not prevent an answer."""
 
 from __future__ import annotations
 

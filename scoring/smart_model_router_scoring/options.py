@@ -9,7 +9,7 @@ from smart_model_router_scoring.errors import ConfigError
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether `value` is a finite int or float. A bool is neither, whatever Python says."""
+    """True when `value` is a finite int or float; False for a bool, although Python counts it as an int."""
     if type(value) is float:  # nearly always, and it is asked of every score
         return math.isfinite(value)
     return isinstance(value, int | float) and not isinstance(value, bool) and _is_finite(value)

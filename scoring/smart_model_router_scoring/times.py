@@ -31,7 +31,7 @@ def age_days(time: object, now: datetime) -> float | None:
 
 
 def is_future(time: object, now: datetime) -> bool:
-    """Whether `time` is a time, and after `now`."""
+    """True when `time` is a time, and after `now`."""
     at = epoch_seconds(time)
     return at is not None and at > _of_datetime(now)
 

@@ -32,7 +32,7 @@ class Calibration(Protocol):
 
     @property
     def meaning(self) -> str:
-        """What the calibrated score is."""
+        """The meaning of the calibrated score."""
         ...
 
     def calibrate(self, raw: float, attainable: float) -> float:

@@ -12,7 +12,7 @@ from smart_model_router_scoring.explain import sigmoid
 from smart_model_router_scoring.options import is_number
 
 Label = tuple[float, bool]
-"""What the curve sees of a hit (its fused score: raw, or as a share of the attainable one), and if it is relevant."""
+"""The curve's input for a hit (its fused score: raw, or a share of the attainable one), and its relevance."""
 Point = tuple[float, float]
 LEAST_PLATT = 50
 LEAST_ISOTONIC = 1_000

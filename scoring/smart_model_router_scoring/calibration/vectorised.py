@@ -9,7 +9,7 @@ from smart_model_router_scoring.calibration.curves import Isotonic, Sigmoid
 
 
 def calibrate_scores(curve: Sigmoid | Isotonic, raw: ArrayLike, attainable: float = 0.0) -> NDArray[np.float64]:
-    """What `curve.calibrate` gives for each of `raw`, as a new array; `attainable` matters on that scale only."""
+    """Return `curve.calibrate` of each of `raw` as a new array; `attainable` matters on that scale only."""
     scores = np.asarray(raw, dtype=np.float64)
     with np.errstate(over="ignore"):
         x = _on_scale(curve.scale, scores, attainable)

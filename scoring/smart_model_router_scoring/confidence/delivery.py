@@ -27,7 +27,7 @@ def quality_metadata(
     rounds_completed: int,
     target_ci: float = TARGET_CI,
 ) -> dict[str, Any]:
-    """What goes with every answer. `scores` are those of the selected round, which is counted from 1.
+    """The data delivered with every answer. `scores` are those of the selected round, counted from 1.
 
     `failing_metrics` are those below High (0.75) or without a usable score, which is then None. They are not the
     `floor_violations` of a gate: a metric may fail and be far above its floor.

@@ -1,4 +1,4 @@
-"""What a round must satisfy: floors and a composite (ADR-003), or a tier in every dimension (ADR-007). One result."""
+"""The gates of a round: floors and a composite (ADR-003), or a tier in every dimension (ADR-007). One result."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TIERS = ((ELITE, "Elite"), (HIGH, "High"), (MEDIUM, "Medium"))
 
 @dataclass(frozen=True, slots=True)
 class GateResult:
-    """Whether a round passed. `floor_violations` names what is too low, `data_errors` what could not be read.
+    """The result of a round's gate. `floor_violations` names scores that are too low, `data_errors` unreadable ones.
 
     `reasons` says in sentences what kept it from passing. `ci` is the index (NaN with data errors), `tiers` the tier of
     each metric that could be read.

@@ -10,5 +10,5 @@ _ROUNDING = 1e-12
 
 
 def reaches(ci: float, level: float) -> bool:
-    """Whether a computed index is at a level or above, up to the rounding of its sum. NaN reaches nothing."""
+    """True when a computed index is at a level or above, up to the rounding of its sum. NaN reaches no level."""
     return ci >= level - _ROUNDING

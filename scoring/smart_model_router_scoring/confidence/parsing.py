@@ -1,4 +1,4 @@
-"""What steps of a workflow put out, read strictly: numbers and truth often arrive as text, and text is always true."""
+"""Strict reading of the output of workflow steps: numbers and booleans often arrive as text, which is always true."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a Confidence Index hangs on the exact weights."""
+"""The sensitivity of a Confidence Index to its exact weights."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from smart_model_router_scoring.evaluate.running import Qrels, Run, evaluate
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """What changed in the list of one query: ids that came, that went, and that moved (id -> rank before, after)."""
+    """The changes in the list of one query: ids that came, that went, and that moved (id -> rank before, after)."""
 
     entered: tuple[Any, ...]
     left: tuple[Any, ...]
@@ -50,7 +50,7 @@ class Comparison:
 
 
 def compare(run_a: Run, run_b: Run, qrels: Qrels, *, metric: str = "ndcg@10", seed: int = 0) -> Comparison:
-    """Whether B is better than A. Raises KeyError for a metric that is not in `METRICS`."""
+    """Compare run B with run A. Raises KeyError for a metric that is not in `METRICS`."""
     chosen = {metric: METRICS[metric]}
     of_a, of_b = (evaluate(run, qrels, metrics=chosen, resamples=1).per_query[metric] for run in (run_a, run_b))
     differences = {query: of_b[query] - of_a[query] for query in of_a}

@@ -1,4 +1,4 @@
-"""Whether scores mean what they say: calibration error, Brier score, and what is let through that should not be."""
+"""The reliability of scores: calibration error, Brier score, and the share of wrong ones that pass."""
 
 from __future__ import annotations
 

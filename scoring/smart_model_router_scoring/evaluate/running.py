@@ -22,7 +22,7 @@ class Evaluation:
     """The metrics of a run: by query, and their means with intervals.
 
     `unjudged` are queries of the run without any relevant id: nothing can be said of them. A judged query that the run
-    does not have counts with 0. `metadata` says what was run, `updated_at` when (ISO 8601; "" when nobody said).
+    does not have counts with 0. `metadata` describes the run, `updated_at` its time (ISO 8601; "" when unknown).
     """
 
     metrics: Mapping[str, Interval]

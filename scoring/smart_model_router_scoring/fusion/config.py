@@ -12,7 +12,7 @@ from smart_model_router_scoring.fusion.ties import TIE_BREAKS
 from smart_model_router_scoring.options import check_choice, check_count, check_number
 
 RRF_K = 60
-"""The constant of Cormack, Clarke and Buettcher (2009), by whom reciprocal rank fusion is."""
+"""The constant of Cormack, Clarke and Buettcher (2009), the authors of reciprocal rank fusion."""
 LARGEST = 1_000_000
 """Of `k` and of a weight: far beyond use, and far from where sums overflow."""
 STRATEGIES = ("vector", "keyword", "graph")

@@ -14,7 +14,7 @@ ACTIONS = ("scale", "drop")
 
 @dataclass(frozen=True, kw_only=True)
 class EvidenceGate:
-    """What becomes of a hit whose best relevance (a cosine, say) is below `threshold` (0..1; 0, the default, is off).
+    """The treatment of a hit whose best relevance (a cosine, say) is below `threshold` (0..1; 0, the default, is off).
 
     `scale` multiplies its score by relevance / threshold; `drop` leaves it out. A hit of which no relevance is known
     passes: a link to it says nothing about its text.
@@ -28,7 +28,7 @@ class EvidenceGate:
         check_choice("evidence_gate.action", self.action, ACTIONS)
 
     def factor(self, relevance: float | None) -> float | None:
-        """What a score is multiplied by: 1 at or above the gate, less below it; None leaves the hit out."""
+        """Return the factor of a score: 1 at or above the gate, less below it; None leaves the hit out."""
         if relevance is None or not self.threshold or relevance >= self.threshold:
             return 1.0
         return max(relevance, 0.0) / self.threshold if self.action == "scale" else None

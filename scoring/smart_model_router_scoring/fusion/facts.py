@@ -1,4 +1,4 @@
-"""What is known of ids beside their ranks, and what it makes of their sums."""
+"""Facts about ids beside their ranks, and their effect on the sums."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Id = TypeVar("Id", str, int)
 
 @dataclass(frozen=True, slots=True)
 class Facts(Generic[Id]):
-    """None: nobody was asked. An id that is not in a mapping: nobody knows.
+    """None: not asked for. An id that is not in a mapping: unknown.
 
     `modified_times` are datetimes, epoch seconds or ISO text; `evidence` is the best relevance (0..1). Raises
     ConfigError for times without `now`.
@@ -56,7 +56,7 @@ class Facts(Generic[Id]):
         return {key: sums[key] * self.recency(key) * factor for key, factor in factors.items() if factor is not None}
 
     def notes(self, key: Id) -> tuple[Note, ...]:
-        """What is wrong with the data of this id."""
+        """The faults in the data of this id."""
         found: list[Note] = []
         if self.modified_times is not None and self.now is not None:
             time = self.modified_times.get(key)

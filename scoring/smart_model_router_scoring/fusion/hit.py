@@ -15,7 +15,7 @@ Id = TypeVar("Id", str, int)
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """What all hits of one fusion share: the weight of each strategy that answered, `k`, the curve, the best possible.
+    """The data that all hits of one fusion share: the weight of each strategy that answered, `k`, the curve, the best.
 
     `attainable` is the sum an id would have that is first in every one of these strategies.
     """
@@ -87,5 +87,5 @@ class Fused(Generic[Id]):
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """What was wrong with the data of these hits."""
+        """The faults in the data of these hits."""
         return tuple(note for hit in self.hits for note in hit.notes)

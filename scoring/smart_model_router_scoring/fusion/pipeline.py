@@ -60,7 +60,7 @@ class Fusion:
         return Fused(tuple(self.best(sums, ranks, basis, facts, top_n)), without_answer(results), len(sums))
 
     def basis(self, strategies: Iterable[str]) -> Basis:
-        """What hits of these strategies share. A strategy of weight 0 is none of them. Sorted: so are explanations."""
+        """Return the shared data of hits of these strategies, without those of weight 0. Sorted like explanations."""
         weights = {name: self.config.weight(name) for name in sorted(strategies) if self.config.weight(name)}
         attainable = math.fsum(weight / (self.config.k + 1) for weight in weights.values())
         return Basis(weights, self.config.k, self.config.calibration, attainable)

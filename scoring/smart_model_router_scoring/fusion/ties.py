@@ -1,4 +1,4 @@
-"""What may decide between equal scores before the id does."""
+"""The rules that decide between equal scores before the id does."""
 
 from __future__ import annotations
 

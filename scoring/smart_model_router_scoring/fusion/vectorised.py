@@ -43,7 +43,7 @@ def fuse(
     evidence: Mapping[Id, float] | None = None,
     top_n: int = TOP_N,
 ) -> Fused[Id]:
-    """What `fusion.fuse` gives for the same arguments. Lists of numbers may be numpy arrays."""
+    """Return the result of `fusion.fuse` for the same arguments. Lists of numbers may be numpy arrays."""
     check_top_n(top_n)
     facts = Facts(modified_times, now, evidence)
     basis = fusion.basis(answered(results))

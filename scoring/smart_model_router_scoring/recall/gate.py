@@ -26,7 +26,7 @@ INDEPENDENT = ("tag", "recency", "importance", "confidence", "relevance")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentWeights:
-    """What each component adds at most; the founding project's figures."""
+    """The most that each component adds; the founding project's figures."""
 
     vector: float = 0.35
     keyword: float = 0.35

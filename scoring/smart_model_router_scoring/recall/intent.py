@@ -27,7 +27,7 @@ class TemporalLexicon:
     homonyms: tuple[str, ...] = ()
 
     def asks_for_the_present(self, question: str, year: int | None = None) -> bool:
-        """Whether it does. `year` is the present one; without it every year that is named is past."""
+        """True when it does. `year` is the present one; without it every year that is named is past."""
         text = unicodedata.normalize("NFKC", question).casefold()
         text = _phrases(self.homonyms).sub("|", text)  # a mark, so that what was apart does not become a phrase
         if not _phrases(self.present).search(text):

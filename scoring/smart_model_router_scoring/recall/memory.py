@@ -27,7 +27,7 @@ class Memory:
     source_rank: int = 0
     """The rank of where it came from: of equal scores a lower one comes first."""
     original_score: float = 0.0
-    """What its source said; it decides next."""
+    """The confidence of its source; it decides next."""
     archived: bool = False
     """No longer valid by itself; it still leads to what replaced it."""
 
@@ -45,7 +45,7 @@ class Replaced:
 class Hit:
     """A memory with the number that ranks it. A score that comes from elsewhere needs no `why`: it is given.
 
-    `why` makes the explanation when somebody asks for it: of a hundred thousand hits five are shown.
+    `why` makes the explanation on demand: of a hundred thousand hits five are shown.
     """
 
     memory: Memory

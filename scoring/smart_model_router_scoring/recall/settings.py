@@ -24,7 +24,7 @@ class RecallSettings:
     recency_bias: RecencyBias = "off"
     """`on` lifts newer hits, `auto` does so for a query that asks for the present."""
     weight_temporal: float = 0.1
-    """What the newest hit gains; the oldest gains nothing."""
+    """The gain of the newest hit; the oldest gains nothing."""
     recency_window_days: float = 180.0
     """`linear`: the age at which the recency component is 0; `exp`: at which it is a half."""
     recency_curve: RecencyCurve = "linear"

@@ -21,7 +21,7 @@ MAX_DEPTH = 5
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """What replaced a memory, and how."""
+    """The replacement of a memory, and its kind."""
 
     relation: Relation
     memory: Memory

@@ -1,4 +1,4 @@
-"""A question over HTTP, whoever serves it: read, query, have an answer written, reply. Status and JSON, no server."""
+"""A question over HTTP, for any server: read, query, have an answer written, reply. Status and JSON, no server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from smart_model_router_scoring.retrieval.results import NOTHING_FOUND, Passage
 
 PATH = "/query_documents"
 Synthesise = Callable[[str, Sequence[Passage]], Awaitable[str]]
-"""A question and passages, best first, become an answer. It may raise: that is for whoever serves to tell."""
+"""A question and passages, best first, become an answer. It may raise; the server reports that."""
 
 
 async def answer(body: bytes, orchestrator: QueryOrchestrator, synthesise: Synthesise) -> tuple[int, dict[str, Any]]:

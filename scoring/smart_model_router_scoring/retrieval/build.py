@@ -31,7 +31,7 @@ SETTLED_NS = 2_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexReport:
-    """What indexing did, in files; `documents` and `chunks` are what the index holds now."""
+    """The changes of an indexing run, in files; `documents` and `chunks` count the index's content now."""
 
     root: str
     added: int
@@ -68,7 +68,7 @@ async def index_folder(
 
 
 async def _finished(writer: _Writer, work: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
-    """`work` in a thread. Cancelled, it is told to stop, and gone when this returns: nobody closes what it uses."""
+    """Run `work` in a thread. After a cancellation it has stopped when this returns, so its resources can be closed."""
     task = asyncio.ensure_future(asyncio.to_thread(work, *args, **options))
     try:
         return await asyncio.shield(task)

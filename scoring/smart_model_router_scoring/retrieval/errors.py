@@ -1,4 +1,4 @@
-"""What retrieval raises when there is nothing to search in."""
+"""The error of retrieval without an index."""
 
 from __future__ import annotations
 

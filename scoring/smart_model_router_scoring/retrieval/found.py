@@ -1,4 +1,4 @@
-"""What a strategy is, and what it finds."""
+"""The interface of a strategy, and its results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from smart_model_router_scoring.retrieval.index import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One chunk. `relevance` (0..1) says how much it has to do with the question by itself; None: nobody knows."""
+    """One chunk. `relevance` (0..1) is its relevance to the question by itself; None: unknown."""
 
     chunk_id: str
     relevance: float | None = None

@@ -15,7 +15,7 @@ MOST_BYTES = 65_536
 
 
 def create_app(orchestrator: QueryOrchestrator, synthesise: Synthesise) -> Starlette:
-    """An ASGI application with the one endpoint. It asks nobody who they are: put it behind something that does."""
+    """An ASGI application with the one endpoint. It does not authenticate: put it behind a server that does."""
 
     async def query_documents(request: Request) -> JSONResponse:
         body = b""

@@ -1,4 +1,4 @@
-"""The index for those who ask: one snapshot a query, in as many lanes as strategies want to run beside each other."""
+"""Reading the index: one snapshot a query, in as many lanes as strategies want to run beside each other."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _INTERRUPT_SECONDS = 0.005
 
 @dataclass(frozen=True, slots=True)
 class IndexFacts:
-    """What a snapshot holds. `generation` changes with every change of content."""
+    """The size of a snapshot. `generation` changes with every change of content."""
 
     path: str
     root: str
@@ -68,7 +68,7 @@ class Lane:
         with self._lock:
             try:
                 job.set_result(work(self._connection))
-            except BaseException as error:  # noqa: BLE001 - it is handed to who waits
+            except BaseException as error:  # noqa: BLE001 - it is raised in the waiting task
                 job.set_exception(error)
             finally:
                 if self._closed:
@@ -113,7 +113,7 @@ class SearchIndex:
         raise IndexNotReady(self.path, "it changes faster than it can be read")
 
     def facts(self) -> IndexFacts:
-        """What is in it now. Raises IndexNotReady."""
+        """Return the present content's size. Raises IndexNotReady."""
         snapshot = self.snapshot("facts")
         snapshot.close()
         return snapshot.facts

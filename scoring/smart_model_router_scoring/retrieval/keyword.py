@@ -70,7 +70,7 @@ def _search(sql: sqlite3.Connection, text: str, limit: int, chunks: int, counts:
 
 
 def _expression(terms: Sequence[str], counts: Mapping[str, int], chunks: int) -> str | None:
-    """What to match, from words that exist, rarest first. None without any.
+    """Return the expression to match, from words that exist, rarest first. None without any.
 
     A word in more than half of the chunks has no weight in BM25: it is left out unless there is no other. When the
     rarest words bring candidates enough, the others are no way to become a candidate, but still count: each rare
@@ -91,7 +91,7 @@ def _expression(terms: Sequence[str], counts: Mapping[str, int], chunks: int) ->
 
 
 def _information(count: int, chunks: int) -> float:
-    """What a word tells, as BM25 has it, but never negative: 0 for a word that is everywhere."""
+    """The weight of a word as in BM25, but never negative: 0 for a word that is everywhere."""
     return math.log1p(max(chunks - count + 0.5, 0.0) / (count + 0.5))
 
 

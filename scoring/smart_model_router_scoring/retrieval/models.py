@@ -1,4 +1,4 @@
-"""What `POST /query_documents` takes and gives."""
+"""The request and the response of `POST /query_documents`."""
 
 from __future__ import annotations
 

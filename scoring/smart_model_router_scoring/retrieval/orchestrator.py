@@ -114,7 +114,7 @@ class QueryOrchestrator:
         ids = {chunk_id for found in search.lists.values() for chunk_id in found}
         rows = await lane.run(lambda sql: _rows(sql, sorted(ids)))
         fused = self._fusion.fuse(
-            # An id that the index does not have is no result, whoever found it.
+            # An id that the index does not have is no result, whichever strategy found it.
             {name: [chunk_id for chunk_id in found if chunk_id in rows] for name, found in search.lists.items()},
             modified_times=None if self._now is None else {chunk_id: row.modified for chunk_id, row in rows.items()},
             now=None if self._now is None else datetime.fromtimestamp(self._now(), UTC),
@@ -158,7 +158,7 @@ class _Search:
         answers = await asyncio.gather(
             *(self._ask(one.name, one.search(text, self._depth, self.snapshot)) for one in strategies)
         )
-        # In the order of their names, whoever was first: the order of lists must not depend on the clock.
+        # In the order of their names: the order of lists must not depend on the clock.
         for one, found in sorted(zip(strategies, answers, strict=True), key=lambda pair: pair[0].name):
             if found is not None:
                 self._keep(one.name, found)
@@ -209,7 +209,7 @@ class _Row:
 
 
 def _rows(sql: sqlite3.Connection, chunk_ids: Sequence[str]) -> dict[str, _Row]:
-    """What is known of these chunks."""
+    """Return the facts about these chunks."""
     query = (
         "SELECT path, heading, body, modified FROM chunks JOIN documents ON documents.id = document WHERE chunk_id = ?"
     )

@@ -1,4 +1,4 @@
-"""What a query gives: (chunk id, score) pairs, and with them everything a person asks next."""
+"""The results of a query: (chunk id, score) pairs, with their explanations and facts."""
 
 from __future__ import annotations
 

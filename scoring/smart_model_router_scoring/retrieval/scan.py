@@ -25,7 +25,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What is there, by path, and the files and folders that nobody let us look at."""
+    """The files of a folder, by path, and the files and folders that cannot be read."""
 
     files: tuple[Found, ...]
     unreadable: frozenset[str]

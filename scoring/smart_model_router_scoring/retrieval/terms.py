@@ -1,4 +1,4 @@
-"""What a person typed becomes words, and words become an FTS5 expression in which nothing is syntax."""
+"""Typed text becomes words, and words become an FTS5 expression in which nothing is syntax."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReliabilityConfig:
-    """What a success rate is worth: below `low` almost nothing, above `high` a little extra, else what it is."""
+    """The value of a success rate: below `low` almost nothing, above `high` a little extra, else the rate itself."""
 
     low: float = 0.5
     low_factor: float = 0.1

@@ -37,7 +37,7 @@ class Communities:
     """-0.5 to 1: the share of the edge weight inside groups, less what chance would put there."""
 
     def around(self, tool: str) -> tuple[str, ...]:
-        """The group of a tool, itself included; nobody for a tool that is unknown."""
+        """The group of a tool, itself included; empty for a tool that is unknown."""
         group = self.of.get(tool)
         return () if group is None else self.members[group]
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscoveryConfig:
-    """What the same spectral cluster adds, as a share of the overlap: 0.5 is half as much again."""
+    """The addition for the same spectral cluster, as a share of the overlap: 0.5 is half as much again."""
 
     boost: float = 0.5
 

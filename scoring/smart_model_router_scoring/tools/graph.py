@@ -1,4 +1,4 @@
-"""The tool graph: which tool followed which, how sure that is, and who shares neighbours with whom."""
+"""The tool graph: which tool followed which, how sure that is, and which tools share neighbours."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ToolGraph:
             weight = self._checked(source, target, confidence)
             if weight > followers.get(target, 0.0):
                 followers[target] = weight
-        # Sorted, so that whoever walks it does so in one order, however it was told.
+        # Sorted, so that every walk has one order, whatever the order of the data.
         self._successors = {
             tool: MappingProxyType(dict(sorted(successors[tool].items()))) for tool in sorted(successors)
         }

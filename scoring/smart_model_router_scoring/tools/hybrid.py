@@ -1,4 +1,4 @@
-"""Hybrid search for a tool: what it says it does, and who it keeps company with in the current context."""
+"""Hybrid search for a tool: by its description, and by the tools of the current context it is used with."""
 
 from __future__ import annotations
 

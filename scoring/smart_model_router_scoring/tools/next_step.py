@@ -74,7 +74,7 @@ class Uses:
         return (tool for _, tool in self._order[bisect_right(self._order, instant, key=itemgetter(0)) :])
 
     def is_after(self, tool: str, instant: float) -> bool:
-        """Whether the last use of `tool` was strictly after `instant`."""
+        """True when the last use of `tool` was strictly after `instant`."""
         return self._at.get(tool, -math.inf) > instant
 
 

@@ -1,4 +1,4 @@
-"""What every ranking of tools and capabilities returns: ids with a number that explains itself."""
+"""The result of every ranking of tools and capabilities: ids with a number that explains itself."""
 
 from __future__ import annotations
 

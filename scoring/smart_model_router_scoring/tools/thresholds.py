@@ -53,7 +53,7 @@ class ThresholdContext:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Whether a score is enough, the threshold it was held against, and whose that is."""
+    """The result of a threshold: whether a score reaches it, its value, and its source."""
 
     accepted: bool
     threshold: float

@@ -48,7 +48,7 @@ class LearningConfig:
 
 @dataclass(frozen=True, slots=True)
 class Promotion:
-    """Whether the learned weights took over, and the figures that decided it: mean log losses of the window."""
+    """The result of a promotion of learned weights, and the figures that decided it: mean log losses of the window."""
 
     done: bool
     samples: int
@@ -124,7 +124,7 @@ class OnlineWeights:
 
     @property
     def learned(self) -> Mapping[str, float]:
-        """What the shadow has learned: negative weights as 0, summing to what the static ones do."""
+        """The weights that the shadow has learned: negative ones as 0, with the sum of the static ones."""
         return MappingProxyType(dict(zip(self._static, self._proportions(), strict=True)))
 
     def _proportions(self) -> Sequence[float]:

@@ -23,7 +23,7 @@ READERS: Mapping[str, Callable[[str], list[Block]]] = MappingProxyType(
         ".htm": read_html,
     }
 )
-"""What is indexed, by the end of its name."""
+"""The readers of indexed files, by the suffix of the name."""
 
 __all__ = [
     "READERS",

@@ -1,4 +1,4 @@
-"""What every reader makes of a file: blocks of text with their lines, headings among them, and the links inside."""
+"""The result of every reader: blocks of text with their lines, headings among them, and the links inside."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def read_markdown(text: str) -> list[Block]:
 
 @cache
 def _parser() -> MarkdownIt:
-    from markdown_it import MarkdownIt  # noqa: PLC0415 - the extra `scoring`, and only who indexes pays
+    from markdown_it import MarkdownIt  # noqa: PLC0415 - the extra `scoring`, and only indexing pays
 
     return MarkdownIt("commonmark").enable("table")
 
