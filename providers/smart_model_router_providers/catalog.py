@@ -116,7 +116,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             media="mistral",
             prefill="prefix",  # API reference, AssistantMessage.prefix
         ),
-        "deepseek": Kind(  # goes on by `prefix` at https://api.deepseek.com/beta only: who asks there says so
+        "deepseek": Kind(  # continues by `prefix` at https://api.deepseek.com/beta only: the configuration says so
             wires=("chat",),
             base_url="https://api.deepseek.com/v1",
             key_variables=("DEEPSEEK_API_KEY",),
@@ -167,7 +167,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "foundry_local": Kind(
             wires=("chat",), base_url="http://127.0.0.1:5273/v1", capabilities=("tools",), remote=False
         ),
-        "openai_compatible": Kind(),  # few such servers have more than Chat: who has one says so (`wires`)
+        "openai_compatible": Kind(),  # few such servers have more than Chat: the configuration says so (`wires`)
         "local": Kind(
             path="smart_model_router_providers.local:LocalProvider",
             wires=("chat", "messages"),
@@ -196,12 +196,12 @@ def kind_of(name: str) -> Kind:
 
 
 def failure_domain(name: str) -> str:
-    """What fails together with this kind; the kind itself unless its row says otherwise."""
+    """The failure domain of this kind; the kind itself unless its row names another."""
     return kind_of(name).failure_domain or name
 
 
 def limit_pool(name: str, model: str) -> str:
-    """What a model's rate limit is counted under; the model itself unless its provider counts several together."""
+    """The name of a model's rate limit; the model itself unless its provider counts several together."""
     pattern = kind_of(name).limit_pool
     found = re.match(pattern, model) if pattern else None
     return found[0] if found is not None else model

@@ -29,7 +29,7 @@ _F = FailureClass
 
 @dataclass(frozen=True, slots=True)
 class Quirk:
-    """What only words tell: an answer of `statuses` whose words match `pattern` is of `failure_class`.
+    """A class that only the text shows: an answer of `statuses` whose text matches `pattern` is of `failure_class`.
 
     `header` is a header that must be there as well.
     """
@@ -54,7 +54,7 @@ QUIRKS: tuple[Quirk, ...] = (
     _quirk(_F.QUOTA, "400 403 429", "insufficient balance"),  # DeepSeek and resellers
     _quirk(_F.AUTH, "400 403", "incorrect api key|api key not valid|invalid api key"),  # xAI, Gemini: a 400
     _quirk(_F.MODEL_GONE, "404", r"\b(?:models?|deployment)\b"),  # OpenAI, vLLM, Anthropic, Gemini, Ollama
-    _quirk(_F.MODEL_GONE, "404", "no endpoints found"),  # OpenRouter: nobody serves that model any more
+    _quirk(_F.MODEL_GONE, "404", "no endpoints found"),  # OpenRouter: no provider serves that model any more
     _quirk(_F.MODEL_GONE, "400", "not a valid model|model not exist"),  # OpenRouter; DeepSeek
     _quirk(_F.MODEL_GONE, "400", "model.{0,80}(?:does not exist|decommissioned|no longer)"),  # Groq, Cerebras
     _quirk(_F.MODEL_GONE, "400 403", "access to (?:the )?model"),  # OpenAI projects, Bedrock
@@ -166,7 +166,7 @@ def _context_tokens(words: Mapping[str, Any], message: str) -> int | None:
 
 
 def _is_credential_wide(found: FailureClass, status: int | None, codes: list[str]) -> bool:
-    """Whether every target of the credential is concerned: its key is bad, or its account out of credit."""
+    """True when every target of the credential is concerned: its key is bad, or its account out of credit."""
     if found is _F.QUOTA:
         return True
     return found is _F.AUTH and status != 403 and _NARROW_CODES.isdisjoint(codes)
@@ -207,7 +207,7 @@ def _decoded_again(value: str) -> object:
 
 
 def _words(error: Mapping[str, Any]) -> str:
-    """What an error says in words: its message and the texts of its metadata and details."""
+    """The text of an error: its message and the texts of its metadata and details."""
     inner = (error, mapping(error.get("metadata")), mapping(error.get("details")))
     said = (value for place in inner for value in place.values() if isinstance(value, str))
     return " ".join(said)[:4096]
@@ -222,7 +222,7 @@ def _by_quirk(status: int, headers: Mapping[str, str], words: str) -> FailureCla
 
 
 def _summary(body: bytes) -> str:
-    """What a body that is not ours to read looks like, in a few words."""
+    """Describe a foreign body in a few words."""
     words = body[:2048].decode(errors="replace")
     title = _HTML_TITLE.search(words)
     if title:
@@ -332,7 +332,7 @@ def classify_exception(exc: BaseException, *, kind: str = "openai_compatible") -
 
 
 def _never_left(exc: BaseException | None) -> bool:
-    """Whether the connection was never made: such a call costs no request and no token."""
+    """True when the connection was never made: such a call costs no request and no token."""
     while exc is not None:
         if _names_no_connection(exc):
             return True

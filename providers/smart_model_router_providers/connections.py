@@ -17,9 +17,9 @@ _PROVIDER_CLOSED = "the provider was closed"
 
 
 class Connections:
-    """What a connector gave out: whoever takes a connection adds it to `in_use`, and ends with one of the methods.
+    """The connections in use: a call adds the one it takes to `in_use`, and ends with one of the methods.
 
-    aiohttp complains of connections that nobody gave back, and tells nobody who reads on one that it closes; so those
+    aiohttp warns of connections that were not given back, and does not notify a reader of one that it closes; so those
     in use are known here. Made on the loop they belong to.
     """
 
@@ -30,7 +30,7 @@ class Connections:
         self._loop = asyncio.get_running_loop()
 
     def was_used(self, connection: Connection) -> bool:
-        """Whether it was kept since an earlier call: the other side may have closed it meanwhile."""
+        """True when it was kept since an earlier call: the other side may have closed it in the meantime."""
         return connection.protocol in self._used
 
     def give_back(self, connection: Connection) -> None:
@@ -41,7 +41,7 @@ class Connections:
         connection.release()
 
     def break_off(self, connection: Connection, why: str) -> None:
-        """End it in the middle of a call, at once: who reads on it is told, and what is not sent yet is dropped."""
+        """End it in the middle of a call, at once: its reader gets an error, and unsent data is dropped."""
         self.in_use.discard(connection)
         self._cut(connection.protocol, why)
         connection.close()
@@ -86,13 +86,13 @@ class Connections:
     def _cut(self, protocol: ResponseHandler | None, why: str) -> None:
         if protocol is None or protocol.transport is None:
             return
-        if self._loop.is_closed():  # nobody is left who could be told
+        if self._loop.is_closed():  # no reader is left to notify
             _close_socket(protocol.transport)
             protocol.transport = None  # aiohttp would close it, which needs the loop
             return
         payload = protocol._payload
         if payload is not None and not payload.is_eof() and payload.exception() is None:
-            # Who waits for the head of an answer will hear that the connection is lost; who reads its body would not.
+            # A call that waits for the head of an answer sees the lost connection; one that reads its body would not.
             payload.set_exception(aiohttp.ClientConnectionError(why))
         if self._loop.is_running() or not _close_socket(protocol.transport, self._loop):
             # `close` would wait until the peer has read what is not sent yet, and it may never.

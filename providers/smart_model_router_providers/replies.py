@@ -81,7 +81,7 @@ async def _read_to_end(reply: Reply, kind: str, judged: Callable[[bytes], Outcom
 
 
 def judge(status: int, headers: Mapping[str, str], body: bytes, dialect: Dialect, kind: str) -> Outcome:
-    """What a whole answer comes to: Success only for a 200 with an answer of its dialect, and not an empty one."""
+    """Read a whole answer: Success only for a 200 with an answer of its dialect, and not an empty one."""
     decoded, mended = (decode_object(body) if status == 200 else None), False
     if decoded is None and status == 200 and (found := mended_answer(dialect, body)) is not None:
         decoded, body = found
@@ -134,7 +134,7 @@ class ReplyStream:
 
     @property
     def reading(self) -> LimitReading:
-        """What the response headers said."""
+        """The limits in the response headers."""
         return self._reading
 
     def __aiter__(self) -> AsyncIterator[StreamEvent]:
@@ -162,7 +162,7 @@ class ReplyStream:
         return events
 
     def cut(self, error: Exception) -> StreamEvent:
-        """What comes instead of a piece that `next_piece` raised for. Raises it again when it is a bug."""
+        """The event in the place of a piece for which `next_piece` raised. Raises the error again when it is a bug."""
         return self._reader.cut(known_failure(error, self._kind).message)
 
     async def aclose(self) -> None:

@@ -40,7 +40,7 @@ class SdkProvider:
 
     @property
     def dialects(self) -> frozenset[Dialect]:
-        """What the client speaks; the router translates to one of these."""
+        """The dialects that the client speaks; the router translates to one of these."""
         return frozenset(self._sdk.paths)
 
     async def call(self, call: ProviderCall) -> Outcome:

@@ -1,4 +1,4 @@
-"""What differs between the SDKs: which httpx their major is built on, and where each dialect lives."""
+"""Differences between the SDKs: the httpx of each major, and the path of each dialect."""
 
 from __future__ import annotations
 

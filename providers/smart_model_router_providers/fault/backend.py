@@ -49,7 +49,7 @@ class Exchange:
 
 
 class Backend:
-    """What the fault server and the scripted provider have in common. Instants are monotonic seconds.
+    """The common part of the fault server and the scripted provider. Instants are monotonic seconds.
 
     `text` is every answer; None echoes the last user message. `wall` gives epoch seconds for headers with
     dates.
@@ -82,7 +82,7 @@ class Backend:
         self.script = script
 
     def forget(self) -> None:
-        """Forget who called; calls under way end in the book they began in."""
+        """Forget the recorded calls; calls under way end in the record they began in."""
         self.ledger = Ledger(self._keep)
 
     def begin(self, method: str, target: str, headers: Mapping[str, str], body: bytes, now: float) -> Exchange:
@@ -130,7 +130,7 @@ class Backend:
         return f"{self._name}: echo of the last user message: {asked}"
 
     def _aside(self, method: str, path: str, headers: Mapping[str, str]) -> Iterator[Step]:
-        """What is no call of a model: neither counted nor subject to the script."""
+        """Answer a request that calls no model: it is neither counted nor subject to the script."""
         if method == "GET" and path.endswith("/models"):
             return whole(200, models(self._models, anthropic="anthropic-version" in headers))
         if method in ("GET", "HEAD") and path in ("", "/v1", "/health"):

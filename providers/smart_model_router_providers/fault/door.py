@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from smart_model_router_providers.fault.http1 import Connection, Service
 
 Outage = tuple[float, float | None]
-"""From when to when (None: for ever) nobody gets in, as instants on the loop's clock."""
+"""The begin and the end (None: never) of refused connections, as instants on the loop's clock."""
 
 BACKLOG = 2048
 TICK = 1e-6  # seconds
@@ -61,7 +61,7 @@ class Door:
         down = any(start <= now and (stop is None or now < stop) for start, stop in self._outages)
         if down and self._open:
             self._shut()
-            # Bound but not listening: connections are refused, and nobody else is given the port.
+            # Bound but not listening: connections are refused, and no other program gets the port.
             self._socket = _bound(self._host, self.port)
         elif not down and not self._open:
             self._socket.listen(BACKLOG)

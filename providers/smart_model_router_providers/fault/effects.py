@@ -1,4 +1,4 @@
-"""What a fault does, as values: one frozen dataclass an effect. steps.py plays them."""
+"""The effects of faults, as values: one frozen dataclass each. steps.py plays them."""
 
 from __future__ import annotations
 
@@ -136,6 +136,6 @@ class Plain(StrEnum):
 
 
 Fate = Status | Stall | Cut | BadJson | ErrorEvent | Empty | Plain
-"""What happens instead of the good answer."""
+"""The effect that takes the place of the good answer."""
 
 Effect = Fate | Delay | Limit | Concurrency | Reply

@@ -46,7 +46,7 @@ def error_body(dialect: Dialect, status: int, message: str | None = None) -> byt
 
 
 def unknown_path(asked: str) -> bytes:
-    """What OpenAI says of a path that is not there: without the code that it has for a model."""
+    """OpenAI's error for an unknown path: without the code that it has for a model."""
     error = {"message": f"Invalid URL ({asked})", "type": "invalid_request_error", "param": None, "code": None}
     return dumps({"error": error})
 

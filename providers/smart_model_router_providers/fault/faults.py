@@ -271,19 +271,19 @@ class Fault:
 
     @property
     def standing(self) -> bool:
-        """Whether reading goes on below it although it applies."""
+        """True when the entries below it are read although it applies."""
         return isinstance(self.effect, (Limit, Concurrency, Reply)) or (
             isinstance(self.effect, Delay) and self.times is None
         )
 
     @property
     def decides_every_call(self) -> bool:
-        """Whether no call can ever get past it."""
+        """True when no call can ever get past it."""
         sure = self.times is None and self.start <= 0 and self.stop is None and self.probability >= 1
         return sure and not self.standing
 
     def due(self, elapsed: float) -> bool:
-        """Whether its time has come and not gone, `elapsed` seconds into the script."""
+        """True when it is in force `elapsed` seconds into the script."""
         return self.start <= elapsed and (self.stop is None or elapsed < self.stop)
 
 

@@ -22,7 +22,7 @@ LINGER_NOT = struct.pack("ii", 1, 0)  # SO_LINGER with zero seconds turns a clos
 
 
 class Service(Protocol):
-    """Who answers the requests of a connection."""
+    """The handler of a connection's requests."""
 
     def begin(self, method: str, target: str, headers: Mapping[str, str], body: bytes, now: float) -> Exchange:
         """Take a request."""
@@ -67,7 +67,7 @@ class Connection(asyncio.Protocol):
         self._head_only = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Join the open connections; who was accepted just before the door was shut is sent away."""
+        """Join the open connections; one accepted just before listening ended is closed."""
         self._transport = cast("asyncio.Transport", transport)
         self._peers.add(self)
         if not self._welcome():

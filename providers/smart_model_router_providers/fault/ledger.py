@@ -1,4 +1,4 @@
-"""Who called: every call counted by API key and by model, the newest ones kept in full."""
+"""The calls that arrived: counted by API key and by model, the newest ones kept in full."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import math
 from smart_model_router_providers.fault.effects import Headers, Limit
 from smart_model_router_providers.fault.manners import MANNERS, Said
 
-# Rounding must not turn a caller away who comes back at the very instant it was told.
+# Rounding must not refuse a call that comes at the very instant it was told to.
 CLOSE_ENOUGH_SECONDS = 1e-9
 
 
@@ -22,7 +22,7 @@ class Bucket:
         self._at = now
 
     def left(self, now: float) -> float:
-        """What could be taken at once."""
+        """The amount that could be taken at once."""
         return min(self._burst, self._level + (now - self._at) * self._rate)
 
     def wait(self, cost: float, now: float) -> float:
@@ -55,7 +55,7 @@ class Window:
             self._used = 0.0
 
     def left(self, now: float) -> float:
-        """What could be taken at once."""
+        """The amount that could be taken at once."""
         self._turn(now)
         return self.limit - self._used
 
@@ -103,11 +103,11 @@ class Limiter:
         return 0.0
 
     def headers(self, now: float, wall: float) -> Headers:
-        """What every answer says of these limits; `wall` is epoch seconds."""
+        """The headers of every answer about these limits; `wall` is epoch seconds."""
         return self._told(now, wall) if self._manner.on_answers else ()
 
     def refusal(self, wait: float, now: float, wall: float) -> Headers:
-        """What a 429 says."""
+        """The headers and the text of a 429."""
         told = self._told(now, wall) if self._manner.on_refusals else ()
         return (*self._manner.retry(wait), *told)
 

@@ -20,7 +20,7 @@ class Counter(Protocol):
     limit: float
 
     def left(self, now: float) -> float:
-        """What could be taken at once."""
+        """The amount that could be taken at once."""
         ...
 
     def reset(self, now: float) -> float:
@@ -45,7 +45,7 @@ class Said:
 
     @property
     def left(self) -> str:
-        """What is left of it, in whole ones."""
+        """The remaining amount, in whole units."""
         return str(max(0, int(self.counter.left(self.now))))
 
     @property
@@ -56,7 +56,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """What one family says: of each limit (`tell`), on which answers, and how a refusal names the wait.
+    """The headers of one family: for each limit (`tell`), on which answers, and the form of a refusal's wait.
 
     `by_the_clock`: its windows begin when the minute (hour, day) of the wall clock does.
     """

@@ -37,7 +37,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a script says instead of the usual text: words (None: the usual ones), calls of functions, or both."""
+    """A script's answer instead of the usual text: words (None: the usual ones), calls of functions, or both."""
 
     text: str | None
     calls: tuple[ToolCall, ...]
@@ -45,7 +45,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a good answer depends on: `number` counts a server's calls, `text` and `calls` are what will be said."""
+    """The inputs of a good answer: `number` counts a server's calls, `text` and `calls` are its content."""
 
     dialect: Dialect
     model: str

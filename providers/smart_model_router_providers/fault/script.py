@@ -28,7 +28,7 @@ EVERYONE = "*"
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What one call meets: an effect instead of the good answer, delays, headers of the limits it passed.
+    """The script's decision on one call: an effect instead of the good answer, delays, headers of the limits it passed.
 
     `reply` is what the good answer says, when a script has a say in it.
     """
@@ -108,7 +108,7 @@ class RunningScript:
 
 
 class _Chance:
-    """The dice of one call, made only when somebody rolls them: seeding is not cheap."""
+    """The dice of one call, made only when they are rolled: seeding is not cheap."""
 
     def __init__(self, seed: int, number: int) -> None:
         self._of = f"{seed}/{number}"

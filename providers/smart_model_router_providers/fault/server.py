@@ -59,7 +59,7 @@ class FaultServer:
 
     @property
     def base_url(self) -> str:
-        """What a client is given, `http://127.0.0.1:PORT/v1`. It serves OpenAI's SDK and Anthropic's."""
+        """The URL for clients, `http://127.0.0.1:PORT/v1`. It serves OpenAI's SDK and Anthropic's."""
         host = f"[{self._host}]" if ":" in self._host else self._host
         return f"http://{host}:{self._port}/v1"
 
@@ -88,7 +88,7 @@ class FaultServer:
 
     @property
     def script(self) -> Script:
-        """What it follows. To assign is to `set`."""
+        """The script in force. Assigning calls `set`."""
         return self._backend.script
 
     @script.setter

@@ -1,4 +1,4 @@
-"""What happens on the wire, step by step: waits, heads, bytes and an end."""
+"""The steps of an answer on the wire: waits, heads, bytes and an end."""
 
 from __future__ import annotations
 

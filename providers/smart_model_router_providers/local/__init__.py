@@ -1,4 +1,4 @@
-"""The embedded last-resort model: a small language model in a child process, for when nobody else answers."""
+"""The embedded last-resort model: a small language model in a child process, for when no other target answers."""
 
 from smart_model_router_providers.local.model_file import (
     LocalInstallError,

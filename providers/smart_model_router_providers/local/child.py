@@ -102,7 +102,7 @@ def _watch(parent: int) -> None:
 
 
 def _fall_silent() -> None:
-    """Nobody reads our output from here on: a full pipe would stop us."""
+    """Discard further output: nothing reads it from here on, and a full pipe would block."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)

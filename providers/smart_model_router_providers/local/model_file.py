@@ -57,7 +57,7 @@ class LocalInstallError(SmartRouterError):
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """Whether the embedded model could answer: its file, its runtime, and in `reason` what is missing."""
+    """The readiness of the embedded model: its file, its runtime, and in `reason` the missing part."""
 
     model: Path | None
     runtime: bool

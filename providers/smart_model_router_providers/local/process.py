@@ -24,7 +24,7 @@ _LONGEST_LINE = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSettings:
-    """What a child serves: the file, the name it goes by, its context in tokens, the threads that compute."""
+    """The options of a child: the model's file and name, its context in tokens, the threads that compute."""
 
     model: Path
     alias: str
@@ -83,7 +83,7 @@ class ModelProcess:
 
 
 class _Child:
-    """What the supervising thread works on; it refers to nobody who refers to it."""
+    """The state of the supervising thread; it refers to no object that refers to it."""
 
     def __init__(self, settings: ModelSettings, clock: Callable[[], float]) -> None:
         self.ready: Future[Listening | Ended] = Future()

@@ -262,7 +262,7 @@ async def _count(connection: _Connection, call: ProviderCall) -> int | None:
 
 def _spare_threads() -> int:
     # The library's threads wait for each other by spinning. Two on two processors are a third faster than one while
-    # nobody else computes, and 15 times slower as soon as somebody does.
+    # no other process computes, and 15 times slower as soon as one does.
     processors = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     return min(2, max(1, processors - 1))
 

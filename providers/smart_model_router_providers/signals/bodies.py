@@ -1,4 +1,4 @@
-"""What the body of a refusal says of when to come back: its details, its fields, its words."""
+"""The wait in the body of a refusal: in its details, its fields, its text."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def wait_of_words(message: str, date: str | None) -> float | None:
 
 
 def scope_of(kind_of_limit: str, error: Mapping[str, object], message: str) -> Scope | None:
-    """What the refusal is about when a word says so: the limit's own name first, then quota ids, then the text."""
+    """The limit that the refusal names: by the limit's own name first, then quota ids, then the text."""
     for words in (kind_of_limit, " ".join(_violated_quotas(error)), message):
         for pattern, scope in _SCOPES:
             if pattern.search(words):
@@ -72,7 +72,7 @@ def scope_of(kind_of_limit: str, error: Mapping[str, object], message: str) -> S
 
 
 def violates_day_quota(error: Mapping[str, object]) -> bool:
-    """Whether a day's quota is among the violated ones. RetryInfo may then still speak of the minute's."""
+    """True when a day's quota is among the violated ones. RetryInfo may then still speak of the minute's."""
     return any("perday" in quota.lower() for quota in _violated_quotas(error))
 
 

@@ -1,4 +1,4 @@
-"""The header families by the names the catalog uses: who reads the headers, and how the provider gives back."""
+"""The header families by the names of the catalog: the reader of the headers, and the way limits refill."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def family_of(kind: str) -> Family:
 
 
 def read_limits(kind: str, headers: Mapping[str, str]) -> LimitReading:
-    """What an answer's headers (names in lower case) say of the buckets of a provider of this kind. Never raises."""
+    """Read the buckets of a provider of this kind from an answer's headers (lower-case names). Never raises."""
     fields = Fields(headers)
     buckets = family_of(kind).read(fields)
     return LimitReading(tuple(buckets), fields.rejected) if buckets or fields.rejected else NO_READING
