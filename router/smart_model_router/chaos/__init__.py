@@ -1,4 +1,4 @@
-"""A drill for anybody's own configuration: fault servers in the place of its providers, and a card of what held."""
+"""A drill for a user's own configuration: fault servers in the place of its providers, and a scorecard."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Arena:
 
     @property
     def has_others(self) -> bool:
-        """Whether anybody but the struck provider could answer at all."""
+        """True when a provider other than the struck one could answer at all."""
         return any(name != self.victim for name in self.fleet.servers)
 
     @property

@@ -20,7 +20,7 @@ class Ending(StrEnum):
 
     whole: the right answer, all of it. cut: a part of the right answer (its beginning, or, with `malformed_events`
     "skip", all but what could not be read), and an error that says it is only that. rejected: the request's own fault,
-    with the provider's reason. unserved: nobody could, and the error names what was tried. wrong: anything else. hung:
+    with the provider's reason. unserved: no target could, and the error names those tried. wrong: anything else. hung:
     nothing in time.
     """
 
@@ -52,7 +52,7 @@ def body_of(number: int, model: str, *, prefill: bool = False) -> dict[str, Any]
 async def ask(
     router: SmartModelRouter, body: Mapping[str, Any], *, stream: bool, timeout: float, grace: float
 ) -> Asked:
-    """Ask, with `timeout` as the deadline; whoever is not back `grace` seconds after it hangs."""
+    """Ask, with `timeout` as the deadline; a request that has not ended `grace` seconds after it hangs."""
     right = f"{ANSWER}: echo of the last user message: {body['messages'][0]['content']}"
     call = _streamed(router, body, timeout) if stream else _whole(router, body, timeout)
     began = time.monotonic()
@@ -79,7 +79,7 @@ async def ask(
 
 
 def _is_within(text: str, right: str) -> bool:
-    """Whether `text` is `right` with pieces left out."""
+    """True when `text` is `right` with pieces left out."""
     rest = iter(right)
     return all(character in rest for character in text)
 

@@ -51,7 +51,7 @@ class Card:
 
     @property
     def passed(self) -> bool:
-        """Whether every scenario passed and nothing wanted to leave."""
+        """True when every scenario passed and no connection left the machine."""
         return not self.refused and all(result.verdict is Verdict.PASS for result in self.results)
 
     def to_dict(self) -> dict[str, Any]:

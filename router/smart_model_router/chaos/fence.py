@@ -73,7 +73,7 @@ _standing: list[Fence | None] = []
 
 
 def _stand(fence: Fence | None) -> None:
-    """An audit hook cannot be taken down again: there is one, made with the first fence, and it asks who stands."""
+    """An audit hook cannot be removed again: there is one, made with the first fence, for all of them."""
     if not _standing:
         _standing.append(None)
         sys.addaudithook(_hear)

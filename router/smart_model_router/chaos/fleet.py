@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from smart_model_router.events import Event
 
 ANSWER = "chaos"
-"""Who every server says it is: whoever serves, and however many share an answer, its text is the same."""
+"""The name of every server: whichever of them serve, and however many share an answer, its text is the same."""
 
 
 def drill(config: RouterConfig, model: str, speed: float) -> RouterConfig:
-    """What of a configuration is put to the test: one model with its providers and every rule, durations shortened.
+    """The part of a configuration under test: one model with its providers and every rule, durations shortened.
 
-    Keys and headers are dummies of the same number; statistics stay in memory; nothing listens and nobody is told.
+    Keys and headers are dummies of the same number; statistics stay in memory; no port is opened and no sink is called.
     """
     tested = config.resolve(model)
     resorts = tested.last_resort or ()
@@ -66,7 +66,7 @@ class Fleet:
     """Servers and router for one scenario, alive within `async with`. `config` comes from `drill`.
 
     `events` are all the router told, oldest first. `wall` is the wall clock as a router reads that was told not to use
-    the monotonic one; whoever steps it steps nothing else.
+    the monotonic one; setting it changes no other.
     """
 
     inline = True
@@ -126,7 +126,7 @@ class Fleet:
 
 
 class SteppedWallClock(WallClock):
-    """The wall clock of a machine that somebody sets: `ahead` is by how many seconds."""
+    """The wall clock of a machine after it was set: `ahead` is the difference in seconds."""
 
     def __init__(self) -> None:
         self.ahead = 0.0

@@ -1,4 +1,4 @@
-"""What a scenario comes to: findings, each with what it costs when it is not as promised, and the worst of them."""
+"""The verdict of a scenario: findings, each with the verdict of a broken promise, and the worst of them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from enum import StrEnum
 class Verdict(StrEnum):
     """From best to worst.
 
-    pass: every promise was kept. partial: everybody was served as promised, but a figure missed its bound. safe:
-    somebody was not served, and was told so in time, with the reasons. fail: a promise was broken.
+    pass: every promise was kept. partial: every request was served as promised, but a figure missed its bound. safe:
+    a request was not served, and its caller was told in time, with the reasons. fail: a promise was broken.
     """
 
     PASS = "pass"  # noqa: S105 - a verdict

@@ -11,8 +11,6 @@ import typer
 
 from smart_model_router.cli.ending import finish
 
-C = TypeVar("C", bound="type[Command]")
-
 
 @dataclass_transform(kw_only_default=True)
 class Command:
@@ -29,12 +27,15 @@ class Command:
         """Perform the command; the exit code. It imports its module itself, so that only the command that runs pays."""
 
 
-def command(app: typer.Typer, name: str) -> Callable[[C], C]:
+C = TypeVar("C", bound=Command)
+
+
+def command(app: typer.Typer, name: str) -> Callable[[type[C]], type[C]]:
     """Add the decorated class to `app` as the command `name`."""
 
-    def add(options: C) -> C:
+    def add(options: type[C]) -> type[C]:
         def perform(**given: Any) -> NoReturn:
-            asked: Command = options(**given)
+            asked = options(**given)
             finish(asked.run, as_json=given["as_json"])
 
         hints = get_type_hints(options, include_extras=True)

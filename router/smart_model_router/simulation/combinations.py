@@ -13,7 +13,7 @@ from smart_model_router.simulation.setting import Scenario
 
 NAMES: tuple[str, ...] = tuple(field.name for field in fields(Measures))
 ALWAYS = frozenset({"crash", "hang", "leak", "I2"})
-"""What is promised under every combination; the other promises are made by the measures."""
+"""The promises under every combination; the measures make the others."""
 
 
 def combinations() -> Iterator[Measures]:

@@ -1,4 +1,4 @@
-"""What a fleet does to a provider: many routers that know nothing of each other, in one hour with one outage."""
+"""The effect of a fleet on a provider: many routers without shared state, in one hour with one outage."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class FleetSetting:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What the fleet did. Herds are the most calls within one second at the provider that was down."""
+    """The result of a fleet. Herds are the most calls within one second at the provider that was down."""
 
     requests: int
     served: int

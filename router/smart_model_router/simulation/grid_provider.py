@@ -74,7 +74,7 @@ _FAULTS: Mapping[Kind, _Fault] = MappingProxyType(
     }
 )
 _MIXTURE: tuple[Kind, ...] = tuple(kind for kind in _FAULTS if kind != "cut_buffered")
-"""What `mixed` draws from. A stream that is cut after content ends both the loop and us without `buffered`."""
+"""The failures that `mixed` draws from. A stream cut after content ends both the loop and us without `buffered`."""
 
 
 def draws(*key: object) -> tuple[float, float]:

@@ -43,7 +43,7 @@ class BrokenRun(RuntimeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """What became of the requests of one or more runs of a cell, from the instant on from which it is judged.
+    """The results of the requests of one or more runs of a cell, from the instant from which it is judged.
 
     `judged` are the requests that arrived from `FIRST_CHOICE_FROM` on, `first` those of them that the first provider
     served. `mean_in_flight` and `max_in_flight` are those of the busiest provider.

@@ -61,7 +61,7 @@ class History:
             self.violations.append(Violation(promise, now - self.began, text))
 
     def bind(self, owner: str, now: float, until: float) -> None:
-        """Write down that nobody need ask a target (or a provider) before the loop's instant `until`."""
+        """Record that no call to a target (or a provider) is needed before the loop's instant `until`."""
         self.bound.append((owner, now - self.began, until - self.began))
 
     def of(self, kind: type[E], *, start: float = 0.0, end: float = float("inf")) -> list[E]:
@@ -88,7 +88,7 @@ class History:
         return sum(one.served_by == target for one in asked) / len(asked) if asked else 0.0
 
     def served_share(self, start: float, end: float, *, last_resort: bool = True) -> float:
-        """Which share of those requests anybody served; without `last_resort` that one does not count."""
+        """The share of those requests that were served; without `last_resort`, its answers do not count."""
         asked = self.between(start, end)
         return sum(_counts(one, last_resort) for one in asked) / len(asked) if asked else 0.0
 

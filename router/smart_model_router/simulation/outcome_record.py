@@ -1,4 +1,4 @@
-"""What became of a target's calls, reckoned from the calls alone: its success share, and bounds of its tests.
+"""The results of a target's calls, from the calls alone: its success share, and bounds of its tests.
 
 A second account on purpose, as reckoning.py is. It does not repeat the sequential tests of routing.md sections 3 and 4:
 it bounds them. Which calls belong to the present run of failures is known within bounds only; a call of which that is
@@ -40,7 +40,7 @@ class Flight:
     begun: bool
 
     def is_silent(self, now: float, patience: float) -> bool:
-        """Whether nothing has come of it for as long as `patience`."""
+        """True when it has brought nothing for as long as `patience`."""
         return not self.begun and now - self.sent_at >= patience
 
 
@@ -136,7 +136,7 @@ class OutcomeRecord:
                 return None
 
     def is_load(self, sent_at: float, now: float, flying: Iterable[Flight], patience: float) -> bool:
-        """Whether a call sent then, and refused for want of capacity, was beside one that is or was being served."""
+        """True when a call sent then, and refused for lack of capacity, was beside one that is or was being served."""
         if any(one.sent_at <= sent_at and not one.is_silent(now, patience) for one in flying):
             return True
         return any(at <= sent_at <= answered_at for at, answered_at in self._answered)
@@ -149,7 +149,7 @@ class OutcomeRecord:
             self.turned_away_at = now
 
     def storms(self, now: float, in_flight: int) -> bool:
-        """Whether so many calls were refused in a row that one at a time asks, after a pause."""
+        """True when so many calls were refused in a row that one at a time is made, after a pause."""
         return self.turned_away >= _STORM and (in_flight > 0 or now < self.turned_away_at + _LONGEST_PAUSE)
 
     def succeeded(self, sent_at: float, now: float, *, stream: bool) -> None:

@@ -1,4 +1,4 @@
-"""Promises about a whole run: who was served, who carries its share again, who was left alone (I8, I14)."""
+"""Promises about a whole run: requests served, targets that carry their share again, targets left alone (I8, I14)."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from smart_model_router.outcome import Category, CooldownRule, Failure, FailureC
 _SHORTEST = 0.05
 _DAY = 86_400.0
 _ALIVE = 10.0
-"""Seconds. Who answered that shortly before a wait ended returns without probation."""
+"""Seconds. A target that answered that shortly before a wait ended returns without probation."""
 _FRESH = 300.0
 _LADDER = (1.0, 2.0, 30.0, 60.0)
 _SPREAD = 1.2
@@ -25,7 +25,7 @@ EPSILON = 1e-6
 
 @dataclass(slots=True)
 class Law:
-    """What binds until between `least` and `most`: one instant, but for what dice or experience decide."""
+    """A wait that ends between `least` and `most`: one instant, unless dice or experience decide."""
 
     least: float
     most: float
@@ -60,7 +60,7 @@ class Account:
         return max([self.advice_until, *(law.least for law in self.laws.values())])
 
     def on_probation(self, now: float) -> bool:
-        """Whether it is back and has still to show that it works."""
+        """True when it is back and has still to show that it works."""
         ends = self.ends()
         if now < ends:
             return False
@@ -116,7 +116,7 @@ class Account:
         return law or (None if advice is None else self.advice_until)
 
     def may_advise(self, failure_class: FailureClass, admitted_at: float, now: float) -> bool:
-        """Whether a failure begins a cooldown where the evidence calls for one: it is later than the last cooldown."""
+        """True when a failure begins a cooldown where the evidence calls for one: it came after the last cooldown."""
         if failure_class.policy.cooldown not in (CooldownRule.FAILURE, CooldownRule.TIMEOUT):
             return False
         return now >= self.advice_until and (self._cooldowns == 0 or admitted_at > self.advice_began)

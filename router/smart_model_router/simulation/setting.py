@@ -1,4 +1,4 @@
-"""A scenario and the setting a seed makes of it: the fleet, the weather, who asks, and what must come of it."""
+"""A scenario and the setting that a seed makes of it: the fleet, the weather, the requests, and the promises."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from smart_model_router.simulation.weather import Condition, Healthy, Spell
 Expectation = Callable[[History], Iterable[str]]
 """A look at the whole run: a sentence for each thing that is not as promised."""
 Order = Callable[[SmartModelRouter, RouterState], object]
-"""What an operator does to the router, or to a part of it."""
+"""An operator's action on the router, or on a part of it."""
 Fallback = Literal["healthy", "partly ill", "none"]
 """The best provider left at the worst moment, apart from the most ill one and the last resort.
 
@@ -27,7 +27,7 @@ It is well (`healthy`), loses or refuses a part of its calls (`partly ill`), or 
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """What is simulated. Durations and instants are seconds, instants counted from the beginning.
+    """The definition of a simulation. Durations and instants are seconds, instants counted from the beginning.
 
     `tiers` are targets best first, `usual` how providers behave between their spells, `wall_steps` when the wall clock
     jumps and by how much, `orders` what an operator does and when. `expect` are whole-run promises by name.

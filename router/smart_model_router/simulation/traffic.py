@@ -1,4 +1,4 @@
-"""Who asks, when, and how patiently: seeded arrivals, and what became of each of them."""
+"""Requests with their instants and deadlines: seeded arrivals, and the result of each of them."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _TOKENS = 40
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What a provider sees when a call arrives: how many are in flight with it, how many it took in the last second."""
+    """A provider's load when a call arrives: calls in flight with it, calls taken in the last second."""
 
     call: ProviderCall
     now: float
@@ -34,7 +34,7 @@ class Condition(Protocol):
     """How a provider behaves while it lasts."""
 
     def reply(self, moment: Moment) -> FakeReply:
-        """What happens to the call that has just arrived."""
+        """Return the result of the call that has just arrived."""
         ...
 
 

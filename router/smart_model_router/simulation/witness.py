@@ -49,7 +49,7 @@ class Held:
     alternative: str | None
     proven: bool = False
     begun: bool = False
-    """Whether it is a stream that has brought content."""
+    """True for a stream that has brought content."""
     settlements: int = 0
 
 
@@ -81,7 +81,7 @@ class Settled:
 
 @dataclass
 class Witness:
-    """What is held now, by lease, and which request and which waiting ticket belong to which task."""
+    """The leases held now, and the request and the waiting ticket of each task."""
 
     state: RouterState
     checkers: Sequence[Checker]
@@ -99,11 +99,11 @@ class Witness:
         self.state.room.__class__ = _watched_room(self)
 
     def in_flight(self, gate: Gate) -> int:
-        """Leases of a gate that nobody has settled."""
+        """Leases of a gate that are not settled."""
         return sum(held.gate is gate for held in self.held.values())
 
     def at_provider(self, name: str) -> int:
-        """Leases of a provider that nobody has settled."""
+        """Leases of a provider that are not settled."""
         return sum(held.gate.provider.name == name for held in self.held.values())
 
     def begins(self, asked: Asked) -> None:
@@ -187,7 +187,7 @@ _NO_COST = Cost(0, 0)
 
 
 def _may_be_tossed(gate: Gate, *, stream: bool) -> bool:
-    """Whether the throttle may have refused this request there lately."""
+    """True when the throttle may have refused this request there lately."""
     if not gate.config.measures.cascade_prevention:
         return False
     shots = gate.snapshot(stream=stream).throttles

@@ -15,7 +15,7 @@ _TOLD = _SERVED | {Ending.CUT}
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One row: what happens, and how a question in it may end without anybody being owed an answer."""
+    """One row: the events, and the ends of a question that need no answer."""
 
     name: str
     about: str

@@ -31,7 +31,7 @@ async def rate_limited_once(arena: Arena) -> None:
 
 
 def _same(call: RecordedRequest, refused: RecordedRequest) -> bool:
-    """Whether a call is for the model that was refused, with the key that was."""
+    """True for a call to the refused model with the refused key."""
     return (call.key, call.model) == (refused.key, refused.model)
 
 

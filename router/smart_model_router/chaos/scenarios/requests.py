@@ -1,4 +1,4 @@
-"""A question that a provider will not take: its own fault is told, and nobody's health is touched."""
+"""A question that a provider refuses: the error names the fault, and the health of no target changes."""
 
 from __future__ import annotations
 

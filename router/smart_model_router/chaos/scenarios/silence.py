@@ -38,7 +38,7 @@ async def _silent(arena: Arena, fault: Fault) -> None:
     thinks = any(KnownTarget(mention, providers[mention.provider].kind).reasoning.value for mention in mentions)
     head = timeouts.first_content_reasoning if thinks else timeouts.first_content
     _find_left(arena, "stream", max(asked.seconds for asked in streamed), head)
-    # Whom nobody else can answer waits as long as the request may take.
+    # A request that no other target can answer waits as long as it may take.
     answer = timeouts.attempt_reasoning if thinks else timeouts.attempt
     _find_left(arena, "answer", whole.seconds, answer if arena.has_others else timeouts.total)
     if arena.has_others:

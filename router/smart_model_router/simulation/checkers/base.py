@@ -1,4 +1,4 @@
-"""What a checker is: it is told everything that happens and writes down each promise it sees broken."""
+"""The interface of a checker: it gets every event and records each broken promise."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Checker:
 
     @classmethod
     def applies(cls, measures: Measures) -> bool:
-        """Whether the promise is made under these measures."""
+        """True when the promise is made under these measures."""
         return all(getattr(measures, name) for name in cls.needs)
 
     def admitted(self, held: Held, now: float) -> None:

@@ -1,4 +1,4 @@
-"""What a breaker promises about its open time: one trip is one event, it grows by rule and only there."""
+"""Promises of a breaker about its open time: one trip is one event, it grows by rule and only there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a lease promises: one probe at a time, everything back once, verdicts fenced, slots kept, no line jumped."""
+"""Promises of leases: one probe at a time, everything given back once, verdicts fenced, slots kept, order kept."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ class FirstComeFirstServed(Checker):
 
 
 def _in_another_lane(other: Ticket, held: Held, now: float) -> bool:
-    """Whether the ticket waits for what this admission had no need of: its breaker, or a place among paced calls."""
+    """True when the ticket waits for what this admission did not need: its breaker, or a place among paced calls."""
     gate = held.gate
     if other.stream != held.lease.stream and not gate.steady_breakers(stream=other.stream):
         return True

@@ -1,4 +1,4 @@
-"""What the buckets promise: never more than the capacity, never less than nothing but for debt, and a rate kept."""
+"""Promises of buckets: never above the capacity, never below zero but for debt, and a rate kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every request is promised: an end in time that names what was tried, and no more retries than were paid for."""
+"""Promises to every request: an end in time that names the tried targets, and no more retries than the budget has."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _KNOWN_ANSWERS = 20
 _PATIENCE = 5.0
 """Seconds. The least silence after which a second target is asked beside one of which too little is known."""
 _LATER = frozenset({FailureClass.RATE_LIMITED, FailureClass.OVERLOADED, FailureClass.WARMING, FailureClass.CANCELLED})
-"""What says nothing of whether the call will fail again."""
+"""Failures from which no further failure of the call follows."""
 
 
 class PaidRetries(Checker):
     """I9: same-target retries and hedges <= 10 % of requests + 10, hedges alone <= 5 %; none after first content.
 
     Retries count while another target is free that the request has not called; else they are bounded by D2. So is the
-    call that is made beside one that was silent for patience, to a target of which nobody knows slow from dead. The
+    call that is made beside one that was silent for patience, to a target that may be slow or dead. The
     shares are the setting's. Where the caller asked for the recovery of cut streams, calls after content are what was
     asked for.
     """
@@ -66,7 +66,7 @@ class PaidRetries(Checker):
             self._failed.setdefault(held.asked, set()).add(held.gate.id)
 
     def event(self, event: Event) -> None:
-        if not isinstance(event, AttemptFinished) or event.upkeep:  # nobody was given what that brought
+        if not isinstance(event, AttemptFinished) or event.upkeep:  # no caller got its result
             return
         request = event.request_id
         since = event.admitted_at - self._delivered.get(request, math.inf)

@@ -1,4 +1,4 @@
-"""What a rest promises: no failure and no hint shortens one of its own kind, and only the right success ends it."""
+"""Promises of rests: no failure and no hint shortens one of its own kind, and only the right success ends it."""
 
 from __future__ import annotations
 

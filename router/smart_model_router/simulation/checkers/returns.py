@@ -33,7 +33,7 @@ _LEAST_PATIENCE = 5.0
 class Returns(Checker):
     """Rests last as long as the provider's own words and the rules say; probation and slow start follow them.
 
-    Nobody is asked while a rest binds, and nobody is refused for one that is over: by an account of its own
+    No target is called while a rest binds, and none is refused for one that is over: by an account of its own
     (reckoning.py, outcome_record.py) of what became of every call. Law binds every call but one to a last resort;
     advice, probation and slow start bind those that are admitted while another target is free, and the success share
     the paced ones.
@@ -106,7 +106,7 @@ class Returns(Checker):
             warming = any(account.warming for account in accounts) and self.witness.in_flight(gate)
             on_trial = any(one is other for one in accounts for on in self._trials.values() for other in on)
             if not warming and (refused.pacing != "off" or not on_trial):
-                self.violate("probation", now, f"{gate.id}: refused though nobody is on probation")
+                self.violate("probation", now, f"{gate.id}: refused though no call is on probation")
         elif reason == "slow_start" and all(n + 1 <= allowed - EPSILON for _, n, allowed in self._steps(gate, now)):
             self.violate("slow_start", now, f"{gate.id}: refused though there is room")
         elif reason == "paced":
@@ -148,7 +148,7 @@ class Returns(Checker):
         self._back.pop(gate.provider.name, None)
 
     def _judge(self, held: Held, trials: tuple[Account, ...], now: float) -> None:
-        """What binds an admission while another target is free."""
+        """The condition that binds an admission while another target is free."""
         for promise, what in self._excluding(held.gate, trials, now):
             self.violate(promise, now, what)
 
@@ -281,7 +281,7 @@ class Returns(Checker):
                 law.least = law.most = min(max(theirs.until, law.least), law.most)
 
     def _steps(self, gate: Gate, now: float) -> list[tuple[str, int, float]]:
-        """What is in flight, and what slow start allows, while there is one."""
+        """The calls in flight, and the number that slow start allows, while there is one."""
         back, provider = self._back, gate.provider
         takes, slots = gate.config.slow_start, provider.bulkhead.slots
         steps = []
@@ -305,7 +305,7 @@ class Returns(Checker):
         ]
 
     def _is_current(self, settled: Settled) -> bool:
-        """Whether the call's verdict still moves the target's breaker, and so is evidence."""
+        """True when the call's verdict still moves the target's breaker, and so is evidence."""
         held = settled.held
         return held.own is not None and held.own == settled.before.own.generation
 

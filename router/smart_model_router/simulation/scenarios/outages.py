@@ -32,7 +32,7 @@ _DOWN: tuple[Condition, ...] = (
 _AFTER = 10.0
 """Seconds after its recovery in which a target may still be away (routing.md section 0a, D5)."""
 _PATIENCE = 30.0
-"""Seconds that a probe sent before a recovery may be silent where nobody knows how long answers take."""
+"""Seconds that a probe sent before a recovery may be silent where the duration of answers is unknown."""
 _PROBES = 260
 """In 1,800 s, one in 15 s for streams and one for whole answers, and those before the open time has grown to that."""
 _TOUCHY = {"breaker": {"consecutive_failures": 2}}

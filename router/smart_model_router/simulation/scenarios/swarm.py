@@ -126,7 +126,7 @@ def _provider(dice: Random) -> dict[str, Any]:
 
 
 def _switched(dice: Random) -> dict[str, Any]:
-    """What is on by default, and off for some, and the other way round."""
+    """Switches that are on by default and off for some callers, and the other way round."""
     return {"adaptive": {"enabled": dice.random() < 0.7}, "hedging": {"enabled": dice.random() < 0.5}}
 
 
