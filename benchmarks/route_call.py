@@ -1,9 +1,9 @@
-"""What routing costs a call: plan, admit, settle and observe over ten targets in three tiers, without any I/O.
+"""The cost of routing a call: plan, admit, settle and observe over ten targets in three tiers, without any I/O.
 
 CPU time a call, median of several runs. The baseline is the same provider awaited directly with the same body made
-into JSON: what anybody who sends a request pays. A second row is of a name that a wildcard stands for, against the same
+into JSON: the cost of any client. A second row is of a name that a wildcard stands for, against the same
 model under a plain name. A third is of a thousand targets that are all full while a thousand requests wait, against the
-same thousand with nobody there.
+same thousand without them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ RUNS = 9
 CALLS = 2_000
 LIMIT_US = 120.0
 WILDCARD_US = 5.0
-"""What a wildcard may add."""
+"""The most that a wildcard may add."""
 STRETCH_US = 60.0
 PROVIDERS = [f"p{number}" for number in range(100)]
 MODELS = 10
@@ -34,7 +34,7 @@ WAITING = 1_000
 SATURATED_RUNS = 3
 SATURATED_CALLS = 100
 SATURATED_LIMIT = 3.0
-"""Times what the call costs with nobody there."""
+"""Times the cost of the call without waiting requests."""
 
 
 async def measure() -> Figure:
@@ -125,7 +125,7 @@ async def measure_saturated() -> Figure:
         statistics.median(full),
         "us CPU",
         nobody,
-        "the same 1,000 targets with nobody there",
+        "the same 1,000 targets without waiting requests",
         SATURATED_LIMIT * nobody,
     )
 
