@@ -25,6 +25,11 @@ FOUND: list[tuple[str, int]] = [
     ("swarm", 955151608),  # a second call beside one of unknown pace was free before that had been silent for patience
     ("swarm", 955151621),  # a probe lost a race against its hedge, and its verdict with it
     ("swarm", 955151656),  # waiters that are shed were woken in the order of their addresses
+    ("swarm", 61124187),  # a stream that probed its breaker was taken to pass whole answers that a cooldown refused
+    ("total_outage", 61124900),  # the same where the whole answers had to wait for a place among paced calls
+    ("swarm", 61124526),  # a fault of the transport was taken to have to open the target's own breaker
+    ("swarm", 61124925),  # a waiter took its turn at an OPEN target although one that it did not wait for was free
+    ("swarm", 61124861),  # a lost toss was held against a target whose throttle had forgotten everything
     ("fifty_agents", 955151622),  # streams that had begun counted as silent: the breaker of a slow provider opened
 ]
 """Seeds that showed a bug once."""

@@ -1,8 +1,9 @@
 """Evidence about one target: is it down, is it ill, what share of its calls does it answer.
 
 Failures and answers take different times, so the order of completion lies after every start, burst and recovery. What
-counts is the order of sending: a call that was sent no later than a failing one and is still in flight, or was answered
-before the failure came, has outlived the failure. Pure: instants are monotonic seconds. Not thread-safe.
+counts is the order of sending: a call that was sent no later than a failing one and is still in flight has outlived the
+failure, and so has one that was sent in the same run and answered before the run's first failure came. Pure: instants
+are monotonic seconds. Not thread-safe.
 """
 
 from __future__ import annotations
@@ -96,8 +97,8 @@ class Evidence:
         self._newest: deque[bool] = deque(maxlen=_NEWEST)
         self._answered: deque[tuple[float, float, bool]] = deque(maxlen=_ANSWERED)
         """The newest answered calls in the order of their answers: when sent, when answered, whether a stream."""
-        self._answered_before: tuple[tuple[float, bool], ...] = ()
-        """Those of the present run of failures that were answered before its first failure came."""
+        self._answered_before: tuple[bool, ...] = ()
+        """Those of the present run of failures that were answered before its first failure came: their kinds."""
         self._cells: deque[list[int]] = deque()
         """[number of the cell, outcomes, failures], oldest first."""
         self._calls = self._failures = 0
@@ -254,21 +255,25 @@ class Evidence:
         if sent_at >= self._turned_away_from:
             self._served_beside = True
 
-    def _answered_since(self, instant: float) -> Iterator[tuple[float, bool]]:
-        """The calls sent since then that were answered, with when they were sent and whether each is a stream."""
+    def _answered_since(self, instant: float) -> Iterator[bool]:
+        """Yield the kind (True for a stream) of each call that was sent since then and was answered."""
         for sent_at, answered_at, stream in reversed(self._answered):
             if answered_at < instant:
                 return
             if sent_at >= instant:
-                yield sent_at, stream
+                yield stream
 
     def _outlived(self, since: float, sent_at: float, now: float, stream: bool) -> int:
-        """Calls of one kind, sent from `since` to `sent_at`, that are answered, or not silent for patience."""
+        """Calls of one kind, sent since `since`, that were answered, or were sent by `sent_at` and are not silent.
+
+        Where failures take longer than answers, calls are answered that were sent after the failing one. They show that
+        the target was not down when it failed.
+        """
         alive = sum(
             kind is stream and since <= at <= sent_at and (key in self._begun or now - at < self._patience)
             for key, (at, kind, _) in self._flying.items()
         )
-        return alive + sum(kind is stream and since <= at <= sent_at for at, kind in self._answered_before)
+        return alive + self._answered_before.count(stream)
 
     def _count(self, now: float, *, failed: bool) -> None:
         number, cells = int(now / _CELL), self._cells

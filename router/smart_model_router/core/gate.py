@@ -365,16 +365,23 @@ class Gate:
             self._in_paced_spell = False
             self.reset_throttle()
 
+    def tosses(self, now: float) -> bool:
+        """Return whether the throttle may refuse a call at `now`."""
+        return self._tossing(now).probability(now) > 0.0
+
     def _passes(self, now: float, roll: float, pacing: Pacing) -> bool:
         """The throttle's toss. Where no other target is free it holds only below a success share of a fifth."""
         if self.throttle.empty:
             return True
-        together = not self.alone and self.provider.throttled_together(now)
-        throttle = self.provider.throttle if together else self.throttle
         paced = pacing != "off"
         if paced and (self.in_flight == 0 or self.evidence.success_share(now) >= _PACED_FROM):
             return True
-        return throttle.try_pass(now, roll)
+        return self._tossing(now).try_pass(now, roll)
+
+    def _tossing(self, now: float) -> AdaptiveThrottle:
+        """The throttle that decides: the target's own, or the provider's where several of its targets turn away."""
+        together = not self.alone and self.provider.throttled_together(now)
+        return self.provider.throttle if together else self.throttle
 
     def _paced_limit(self, now: float) -> float:
         """How many calls may be in flight while judgement only paces: slots x min(1, s / 0.2), at least one."""

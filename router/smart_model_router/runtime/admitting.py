@@ -43,7 +43,7 @@ class Admitter:
         self.refused: dict[str, Refusal] = {}
         """What the targets said no with since the last `begin`, by target."""
         self._tossed: dict[tuple[str, Pacing], Refusal] = {}
-        """The last toss that was lost, by target: it holds until it is over, however often the request is woken."""
+        """The last toss that was lost, by target: it holds while the throttle tosses, however often one is woken."""
         self._probe_taken = False
         self._conversations: dict[str, str | None] = {}
         """What the request's conversation is known by, by tier."""
@@ -131,13 +131,18 @@ class Admitter:
                 )
 
     def in_turn(self, target: str, pacing: Pacing, now: float) -> Admission | None:
-        """The target whose turn for this request has come, while the others that it waits for refuse it."""
+        """The target whose turn for this request has come, while the others that it waits for refuse it.
+
+        One that it does not wait for may have become free unnoticed (a wall has ended): then no call is paced (D3).
+        """
         facts = self._plan.by_id[target]
         tier = self._plan.tier_of.get(target)
         if tier is None or self._progress.pause(facts, now) is not None:
             return None
         self._look = None
-        return self.ask(facts, tier, now) or self.ask(facts, tier, now, pacing=pacing)
+        if (admission := self.ask(facts, tier, now)) is not None or self._caller.another_is_free(facts, now):
+            return admission
+        return self.ask(facts, tier, now, pacing=pacing)
 
     def last_resort(self, now: float) -> Admission | tuple[str, ...]:
         """A target of the last resort that takes the call, or those whose slots the request may queue for."""
@@ -190,7 +195,7 @@ class Admitter:
         state, gate = self._state, self._state.fleet.gates[facts.id]
         cost, ticket, stream = self._caller.cost(facts, now), self._pauses.ticket, self._request.stream
         tossed = self._tossed.get((facts.id, pacing))
-        if tossed is not None and now < (tossed.retry_at or now):
+        if tossed is not None and now < (tossed.retry_at or now) and gate.tosses(now):
             self.refused[facts.id] = tossed  # whoever is woken asks everybody again: each time a toss would be none
             return None
         if state.room.waiting and state.room.is_behind(ticket, facts.id, self._pauses.rank):

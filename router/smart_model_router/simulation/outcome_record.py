@@ -102,6 +102,8 @@ class OutcomeRecord:
     _down: dict[bool, _Test] = field(init=False)
     _run: float = -math.inf
     """The latest instant at which the first failure of the present run can have been sent."""
+    _earliest: float = -math.inf
+    """The earliest such instant."""
     _lost: float = 0.0
     _patience: float = 30.0
     _empties: int = 0
@@ -169,7 +171,7 @@ class OutcomeRecord:
         self._lost, self._patience = now - sent_at, patience
         ill, down, tests = self._ill, self._down[stream], (self._ill, *self._down.values())
         if not any(test.most for test in tests):
-            self._run = sent_at
+            self._run = self._earliest = sent_at
         elif not any(test.least for test in tests):
             self._run = max(self._run, sent_at)
         share = self._share(now)
@@ -179,7 +181,7 @@ class OutcomeRecord:
         for test in (ill, down):
             test.add(share, failed=True, certain=certain)
         flights = [one for one in flying if one.sent_at <= sent_at]
-        answered = sum(at <= sent_at for at, _ in self._answered)
+        answered = sum(at >= self._earliest for at, _ in self._answered)
         sure = [one for one in flights if one.sent_at >= self._run and not one.is_silent(now, patience)]
         calls, same = self._of_last_minute(now), [one for one in flights if one.stream is stream]
         return (

@@ -17,11 +17,14 @@ from smart_model_router.core.evidence import PATIENCE
 from smart_model_router.core.gate import Gate, GateSnapshot, Pacing
 from smart_model_router.core.lease import Lease, Moved, Settlement
 from smart_model_router.core.ratelimit import Cost
-from smart_model_router.outcome import NO_READING, Failure, LimitReading, Refusal, Usage
+from smart_model_router.outcome import CAPACITY_REASONS, NO_READING, Failure, LimitReading, Refusal, Usage
 from smart_model_router.runtime.state import RouterState
 from smart_model_router.runtime.waiting import Ticket, WaitingRoom
 from smart_model_router.simulation.checkers.base import Checker
 from smart_model_router.simulation.traffic import Asked
+
+Lane = tuple[bool, Pacing]
+"""The kind of a waiter (True for a stream) and its pacing: law and judgement decide by these two."""
 
 
 @dataclass(eq=False, slots=True)
@@ -31,7 +34,8 @@ class Held:
     `own` and `transport` are the generations that admitted it; None for a last resort, which holds no permit. `asked`
     is the request it was admitted for, `before` the state of the gate at its admission. `alternative` is another target
     of the plan that was free then and that the request had not called, looked for where judgement only paced the
-    admission, or the request had called this target before.
+    admission, or the request had called this target before. `excluded` are the lanes of the gate's queue whose waiters
+    law or judgement refused at that instant.
     """
 
     lease: Lease
@@ -47,6 +51,7 @@ class Held:
     before: GateSnapshot
     asked: Asked | None
     alternative: str | None
+    excluded: frozenset[Lane]
     proven: bool = False
     begun: bool = False
     """True for a stream that has brought content."""
@@ -134,6 +139,14 @@ class Witness:
             if other.refusal(_NO_COST, now, stream=stream) is None and not _may_be_tossed(other, stream=stream):
                 return other.id
         return None
+
+    def excluded(self, gate: Gate, now: float) -> frozenset[Lane]:
+        """The lanes of the gate's queue whose waiters it refuses now, and not for want of a slot or of tokens."""
+        lanes = {ticket.lane for ticket in self.state.room.snapshot().queues.get(gate.id, ())}
+        refusals = {lane: gate.refusal(_NO_COST, now, stream=lane[0], pacing=lane[1]) for lane in lanes}
+        return frozenset(
+            lane for lane, told in refusals.items() if told is not None and told.reason not in CAPACITY_REASONS
+        )
 
     def admitted(self, held: Held, now: float) -> None:
         """A gate said yes."""
@@ -257,6 +270,7 @@ def _watched_gate(witness: Witness) -> type[Gate]:
             again = asked is not None and any(held.gate is self for held in witness.called[asked])
             looks = not last_resort and (pacing != "off" or again)
             alternative = witness.alternative(self, now, stream=stream) if looks else None
+            excluded = witness.excluded(self, now)
             got = super().try_admit(cost, now, roll, stream=stream, pacing=pacing, last_resort=last_resort)
             if isinstance(got, Refusal):
                 witness.refused(Refused(self, got, stream, pacing, before, self.snapshot(stream=stream), now))
@@ -278,6 +292,7 @@ def _watched_gate(witness: Witness) -> type[Gate]:
                 before=before,
                 asked=asked,
                 alternative=alternative,
+                excluded=excluded,
             )
             known[got] = held
             witness.admitted(held, now)

@@ -1032,6 +1032,20 @@ def test_a_throttled_call_comes_back_in_a_second() -> None:
     assert isinstance(ask(gate, 7.0, roll=0.95), Lease)
 
 
+def test_a_lost_toss_holds_only_while_the_throttle_tosses() -> None:
+    """A gate says whether its throttle, or that of the provider where several targets turn away, refuses any call."""
+    provider = make_provider()
+    gate, sibling = make_gate(provider), make_gate(provider, target="p/n")
+    assert not gate.tosses(0.0)
+    for _ in range(40):
+        sibling.count(False, 0.0)
+    assert not gate.tosses(0.0)
+    gate.count(False, 0.0)
+    assert gate.tosses(0.0)
+    gate.reset_throttle()
+    assert not gate.tosses(0.0)
+
+
 def test_only_the_throttles_own_refusals_count() -> None:
     """A thousand refusals by a full bulkhead leave the throttle as it was."""
     gate = make_gate(make_provider(slots=1))

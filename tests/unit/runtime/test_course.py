@@ -18,6 +18,7 @@ from smart_model_router import (
     RouterUnavailable,
     SmartRouterError,
 )
+from smart_model_router.core.ratelimit import Cost
 from smart_model_router.events import AttemptFinished, RequestFinished, RequestShed, WaitFinished
 from smart_model_router.outcome import Failure, FailureClass, Usage, Wait
 from smart_model_router.ports import TimerHandle
@@ -481,6 +482,25 @@ async def test_who_is_woken_is_not_tossed_again_before_the_second_is_over() -> N
 
 
 @virtual
+async def test_a_toss_that_was_lost_ends_with_the_throttle_s_reason() -> None:
+    """The throttle forgets while a request waits for its next toss: the target is free, and no other one is probed."""
+    w, call = await turned_away(["a/big", "b/big"], busy=30.0)
+    await trip(w, "b")
+    await asyncio.sleep(0.4)
+    before, due = w.calls("b"), w.gate("b/big").refusal(Cost(0, 0), now(), pacing="eager")
+    w.state.dice = FakeDice(0.0)
+    ask = asyncio.ensure_future(served_by(w))
+    await asyncio.sleep(0.1)
+    w.gate("a/big").reset_throttle()
+    assert await ask == "a/big"
+    assert due is not None
+    assert w.providers["a"].arrivals[-1] == due.retry_at  # when it was woken for the probe
+    assert w.calls("b") == before
+    assert await call == "a/big"
+    w.assert_idle()
+
+
+@virtual
 async def test_who_waits_for_time_alone_holds_up_nobody_at_a_gate() -> None:
     """A waiter whose turn the throttle tossed away pauses a second; the next one at that gate goes at once."""
     w, call = await turned_away(["a/big"], busy=30.0, kinds={"a": {"bulkhead": 2}})
@@ -496,6 +516,21 @@ async def test_who_waits_for_time_alone_holds_up_nobody_at_a_gate() -> None:
 
 
 # Probes -----------------------------------------------------------------------------------------------
+
+
+@virtual
+async def test_a_probe_s_turn_is_left_for_a_target_whose_wall_has_ended() -> None:
+    """Walls are not waited for. Once one has ended, that target is free: no request is spent on a probe elsewhere."""
+    w = world(["a/big"], ["b/small"])
+    await trip(w, "a")
+    quota = FakeReply(failure=Failure(FailureClass.QUOTA, "402", status=402, wait=Wait(12.0)))
+    w.providers["b"].set([quota, FakeReply()])
+    assert await served_by(w, avoid=["a"], timeout=1.0) is None
+    ends = now() + 12.0
+    assert await served_by(w, timeout=60.0) == "b/small"
+    assert ends - 5.5 < w.providers["a"].arrivals[-1] < ends
+    assert ends <= w.providers["b"].arrivals[-1] < ends + 5.5
+    w.assert_idle()
 
 
 @virtual

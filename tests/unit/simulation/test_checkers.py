@@ -33,7 +33,7 @@ from smart_model_router.runtime.hedge import Race
 from smart_model_router.runtime.livestream import LiveStream
 from smart_model_router.runtime.state import RouterState
 from smart_model_router.runtime.verdicts import Verdicts
-from smart_model_router.runtime.waiting import WaitingRoom
+from smart_model_router.runtime.waiting import Ticket, WaitingRoom, _Queue
 from smart_model_router.runtime.watchdog import Watchdog
 from smart_model_router.simulation import SCENARIOS, Scenario, Setting, simulate
 from smart_model_router.simulation.promises import sent_per_accepted
@@ -152,6 +152,15 @@ def alone(_: Random) -> Setting:
         tiers=[["a/big"]],
         traffic=[Traffic(end=60.0, per_second=5.0)],
         spells=[Spell("a", 5.0, 15.0, Failing(FailureClass.SERVER_ERROR, share=0.8))],
+    )
+
+
+def paced(_: Random) -> Setting:
+    """A lone provider that answers one call in ten: streams and whole answers wait for the same few places."""
+    return Setting(
+        tiers=[["a/big"]],
+        traffic=[Traffic(end=40.0, per_second=5.0, streams=0.5, timeout=20.0)],
+        usual={"a": Failing(FailureClass.SERVER_ERROR, share=0.9)},
     )
 
 
@@ -305,6 +314,17 @@ def forgotten_losers(patch: pytest.MonkeyPatch) -> None:
 def queue_jumping(patch: pytest.MonkeyPatch) -> None:
     """Nobody looks whether somebody waits."""
     patch.setattr(WaitingRoom, "is_behind", lambda *_: False)
+
+
+def streams_first(patch: pytest.MonkeyPatch) -> None:
+    """A stream's turn comes before that of an older request for a whole answer."""
+    heads, is_behind = vars(_Queue)["heads"].fget, WaitingRoom.is_behind
+
+    def behind(self: WaitingRoom, ticket: Ticket | None, gate: str, rank: int = 0) -> bool:
+        return not (ticket is not None and ticket.stream) and is_behind(self, ticket, gate, rank)
+
+    patch.setattr(_Queue, "heads", property(lambda self: sorted(heads(self), key=lambda place: not place[2].stream)))
+    patch.setattr(WaitingRoom, "is_behind", behind)
 
 
 def generous_bucket(patch: pytest.MonkeyPatch) -> None:
@@ -474,6 +494,7 @@ BROKEN: list[tuple[str, Callable[[Random], Setting], Break]] = [
     ("I2", SCENARIOS["late_heads"].make, forgotten_losers),
     ("I10", crowded, endless_slots),
     ("I10", lined_up, queue_jumping),
+    ("I10", paced, streams_first),
     ("I11", metered, generous_bucket),
     ("I11", metered, overfull_bucket),
     ("I12", crowded, refusals_count),
@@ -526,7 +547,7 @@ def test_a_broken_router_is_caught(
 
 @pytest.mark.parametrize(
     "make",
-    [alone, chatty, crowded, flaky, halves, hurried, lined_up, metered, returning, stale, stormy, two_models],
+    [alone, chatty, crowded, flaky, halves, hurried, lined_up, metered, paced, returning, stale, stormy, two_models],
     ids=lambda make: make.__name__,
 )
 def test_a_router_that_works_is_not_blamed(make: Callable[[Random], Setting]) -> None:

@@ -7,7 +7,6 @@ from collections import Counter
 from typing import TYPE_CHECKING, ClassVar
 
 from smart_model_router.events import AttemptFinished
-from smart_model_router.outcome import CAPACITY_REASONS
 from smart_model_router.request import CRITICALITIES
 from smart_model_router.simulation.checkers.base import Checker
 
@@ -119,8 +118,8 @@ class Slots(Checker):
 class FirstComeFirstServed(Checker):
     """I10: waiters are served in order within their criticality, and a class older by 5 s counts as the next higher.
 
-    No request, old or new, passes one that stands before it in the queue of the same gate, unless our own
-    judgement refuses that one alone: for being a stream or none, or for being asked in another way.
+    No request, old or new, passes one that stands before it in the queue of the same gate, unless law or judgement
+    refused that one at this instant: for being a stream or none, or for being asked in another way.
     """
 
     def admitted(self, held: Held, now: float) -> None:
@@ -137,9 +136,9 @@ class FirstComeFirstServed(Checker):
                 return
 
     def _passed(self, other: Ticket, mine: Ticket | None, held: Held, now: float) -> bool:
-        if _in_another_lane(other, held, now):
-            return False
         resort = held.gate.id in other.resorts
+        if not resort and other.lane in held.excluded:
+            return False
         if mine is not None:
             if resort != (held.gate.id in mine.resorts):
                 return False
@@ -148,17 +147,6 @@ class FirstComeFirstServed(Checker):
             return False
         rank = CRITICALITIES.index(held.asked.criticality)
         return _place(other, resort) <= (rank if resort else now + _SENIORITY * rank)
-
-
-def _in_another_lane(other: Ticket, held: Held, now: float) -> bool:
-    """True when the ticket waits for what this admission did not need: its breaker, or a place among paced calls."""
-    gate = held.gate
-    if other.stream != held.lease.stream and not gate.steady_breakers(stream=other.stream):
-        return True
-    if other.pacing == held.pacing or gate.id in other.resorts:
-        return False
-    refusal = gate.refusal(other.gates[gate.id], now, stream=other.stream, pacing=other.pacing)
-    return refusal is not None and refusal.reason not in CAPACITY_REASONS
 
 
 def _place(ticket: Ticket, resort: bool) -> float:

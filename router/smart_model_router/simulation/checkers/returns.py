@@ -207,10 +207,10 @@ class Returns(Checker):
         load = full and record.is_load(held.at, now, flights, settled.patience)
         record.refused(failure, now)
         if record.counts_as_failure(failure.failure_class, load=load) and self._is_current(settled):
-            if failure.failure_class.policy.breaker is not BreakerCount.PROVIDER:
-                key = (gate.id, held.lease.stream)
+            ill, bounds = record.failed(held.at, now, flights, settled.patience, stream=held.lease.stream)
+            if failure.failure_class.policy.breaker is not BreakerCount.PROVIDER:  # else it moves the transport's alone
+                key, down = (gate.id, held.lease.stream), bounds
                 self._in_a_row[key] = self._in_a_row.get(key, 0) + 1
-            ill, down = record.failed(held.at, now, flights, settled.patience, stream=held.lease.stream)
         if load and failure.wait is None:
             return down
         owner = gate.credential if failure.credential_wide else gate.cooldown
