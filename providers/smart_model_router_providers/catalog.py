@@ -37,7 +37,7 @@ class Kind:
     is the part of a model's name that all models with one common limit share, as a pattern; "" where each model has its
     own. `capabilities` are what the kind can do in general; a model may do less. `newest_chat`: its Chat takes OpenAI's
     newest parameters; others reject what they do not know. `remote` is False on this machine. `failure_domain` is what
-    fails together with it; "" means the kind alone. `prefill` is how it goes on with an answer that has begun, as its
+    fails together with it; "" means the kind alone. `prefill` is how it continues an answer that has begun, as its
     documentation has it; a model that refuses is passed over (a 400 of a fallback is the next one's turn). `media` is
     the family of token rules for media of models that models.py does not name.
     """
@@ -56,7 +56,7 @@ class Kind:
     counts_max_tokens: bool = False
     newest_chat: bool = False
     capabilities: tuple[Need, ...] = _ALL_NEEDS
-    prefill: Prefill = "none"
+    prefill: Prefill = "asked"
     media: str = ""
     remote: bool = True
 
@@ -83,7 +83,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             media="claude",
             capabilities=("tools", "images", "schema", "pdf"),
             limit_pool=r"claude-(?:opus|sonnet|haiku)-\d+",  # docs, "Rate limits": Opus 4.x counts as one model
-            prefill="plain",  # docs, "Prefill Claude's response"; models from 4.6 on refuse it with 400
+            prefill="plain",  # docs, "Prefill Claude's response"; models.py names those that refuse it
         ),
         "gemini": Kind(
             base_url="https://generativelanguage.googleapis.com/v1beta/openai",

@@ -43,7 +43,7 @@ from smart_model_router.ports import (
     SupportsPassthrough,
     SupportsStatus,
 )
-from smart_model_router.recovery import NO_RECOVERY, parse_recovery
+from smart_model_router.recovery import parse_recovery
 from smart_model_router.redaction import Scrubber
 from smart_model_router.request import Dialect, Operation, Target
 from smart_model_router.runtime.boot import here
@@ -513,7 +513,7 @@ class _Parts:
             tuple(Tier(tier.name, self._facts(tier.targets, strategy)) for tier in model.tiers),
             self._facts(model.last_resort or (), "ordered"),
             strategy,
-            parse_recovery(model.recovery) if model.recovery is not None else NO_RECOVERY,
+            parse_recovery(self._config.routing.recovery if model.recovery is None else model.recovery),
             name,
             strategy_named(strategy, f"models.{configured}.strategy"),
         )

@@ -20,9 +20,10 @@ _FORMS = tuple(f"{mode}(200)" if mode == "hold_back" else mode for mode in get_a
 class Recovery:
     """A policy (routing.md section 8, "Streams"). `characters` is how much text `hold_back` keeps, else 0.
 
-    none: the caller is told. continue: another target goes on where the first one stopped. buffered: nothing is
-    delivered before all is there. hold_back: the newest characters are delivered late, so that a cut within them is
-    not seen and what follows is made anew. restart: the caller is told to forget, and gets another answer.
+    none: the caller is told. continue: another target continues the text where the first one stopped; tool calls and
+    answers by a schema are delivered whole. buffered: nothing is delivered before all is there. hold_back: as continue,
+    but the newest characters are delivered late, so that a cut within them is not seen and what follows is made anew.
+    restart: the caller is told to forget, and gets another answer.
     """
 
     mode: RecoveryMode = "none"

@@ -50,6 +50,7 @@ class StreamRecovery:
     `kept_characters` of text the caller has and keeps; `dropped_characters` had come and were not delivered, or are
     void after a restart; `trimmed_characters` the next target said again, and the caller did not get twice;
     `trimmed_thinking_characters` of its thoughts, which do not belong behind the text that the caller has.
+    `kept_thinking_characters` are thoughts that the caller has of the targets that broke off.
     """
 
     policy: str
@@ -59,6 +60,7 @@ class StreamRecovery:
     dropped_characters: int = 0
     trimmed_characters: int = 0
     trimmed_thinking_characters: int = 0
+    kept_thinking_characters: int = 0
     to_target: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -72,6 +74,7 @@ class StreamRecovery:
             "dropped_characters": self.dropped_characters,
             "trimmed_characters": self.trimmed_characters,
             "trimmed_thinking_characters": self.trimmed_thinking_characters,
+            "kept_thinking_characters": self.kept_thinking_characters,
         }
 
 

@@ -51,20 +51,22 @@ HARMLESS = (
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What a seed asks. `skip`: `routing.malformed_events`."""
+    """What a seed asks. `skip`: `routing.malformed_events`. `in_words`: the targets have no prefill."""
 
     asked: Dialect
     spoken: Dialect
     policy: str
     skip: bool
     tools: bool
+    in_words: bool = False
 
 
 def violations(seed: int) -> list[str]:
     """What the client of this seed was told and is not true."""
     dice = random.Random(f"lies/{seed}")
     asked, spoken = dice.choice(DIALECTS), dice.choice(DIALECTS)
-    case = Case(asked, spoken, dice.choice(POLICIES), dice.random() < 0.3, dice.random() < 0.4)
+    in_words = random.Random(f"in words/{seed}").random() < 0.5
+    case = Case(asked, spoken, dice.choice(POLICIES), dice.random() < 0.3, dice.random() < 0.4, in_words)
     first, second = dice.choice(list(LIES)), dice.choice(["none", "none", *LIES])
     return violations_of(case, first, second, dice)
 
@@ -123,10 +125,10 @@ class Told:
 
 
 @cache
-def _config(spoken: Dialect, names: tuple[str, ...], *, skip: bool) -> RouterConfig:
-    """The configuration of a case. There are six: reading one for each seed would take a fifth of the time."""
+def _config(spoken: Dialect, names: tuple[str, ...], *, skip: bool, in_words: bool) -> RouterConfig:
+    """The configuration of a case. There are twelve: reading one for each seed would take a fifth of the time."""
     kinds = {"kind": "openai_compatible", "base_url": "http://liar.invalid/v1", "wires": [spoken]}
-    targets = [{"target": f"{name}/{name}", "prefill": "plain"} for name in names]
+    targets = [{"target": f"{name}/{name}", "prefill": "asked" if in_words else "plain"} for name in names]
     return RouterConfig.from_mapping(
         {
             "version": 1,
@@ -139,7 +141,7 @@ def _config(spoken: Dialect, names: tuple[str, ...], *, skip: bool) -> RouterCon
 
 async def _ask(case: Case, liars: Mapping[str, Liar]) -> Told:
     sink = RecordingSink()
-    config = _config(case.spoken, tuple(liars), skip=case.skip)
+    config = _config(case.spoken, tuple(liars), skip=case.skip, in_words=case.in_words)
     router = SmartModelRouter.from_config(config, clock=LoopClock(), providers=liars, sinks=[sink], seed=1)
     body = {**_BODIES[case.asked], "model": "smart", "stream": True}
     if case.tools:
@@ -228,6 +230,9 @@ def _complete(case: Case, served: Stream, report: RouteReport, liars: Mapping[st
         found.append(f"complete, but {seen.content} is none of {expected}")
     if seen.repeated is not None and seen.repeated not in expected:
         found.append(f"complete, but at its end {seen.repeated} is none of {expected}")
+    last = report.recoveries[-1] if report.recoveries else None
+    if case.in_words and last is not None and last.kept_characters and served.said.text and not last.trimmed_characters:
+        found.append("a target that was only asked in words went on without a proof")
     finish = FINISHES[case.asked][case.tools]
     if seen.finish != finish:
         found.append(f"the finish reason is {seen.finish!r}")
@@ -250,11 +255,12 @@ def _prefix(case: Case, served: Stream, report: RouteReport, liars: Mapping[str,
 
 def _expected(said: Content, report: RouteReport, liars: Mapping[str, Liar]) -> Iterator[Content]:
     """What the client may have of a last stream that `said` this, by the report's own words."""
-    trimmed = report.recoveries[-1].trimmed_characters if report.recoveries else 0
+    if not report.recoveries:
+        yield said
+        return
+    trimmed = report.recoveries[-1].trimmed_characters
     for begun in _prefixes(report.recoveries, 0, Content(), liars):
-        if not begun.text:
-            yield said
-        elif begun.text.endswith(said.text[:trimmed]):  # what was left out is repetition
+        if begun.text.endswith(said.text[:trimmed]):  # what was left out is repetition
             thinking = said.thinking[report.recoveries[-1].trimmed_thinking_characters :]  # all of it is left out
             yield Content(begun.text + said.text[trimmed:], begun.thinking + thinking, said.calls)
 
@@ -267,12 +273,12 @@ def _prefixes(
         yield begun
         return
     recovery, later = recoveries[0], recoveries[1:]
-    kept = recovery.kept_characters
-    if kept <= len(begun.text):
-        yield from _prefixes(later, recovery.trimmed_characters, begun if kept else Content(), liars)
+    kept, thoughts = recovery.kept_characters, recovery.kept_thinking_characters
+    if kept <= len(begun.text) and thoughts <= len(begun.thinking):
+        yield from _prefixes(later, recovery.trimmed_characters, begun if kept or thoughts else Content(), liars)
         return
     for broken in liars[recovery.from_target[0]].sent:
         text = begun.text + broken.said.text[trimmed:]
-        if len(text) >= kept:
-            with_it = Content(text[:kept], begun.thinking if begun.text else broken.said.thinking)
-            yield from _prefixes(later, recovery.trimmed_characters, with_it, liars)
+        thinking = begun.thinking if begun.text else begun.thinking + broken.said.thinking
+        if len(text) >= kept and len(thinking) >= thoughts:
+            yield from _prefixes(later, recovery.trimmed_characters, Content(text[:kept], thinking[:thoughts]), liars)

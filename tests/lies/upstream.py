@@ -84,8 +84,8 @@ def _pieces(raw: bytes, dice: random.Random) -> list[bytes]:
 
 def _begun(payload: bytes) -> str:
     messages = json.loads(payload).get("messages") or [{}]
-    last = messages[-1]
-    if last.get("role") != "assistant":
+    last = next((one for one in messages if one.get("role") == "assistant"), None)
+    if last is None:
         return ""
     content = last["content"]
     return content if isinstance(content, str) else "".join(part["text"] for part in content)

@@ -88,7 +88,7 @@ def test_thinking_and_prefill_follow_the_name() -> None:
     assert reasoning("gpt-5-chat-latest")[0] is False
     assert reasoning("gpt-4o") == (None, "")
     assert prefill("anthropic", "claude-3-haiku")[0] == "plain"
-    assert prefill("anthropic", "claude-opus-4-6") == ("none", "Anthropic, Prefill Claude's response")
+    assert prefill("anthropic", "claude-opus-4-6") == ("asked", "Anthropic, Prefill Claude's response")
     assert prefill("mistral", "mistral-large") == ("prefix", "catalog")
 
 

@@ -46,6 +46,15 @@ def test_a_misspelt_policy_is_told_where_it_stands(recovery: str, said: str) -> 
     assert said in str(caught.value)
 
 
+def test_all_models_have_one_policy_by_default() -> None:
+    """`continue`, or that under `routing`, which is checked like a model's."""
+    assert config().routing.recovery == "continue"
+    tree = {"version": 1, "providers": {"a": {"kind": "vllm"}}, "models": {"m": {"tiers": [{"targets": ["a/x"]}]}}}
+    with pytest.raises(ConfigurationError, match="did you mean 'continue'") as caught:
+        RouterConfig.from_mapping({**tree, "routing": {"recovery": "contiune"}})
+    assert caught.value.key == "routing.recovery"
+
+
 def test_a_target_says_how_it_goes_on() -> None:
     """One of the known ways; else they are listed."""
     assert config(target={"prefill": "prefix"}).models["m"].tiers[0].targets[0].prefill == "prefix"
@@ -54,8 +63,8 @@ def test_a_target_says_how_it_goes_on() -> None:
 
 
 def test_the_catalog_knows_who_goes_on() -> None:
-    """By their documentation; whoever is not named is not asked to."""
-    assert {name: kind.prefill for name, kind in KINDS.items() if kind.prefill != "none"} == {
+    """By their documentation; all others are asked in words."""
+    assert {name: kind.prefill for name, kind in KINDS.items() if kind.prefill != "asked"} == {
         "anthropic": "plain",
         "groq": "plain",
         "llamacpp": "plain",

@@ -86,6 +86,7 @@ def _faults(config: RouterConfig) -> Iterator[ConfigurationError]:
         yield from _of_model(config, model)
     yield from _of_aliases(config)
     yield from _of_strategy(("routing", "strategy"), config.routing.strategy)
+    yield from _of_recovery(("routing", "recovery"), config.routing.recovery)
     default = config.routing.default_model
     if default is not None and (default not in config.models or "*" in default):
         yield _unknown(("routing", "default_model"), default, "a model without '*'", plain(config.models))

@@ -12,13 +12,13 @@ class HoldBack:
     """Delivers an event once at least `characters` of text came after it; infinity delivers nothing before the end.
 
     What says more than text (a tool call), and the end of an answer, ends the waiting for all before it; not where
-    everything waits.
+    everything waits. From `hold` to `release` everything waits.
     """
 
-    __slots__ = ("_characters", "_events", "_texts", "waiting")
+    __slots__ = ("_characters", "_events", "_texts", "_usually", "waiting")
 
     def __init__(self, characters: float) -> None:
-        self._characters = characters
+        self._usually = self._characters = characters
         self._events: deque[tuple[StreamEvent, int]] = deque()
         self._texts: deque[int] = deque()
         """Characters of those of them that have text: a model may think for thousands of events that have none."""
@@ -40,6 +40,15 @@ class HoldBack:
         while self.waiting - self._first_text() >= self._characters:
             out.append(self._next())
         return out
+
+    def hold(self) -> None:
+        """From now on deliver nothing."""
+        self._characters = math.inf
+
+    def release(self) -> list[StreamEvent]:
+        """Deliver everything, and go on as before `hold`."""
+        self._characters = self._usually
+        return self.flush()
 
     def flush(self) -> list[StreamEvent]:
         """Deliver everything."""

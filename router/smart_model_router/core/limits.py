@@ -22,8 +22,9 @@ class RoutingConfig(Options):
     `default_model` answers for names nobody knows; None refuses them. `unpriced` "allow" lets budgets in USD
     be spent at targets of unknown price. `malformed_events` is what becomes of a stream in which an event cannot be
     read after its caller has content: "fault" ends it (or recovers it by policy), "skip" delivers the rest and then
-    ends it as a failed one; with tools or a schema it is always "fault". `model_name` is the `model` of answers over
-    HTTP: the name that was asked for, the served target's, or that only where it is not the first choice.
+    ends it as a failed one; with tools or a schema it is always "fault". `recovery` is the policy for streams that
+    break off after content, of models that have none of their own (recovery.py). `model_name` is the `model` of
+    answers over HTTP: the name that was asked for, the served target's, or that only where it is not the first choice.
     """
 
     strategy: str = "health"
@@ -43,6 +44,7 @@ class RoutingConfig(Options):
     shed_to_last_resort: bool = False
     unpriced: Literal["refuse", "allow"] = "refuse"
     malformed_events: Literal["fault", "skip"] = "fault"
+    recovery: str = "continue"
     model_name: ModelName = "served_on_fallback"
 
 

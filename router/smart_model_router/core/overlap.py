@@ -1,6 +1,6 @@
 """What a continuation repeats of the text that was delivered before it: found, and not delivered twice.
 
-Only a target that is known to go on is asked (`prefill`), so a continuation is taken for what it should be, the rest of
+A target that is known to go on (`prefill`) is trusted: a continuation is taken for what it should be, the rest of
 the text, unless it shows clearly that it is not. Four things are told apart:
 
 - It goes on: it begins with the white space that the target was not shown, if any, and all after that is new. That
@@ -15,6 +15,9 @@ part over and over. Of an end we want two things more. It begins with a word, as
 space, or where a script has none between words) and whoever goes on rarely does. And what stands before it differs
 from what the target was shown last: where both are the same, the text had begun to repeat itself before it was cut, as
 in the second row of a table.
+
+A target that is only asked in words to go on has to prove that it does: by the second or third of these. All else it
+says (a greeting, another answer) is dropped, and so is a true continuation of a text without a distinctive end.
 
 Two doubts remain. A text that says a distinctive passage twice in a row and was cut exactly between the two, with no
 white space there, is taken for repetition. And a text that is one part over and over, or an end that is not
@@ -37,16 +40,28 @@ class Overlap:
     """Fed with a continuation piece by piece, it gives what is new. Pieces wait while they may be repetition.
 
     `delivered` is all the text the caller has, `prefill` the part of it that the continuing model was shown: what
-    was left off its end (white space) may be said again, whatever its length. `begun_anew` becomes true when the
-    continuation is none but another answer; nothing more is given then. `trimmed` counts repeated characters; it is
-    known, as all else, once `decided`.
+    was left off its end (white space) may be said again, whatever its length. `trusted` False: it has to repeat. Then
+    too, `begun_anew` becomes true when the continuation is none but another answer; nothing more is given then.
+    `trimmed` counts repeated characters; it is known, as all else, once `decided`.
     """
 
-    __slots__ = ("_at", "_delivered", "_last", "_prefill", "_size", "_whole", "begun_anew", "decided", "trimmed")
+    __slots__ = (
+        "_at",
+        "_delivered",
+        "_last",
+        "_prefill",
+        "_size",
+        "_trusted",
+        "_whole",
+        "begun_anew",
+        "decided",
+        "trimmed",
+    )
 
-    def __init__(self, delivered: str, prefill: str) -> None:
+    def __init__(self, delivered: str, prefill: str, *, trusted: bool = True) -> None:
         self._delivered = delivered
         self._prefill = prefill
+        self._trusted = trusted
         self._whole = _weight(delivered) >= WHOLE_BYTES and not _is_one_part_over_and_over(delivered)
         self._last = _last_start_of_a_tail(delivered)
         self._at = 0
@@ -67,11 +82,14 @@ class Overlap:
                 return "" if self.begun_anew else new + piece[count:]
         return ""
 
-    def end(self) -> str:
-        """The continuation is complete: what was still waiting, and is new."""
+    def end(self, *, call_follows: bool = False) -> str:
+        """The text of the continuation is complete: what was still waiting, and is new.
+
+        `call_follows`: a call may follow without any text before it. A call is whole by itself, so it proves nothing.
+        """
         if self.decided:
             return ""
-        if self._begins_as_delivered(TAIL_BYTES):
+        if (not self._size and call_follows) or self._begins_as_delivered(TAIL_BYTES):
             self.decided, self.trimmed = True, self._size  # it ended before it came to anything new
             return ""
         return self._go_on(self._held())
@@ -127,6 +145,9 @@ class Overlap:
     def _go_on(self, said: str) -> str:
         """It is a continuation: only the white space that was not shown is said again."""
         self.decided = True
+        if not self._trusted:
+            self.begun_anew = True
+            return ""
         self.trimmed = _common(self._delivered[len(self._prefill) :], said)
         return said[self.trimmed :]
 

@@ -49,7 +49,7 @@ class TargetFacts:
     translated: frozenset[Dialect] = frozenset()
     newest_chat: bool = False
     hosted_tools: HostedTools = "refuse"
-    prefill: Prefill = "none"
+    prefill: Prefill = "asked"
     media: str = ""
     operations: frozenset[Operation] = frozenset()
     defaults: Mapping[str, Any] = field(default_factory=dict)

@@ -521,9 +521,16 @@ class Caller:
         margin = self.state.timeouts.margin if self.another_left(step.facts) else 0.0
         return now + (self.deadline - now) * (1 - margin)
 
+    @property
+    def resumes(self) -> bool:
+        """Return whether an open stream of the request broke off, and another one takes its place."""
+        return self.ends_at < math.inf
+
     def go_on_from(self, text: str, deadline: float, ends_at: float) -> None:
         """From now on the request is one whose answer begins with `text`: its next stream begins by `deadline`."""
         self.deadline, self.ends_at, self._begun = deadline, ends_at, text
+        self.watchdog.close()
+        self.watchdog = self.state.watchdog()  # the loser of a race may still have to leave the one before
         self.translations = Translations(self.request, self.state.wall, begun=text, answers=self._answers)
 
     def cost(self, facts: TargetFacts, now: float) -> Cost:

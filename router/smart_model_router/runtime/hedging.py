@@ -21,7 +21,8 @@ class Hedging:
     A hedge (off by default) is paid from both purses: that of hedges alone, and that of all retries. Only streams are
     hedged: how long a whole answer takes is a matter of its length. A target of which too little is known is not cut
     off when it is silent for patience, as nobody knows slow from dead: the next free one is asked beside it. Neither is
-    done where a policy of recovery puts the answer together: it can join one stream to another, not two at once.
+    done where the stream has to fit what its caller has, or is delayed by a policy of recovery: it can join one stream
+    to another, not two at once.
     """
 
     def __init__(
@@ -29,14 +30,14 @@ class Hedging:
     ) -> None:
         self._caller = caller
         self._admitter = admitter
-        self._recovered = recovery.mode != "none"
+        self._delayed = recovery.mode in ("buffered", "hold_back")
         self._retries = retries
         self._hedges = hedges
 
     def late_at(self, step: Admission) -> float | None:
         """From when on a second target is asked beside the call; None where none is."""
         caller, lease = self._caller, step.lease
-        if step.last_resort or (lease.stream and self._recovered):
+        if step.last_resort or (lease.stream and (self._delayed or caller.resumes)):
             return None
         if lease.probe or lease.paced:
             return None  # it is made for its verdict: losing a race is none

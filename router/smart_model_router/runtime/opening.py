@@ -70,14 +70,14 @@ class StreamOpener:
         self, live: LiveStream, got: Sequence[StreamEvent], salvage: Salvage
     ) -> list[StreamEvent] | Failure:
         """Read on until there is something the caller is to have, past what is held back or was delivered before."""
-        salvage.attempt()
+        salvage.attempt(asked=self._caller.sent(live.step).asked)
         until = self._caller.held_until(live.step)
         ready: list[StreamEvent] = []
         while got:
             ready += salvage.take(got)
             if (repeats := salvage.repeats()) is not None:
                 return await live.refuse(repeats)
-            if ready and not salvage.undecided and not live.guard.unreadable:
+            if (ready or salvage.holds_a_part) and not salvage.undecided and not live.guard.unreadable:
                 return ready
             got = await live.more(until)
         failure = await live.outcome()

@@ -1,31 +1,37 @@
-"""What one stream's recovery needs to remember: what its caller has, what is held back, how the next part joins on."""
+"""The state of one stream's recovery: what its caller has, what is held back, how the next part joins on."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from smart_model_router.core.holdback import HoldBack
 from smart_model_router.core.overlap import Overlap
-from smart_model_router.core.recovery import recoverable
-from smart_model_router.outcome import Failure, FailureClass, StreamEvent, Usage
+from smart_model_router.core.recovery import HOLD_SECONDS, held, recoverable
+from smart_model_router.outcome import EventKind, Failure, FailureClass, StreamEvent, Usage
 from smart_model_router.recovery import Recovery
 from smart_model_router.report import RouteReport, StreamRecovery
-from smart_model_router.request import Dialect
+from smart_model_router.request import Dialect, RouteRequest
 from smart_model_router.wires import text_of
-from smart_model_router.wires.joining import Joint, Told, joint, restart_event
+from smart_model_router.wires.joining import Joint, Told, begins_call, joint, restart_event
 
 
 class Salvage:
     """One stream under a policy that is not `none`. Every event passes through `take` on its way to the caller."""
 
-    def __init__(self, policy: Recovery, dialect: Dialect, report: RouteReport) -> None:
+    def __init__(self, policy: Recovery, request: RouteRequest, report: RouteReport, now: Callable[[], float]) -> None:
         self._policy = policy
-        self._dialect: Dialect = dialect
+        self._dialect: Dialect = request.dialect
         self._report = report
-        self._told = Told(dialect)
-        held = {"buffered": math.inf, "hold_back": policy.characters}.get(policy.mode, 0)
-        self._held = HoldBack(held)
+        self._now = now
+        self._told = Told(request.dialect)
+        characters = {"buffered": math.inf, "hold_back": policy.characters}.get(policy.mode, 0)
+        self._held = HoldBack(characters)
+        self._holds = held(request, policy)
+        self._whole_since: float | None = None
+        """Since when a part that only makes sense whole is held, monotonic; None: there is none, or not any more."""
+        self._gave_up = False
+        """Whether such a part took longer than it is held: it is delivered as it comes, and cannot be recovered."""
         self._joint: Joint | None = None
         self._overlap: Overlap | None = None
         self._broken = 0
@@ -40,22 +46,69 @@ class Salvage:
     def _goes_on(self) -> bool:
         return self._policy.mode != "restart" and self._told.anything
 
-    def attempt(self) -> None:
-        """A target begins to answer: its events are to fit what the caller has."""
-        self._held.drop()
+    @property
+    def delays_the_beginning(self) -> bool:
+        """Whether a stream is open only when there is something to deliver of it."""
+        return self._policy.mode in ("buffered", "hold_back")
+
+    @property
+    def holds_a_part(self) -> bool:
+        """Whether a part that only makes sense whole is held: there may be nothing to deliver of an open stream."""
+        return self._whole_since is not None
+
+    def attempt(self, *, asked: bool) -> None:
+        """A target begins to answer: its events are to fit what the caller has.
+
+        `asked`: it is only asked in words to go on, and has to prove that it does.
+        """
+        self._drop()
         if not self._goes_on:
             return
-        self._overlap = Overlap(self._told.text, self.begun)
+        self._overlap = Overlap(self._told.text, self.begun, trusted=not asked)
         self._joint = joint(self._told, self._overlap, self._spent())
 
     def take(self, events: Sequence[StreamEvent]) -> list[StreamEvent]:
         """What the caller is to get for these events now; `delivered` is told when it does."""
+        if self._joint is not None:
+            events = [fitting for event in events for fitting in self._joint.feed(event)]
+            if self.repeats():
+                return []
+        if self._holds == "nothing" or self._gave_up:
+            return self._passed(events)
+        at = self._begin_of_part(events)
+        out = self._passed(events[:at])
+        if at < len(events):
+            self._whole_since = self._now()
+            self._held.hold()
+            out += self._passed(events[at:])
+        elif self._whole_since is not None and self._now() >= self._whole_since + HOLD_SECONDS:
+            self._gave_up, self._whole_since = True, None
+            out += self._held.release()
+        return out
+
+    def _begin_of_part(self, events: Sequence[StreamEvent]) -> int:
+        """The place from which on these events are held; their number where none is, or they are held already.
+
+        With a call goes all before it of which nothing is delivered, unless there is content in it.
+        """
+        if self._whole_since is not None:
+            return len(events)
+        if self._holds == "all":
+            return 0
+        at = next((at for at, event in enumerate(events) if begins_call(self._dialect, event)), len(events))
+        alone = not self._told.anything and not any(event.kind is EventKind.CONTENT for event in events[:at])
+        return 0 if at < len(events) and alone else at
+
+    def _passed(self, events: Sequence[StreamEvent]) -> list[StreamEvent]:
+        """What is delivered of these events now: a finish reason ends the waiting for the whole part before it."""
         out: list[StreamEvent] = []
         for event in events:
-            for fitting in (event,) if self._joint is None else self._joint.feed(event):
-                said = "" if fitting.data is None else text_of(self._dialect, fitting.data)
-                out += self._held.take(fitting, len(said))
-        return [] if self.repeats() else out
+            said = "" if event.data is None else (event.text or text_of(self._dialect, event.data))
+            out += self._held.take(event, len(said))
+            if event.finish is not None and self._whole_since is not None:
+                self._whole_since = None
+                out += self._held.release()
+        return out
 
     @property
     def undecided(self) -> bool:
@@ -84,19 +137,35 @@ class Salvage:
 
     def fell_back(self, target: str, failure: Failure) -> None:
         """A stream broke off, and all that came of it was held back."""
-        dropped = self._held.drop()
+        dropped = self._drop()
         if dropped and recoverable(failure):
             self._note(target, failure, kept=len(self._told.text), dropped=dropped)
 
     def broke(self, target: str, failure: Failure) -> bool:
-        """A stream broke off of which the caller has a part; whether somebody else may go on, or begin again."""
+        """An open stream broke off; whether another target may go on, or begin again."""
         restart = self._policy.mode == "restart"
-        if not recoverable(failure) or not (self._told.only_text if restart else self._told.can_go_on):
+        if not recoverable(failure) or not self._can_be_recovered:
             return False
         self._broken = len(self._report.attempts)
-        dropped, text = self._held.drop(), len(self._told.text)
+        dropped, text = self._drop(), len(self._told.text)
         self._note(target, failure, kept=0 if restart else text, dropped=text if restart else dropped)
         return True
+
+    @property
+    def _can_be_recovered(self) -> bool:
+        if self._policy.mode == "restart":
+            return self._told.only_text
+        if self._holds == "all":
+            return not self._told.anything
+        return self._told.can_go_on
+
+    def _drop(self) -> int:
+        """Forget what is held; how many characters of text that was."""
+        dropped = self._held.drop()
+        if self._whole_since is not None:
+            self._whole_since = None
+            self._held.release()
+        return dropped
 
     def served(self, target: str) -> StreamEvent | None:
         """Somebody serves on; what the caller is to be told first."""
@@ -109,7 +178,17 @@ class Salvage:
         return restart_event(self._dialect, waiting[-1].to_dict())
 
     def _note(self, target: str, failure: Failure, *, kept: int, dropped: int) -> None:
-        self._report.recoveries.append(StreamRecovery(str(self._policy), target, failure.failure_class, kept, dropped))
+        thoughts = 0 if self._policy.mode == "restart" else self._told.thoughts
+        self._report.recoveries.append(
+            StreamRecovery(
+                str(self._policy),
+                target,
+                failure.failure_class,
+                kept_characters=kept,
+                dropped_characters=dropped,
+                kept_thinking_characters=thoughts,
+            )
+        )
 
     def _spent(self) -> Usage:
         """What the parts that the caller has were billed."""

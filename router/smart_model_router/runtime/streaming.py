@@ -66,7 +66,7 @@ class RouterStream:
         self._draining: asyncio.Task[None] | None = None
         self._usage_wanted = _wants_usage(course.request.body)
         policy = course.recovery
-        self._salvage = None if policy.mode == "none" else Salvage(policy, self._dialect, course.report)
+        self._salvage = None if policy.mode == "none" else Salvage(policy, course.request, course.report, self._now)
 
     @property
     def report(self) -> RouteReport:
@@ -210,7 +210,7 @@ class RouterStream:
                         continue
             except asyncio.CancelledError:
                 self._ended = True
-                live.watchdog.close()
+                self._stop_timers(live)
                 self._finish_left()
                 raise
             if self._ended:
@@ -219,9 +219,10 @@ class RouterStream:
                 self._untold = self._end(live, failure)
                 continue
             self._await_reader(live)
-            if self._salvage is None:
-                return self._heard(got)
-            self._ready.extend(self._passed_on(got))
+            passed = self._passed_on(got)
+            if passed and not self._ready:
+                return passed
+            self._ready.extend(passed)
 
     def _passed_on(self, got: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
         """What the reader gets of these events now."""
@@ -302,15 +303,22 @@ class RouterStream:
             reason = "stream_max"  # of a stream that is being read nothing else is nobody's fault
         text = self._said()
         message = f"the stream was cut after {len(text)} characters: {failure.failure_class} {said}"
-        live.watchdog.close()
+        self._stop_timers(live)
         outcome: RequestOutcome = "cancelled" if reason == "reader_idle" else "failed"
         self._course.account.finish(outcome, StreamInterrupted.__name__, self._said)
         return StreamInterrupted(message, report=self.report, text=text, reason=reason, failure=failure)
 
+    def _stop_timers(self, live: LiveStream) -> None:
+        """Keep time no longer, neither for the stream nor for the call that was to take its place."""
+        live.watchdog.close()
+        self._course.caller.watchdog.close()
+
     async def _open(self) -> None:
+        salvage = self._salvage
+        delaying = salvage if salvage is not None and salvage.delays_the_beginning else None
         try:
             await self._course.prepare()
-            live, head = await self._course.serve(StreamOpener(self._course.caller, self._salvage))
+            live, head = await self._course.serve(StreamOpener(self._course.caller, delaying))
         except (SmartRouterError, asyncio.CancelledError):
             self._ended = True
             self._course.caller.watchdog.close()
@@ -319,7 +327,7 @@ class RouterStream:
             await live.close()
             return
         self.report.ttft_seconds = live.ttft
-        self._go_on(live, head)
+        self._go_on(live, head if salvage is None or delaying is not None else salvage.take(head))
 
     async def _recovered(self, live: LiveStream, failure: Failure) -> bool:
         """Whether somebody else goes on with the stream that broke off, or begins it again."""
@@ -329,6 +337,7 @@ class RouterStream:
         if salvage is None or not salvage.broke(live.step.facts.id, failure):
             return False
         self._live = None  # whoever leaves meanwhile leaves the walk, as when it opened
+        live.watchdog.close()
         within = min(course.state.timeouts.idle, course.request.timeout or math.inf)
         course.caller.go_on_from(salvage.begun, course.state.clock.now() + within, live.ends_at)
         try:

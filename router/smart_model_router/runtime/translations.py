@@ -14,7 +14,7 @@ from smart_model_router.quick import quick
 from smart_model_router.request import Dialect, Prefill, RouteRequest, peek
 from smart_model_router.wires.defaults import with_defaults
 from smart_model_router.wires.large import decode_any
-from smart_model_router.wires.prefill import begun, marked
+from smart_model_router.wires.prefill import begun, is_asked, marked
 from smart_model_router.wires.translate import (
     SEALED,
     Terms,
@@ -52,6 +52,8 @@ class Sent:
     request: RouteRequest
     translation: Translation | None = None
     losses: tuple[str, ...] = ()
+    asked: bool = False
+    """The target is asked in words to continue an answer: what it says has to prove that it does."""
 
 
 class Translations:
@@ -100,7 +102,7 @@ class Translations:
 
     def _sent(self, facts: TargetFacts) -> Sent:
         if self._request.dialect in facts.dialects:
-            how = facts.prefill if self._has_begun else "plain"
+            how = facts.prefill if self._has_begun else "none"
             sent = self._native.get(how)
             if sent is None:
                 sent = self._native[how] = _marked(_native(self._request), how)
@@ -114,7 +116,7 @@ class Translations:
         goal = spoken(self._request.dialect, facts.dialects)
         if goal is None:
             return Untranslatable("body", f"{self._request.dialect} has no translation that {facts.id} speaks")
-        how = facts.prefill if self._has_begun else "plain"
+        how = facts.prefill if self._has_begun else "none"
         if self._has_begun and goal not in ("chat", "messages"):
             return Untranslatable(PREFILL, f"{goal} has no way to go on with an answer that has begun")
         named, provider = self._answers, facts.target.provider
@@ -148,10 +150,11 @@ def _filled(request: RouteRequest, facts: TargetFacts) -> RouteRequest:
 
 def _marked(sent: Sent, how: Prefill) -> Sent:
     """What is sent, with the sign by which the target knows that it is to go on."""
-    if how in ("none", "plain"):
+    asked = is_asked(sent.request.body, how)
+    if how == "none" or (how == "plain" and not asked):
         return sent
     body = marked(_plain(sent.request), how)
-    return replace(sent, request=_again(sent.request, sent.request.dialect, body))
+    return replace(sent, request=_again(sent.request, sent.request.dialect, body), asked=asked)
 
 
 def _native(request: RouteRequest) -> Sent:

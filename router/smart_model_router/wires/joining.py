@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from smart_model_router.outcome import EventKind, StreamEvent, Usage
 from smart_model_router.wires.dialects import text_of
+from smart_model_router.wires.translate.reasoning import seal
+from smart_model_router.wires.translate.reasoning import text_of as reasoning_of
 from smart_model_router.wires.translate.writing import written
 from smart_model_router.wires.values import count, is_object, items, mapping, text
 
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from smart_model_router.request import Dialect
 
 _MORE_THAN_TEXT = ("tool_calls", "function_call", "refusal", "audio")
+_CALLS = ("tool_calls", "function_call")
 _THOUGHTS = ("reasoning", "reasoning_content", "reasoning_details")
 _THINKING = frozenset({"thinking", "redacted_thinking"})
 
@@ -31,9 +34,21 @@ class News(Protocol):
         """What is new and not yet given."""
         ...
 
-    def end(self) -> str:
-        """The rest of what is new."""
+    def end(self, *, call_follows: bool = False) -> str:
+        """The rest of what is new; `call_follows` may excuse that there is no text."""
         ...
+
+
+def begins_call(dialect: Dialect, event: StreamEvent) -> bool:
+    """Return whether a call for the client to make begins with this event (of Chat or Messages)."""
+    data = event.data
+    if data is None:
+        return False
+    if dialect == "messages":
+        is_start = data.get("type") == "content_block_start"
+        return is_start and mapping(data.get("content_block")).get("type") == "tool_use"
+    deltas = (mapping(mapping(choice).get("delta")) for choice in items(data.get("choices")))
+    return any(delta.get(key) for delta in deltas for key in _CALLS)
 
 
 class Told:
@@ -49,8 +64,15 @@ class Told:
         self.head: dict[str, Any] = {}
         """What every Chat chunk repeats: the id of the answer, and when and by whom it was made."""
         self.open_block: int | None = None
-        self.open_is_text = False
+        self.open_kind = ""
+        """The type of the open block of Messages."""
+        self.is_signed = False
+        """Whether the open block of Messages has its signature."""
         self.next_block = 0
+        self.thoughts = 0
+        """Characters of thoughts."""
+        self._sealed_thoughts = False
+        """Whether there are thoughts of Chat that their provider signs or encrypts: half of them is rejected later."""
 
     @property
     def text(self) -> str:
@@ -58,20 +80,31 @@ class Told:
         return "".join(self._text)
 
     @property
+    def open_thought(self) -> bool:
+        """Whether a thought of Messages is unfinished."""
+        return self.open_block is not None and self.open_kind in _THINKING
+
+    @property
     def can_go_on(self) -> bool:
-        """Whether somebody else can go on from here: there is text, and nothing but text and closed thoughts."""
-        return self.only_text and bool(self._text) and (self.open_block is None or self.open_is_text)
+        """Whether another target can go on from here: there is nothing but text and thoughts before it.
+
+        Without text the answer is made anew behind the thoughts.
+        """
+        if self._text:
+            return self.only_text and (self.open_block is None or self.open_kind == "text")
+        return self.only_text and not self._sealed_thoughts and (self.open_block is None or self.open_thought)
 
     def take(self, event: StreamEvent) -> None:
         """The caller gets this event."""
         if event.data is None:
             return
         self.anything = True
-        if said := text_of(self.dialect, event.data):
+        said = text_of(self.dialect, event.data) if event.text is None else event.text
+        if said:
             self._text.append(said)
         if self.dialect == "chat":
             self._take_chunk(event.data)
-        else:
+        elif not said:
             self._take_block(event.data)
 
     def _take_chunk(self, data: Mapping[str, Any]) -> None:
@@ -79,19 +112,28 @@ class Told:
             self.head = {key: data[key] for key in ("id", "created", "model") if key in data}
         for choice in map(mapping, items(data.get("choices"))):
             delta = mapping(choice.get("delta"))
+            if len(delta) == 1 and "content" in delta and not choice.get("index"):
+                continue  # nearly all
             if choice.get("index", 0) != 0 or any(delta.get(key) for key in _MORE_THAN_TEXT):
                 self.only_text = False
+            self.thoughts += len(reasoning_of(delta))
+            self._sealed_thoughts = self._sealed_thoughts or bool(delta.get("reasoning_details"))
 
     def _take_block(self, data: Mapping[str, Any]) -> None:
         match data.get("type"):
             case "message_start":
                 self.only_text = self.only_text and not items(mapping(data.get("message")).get("content"))
             case "content_block_start":
-                kind = mapping(data.get("content_block")).get("type")
+                block = mapping(data.get("content_block"))
+                self.open_kind, self.is_signed = text(block.get("type")), bool(block.get("signature"))
                 self.open_block = count(data.get("index")) or 0
-                self.open_is_text = kind == "text"
                 self.next_block = self.open_block + 1
-                self.only_text = self.only_text and (self.open_is_text or kind in _THINKING)
+                self.thoughts += len(text(block.get("thinking")))
+                self.only_text = self.only_text and (self.open_kind == "text" or self.open_kind in _THINKING)
+            case "content_block_delta":
+                delta = mapping(data.get("delta"))
+                self.thoughts += len(text(delta.get("thinking")))
+                self.is_signed = self.is_signed or bool(delta.get("signature"))
             case "content_block_stop":
                 self.open_block = None
             case _:
@@ -113,6 +155,7 @@ class _ChatJoint:
 
     def __init__(self, told: Told, news: News, before: Usage) -> None:
         self._told = told
+        self._left_out = ("role", "content", *_THOUGHTS) if told.text else ("role", "content")
         self._news = news
         self._before = before
         self.unthought = 0
@@ -138,10 +181,12 @@ class _ChatJoint:
         finish = choice.get("finish_reason")
         said = text_of("chat", data)
         new = self._news.feed(said) if said else ""
+        call_follows = any(delta.get(key) for key in _CALLS)
         if finish or any(delta.get(key) for key in _MORE_THAN_TEXT):
-            new += self._news.end()
-        self.unthought += len(text(delta.get("reasoning_content")) or text(delta.get("reasoning")))
-        for key in ("role", "content", *_THOUGHTS):
+            new += self._news.end(call_follows=call_follows)
+        if "reasoning" in self._left_out:
+            self.unthought += len(reasoning_of(delta))
+        for key in self._left_out:
             delta.pop(key, None)
         if new:
             delta["content"] = new
@@ -163,6 +208,9 @@ class _MessagesJoint:
         self._news = news
         self._before = before
         self._open = told.open_block
+        self._has_thoughts = not told.text
+        """Whether its thoughts are delivered: they belong before the first text."""
+        self._unclosed = told.open_thought
         self._next = told.next_block
         self._places: dict[int, int | None] = {}
         """Where each block of the continuation stands in the message; None: it is left out."""
@@ -186,20 +234,17 @@ class _MessagesJoint:
 
     def _block(self, data: Mapping[str, Any]) -> list[dict[str, Any]]:
         at, block = count(data.get("index")) or 0, mapping(data.get("content_block"))
-        if block.get("type") in _THINKING:
+        if block.get("type") in _THINKING and not self._has_thoughts:
             self._places[at] = None
             self.unthought += len(text(block.get("thinking")))
             return []
         if block.get("type") == "text" and self._text_at is None:
             self._text_at = at
-            out = []
-            if self._open is None:
-                out.append({"type": "content_block_start", "index": self._next, "content_block": _EMPTY_TEXT})
-                self._open, self._next = self._next, self._next + 1
-            self._places[at] = self._open
+            out = self._closed() if self._unclosed else []
+            self._places[at] = self._next if self._open is None else self._open
             said = self._news.feed(str(block.get("text") or ""))
             return [*out, *self._text(said)]
-        out = self._closed()
+        out = self._closed(call_follows=block.get("type") == "tool_use")
         self._places[at] = self._open = self._next
         self._next += 1
         return [*out, {**data, "index": self._open}]
@@ -218,7 +263,8 @@ class _MessagesJoint:
 
     def _stop(self, data: Mapping[str, Any]) -> list[dict[str, Any]]:
         at = count(data.get("index")) or 0
-        return [] if self._places.get(at) is None or self._places[at] != self._open else self._closed()
+        is_open = at == self._text_at or self._places.get(at) == self._open
+        return self._closed() if is_open and self._places.get(at) is not None else []
 
     def _end(self, data: Mapping[str, Any]) -> list[dict[str, Any]]:
         usage = dict(mapping(data.get("usage")))
@@ -232,20 +278,34 @@ class _MessagesJoint:
             usage["cache_read_input_tokens"] = (read or 0) + cached
         return [*self._closed(), {**data, "usage": usage}]
 
-    def _closed(self) -> list[dict[str, Any]]:
-        """What ends the open block: the last of its text, and its stop."""
-        if self._open is None:
-            return []
-        out = self._text(self._news.end())
-        out.append({"type": "content_block_stop", "index": self._open})
-        self._open = None
+    def _closed(self, *, call_follows: bool = False) -> list[dict[str, Any]]:
+        """What ends the open block: the last of its text, and its stop.
+
+        An unfinished thought of another target gets a signature of ours: one without is rejected when the client sends
+        it back, and one with ours is left out then.
+        """
+        if self._unclosed:
+            self._unclosed = False
+            signature = {"type": "signature_delta", "signature": seal("", [])}
+            is_needed = self._told.open_kind == "thinking" and not self._told.is_signed
+            out = [{"type": "content_block_delta", "index": self._open, "delta": signature}] if is_needed else []
+        else:
+            out = self._text(self._news.end(call_follows=call_follows))
+        if self._open is not None:
+            out.append({"type": "content_block_stop", "index": self._open})
+            self._open = None
         return out
 
     def _text(self, said: str) -> list[dict[str, Any]]:
+        """New text, in the open block or in a new one: a block without text is rejected when it is sent back."""
         if not said:
             return []
+        out: list[dict[str, Any]] = []
+        if self._open is None:
+            self._open, self._next = self._next, self._next + 1
+            out.append({"type": "content_block_start", "index": self._open, "content_block": _EMPTY_TEXT})
         delta = {"type": "text_delta", "text": said}
-        return [{"type": "content_block_delta", "index": self._open, "delta": delta}]
+        return [*out, {"type": "content_block_delta", "index": self._open, "delta": delta}]
 
 
 _EMPTY_TEXT = {"type": "text", "text": ""}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from smart_model_router.core.recovery import effective, recoverable
+from smart_model_router.core.recovery import Held, effective, held, recoverable
 from smart_model_router.outcome import Failure, FailureClass
 from smart_model_router.recovery import NO_RECOVERY, Recovery, parse_recovery
 from smart_model_router.request import Dialect, peek
@@ -36,9 +36,9 @@ def test_the_request_goes_before_the_model() -> None:
 
 
 @pytest.mark.parametrize("asked", MODES)
-def test_what_is_more_than_text_is_not_recovered(asked: str) -> None:
-    """A schema, several choices, Responses: an error as ever."""
-    assert policy(asked, response_format=SCHEMA) == "none"
+def test_what_is_more_than_one_answer_of_text_is_not_recovered(asked: str) -> None:
+    """Several choices, Responses, a restart of a schema: an error as ever."""
+    assert policy(asked, response_format=SCHEMA) == ("none" if asked == "restart" else asked)
     assert policy(asked, n=2) == "none"
     assert policy(asked, "responses") == "none"
     assert policy("buffered", response_format=SCHEMA, n=2) == policy("buffered", "responses") == "buffered"
@@ -48,6 +48,38 @@ def test_a_restart_needs_somebody_who_understands_it() -> None:
     """Who does not accept one is told of the cut."""
     assert policy("restart", accept_restart=False) == "none"
     assert policy("continue", accept_restart=False) == "continue"
+
+
+CALLS = {"tools": [{"name": "f", "input_schema": {}}]}
+EAGER = {"tools": [{"name": "f", "input_schema": {}, "eager_input_streaming": True}]}
+BETA = {"anthropic-beta": "other-1,fine-grained-tool-streaming-2025-05-14"}
+
+
+@pytest.mark.parametrize(
+    ("text", "dialect", "fields", "headers", "expected"),
+    [
+        ("continue", "chat", {}, {}, "calls"),
+        ("continue", "messages", CALLS, {"anthropic-beta": "other-1"}, "calls"),
+        ("hold_back(5)", "messages", {"tools": None}, {}, "calls"),
+        ("continue", "messages", EAGER, {}, "nothing"),
+        ("continue", "messages", CALLS, BETA, "nothing"),
+        ("continue", "chat", EAGER, BETA, "calls"),
+        ("continue", "chat", {"response_format": SCHEMA}, {}, "all"),
+        ("continue", "chat", {"response_format": {"type": "json_object"}}, {}, "all"),
+        ("continue", "chat", {"response_format": {"type": "text"}}, {}, "calls"),
+        ("continue", "chat", {"guided_json": {"type": "object"}}, {}, "all"),
+        ("continue", "messages", {"output_config": {"format": {"type": "json_schema"}}}, {}, "all"),
+        ("none", "chat", {"response_format": SCHEMA}, {}, "nothing"),
+        ("restart", "chat", {}, {}, "nothing"),
+        ("buffered", "chat", {}, {}, "nothing"),
+    ],
+)
+def test_what_only_makes_sense_whole_is_held(
+    text: str, dialect: Dialect, fields: dict[str, Any], headers: dict[str, str], expected: Held
+) -> None:
+    """Calls, unless the caller asks for their arguments as they are written; an answer by a schema all of it."""
+    request = peek(dialect, {**CHAT, **fields}, headers=headers)
+    assert held(request, parse_recovery(text)) == expected
 
 
 def test_only_what_the_provider_did_is_recovered() -> None:

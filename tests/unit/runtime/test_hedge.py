@@ -135,11 +135,11 @@ async def test_a_hedge_is_paid_for_like_a_retry() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "stream"), [({}, False), ({"recovery": "continue"}, True), ({"avoid": ["b"]}, True)]
+    ("options", "stream"), [({}, False), ({"recovery": "buffered"}, True), ({"avoid": ["b"]}, True)]
 )
 @virtual
 async def test_what_is_never_hedged(options: dict[str, Any], stream: bool) -> None:
-    """Whole answers, streams that are put together under a policy of recovery, and where there is nobody else."""
+    """Whole answers, streams whose beginning a policy of recovery delays, and where there is no other target."""
     w = await trained()
     w.providers["a"].set(FakeReply(seconds=4.0))
     assert await served_by(w, stream=stream, **options) == "a/big"
@@ -296,7 +296,20 @@ async def test_a_winner_that_is_cut_leaves_no_timer() -> None:
     w.providers["a"].set(SILENT)
     w.providers["b"].set(FakeReply(pieces=("one",), cut=Failure(FailureClass.TRUNCATED, "cut")))
     with pytest.raises(StreamInterrupted):
+        assert [chunk async for chunk in w.router.stream_chat(BODY, recovery="none")]
+    assert not timers()
+
+
+@virtual
+async def test_a_winner_that_is_cut_is_continued_within_its_time() -> None:
+    """The race is over: what the loser still gives back does not stop the clock of the call that continues."""
+    w = await trained()
+    w.providers["a"].set(SILENT)
+    w.providers["b"].set(FakeReply(pieces=("one",), cut=Failure(FailureClass.TRUNCATED, "cut")))
+    began = now()
+    with pytest.raises(StreamInterrupted):
         assert [chunk async for chunk in w.router.stream_chat(BODY)]
+    assert now() - began <= 62.0
     assert not timers()
 
 

@@ -165,6 +165,17 @@ def text_is_forgotten(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Told, "take", late)
 
 
+def words_are_trusted(patch: pytest.MonkeyPatch) -> None:
+    """A target that is only asked in words to continue is believed whatever it says."""
+    begin = Overlap.__init__
+
+    def trusting(self: Overlap, delivered: str, prefill: str, *, trusted: bool = True) -> None:
+        del trusted
+        begin(self, delivered, prefill)
+
+    patch.setattr(Overlap, "__init__", trusting)
+
+
 @pytest.mark.parametrize(
     "broken",
     [
@@ -177,6 +188,7 @@ def text_is_forgotten(patch: pytest.MonkeyPatch) -> None:
         text_is_forgotten,
         snapshots_are_passed_over,
         contradictions_are_passed_over,
+        words_are_trusted,
     ],
 )
 def test_the_judge_notices_a_router_that_lies(broken: object, monkeypatch: pytest.MonkeyPatch) -> None:

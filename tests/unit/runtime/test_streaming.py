@@ -125,7 +125,7 @@ async def test_a_cut_after_content_is_told_with_what_arrived() -> None:
     """Content was delivered: no silent retry, but StreamInterrupted that carries the text and the report."""
     w = world(["a/big", "b/big"])
     w.providers["a"].set(FakeReply(pieces=("one ", "two"), cut=CUT))
-    stream = w.router.stream_chat(BODY)
+    stream = w.router.stream_chat(BODY, recovery="none")
     with pytest.raises(StreamInterrupted) as caught:
         await read(stream)
     assert caught.value.text == stream.text == "one two"
@@ -144,7 +144,7 @@ async def test_pings_do_not_keep_a_stalled_stream_alive() -> None:
     w.providers["a"].set(FakeReply(pieces=("one",), stalls=True))
     began = now()
     with pytest.raises(StreamInterrupted):
-        await read(w.router.stream_chat(BODY))
+        await read(w.router.stream_chat(BODY, recovery="none"))
     assert now() - began == pytest.approx(60.0)
     assert classes(w) == [("a/big", FailureClass.TIMEOUT)]
     w.assert_idle()
@@ -191,7 +191,7 @@ async def test_an_end_without_finish_reason_is_truncated() -> None:
 
     w = world(["a/big"], replies={"a": HandMade(events)})
     with pytest.raises(StreamInterrupted):
-        await read(w.router.stream_chat(BODY))
+        await read(w.router.stream_chat(BODY, recovery="none"))
     assert classes(w) == [("a/big", FailureClass.TRUNCATED)]
 
 
@@ -199,7 +199,7 @@ async def test_an_end_without_finish_reason_is_truncated() -> None:
 async def test_an_event_that_cannot_be_read_ends_the_stream() -> None:
     """It may have carried text: MALFORMED, counted in the report and against the target."""
     w = world(["a/big"], replies={"a": HandMade(holed)})
-    stream = w.router.stream_chat(BODY)
+    stream = w.router.stream_chat(BODY, recovery="none")
     with pytest.raises(StreamInterrupted) as caught:
         await read(stream)
     assert caught.value.text == "one "
@@ -238,7 +238,7 @@ async def test_skip_delivers_the_rest_and_ends_as_a_failed_stream() -> None:
 async def test_no_call_and_no_schema_is_skipped_in(more: dict[str, Any]) -> None:
     """Half an argument is a wrong one."""
     w = world(["a/big"], replies={"a": HandMade(holed)}, config=SKIP)
-    stream = w.router.stream_chat({**BODY, **more})
+    stream = w.router.stream_chat({**BODY, **more}, recovery="none")
     with pytest.raises(StreamInterrupted):
         await read(stream)
     assert stream.text == "one "

@@ -12,6 +12,8 @@ from smart_model_router.request import Dialect
 from smart_model_router.wires import text_of
 from smart_model_router.wires.joining import Told, joint, restart_event
 from smart_model_router.wires.prefill import begun, marked
+from smart_model_router.wires.translate import without_seals
+from smart_model_router.wires.translate.reasoning import is_sealed
 from smart_model_router.wires.translate.writing import written
 
 BEFORE = Usage(100, 7)
@@ -40,6 +42,7 @@ def stop(index: int) -> dict[str, Any]:
     return {"type": "content_block_stop", "index": index}
 
 
+THINKING = start(0, type="thinking", thinking="")
 HEAD = {"type": "message_start", "message": {"usage": {"input_tokens": 50, "output_tokens": 0}}}
 LAST = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 3}}
 STOP = {"type": "message_stop"}
@@ -201,6 +204,80 @@ def test_thoughts_of_a_continuation_are_counted_however_they_come() -> None:
     assert joins.unthought == len("hm so")
 
 
+def thought(index: int, words: str) -> dict[str, Any]:
+    """A thought of Messages grows."""
+    return {"type": "content_block_delta", "index": index, "delta": {"type": "thinking_delta", "thinking": words}}
+
+
+def signature(index: int, value: str) -> dict[str, Any]:
+    """A thought of Messages is signed."""
+    return {"type": "content_block_delta", "index": index, "delta": {"type": "signature_delta", "signature": value}}
+
+
+def test_an_unfinished_thought_is_closed_with_a_signature_of_ours() -> None:
+    """The answer made anew follows it, with its own thoughts; the seal is left out when the client sends it back."""
+    has = told("messages", HEAD, THINKING, thought(0, "hm"))
+    theirs = (HEAD, THINKING, thought(0, "well"), signature(0, "s"), stop(0), start(1), text(1, "one"), stop(1))
+    first, *rest = joined(has, *theirs)
+    assert is_sealed(first["delta"]["signature"])
+    assert (first["index"], first["delta"]["type"]) == (0, "signature_delta")
+    assert rest == [
+        stop(0),
+        {**THINKING, "index": 1},
+        thought(1, "well"),
+        signature(1, "s"),
+        stop(1),
+        start(2),
+        text(2, "one"),
+        stop(2),
+    ]
+    body = {"messages": [{"role": "assistant", "content": [{"type": "thinking", "thinking": "hm", **first["delta"]}]}]}
+    assert without_seals("messages", body) == {"messages": []}
+
+
+def test_a_thought_that_is_signed_or_redacted_is_only_closed() -> None:
+    """Its own signature came, or it has none; text follows in a block of its own."""
+    for has in (
+        told("messages", HEAD, THINKING, thought(0, "hm"), signature(0, "theirs")),
+        told("messages", HEAD, start(0, type="redacted_thinking", data="x")),
+    ):
+        assert joined(has, HEAD, start(0), text(0, "one"), stop(0)) == [stop(0), start(1), text(1, "one"), stop(1)]
+
+
+def test_chat_thoughts_before_any_text_go_on() -> None:
+    """Those of the next target are delivered, too; once there is text they are left out."""
+    thinks = chunk({"reasoning_content": "hm"})
+    (got,) = joined(told("chat", thinks), thinks)
+    assert got["choices"][0]["delta"] == {"reasoning_content": "hm"}
+    assert joined(told("chat", FIRST), thinks) == []
+
+
+LONG = "It was the best of times, it was the worst of times"
+
+
+def proven(has: Told, *events: dict[str, Any]) -> tuple[list[Any], bool]:
+    """What the caller gets of a target that was only asked, and whether it is another answer."""
+    news = Overlap(has.text, has.text.rstrip(), trusted=False)
+    joins = joint(has, news, BEFORE)
+    return [out.data for data in events for out in joins.feed(written(has.dialect, data))], news.begun_anew
+
+
+def test_a_call_alone_continues_without_proof() -> None:
+    """A call is whole by itself: text before it has to be proven, and need not be there. No block stays empty."""
+    call = {"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "id": "t", "name": "f"}}
+    has = told("messages", HEAD, start(0), text(0, LONG), stop(0))
+    assert proven(has, HEAD, call, stop(0)) == ([{**call, "index": 1}, stop(1)], False)
+    later = {**call, "index": 1}
+    repeated = (HEAD, start(0), text(0, "the worst of times"), stop(0), later, stop(1))
+    assert proven(has, *repeated) == ([{**call, "index": 1}, stop(1)], False)
+    assert proven(has, HEAD, start(0), text(0, "Sure!"), stop(0), later, stop(1))[1]
+    calls = chunk({"tool_calls": [{"index": 0, "id": "c", "function": {"name": "f", "arguments": "{}"}}]})
+    has = told("chat", chunk({"content": LONG}))
+    assert proven(has, calls)[1] is False
+    assert proven(has, chunk({"content": "Sure!"}), calls)[1]
+    assert proven(has, chunk({}, "stop"))[1]
+
+
 def test_messages_text_of_a_block_without_a_begin_is_not_lost() -> None:
     """Some servers leave it out; the text goes on in the open block."""
     has = told("messages", HEAD, start(0), text(0, "one"))
@@ -223,7 +300,8 @@ def test_messages_text_in_doubt_comes_before_its_block_closes() -> None:
     ("dialect", "events", "expected"),
     [
         ("chat", [FIRST], True),
-        ("chat", [chunk({"reasoning_content": "hm"})], False),
+        ("chat", [chunk({"reasoning_content": "hm"})], True),
+        ("chat", [chunk({"reasoning": "hm", "reasoning_details": [{"type": "reasoning.text"}]})], False),
         ("chat", [chunk({"reasoning_content": "hm"}), FIRST], True),
         ("chat", [FIRST, chunk({"tool_calls": [{"index": 0}]})], False),
         ("chat", [FIRST, chunk({"refusal": "no"})], False),
@@ -231,12 +309,15 @@ def test_messages_text_in_doubt_comes_before_its_block_closes() -> None:
         ("messages", [HEAD, start(0)], False),
         ("messages", [HEAD, start(0), text(0, "one")], True),
         ("messages", [{**HEAD, "message": {"content": [{"type": "text"}]}}, start(0), text(0, "one")], False),
+        ("messages", [HEAD, THINKING], True),
+        ("messages", [HEAD, THINKING, stop(0)], True),
+        ("messages", [HEAD, THINKING, stop(0), start(1)], False),
         ("messages", [HEAD, start(0), text(0, "one"), stop(0), start(1, type="thinking", thinking="")], False),
         ("messages", [HEAD, start(0), text(0, "one"), stop(0), start(1, type="tool_use")], False),
     ],
 )
 def test_only_delivered_text_can_be_gone_on_with(dialect: Dialect, events: list[Any], expected: bool) -> None:
-    """Text, thoughts that are closed, and nothing else."""
+    """Text, or thoughts before any text (none whose other half is signed or encrypted), and nothing else."""
     assert told(dialect, *events).can_go_on is expected
 
 
