@@ -9,28 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import shutil
-import socket
-import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import Generator, Mapping
 from contextlib import AsyncExitStack, ExitStack, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import aiohttp
-from benchmarks._environments import FOLDER, install
 from benchmarks._measure import Figure, report
 from benchmarks._server import served
 from benchmarks.gateway import CLIENTS, SMALL, Process, gateway, many, measured, relay
+from benchmarks.gateway_peers.servers import litellm_proxy, portkey_gateway, versions
 
 REQUESTS = 240
-START_SECONDS = 300.0
 KNOWN_MODEL = "gpt-4o-mini"
-PORTKEY = {"@portkey-ai/gateway": "1.15.2", "hono": "4.9.7", "@hono/node-server": "1.13.8"}
 TIMES_LESS: Mapping[str, int] = {"LiteLLM's proxy": 20, "Portkey's gateway": 2}
 """How many times less than each of them ours is to use."""
 
@@ -50,72 +41,28 @@ class Asked:
 
 
 @contextmanager
-def listening(*command: str, **environment: str) -> Generator[Process]:
-    """A server whose command has `{port}` in it, once it takes connections."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    words = [word.format(port=port) for word in command]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(words, env=os.environ | environment, **quiet) as process:  # type: ignore[call-overload]  # noqa: S603
-        try:
-            until = time.monotonic() + START_SECONDS
-            while socket.socket().connect_ex(("127.0.0.1", port)) != 0:
-                if process.poll() is not None or time.monotonic() > until:
-                    raise RuntimeError(f"{words[0]} did not begin to serve")
-                time.sleep(0.2)
-            yield Process(f"http://127.0.0.1:{port}", process.pid)
-        finally:
-            process.terminate()
-
-
-@contextmanager
 def litellm(upstream: str) -> Generator[Asked]:
-    """LiteLLM's proxy."""
-    interpreter = install("litellm_proxy", "litellm[proxy]", "opentelemetry-sdk")
+    """LiteLLM's proxy before one deployment."""
     deployment = {"model": f"openai/{KNOWN_MODEL}", "api_base": upstream, "api_key": "k"}
     config = {
         "model_list": [{"model_name": KNOWN_MODEL, "litellm_params": deployment}],
         "litellm_settings": {"callbacks": [], "telemetry": False, "set_verbose": False},
     }
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "config.yaml"
-        file.write_text(json.dumps(config), encoding="utf-8")
-        command = (str(interpreter.with_name("litellm")), "--config", str(file), "--host", "127.0.0.1")
-        settings = {
-            "LITELLM_MODE": "PRODUCTION",
-            "LITELLM_LOG": "ERROR",
-            "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-            "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true",  # ours has no keys either
-        }
-        with listening(*command, "--port", "{port}", "--num_workers", "1", **settings) as server:
-            yield Asked(server, KNOWN_MODEL)
+    with litellm_proxy(config) as server:
+        yield Asked(server, KNOWN_MODEL)
 
 
 @contextmanager
 def portkey(upstream: str) -> Generator[Asked]:
-    """Portkey's gateway."""
-    place, npm, node = FOLDER / "portkey", shutil.which("npm"), shutil.which("node")
-    if npm is None or node is None:
-        raise RuntimeError("Portkey's gateway needs npm and node, which are not there")
-    package = json.dumps({"private": True, "dependencies": PORTKEY, "overrides": PORTKEY})
-    made_of = place / "complete"
-    if not made_of.exists() or made_of.read_text(encoding="utf-8") != package:
-        print(f"installing {' '.join(f'{name}@{version}' for name, version in PORTKEY.items())}", file=sys.stderr)
-        place.mkdir(parents=True, exist_ok=True)
-        (place / "package.json").write_text(package, encoding="utf-8")
-        flags = ("--no-audit", "--no-fund", "--ignore-scripts", "--silent")
-        subprocess.run([npm, "install", *flags], cwd=place, check=True)  # noqa: S603 - our own list
-        made_of.write_text(package, encoding="utf-8")
-    server = place / "node_modules" / "@portkey-ai" / "gateway" / "build" / "start-server.js"
+    """Portkey's gateway before one provider."""
     headers = {
         "x-portkey-provider": "openai",
         "x-portkey-custom-host": upstream,
         "authorization": "Bearer k",
         "content-type": "application/json",
     }
-    with listening(node, str(server), "--headless", "--port={port}", NODE_ENV="production") as process:
-        yield Asked(process, KNOWN_MODEL, headers)
+    with portkey_gateway() as server:
+        yield Asked(server, KNOWN_MODEL, headers)
 
 
 async def compare(asked: Mapping[str, Asked]) -> dict[str, float]:
@@ -131,20 +78,6 @@ async def compare(asked: Mapping[str, Asked]) -> dict[str, float]:
             lambda url: many(sessions[url], url, by_url[url].body, REQUESTS, CLIENTS),
             REQUESTS,
         )
-
-
-def versions() -> str:
-    """What was measured."""
-    said = subprocess.run(  # noqa: S603 - our own environment
-        [str(FOLDER / "litellm_proxy" / "bin" / "python"), "-m", "pip", "list", "--format=json"],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    theirs = {one["name"]: one["version"] for one in json.loads(said.stdout)}
-    names = ("litellm", "uvicorn", "opentelemetry-sdk")
-    pinned = [f"{name} {version}" for name, version in PORTKEY.items()]
-    return "; ".join([*(f"{name} {theirs[name]}" for name in names), *pinned])
 
 
 def main() -> int:

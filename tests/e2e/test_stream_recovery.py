@@ -200,7 +200,7 @@ async def test_the_sdks_read_a_recovered_stream() -> None:
 
 
 def test_the_gateway_recovers_as_its_client_asks(tmp_path: Path) -> None:
-    """Header by header: nothing, `continue`, a restart that is understood or not, and a word that is no policy."""
+    """Header by header: `none`, nothing, a restart that is understood or not, and a word that is no policy."""
     with FaultServer([Fault.cut(after=9)], text=TEXT) as a, FaultServer(text=TEXT) as b:
         tree = config("vllm", a, b)
         tree["resilience"] |= {
@@ -219,8 +219,8 @@ def test_the_gateway_recovers_as_its_client_asks(tmp_path: Path) -> None:
                 return "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
 
             with pytest.raises(openai.APIError):
-                text()
-            assert text(x_router_recovery="continue") == TEXT
+                text(x_router_recovery="none")
+            assert text() == TEXT
             with pytest.raises(openai.APIError):
                 text("again")
             assert text("again", x_router_accept_restart="true") == TEXT[:36] + TEXT

@@ -1,27 +1,19 @@
-"""Plays rows against `smr serve` and against the loop, each over upstreams of its own."""
+"""Plays rows against a gateway and against the loop, each over upstreams of its own."""
 
 from __future__ import annotations
 
 import asyncio
-import tempfile
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
 
-from tests.e2e.gateways import served
-from tests.failover.client import Target, ask, ask_in_turn
+from tests.failover.client import Target, ask_in_turn
+from tests.failover.gateways import GATEWAYS, Plan, Send
 from tests.failover.rows import End, Judgement, Played, Reply, Row, judge
 from tests.failover.script import ANSWER, OK, Script, in_turn
 from tests.failover.upstream import Upstream
 
 NEXT = "next"
 """The model of the request that directly follows each row; its provider is well."""
-
-Send = Callable[[str, float], Awaitable[Reply]]
-"""(model, deadline in seconds) -> the reply."""
-Plan = Mapping[str, Sequence[Target]]
-"""Model -> its targets, best first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,20 +24,18 @@ class Result:
     judgement: Judgement
 
 
-async def play(rows: Sequence[Row], *, shared: bool = False) -> tuple[list[Result], list[Result]]:
-    """Play the rows on one gateway and on the loop, both at the same time; return their results in order.
+async def play(
+    rows: Sequence[Row], gateway: str = "defaults", *, shared: bool = False
+) -> tuple[list[Result], list[Result]]:
+    """Play the rows on one of `GATEWAYS` and on the loop, both at the same time; return their results in order.
 
     `shared`: one row after another over one pair of providers, instead of all at once with a pair for each.
     """
     async with _upstream(rows) as ours, _upstream(rows) as theirs:
         plan, loop_plan = await _plan(ours, rows, shared=shared), await _plan(theirs, rows, shared=shared)
-        with (
-            tempfile.TemporaryDirectory(prefix="smr-failover-") as folder,
-            served(_configuration(plan), Path(folder)) as gateway,
-        ):
-            url = f"{gateway.base_url}/v1"
+        with GATEWAYS[gateway](plan) as send:
             return await asyncio.gather(
-                _play_all(rows, ours, lambda model, seconds: ask(Target(url, model), seconds), shared=shared),
+                _play_all(rows, ours, send, shared=shared),
                 _play_all(rows, theirs, lambda model, seconds: ask_in_turn(loop_plan[model], seconds), shared=shared),
             )
 
@@ -66,25 +56,6 @@ def _primary(row: Row) -> str:
 def _fallback(row: Row) -> str:
     """The model name of a row's fallback at its provider."""
     return f"{row.name}-fb-ok" + ("-noprefill" if row.fallback_refuses_prefill else "")
-
-
-def _configuration(plan: Plan) -> dict[str, Any]:
-    """Nothing but providers, one for each base URL, and models with one target a tier."""
-    urls = sorted({target.base_url for targets in plan.values() for target in targets})
-    names = {url: f"p{number}" for number, url in enumerate(urls)}
-    return {
-        "version": 1,
-        "providers": {
-            name: {"kind": "openai_compatible", "base_url": url, "api_key": "unused"} for url, name in names.items()
-        },
-        "models": {
-            model: {
-                "tiers": [{"targets": [f"{names[target.base_url]}/{target.model}"]} for target in targets],
-                "last_resort": [],
-            }
-            for model, targets in plan.items()
-        },
-    }
 
 
 async def _plan(upstream: Upstream, rows: Sequence[Row], *, shared: bool) -> Plan:

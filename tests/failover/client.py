@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,7 +28,12 @@ class Target:
     model: str
 
 
-async def ask(target: Target, deadline_seconds: float, first_content_seconds: float | None = None) -> Reply:
+async def ask(
+    target: Target,
+    deadline_seconds: float,
+    first_content_seconds: float | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Reply:
     """Stream one answer until `[DONE]`, an error or the end. `first_content_seconds` of silence are an error."""
     clock = asyncio.get_running_loop().time
     began = clock()
@@ -36,7 +41,7 @@ async def ask(target: Target, deadline_seconds: float, first_content_seconds: fl
     deadline, silence = asyncio.timeout(deadline_seconds), asyncio.timeout(first_content_seconds)
     try:
         async with deadline, silence:
-            async for event in _events(target):
+            async for event in _events(target, headers):
                 reply = _with_event(reply, event)
                 if reply.text:
                     silence.reschedule(None)
@@ -61,7 +66,7 @@ async def ask_in_turn(targets: Sequence[Target], deadline_seconds: float) -> Rep
     return replace(reply, seconds=clock() - began)
 
 
-async def _events(target: Target) -> AsyncIterator[dict[str, Any]]:
+async def _events(target: Target, headers: Mapping[str, str] | None) -> AsyncIterator[dict[str, Any]]:
     """Yield the events of the stream. Raises ErrorReceived, and ValueError for broken JSON."""
     body = {
         "model": target.model,
@@ -72,7 +77,7 @@ async def _events(target: Target) -> AsyncIterator[dict[str, Any]]:
     unlimited = aiohttp.ClientTimeout()
     async with (
         aiohttp.ClientSession(timeout=unlimited) as session,
-        session.post(f"{target.base_url}/chat/completions", json=body) as response,
+        session.post(f"{target.base_url}/chat/completions", json=body, headers=headers) as response,
     ):
         if response.status != 200:
             raise ErrorReceived(f"{response.status} {_message(await response.json(content_type=None))}")

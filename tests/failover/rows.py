@@ -83,7 +83,6 @@ class Row:
     deadline_seconds: float
     required: tuple[Condition, ...] = ()
     advisory: tuple[Condition, ...] = ()
-    must_pass: bool = False
     error_is_ideal: bool = False
     fallback_refuses_prefill: bool = False
     requests: int = 1
@@ -170,7 +169,6 @@ ROWS = (
         20,
         required=(_at_most_within(2, 1.5),),
         advisory=(ASKED_AGAIN_IN_TIME,),
-        must_pass=True,
     ),
     Row(
         "S02",
@@ -178,7 +176,6 @@ ROWS = (
         in_turn(Refuse(429, "Rate limit reached", "rate_limit_exceeded")),
         40,
         required=(_at_most_within(4, 3), _at_most(6)),
-        must_pass=True,
     ),
     Row(
         "S03",
@@ -186,10 +183,9 @@ ROWS = (
         in_turn(Refuse(500, "Internal server error"), OK),
         20,
         advisory=(ASKED_AGAIN,),
-        must_pass=True,
     ),
-    Row("S04", "always 503 overloaded", in_turn(_OVERLOADED), 40, required=(_at_most(6),), must_pass=True),
-    Row("S05", "TCP reset, then ok", in_turn(Reset(), OK), 20, must_pass=True),
+    Row("S04", "always 503 overloaded", in_turn(_OVERLOADED), 40, required=(_at_most(6),)),
+    Row("S05", "TCP reset, then ok", in_turn(Reset(), OK), 20),
     Row(
         "S06",
         "never answers",
@@ -197,7 +193,6 @@ ROWS = (
         130,
         required=(_done_within(100),),
         advisory=(ASKED_ONCE,),
-        must_pass=True,
     ),
     Row("S07", "first token after 20 s", in_turn(Answer(delay_seconds=20)), 60, advisory=(_done_within(15),)),
     Row("S08", "closes after 40 words", in_turn(Answer(words=40)), 40),
@@ -222,7 +217,6 @@ ROWS = (
         30,
         required=(_done_within(8),),
         advisory=(HAS_USAGE,),
-        must_pass=True,
     ),
     Row(
         "S12",
@@ -237,7 +231,6 @@ ROWS = (
         in_turn(Refuse(400, "Your request was rejected by our safety system", "content_policy_violation")),
         20,
         required=(ASKED_ONCE,),
-        must_pass=True,
         error_is_ideal=True,
     ),
     Row(
@@ -254,7 +247,6 @@ ROWS = (
         switch_after(RECOVERY_SECONDS, _OVERLOADED, OK),
         30,
         required=(SERVED_WHILE_DOWN, PRIMARY_IS_BACK),
-        must_pass=True,
         requests=20,
         every_seconds=4,
     ),

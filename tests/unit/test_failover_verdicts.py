@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 
 from smart_model_router.chaos.verdict import Verdict
+from tests.failover.bench import Result
+from tests.failover.report import missing
 from tests.failover.rows import RECOVERY_SECONDS, ROWS, Call, End, Judgement, Played, Reply, judge
 from tests.failover.script import ANSWER, OK, PREFILL_REFUSED, Answer, in_turn, switch_after
 
@@ -82,9 +84,10 @@ def test_a_judgement_names_every_missed_condition() -> None:
     assert judge(ROW["S16"], seen).reason == "`model` does not name the fallback, more than 6 calls to the primary"
 
 
-def test_the_rows_that_must_pass_are_those_of_the_policy() -> None:
-    """The exit code depends on these."""
-    assert [row.name for row in ROWS if row.must_pass] == "S01 S02 S03 S04 S05 S06 S11 S13 S15".split()
+def test_a_row_that_is_only_safe_is_missing() -> None:
+    """The exit code depends on it: every row is to be served."""
+    results = [Result(played(), Judgement(verdict)) for verdict in (Verdict.PASS, Verdict.SAFE, Verdict.PARTIAL)]
+    assert missing(ROWS[:3], results) == ["S02", "S03"]
 
 
 def test_a_script_repeats_its_last_action_or_switches_after_its_time() -> None:

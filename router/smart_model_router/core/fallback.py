@@ -122,6 +122,10 @@ class Progress:
         """How many calls to the target have failed."""
         return sum(facts.id == target for facts, _ in self.failures)
 
+    def forgive_rejection(self) -> None:
+        """The target rejected the way in which it was asked, not the request."""
+        self.rejected -= 1
+
     def native_rejection(self, facts: TargetFacts, failure: Failure) -> bool:
         """Whether a 400 is the caller's own: from the plan's first target, before anything else was tried."""
         return failure.failure_class is FailureClass.INVALID_REQUEST and facts.id == self._first and not self.failures

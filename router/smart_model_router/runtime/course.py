@@ -20,7 +20,7 @@ from smart_model_router.core.recovery import effective
 from smart_model_router.errors import Overloaded, RouterUnavailable, SmartRouterError
 from smart_model_router.events import RequestShed
 from smart_model_router.long_json import LARGE_BYTES
-from smart_model_router.outcome import Failure, Refusal, Success
+from smart_model_router.outcome import Failure, FailureClass, Refusal, Success
 from smart_model_router.report import RouteReport
 from smart_model_router.request import RouteRequest
 from smart_model_router.runtime.account import Account
@@ -36,6 +36,8 @@ from smart_model_router.wires.dialects import NOT_UTF8
 
 T = TypeVar("T")
 _FREE = Cost(0, 0)
+_REFUSED = (400, 422)
+"""Statuses of a target that takes no prefill."""
 _JUST = 5.0
 """Seconds. A target that answered no longer ago serves requests; it is the longest pause between eager probes."""
 
@@ -237,10 +239,24 @@ class Course:
             self.caller.note(step, served)
             if (final := self.caller.final_rejection(step, served)) is not None:
                 raise final
-            again = None if step.last_resort else await self._quick_retry(step, served, now)
+            if step.last_resort:
+                return served
+            if self._prefill_refused(step, served):
+                again = self._admitter.ask(step.facts, step.tier, now)
+            else:
+                again = await self._quick_retry(step, served, now)
             if again is None:
                 return served
             step = again
+
+    def _prefill_refused(self, step: Admission, failure: Failure) -> bool:
+        """Return whether the target refused the way in which it was asked to continue, and is asked in words next."""
+        if failure.failure_class is not FailureClass.REJECTED_BY_FALLBACK or failure.status not in _REFUSED:
+            return False
+        if not self.caller.translations.prefill_refused(step.facts):
+            return False
+        self._progress.forgive_rejection()
+        return True
 
     async def _quick_retry(self, step: Admission, failure: Failure, now: float) -> Admission | None:
         state, gate = self.state, step.gate

@@ -70,6 +70,7 @@ class Translations:
         self._has_begun = bool(begun)
         self._wall = wall
         self._answers = answers
+        self._refused_prefill: set[str] = set()
         self._native: dict[Prefill, Sent] = {}
         self._made: dict[_Key, Sent | Untranslatable] = {}
         self._own: dict[str, Sent] = {}
@@ -83,6 +84,19 @@ class Translations:
             return None
         found = self._translated(facts)
         return found if isinstance(found, Untranslatable) else None
+
+    def prefill_refused(self, facts: TargetFacts) -> bool:
+        """A target refused the request: return whether that was a prefill, which is asked for in words from now on."""
+        if not self._has_begun or self.sent(facts).asked:
+            return False
+        self._refused_prefill.add(facts.id)
+        self._own.pop(facts.id, None)
+        return True
+
+    def _way(self, facts: TargetFacts) -> Prefill:
+        if not self._has_begun:
+            return "none"
+        return "asked" if facts.id in self._refused_prefill else facts.prefill
 
     def sent(self, facts: TargetFacts) -> Sent:
         """What a target is sent; only for targets without a `refusal`."""
@@ -102,7 +116,7 @@ class Translations:
 
     def _sent(self, facts: TargetFacts) -> Sent:
         if self._request.dialect in facts.dialects:
-            how = facts.prefill if self._has_begun else "none"
+            how = self._way(facts)
             sent = self._native.get(how)
             if sent is None:
                 sent = self._native[how] = _marked(_native(self._request), how)
@@ -116,7 +130,7 @@ class Translations:
         goal = spoken(self._request.dialect, facts.dialects)
         if goal is None:
             return Untranslatable("body", f"{self._request.dialect} has no translation that {facts.id} speaks")
-        how = facts.prefill if self._has_begun else "none"
+        how = self._way(facts)
         if self._has_begun and goal not in ("chat", "messages"):
             return Untranslatable(PREFILL, f"{goal} has no way to go on with an answer that has begun")
         named, provider = self._answers, facts.target.provider

@@ -365,3 +365,13 @@ def test_an_event_is_worth_asking_for_after_a_second(refusal: Refusal | None) ->
     """So is a gate that refuses nothing; an earlier instant of another gate comes first."""
     assert least_retry_after([refusal], 10.0) == 1.0
     assert least_retry_after([refusal, Refusal("wait", 10.5)], 10.0) == 0.5
+
+
+def test_a_target_that_refuses_a_prefill_has_not_rejected_the_request() -> None:
+    """It is asked in another way: two rejections of the request are still allowed."""
+    tries = progress(A, B)
+    note(tries, A, FailureClass.REJECTED_BY_FALLBACK)
+    note(tries, B, FailureClass.REJECTED_BY_FALLBACK)
+    assert tries.exhausted
+    tries.forgive_rejection()
+    assert not tries.exhausted

@@ -92,3 +92,13 @@ def test_what_is_dropped_is_counted_and_gone() -> None:
     assert held.drop() == 6
     assert held.flush() == []
     assert held.waiting == 0
+
+
+def test_everything_waits_from_hold_to_release() -> None:
+    """A call, a finish reason, any text; afterwards it is as before."""
+    held = HoldBack(2)
+    held.hold()
+    assert [held.take(event, 0) for event in (CALL, FINISH)] == [[], []]
+    assert fed(held, "one", "two") == []
+    assert held.release() == [CALL, FINISH, text("one"), text("two")]
+    assert fed(held, "three", "four") == [text("three")]

@@ -277,3 +277,39 @@ def test_what_moved_on_from_the_beginning_has_not_begun_anew() -> None:
     overlap = Overlap(rows + "and", rows + "and")
     assert overlap.feed(continuation) == continuation
     assert not overlap.begun_anew
+
+
+def proven(delivered: str, *pieces: str, call_follows: bool = False) -> str | None:
+    """What a target brings that is only asked in words to continue; None where it proves nothing."""
+    overlap = Overlap(delivered, delivered.rstrip(), trusted=False)
+    new = "".join(map(overlap.feed, pieces)) + overlap.end(call_follows=call_follows)
+    assert overlap.decided
+    assert not (overlap.begun_anew and new)
+    return None if overlap.begun_anew else new
+
+
+@pytest.mark.parametrize(
+    ("continuation", "expected"),
+    [
+        (SAID + ", and more", ", and more"),
+        ("it was the worst of times, and more", ", and more"),
+        (SAID, ""),
+        ("It was the best of times", ""),
+        (", it was the age of wisdom", None),
+        ("Sure! it was the worst of times", None),
+        ("times, and more", None),
+        ("It was the best", None),
+        ("", None),
+    ],
+)
+def test_words_alone_are_no_reason_to_believe(continuation: str, expected: str | None) -> None:
+    """Who is only asked has to repeat all of the text, or 16 bytes or more of its end from a word on."""
+    assert proven(SAID, continuation) == expected
+    assert proven(SAID, *continuation) == expected
+
+
+def test_a_call_needs_no_words_before_it() -> None:
+    """Nothing said is no proof of text; a call is whole without any. What is said before it is judged all the same."""
+    assert proven(SAID, call_follows=True) == ""
+    assert proven(SAID, "Sure!", call_follows=True) is None
+    assert proven("0, " * 20, "0, " * 20) is None

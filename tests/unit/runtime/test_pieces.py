@@ -143,7 +143,7 @@ async def test_a_silence_between_pieces_is_the_providers() -> None:
     """Past `idle` the stream is cut to the second, and the time in which nobody read does not count."""
     config = {"resilience": {"timeouts": {"reader_idle": "1h"}}}
     w = world(["a/big"], replies={"a": InPieces(ONE, 50.0, TWO, 100.0)}, config=config)
-    stream = w.router.stream_chat(BODY)
+    stream = w.router.stream_chat(BODY, recovery="none")
     await stream.next_events()
     await asyncio.sleep(1000.0)
     assert [event.raw for event in await stream.next_events()] == [TWO]
@@ -238,7 +238,7 @@ async def test_what_came_before_an_event_that_cannot_be_read_is_delivered() -> N
     """Of its piece, too, once the caller has content; nothing behind it."""
     bad = b"data: {\n\n"
     w = world(["a/big"], replies={"a": InPieces(ONE, TWO + bad + THREE, STOP + DONE)})
-    stream = w.router.stream_chat(BODY)
+    stream = w.router.stream_chat(BODY, recovery="none")
     assert [event.raw for event in await stream.next_events()] == [ONE]
     assert [event.raw for event in await stream.next_events()] == [TWO]
     with pytest.raises(StreamInterrupted, match=FailureClass.MALFORMED):

@@ -217,7 +217,7 @@ async def test_the_provider_has_its_own_time() -> None:
     """A reader that waits for a silent provider is no reader that does not read: `idle` ends that."""
     w = world(["a/big"], config=IDLE)
     w.providers["a"].set(FakeReply(pieces=("x",), stalls=True))
-    stream = w.router.stream_chat(BODY)
+    stream = w.router.stream_chat(BODY, recovery="none")
     while not stream.text:
         await anext(stream)
     reader = asyncio.ensure_future(anext(stream))

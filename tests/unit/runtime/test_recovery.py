@@ -142,20 +142,25 @@ async def test_an_unknown_policy_is_refused_with_what_was_meant() -> None:
 
 
 @virtual
-async def test_a_delivered_tool_call_is_never_gone_on_with() -> None:
-    """Also where text came before it: the cut is told."""
+async def test_a_tool_call_is_never_gone_on_with() -> None:
+    """It was not delivered, and the text before it goes on; a restart is none for who has a part of a call."""
 
     async def events() -> AsyncIterator[StreamEvent]:
         yield chunk({"content": "I look."})
         yield chunk({"tool_calls": [{"index": 0, "id": "c", "function": {"name": "f", "arguments": "{"}}]})
         yield StreamEvent(EventKind.ERROR, b"", failure=CUT)
 
-    for policy in ("continue", "hold_back(3)", "restart"):
-        w = fleet(HandMade(events), WHOLE)
-        with pytest.raises(StreamInterrupted):
-            await read(w.router.stream_chat(BODY, recovery=policy))
-        assert w.calls("b") == 0
+    for policy, kept in (("continue", "I look."), ("hold_back(3)", "")):
+        w = fleet(HandMade(events), FakeReply(pieces=(" And I say.",)))
+        chunks = await read(w.router.stream_chat(BODY, recovery=policy))
+        assert text_of_all(chunks) == kept + " And I say."
+        assert not any("tool_calls" in choice["delta"] for data in chunks for choice in data["choices"])
         w.assert_idle()
+    w = fleet(HandMade(events), WHOLE)
+    with pytest.raises(StreamInterrupted):
+        await read(w.router.stream_chat(BODY, recovery="restart"))
+    assert w.calls("b") == 0
+    w.assert_idle()
 
 
 @virtual
@@ -204,7 +209,7 @@ async def test_buffered_keeps_to_the_deadline() -> None:
 
 @virtual
 async def test_who_cannot_go_on_is_passed_over() -> None:
-    """A 400 is a no, and a target known not to be able is not asked."""
+    """A 400 is asked for once more in words, then it is a no; a target known not to be able is not asked."""
     targets: list[Any] = ["a/big", "b/big", {"target": "c/big", "prefill": "none"}, "d/big"]
     w = fleet(
         BROKEN,
@@ -215,8 +220,9 @@ async def test_who_cannot_go_on_is_passed_over() -> None:
     )
     stream = w.router.stream_chat(BODY, recovery="continue")
     assert text_of_all(await read(stream)) == TEXT
-    assert [a.target for a in stream.report.attempts] == ["a/big", "b/big", "d/big"]
+    assert [a.target for a in stream.report.attempts] == ["a/big", "b/big", "b/big", "d/big"]
     assert stream.report.attempts[1].failure_class is FailureClass.REJECTED_BY_FALLBACK
+    assert [call.body["messages"][-1]["role"] for call in w.providers["b"].calls] == ["assistant", "user"]
     assert ("c/big", "filtered:prefill") in [(r.target, r.reason) for r in stream.report.refusals]
     assert w.calls("c") == 0
     w.assert_idle()

@@ -236,6 +236,30 @@ async def test_where_none_proves_it_the_cut_is_told() -> None:
 
 
 @virtual
+async def test_a_target_that_refuses_a_prefill_is_asked_in_words() -> None:
+    """Found by the table of policies: it could serve, and the caller was told of the cut."""
+
+    def reply(call: ProviderCall) -> FakeReply:
+        last = json.loads(call.payload)["messages"][-1]
+        if last["role"] == "assistant":
+            return FakeReply(failure=Failure(FailureClass.INVALID_REQUEST, "no prefill", status=400, raw=b"{}"))
+        return FakeReply(pieces=(last["content"].splitlines()[1] + TEXT[60:],))
+
+    targets = ["a/big", {"target": "b/big", "prefill": "plain"}]
+    w = fleet(
+        stream(chunk({"content": BEGUN}), BROKEN),
+        FakeProvider(reply),
+        models={"smart": {"tiers": [{"targets": targets}], "last_resort": []}},
+    )
+    asked = w.router.stream_chat(BODY)
+    await read(asked)
+    assert asked.text == TEXT
+    classes = [attempt.failure_class for attempt in asked.report.attempts]
+    assert classes == [FailureClass.TRUNCATED, FailureClass.REJECTED_BY_FALLBACK, None]
+    w.assert_idle()
+
+
+@virtual
 async def test_the_policy_of_all_models_stands_under_routing() -> None:
     """`routing.recovery: none` is what it was before; a model's own goes before it."""
     tiers = {"tiers": [{"targets": ["a/big", "b/big"]}], "last_resort": []}
