@@ -35,6 +35,8 @@ COLUMNS = MappingProxyType(
     }
 )
 FAULTS = tuple(name for name in COLUMNS if name != NONE)
+AFTER_CONTENT = ("cut", "stall", "malformed")
+"""Faults of a stream that a policy of recovery may hide."""
 SEEN_SECONDS = 0.3
 """The time in which the client receives the beginning of a call before its malformed event comes."""
 _STATUSES: Mapping[str, Status] = {"429": Status(429, (("retry-after", "1"),)), "529": Status(529)}
