@@ -246,7 +246,7 @@ async def _pieces(cell: Cell, url: str, more: dict[str, Any]) -> AsyncIterator[t
                 model=cell.name, messages=question, stream=True, extra_headers=headers, **more
             )
             async for chunk in chunks:
-                restarted = chunk.object == "router.restart"  # type: ignore[comparison-overlap]
+                restarted = chunk.object == "router.restart"
                 for choice in chunk.choices:
                     calls = choice.delta.tool_calls or []
                     arguments = "".join(one.function.arguments or "" for one in calls if one.function)

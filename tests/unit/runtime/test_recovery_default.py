@@ -102,23 +102,26 @@ async def test_text_before_a_call_that_is_cut_is_kept() -> None:
 async def test_a_held_call_is_delivered_with_its_finish_reason() -> None:
     """Not with the terminator, which some servers never send; text before it comes as it is written."""
     w = fleet(stream(chunk({"content": "I look."}), 5.0, *WHOLE_CALL[:3], 60.0))
-    began, came = now(), []
-    async for data in w.router.stream_chat(BODY):
-        came.append((now() - began, sorted(data["choices"][0]["delta"])))
+    began = now()
+    came = [(now() - began, sorted(data["choices"][0]["delta"])) async for data in w.router.stream_chat(BODY)]
     assert came == [(0.0, ["content"]), (5.0, ["tool_calls"]), (5.0, ["tool_calls"]), (5.0, [])]
     w.assert_idle()
 
 
 @virtual
 async def test_a_call_is_held_for_a_bounded_time() -> None:
-    """A client waits in silence no longer than `HOLD_SECONDS`; then pieces come as they are written, and a cut shows."""
+    """A client waits in silence no longer than `HOLD_SECONDS`; then pieces come as they are written, a cut shows."""
     pieces = [event for number in range(8) for event in (call(str(number)), HOLD_SECONDS / 5)]
     w = fleet(stream(*pieces, BROKEN), stream(*WHOLE_CALL))
     began, came = now(), []
-    with pytest.raises(StreamInterrupted):
+
+    async def reading() -> None:
         async for data in w.router.stream_chat(BODY):
             came.append(now() - began)
             assert data["choices"][0]["delta"]["tool_calls"]
+
+    with pytest.raises(StreamInterrupted):
+        await reading()
     assert came == [pytest.approx(HOLD_SECONDS)] * 6 + [pytest.approx(HOLD_SECONDS * 6 / 5), pytest.approx(42.0)]
     assert w.calls("b") == 0
     w.assert_idle()
@@ -130,11 +133,15 @@ async def test_arguments_that_are_asked_for_early_are_not_held() -> None:
     tool = {"name": "f", "input_schema": {"type": "object"}, "eager_input_streaming": True}
     w = fleet(stream(call('{"path": "/a'), BROKEN), stream(*WHOLE_CALL))
     body = {**BODY, "max_tokens": 100, "tools": [tool]}
-    got: list[Any] = []
-    with pytest.raises(StreamInterrupted):
+    types = []
+
+    async def reading() -> None:
         async for data in w.router.stream_messages(body):
-            got.append(data)
-    assert [data["type"] for data in got] == ["message_start", "content_block_start", "content_block_delta"]
+            types.append(data["type"])  # noqa: PERF401 - what came before the error counts
+
+    with pytest.raises(StreamInterrupted):
+        await reading()
+    assert types == ["message_start", "content_block_start", "content_block_delta"]
     assert w.calls("b") == 0
 
 
@@ -172,7 +179,7 @@ async def test_thoughts_that_are_cut_are_followed_by_an_answer_made_anew() -> No
     w = fleet(stream(chunk({"reasoning_content": "Two and two "}), BROKEN), second)
     asked = w.router.stream_chat(BODY)
     chunks = await read(asked)
-    assert [delta.get("reasoning_content") for delta in deltas(chunks)][0] == "Two and two "
+    assert next(delta.get("reasoning_content") for delta in deltas(chunks)) == "Two and two "
     assert asked.text == "It is four."
     (recovery,) = asked.report.recoveries
     assert (recovery.kept_characters, recovery.kept_thinking_characters) == (0, len("Two and two "))
