@@ -84,6 +84,8 @@ class StreamOpener:
         if failure is None:
             return ready + salvage.flush()
         salvage.fell_back(live.step.facts.id, failure)
+        if self._caller.another_left(live.step.facts):
+            self._caller.progress.retrying(live.step.facts)  # an answer is long: another target is asked first
         return failure
 
 

@@ -193,6 +193,16 @@ async def test_text_held_back_is_never_seen_when_it_is_cut() -> None:
 
 
 @virtual
+async def test_buffered_asks_another_target_before_the_one_that_broke_off() -> None:
+    """Found: a provider that falls silent in the middle was asked once more first, and twice its silence was waited."""
+    w = fleet(FakeReply(pieces=WORDS[:3], cut=CUT, gap=10.0), WHOLE)
+    stream = w.router.stream_chat(BODY, recovery="buffered")
+    assert text_of_all(await read(stream)) == TEXT
+    assert [attempt.target for attempt in stream.report.attempts] == ["a/big", "b/big"]
+    w.assert_idle()
+
+
+@virtual
 async def test_buffered_keeps_to_the_deadline() -> None:
     """Nothing was delivered, so the request's own time still runs: a stall leaves time for somebody else."""
     w = fleet(STALLED, WHOLE)
