@@ -95,8 +95,8 @@ bench-gateways: setup  ## CPU a request beside LiteLLM's proxy and Portkey's gat
 bench-fusion-peers: setup  ## fusion beside LlamaIndex, Haystack, LangChain and mem0; about five minutes the first time
 	$(BIN)/python -m benchmarks.fusion_peers
 
-failoverbench: setup  ## sixteen failures against `smr serve` and a plain loop, a verdict for each; 80 s (ROWS=S01,S05, RUNS=2)
-	$(BIN)/python -m tests.failover $(if $(ROWS),--rows $(ROWS)) $(if $(RUNS),--runs $(RUNS))
+failoverbench: setup  ## sixteen failures against `smr serve` and a plain loop; 80 s (ROWS=S01,S05, RUNS=2, GATEWAY=tuned, litellm, portkey)
+	$(BIN)/python -m tests.failover $(if $(ROWS),--rows $(ROWS)) $(if $(RUNS),--runs $(RUNS)) $(if $(GATEWAY),--gateway $(GATEWAY))
 
 litellm-examples: setup  ## imports the example configurations of LiteLLM's own wheel; every value is accounted for
 	$(BIN)/python -m tools.litellm_examples
