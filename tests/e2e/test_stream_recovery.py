@@ -159,7 +159,8 @@ async def test_nobody_to_go_on_is_an_error_as_ever(kind: Kind) -> None:
         with pytest.raises(StreamInterrupted) as caught:
             await read(stream)
         assert caught.value.text == TEXT[:20]
-        assert [a.target for a in stream.report.attempts] == ["a/x", "b/x", "a/x"]
+        # Each refuses the prefill, and then the request in words.
+        assert [a.target for a in stream.report.attempts] == ["a/x", "b/x", "b/x", "a/x", "a/x"]
 
 
 @pytest.mark.asyncio

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from smart_model_router.wires.prefill import asked_before
+
 Dialect = Literal["chat", "messages", "responses", "embeddings"]
 
 CHARACTERS_PER_TOKEN = 4
@@ -154,7 +156,7 @@ def _begun(dialect: Dialect, body: Mapping[str, Any]) -> str:
 def _last_user_text(asked: str | list[Any]) -> str:
     if isinstance(asked, str):
         return asked
-    for message in reversed(asked):
+    for message in reversed(asked_before(asked)):
         if isinstance(message, Mapping) and message.get("role") == "user":
             return _text(message.get("content"))
     return ""

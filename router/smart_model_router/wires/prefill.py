@@ -58,6 +58,13 @@ def marked(body: Mapping[str, Any], how: Prefill) -> dict[str, Any]:
     return dict(body)
 
 
+def asked_before(messages: list[Any]) -> list[Any]:
+    """Return the conversation that was asked in words to continue; the messages themselves where they do not ask."""
+    if len(messages) < 3 or not _text(mapping(messages[-1]).get("content")).startswith(_REQUEST.partition("{")[0]):
+        return messages
+    return messages[:-2]
+
+
 def _start_of_tail(said: str) -> int:
     """Return where the last words begin that weigh enough; 0 when all of it weighs less."""
     at, weight = len(said), 0

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from smart_model_router.core.overlap import TAIL_BYTES, Overlap
-from smart_model_router.wires.prefill import ASKED_BYTES, begun, is_asked, marked
+from smart_model_router.wires.prefill import ASKED_BYTES, asked_before, begun, is_asked, marked
 
 BODY: dict[str, Any] = {"messages": [{"role": "user", "content": "go"}]}
 TEXT = "The first sentence is delivered. The second one is cut off in the middle of a w"
@@ -34,6 +34,14 @@ def test_the_quoted_words_prove_a_continuation() -> None:
     overlap = Overlap(TEXT, TEXT, trusted=False)
     assert overlap.feed("delivered. The second one is cut off in the middle of a word.") == "ord."
     assert not overlap.begun_anew
+
+
+def test_a_scripted_server_knows_that_it_is_asked_to_continue() -> None:
+    """It answers what was asked before; other conversations are left alone."""
+    assert asked_before(marked(begun(BODY, TEXT), "asked")["messages"]) == BODY["messages"]
+    other = [*BODY["messages"], {"role": "assistant", "content": TEXT}, {"role": "user", "content": "And then?"}]
+    assert asked_before(other) == other
+    assert asked_before(BODY["messages"]) == BODY["messages"]
 
 
 def test_a_beginning_in_parts_is_quoted_whole() -> None:
