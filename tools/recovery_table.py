@@ -84,7 +84,7 @@ BEHIND = {
 
 @dataclass(slots=True)
 class Got:
-    """What the client of one cell has, and the seconds to its first content and to its end."""
+    """The result at the client of one cell, and the seconds to its first content and to its end."""
 
     text: str = ""
     calls: str = ""
@@ -96,7 +96,7 @@ class Got:
 
 @dataclass(slots=True)
 class Sent:
-    """What the upstreams of one cell sent, that is billed: calls (each a prompt) and content events."""
+    """The billed output of one cell's upstreams: calls (each a prompt) and content events."""
 
     calls: int = 0
     events: int = 0
@@ -300,7 +300,7 @@ async def run(cells: Sequence[Cell]) -> dict[Cell, tuple[Got, Sent]]:
 
 
 def verdict(cell: Cell, got: Got) -> str:
-    """What the client was left with."""
+    """Describe the client's result."""
     if got.error:
         return "error"
     text, calls = _whole(cell, reworded=False)

@@ -81,7 +81,7 @@ def portkey_gateway() -> Generator[Process]:
 
 
 def versions() -> str:
-    """What was measured."""
+    """The measurement."""
     said = subprocess.run(  # noqa: S603 - our own environment
         [str(FOLDER / "litellm_proxy" / "bin" / "python"), "-m", "pip", "list", "--format=json"],
         check=True,

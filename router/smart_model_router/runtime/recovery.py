@@ -31,7 +31,7 @@ class Salvage:
         self._whole_since: float | None = None
         """Since when a part that only makes sense whole is held, monotonic; None: there is none, or not any more."""
         self._gave_up = False
-        """Whether such a part took longer than it is held: it is delivered as it comes, and cannot be recovered."""
+        """True when such a part took longer than it is held: it is delivered as it comes, and cannot be recovered."""
         self._joint: Joint | None = None
         self._overlap: Overlap | None = None
         self._broken = 0
@@ -48,12 +48,12 @@ class Salvage:
 
     @property
     def delays_the_beginning(self) -> bool:
-        """Whether a stream is open only when there is something to deliver of it."""
+        """True when a stream is open only when there is something to deliver of it."""
         return self._policy.mode in ("buffered", "hold_back")
 
     @property
     def holds_a_part(self) -> bool:
-        """Whether a part that only makes sense whole is held: there may be nothing to deliver of an open stream."""
+        """True when a part that only makes sense whole is held: there may be nothing to deliver of an open stream."""
         return self._whole_since is not None
 
     def attempt(self, *, asked: bool) -> None:
@@ -112,7 +112,7 @@ class Salvage:
 
     @property
     def undecided(self) -> bool:
-        """Whether what a continuation said so far may all be repetition."""
+        """True when all text of a continuation so far may be repetition."""
         return self._overlap is not None and not self._overlap.decided
 
     def flush(self) -> list[StreamEvent]:

@@ -27,7 +27,7 @@ class News(Protocol):
 
     @property
     def begun_anew(self) -> bool:
-        """Whether it is no continuation at all."""
+        """True when it is no continuation at all."""
         ...
 
     def feed(self, piece: str) -> str:
@@ -58,16 +58,16 @@ class Told:
         self.dialect: Dialect = dialect
         self._text: list[str] = []
         self.only_text = True
-        """Whether there is nothing but text and thoughts of one answer: no call, no refusal, no second choice."""
+        """True when there is nothing but text and thoughts of one answer: no call, no refusal, no second choice."""
         self.anything = False
-        """Whether the caller has seen any event with data."""
+        """True when the caller has seen any event with data."""
         self.head: dict[str, Any] = {}
         """What every Chat chunk repeats: the id of the answer, and when and by whom it was made."""
         self.open_block: int | None = None
         self.open_kind = ""
         """The type of the open block of Messages."""
         self.is_signed = False
-        """Whether the open block of Messages has its signature."""
+        """True when the open block of Messages has its signature."""
         self.next_block = 0
         self.thoughts = 0
         """Characters of thoughts."""
@@ -81,7 +81,7 @@ class Told:
 
     @property
     def open_thought(self) -> bool:
-        """Whether a thought of Messages is unfinished."""
+        """True when a thought of Messages is unfinished."""
         return self.open_block is not None and self.open_kind in _THINKING
 
     @property
@@ -209,7 +209,7 @@ class _MessagesJoint:
         self._before = before
         self._open = told.open_block
         self._has_thoughts = not told.text
-        """Whether its thoughts are delivered: they belong before the first text."""
+        """True when its thoughts are delivered: they belong before the first text."""
         self._unclosed = told.open_thought
         self._next = told.next_block
         self._places: dict[int, int | None] = {}
