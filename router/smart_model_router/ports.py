@@ -377,10 +377,10 @@ class ResponseStore(Protocol):
         """Keep these, each after what it goes on from; one that is kept already stays as it is."""
         ...
 
-    async def chain(self, response: str, owner: str) -> tuple[KeptResponse, ...]:
+    async def chain(self, response: str, owner: str, generations: int | None = None) -> tuple[KeptResponse, ...]:
         """An answer and those it goes on from, the newest first; () when it is not there, or another owner's.
 
-        It ends early where one of them is not there any more.
+        It ends early where one of them is not there any more, and after so many `generations`.
         """
         ...
 

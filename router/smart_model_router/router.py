@@ -157,7 +157,7 @@ class SmartModelRouter:
 
         def usable() -> list[Ladder]:
             if request.target is not None:
-                state.ladder.revive((request.target,))
+                state.ladder.revive((request.target,), may_use)
             names = (*self._config.names, *state.ladder.names)
             return [state.ladder(name) for name in names if "*" not in name and may_use(name)]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from smart_model_router.config import ModelConfig, RouterConfig, expanded
@@ -73,16 +73,16 @@ class Ladders:
         for name in names:
             self._revive(name)
 
-    def revive(self, targets: Iterable[str]) -> None:
-        """Make the models of targets that a store knows from before this process, as far as wildcards name them.
+    def revive(self, targets: Iterable[str], may_use: Callable[[str], bool] = lambda _: True) -> None:
+        """Make the models of targets that were used before this process, of wildcards whose names a caller may use.
 
         A store writes the mark of the key behind the target: `openai/gpt-x@0a1b2c3d`.
         """
         for target in targets:
-            for name, mention in self._config.wildcard_mentions:
+            for pattern, mention in self._config.wildcard_mentions:
                 text = text_of(mention.target, _MARK.sub("", target))
-                if text is not None:
-                    self._revive(name.replace("*", text))
+                if text is not None and may_use(name := pattern.replace("*", text)):
+                    self._revive(name)
 
     def _revive(self, name: str) -> None:
         try:

@@ -47,10 +47,10 @@ class MemoryResponses:
                 break
             self._forget(oldest)
 
-    async def chain(self, response: str, owner: str) -> tuple[KeptResponse, ...]:
+    async def chain(self, response: str, owner: str, generations: int | None = None) -> tuple[KeptResponse, ...]:
         """An answer and those it goes on from, the newest first; () when it is not there."""
         now = self._ask()
-        found = self._chain(response, owner)
+        found = self._chain(response, owner)[:generations]
         return found if found and self._rows[response][1] > now else ()
 
     async def remove(self, response: str, owner: str) -> bool:

@@ -84,12 +84,17 @@ def _is_far_beyond(connection: sqlite3.Connection, most: int) -> bool:
     return bool(connection.execute("SELECT size > 2 * ? FROM total", (most,)).fetchone()[0])
 
 
-def chain(connection: sqlite3.Connection, response: str, owner: str, now: float) -> tuple[KeptResponse, ...]:
-    """An answer and those it goes on from, the newest first, up to LONGEST_CHAIN; () when it is not there."""
+def chain(
+    connection: sqlite3.Connection, response: str, owner: str, now: float, most: int = -1
+) -> tuple[KeptResponse, ...]:
+    """An answer and those it goes on from, the newest first, up to LONGEST_CHAIN; () when it is not there.
+
+    No more than `most` of them are read, all for -1.
+    """
     rows = connection.execute(
         f"{_CHAIN} SELECT r.id, r.owner, r.parent, r.input, r.answer FROM chain JOIN response r USING (number)"  # noqa: S608 - a constant
-        " WHERE r.until > :now ORDER BY r.number DESC",
-        {"id": response, "owner": owner, "now": now},
+        " WHERE r.until > :now ORDER BY r.number DESC LIMIT :most",
+        {"id": response, "owner": owner, "now": now, "most": most},
     )
     found: list[KeptResponse] = []
     size = 0

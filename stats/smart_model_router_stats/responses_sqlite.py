@@ -53,10 +53,10 @@ class SqliteResponses:
         now = self._wall()
         await self._file.write(lambda connection: responses_schema.add(connection, rows, now, self._ttl, self._most))
 
-    async def chain(self, response: str, owner: str) -> tuple[KeptResponse, ...]:
+    async def chain(self, response: str, owner: str, generations: int | None = None) -> tuple[KeptResponse, ...]:
         """An answer and those it goes on from, the newest first; () when it is not there."""
-        now = self._wall()
-        return await self._file.ask(lambda connection: responses_schema.chain(connection, response, owner, now))
+        now, most = self._wall(), -1 if generations is None else generations
+        return await self._file.ask(lambda connection: responses_schema.chain(connection, response, owner, now, most))
 
     async def remove(self, response: str, owner: str) -> bool:
         """Forget an answer. False when it is not there."""

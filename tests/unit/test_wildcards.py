@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from smart_model_router import ConfigurationError, ModelNotFound, SmartModelRouter
+from smart_model_router import ConfigurationError, InvalidRequest, ModelNotFound, SmartModelRouter
 from smart_model_router.config import RouterConfig
 from smart_model_router.core.live import MOST
 from smart_model_router.events import RequestFinished, TargetsForgotten
@@ -149,6 +149,18 @@ async def test_at_most_a_thousand_names_are_kept() -> None:
     assert "one/m0" in set().union(*(event.names for event in sink.of(TargetsForgotten)))
     assert "one/m0" not in asked.stats().targets
     assert not asked._state.fleet.providers["one"].gates.keys() - names
+    await asked.aclose()
+
+
+@virtual
+async def test_who_may_not_use_a_wildcard_makes_no_model_of_it() -> None:
+    """Found: asking for an answer of any target made its model, and a thousand of them made others forgotten."""
+    asked = router({"one/*": ["one/*"], "plain": ["two/plain"]})
+    for may_use in (lambda name: name == "plain", lambda _: True):
+        with pytest.raises(InvalidRequest, match="keeps no answers"):
+            await asked.kept_response("resp_x", "retrieve", {"target": "one/x"}, may_use)
+        made_of = {status.id for status in asked.targets()} - {"two/plain"}
+        assert made_of == ({"one/x"} if may_use("one/x") else set())
     await asked.aclose()
 
 

@@ -49,7 +49,7 @@ async def kept_response(
         if operation == "delete":
             await state.kept.remove(thing, request.owner)
             return _answer({"id": thing, "object": "response", "deleted": True}), report
-        (row, *_) = await state.kept.chain(thing, request.owner)
+        row = await state.kept.answer(thing, request.owner)
         return Success(mapping(decode_any(row.answer)), row.answer, _NO_USAGE), report
     if thing in (".", ".."):  # of a path they would make another one
         raise not_found(thing)

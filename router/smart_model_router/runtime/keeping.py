@@ -59,6 +59,8 @@ class KeptResponses:
         """The newest first: ids that were issued before the store's was known are ours, too."""
         self._secret_known = False
         self._pending: dict[str, KeptResponse] = {}
+        self._coming: dict[str, asyncio.Task[None]] = {}
+        """Large answers that are being encoded beside the loop, by their ids."""
         self._size = 0
         self._task: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
@@ -101,12 +103,20 @@ class KeptResponses:
             return KeptResponse(id=answer["id"], owner=request.owner, parent=asked.parent, input=own, answer=said)
 
         if large:
-            self._state.keep(asyncio.get_running_loop().create_task(self._keep_large(written, request.prompt_bytes)))
+            large_one = asyncio.get_running_loop().create_task(self._keep_large(written, request.prompt_bytes))
+            self._state.keep(large_one)
+            self._coming[answer["id"]] = large_one
+            large_one.add_done_callback(lambda _: self._coming.pop(answer["id"], None))
         else:
             self._keep(written())
 
     async def _keep_large(self, written: Callable[[], KeptResponse], size: int) -> None:
         self._keep(await off_loop(written, size))
+
+    async def _arrived(self, response: str) -> None:
+        """Wait for an answer that was delivered and is not encoded yet."""
+        if (coming := self._coming.get(response)) is not None:
+            await asyncio.wait((coming,))
 
     def _keep(self, row: KeptResponse) -> None:
         self._wait_with(row)
@@ -123,6 +133,7 @@ class KeptResponses:
         found: list[KeptResponse] = []
         following: str | None = response
         while following is not None:
+            await self._arrived(following)
             row = self._pending.get(following)
             rows = (row,) if row is not None and row.owner == owner else await self._look(following, owner)
             if not rows:
@@ -136,13 +147,25 @@ class KeptResponses:
             following = found[-1].parent
         return found
 
+    async def answer(self, response: str, owner: str) -> KeptResponse:
+        """An answer without what it goes on from. Raises NotFound; RouterUnavailable as `chain` does."""
+        _check(response)
+        await self._arrived(response)
+        row = self._pending.get(response)
+        if row is not None and row.owner == owner:
+            return row
+        if found := await self._look(response, owner, generations=1):
+            return found[0]
+        raise self._missing(response, owner)
+
     async def remove(self, response: str, owner: str) -> None:
         """Forget an answer. Raises NotFound; RouterUnavailable while the store is out of reach."""
         _check(response)
+        await self._arrived(response)
         row = self._pending.get(response)
         if row is not None and row.owner == owner:
             self._written((row,))
-        elif not await self._look(response, owner):
+        elif not await self._look(response, owner, generations=1):
             raise self._missing(response, owner)
         try:
             await self._ask(self._store.remove(response, owner))
@@ -170,7 +193,7 @@ class KeptResponses:
                 await self._ask(self._store.add(rows))
                 self._written(rows)
 
-    async def _look(self, response: str, owner: str) -> tuple[KeptResponse, ...]:
+    async def _look(self, response: str, owner: str, generations: int | None = None) -> tuple[KeptResponse, ...]:
         """What the store has of it. What was issued under our secret may be about to be written."""
         await self.ready()
         for pause in LOOKS if self._is_issued(response, owner) else LOOKS[:1]:
@@ -179,7 +202,7 @@ class KeptResponses:
             if (left := self._reach.retry_at - self._state.clock.now()) > 0:
                 raise _out_of_reach(self._reach.reason, left)
             try:
-                if found := await self._ask(self._store.chain(response, owner)):
+                if found := await self._ask(self._store.chain(response, owner, generations)):
                     return found
             except SharedStateError as error:
                 raise _out_of_reach(error.reason) from None
@@ -234,7 +257,7 @@ class KeptResponses:
 
     def _forked(self) -> None:
         """This is a copy of the process: what waits to be written is the parent's to write."""
-        self._pending, self._size, self._task = {}, 0, None
+        self._pending, self._coming, self._size, self._task = {}, {}, 0, None
         self._reach.retry_at = 0.0
 
 

@@ -53,8 +53,9 @@ async def _with_kept(kept: KeptResponses, request: RouteRequest, ours: dict[str,
     previous = text(request.body.get(references.PREVIOUS))
     parent = previous if previous in ours else None
     chain = [] if parent is None else await kept.chain(parent, request.owner)
-    answers = {response for thing, response in ours.items() if thing != parent}
-    others = [(await kept.chain(response, request.owner))[0] for response in sorted(answers)]
+    read = {row.id: row for row in chain}
+    answers = sorted({response for thing, response in ours.items() if thing != parent})
+    others = [read.get(response) or await kept.answer(response, request.owner) for response in answers]
 
     size = request.prompt_bytes + sum(row.size for row in (*chain, *others))
     large = size > LARGE_BYTES

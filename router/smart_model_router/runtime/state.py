@@ -98,8 +98,8 @@ class Ladders(Protocol):
         """The ladder that `name` leads to. Raises ModelNotFound."""
         ...
 
-    def revive(self, targets: Iterable[str]) -> None:
-        """Make the models of these targets, as far as wildcards name them."""
+    def revive(self, targets: Iterable[str], may_use: Callable[[str], bool] = ...) -> None:
+        """Make the models of these targets, of wildcards whose names a caller may use."""
         ...
 
     def continue_from(self, names: Iterable[str]) -> None:

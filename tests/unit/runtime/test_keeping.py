@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -224,6 +225,53 @@ async def test_a_large_conversation_is_kept_and_gone_on_from_beside_the_loop(mon
     assert [len(text) for _, text in sent(w)] == [LARGE_BYTES + 1, 13, 3, 13, 5]
     assert threads
     assert loop_thread not in threads
+    await w.router.aclose()
+
+
+@virtual
+async def test_a_large_answer_is_there_while_it_is_still_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found: whoever went on from it at once was told that it is not kept, however long the encoding took."""
+
+    async def slow(work: Callable[[], KeptResponse], _: int) -> KeptResponse:
+        await asyncio.sleep(60.0)
+        return work()
+
+    monkeypatch.setattr(keeping, "off_loop", slow)
+    w, store = keeping_world()
+    kept = w.state.kept
+    assert kept is not None
+    asked = Asked(peek("responses", {"model": "smart", "input": "x" * (LARGE_BYTES + 1)}))
+    ids = [kept.issue("a/big", "") for _ in range(3)]
+    for one in ids:
+        kept.keep({"id": one, "output": []}, asked)
+    ((row,), alone, _) = await asyncio.gather(kept.chain(ids[0], ""), kept.answer(ids[1], ""), kept.remove(ids[2], ""))
+    assert (row.id, alone.id) == (ids[0], ids[1])
+    await w.router.aclose()
+    assert [bool(await store.chain(one, "")) for one in ids] == [True, True, False]
+
+
+@virtual
+async def test_an_item_of_a_conversation_is_read_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each reference to an item read all that its answer goes on from; one that is read already is not read again."""
+    w, store = keeping_world()
+    first = await ask(w, "one")
+    second = await ask(w, "two", previous_response_id=first["id"])
+    read: list[int] = []
+    chain = store.chain
+
+    async def noted(response: str, owner: str, generations: int | None = None) -> tuple[KeptResponse, ...]:
+        found = await chain(response, owner, generations)
+        read.append(len(found))
+        return found
+
+    monkeypatch.setattr(store, "chain", noted)
+    (item,) = second["output"]
+    await ask(w, [{"type": "item_reference", "id": item["id"]}, {"role": "user", "content": "three"}])
+    assert read == [1]
+    assert sent(w)[-2:] == [("assistant", "Hello, world."), ("user", "three")]
+    again = [{"type": "item_reference", "id": item["id"]}, {"role": "user", "content": "four"}]
+    await ask(w, again, previous_response_id=second["id"])
+    assert read == [1, 2]
     await w.router.aclose()
 
 
