@@ -48,4 +48,5 @@ class TestSqliteResponses(ResponseStoreContract):
         for number in range(1, 6):
             await store.add((kept(number, parent=number - 1 or None, text=text),))
         assert [row.id for row in await store.chain("resp_5", "one")] == ["resp_5", "resp_4"]
+        assert [row.id for row in await store.chain("resp_5", "one", 1)] == ["resp_5"]
         await store.aclose()
