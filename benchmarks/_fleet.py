@@ -102,7 +102,7 @@ class HeldProvider(InstantProvider):
 
     def answer_oldest(self) -> None:
         """Let one call end."""
-        told = next(iter(self._held))
+        told = next(told for told in self._held if not told.done())  # one that was cancelled is about to leave
         del self._held[told]
         told.set_result(None)
 

@@ -80,6 +80,11 @@ class Progress:
         return self.used >= self._config.attempts or self.rejected >= self._config.rejected_by_fallback
 
     @property
+    def touched(self) -> bool:
+        """Whether there is a target that the request may not ask any more, or not yet."""
+        return bool(self._failed or self._ruled_out or self._larger_than is not None)
+
+    @property
     def left(self) -> int:
         """Attempts it may still make, the one under way included."""
         return self._config.attempts - self.used
@@ -210,10 +215,10 @@ def gate_waits(failure: Failure) -> bool:
 
 def comes_due(refusal: Refusal, now: float, within: float) -> bool:
     """Whether waiting `within` seconds may help: it ends by an event, or at an instant not later than that."""
-    if refusal.reason in _UNWAITABLE or refusal.reason.startswith("filtered:"):
-        return False
     if refusal.retry_at is None:
         return refusal.reason in EVENT_REASONS
+    if refusal.reason in _UNWAITABLE or refusal.reason.startswith("filtered:"):
+        return False
     return refusal.retry_at <= now + within
 
 

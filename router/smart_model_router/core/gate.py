@@ -135,6 +135,11 @@ class ProviderState:
         self.sequence = 0
         """Numbers the calls in the order they were admitted: targets that share a credential compare them."""
 
+    @property
+    def has_slot(self) -> bool:
+        """Whether one more call is within its slots."""
+        return self.bulkhead.free > 0 or not self.config.measures.cascade_prevention
+
     def credential(self, number: int) -> Cooldown:
         """The rests of one credential, shared by its targets."""
         return self.credentials.setdefault(number, Cooldown(self.config.cooldown))
@@ -303,6 +308,12 @@ class Gate:
             return told
         return self._shortage(cost, now)
 
+    def is_full(self, now: float, *, stream: bool) -> bool:
+        """Whether it would refuse a call of any cost for want of a slot alone. Changes nothing."""
+        if self.free_slots or not self.config.measures.cascade_prevention:
+            return False
+        return self._is_calm(self.breakers["stream" if stream else "whole"], now)
+
     def resort_refusal(self) -> Refusal | None:
         """What would refuse a call that comes here as a last resort."""
         if self.isolated:
@@ -396,13 +407,14 @@ class Gate:
 
     def _is_calm(self, breaker: CircuitBreaker, now: float) -> bool:
         """Whether there is nothing to recover from, as mostly: then only capacity is in question."""
-        provider = self.provider
+        provider, slow_start = self.provider, self.config.slow_start
         return (
             breaker.is_closed
             and provider.transport.is_closed
             and not self.cooldown.returning
             and not self.credential.returning
-            and now - max(self._returned_at, provider.returned_at) >= self.config.slow_start
+            and now - self._returned_at >= slow_start
+            and now - provider.returned_at >= slow_start
             and not provider.connectivity.offline
             and not self.evidence.stormy
         )

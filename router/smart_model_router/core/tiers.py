@@ -149,6 +149,16 @@ class Plan:
         return {facts.id: facts for facts in everyone}
 
     @cached_property
+    def in_asked_tier(self) -> frozenset[str]:
+        """The targets of the asked tier."""
+        return frozenset(facts.id for facts in self.tiers[0].targets)
+
+    @cached_property
+    def providers(self) -> frozenset[str]:
+        """The providers of its targets, but for the last resort's."""
+        return frozenset(facts.target.provider for tier in self.tiers for facts in tier.targets)
+
+    @cached_property
     def tier_of(self) -> Mapping[str, str]:
         """The name of each target's tier, but for the last resort's."""
         return {facts.id: tier.name for tier in self.tiers for facts in tier.targets}

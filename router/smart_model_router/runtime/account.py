@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 from smart_model_router.core.tiers import Ladder, Plan
@@ -32,29 +33,28 @@ class Account:
         self._plan = plan
         self._report = report
         self._started = started
-        self._told: set[tuple[str, str]] = set()
+        self._told: defaultdict[str, set[str]] = defaultdict(set)
+        """The targets whose refusals were told, by reason."""
         self._closed = False
 
     def tell(self, target: str, refusal: Refusal, now: float) -> None:
         """Report a refusal once per target and reason: waiting asks again and again."""
-        if (target, refusal.reason) in self._told:
-            return
-        self._told.add((target, refusal.reason))
-        if refusal.retry_at is None:
-            retry_after, reported = None, _without_time(target, refusal.reason)
-        else:
-            retry_after = max(0.0, refusal.retry_at - now)
-            reported = ReportedRefusal(target, refusal.reason, retry_after)
-        self._report.refusals.append(reported)
-        self._state.emit(
-            TargetRefused(
-                at=now,
-                request_id=self._report.request_id,
-                target=target,
-                reason=refusal.reason,
-                retry_after=retry_after,
-            )
-        )
+        self.tell_all((target,), refusal, now)
+
+    def tell_all(self, targets: Iterable[str], refusal: Refusal, now: float) -> None:
+        """Report one refusal of several targets, as `tell` does."""
+        reason, told, emit = refusal.reason, self._told[refusal.reason], self._state.emit
+        retry_after = None if refusal.retry_at is None else max(0.0, refusal.retry_at - now)
+        request_id, refusals = self._report.request_id, self._report.refusals
+        for target in targets:
+            if target in told:
+                continue
+            told.add(target)
+            if retry_after is None:
+                refusals.append(_without_time(target, reason))
+            else:
+                refusals.append(ReportedRefusal(target, reason, retry_after))
+            emit(TargetRefused(at=now, request_id=request_id, target=target, reason=reason, retry_after=retry_after))
 
     def served_by(self, step: Admission, sent: Sent) -> None:
         """Somebody answered: where it stands among the targets, what was lost, and what ruled out the better ones."""

@@ -71,16 +71,37 @@ class Admitter:
         order = self._order(tier, now)
         if order and self._progress.tier_is_spent(tier.name) and self._free_below(tier, now):
             return None
-        for index, facts in enumerate(order):
-            if (admission := self.ask(facts, tier.name, now)) is not None:
-                return admission
-            if index > 0:
+        if not order:
+            return None
+        first, rest = order[0], order[1:]
+        if (step := self.ask(first, tier.name, now) or self._at_home(first.id, now)) is not None:
+            return step
+        if self._selector.redistributes and len(rest) > 1 and self._conversation(tier) is None:
+            rest = self._redistributed(rest, now)
+        return self._first_of(rest, tier.name, now)
+
+    def _first_of(self, order: Iterable[TargetFacts], tier: str, now: float) -> Admission | None:
+        """The first of these targets that takes the call. Those that only lack a slot are told together."""
+        gates, stream, able = self._state.fleet.gates, self._request.stream, self._caller.translations.refusal
+        full: list[str] = []
+        for facts in order:
+            if not self._tossed and gates[facts.id].is_full(now, stream=stream) and able(facts) is None:
+                full.append(facts.id)
                 continue
-            if (pause := self._at_home(facts.id, now)) is not None:
-                return pause
-            if self._selector.redistributes and len(order) > 2 and self._conversation(tier) is None:
-                order[1:] = self._redistributed(order[1:], now)
+            self._have_no_slot(full, now)
+            full.clear()
+            if (admission := self.ask(facts, tier, now)) is not None:
+                return admission
+        self._have_no_slot(full, now)
         return None
+
+    def _have_no_slot(self, targets: Sequence[str], now: float) -> None:
+        """As if `ask` had asked each of them: a thousand full targets are the rule in a crowd, and most of its cost."""
+        self.refused.update(dict.fromkeys(targets, _NO_SLOT))
+        self._account.tell_all(targets, _NO_SLOT, now)
+        if self._state.sharing is not None:
+            for target in targets:
+                self._state.sharing.asked(self._state.fleet.gates[target])
 
     def anyway(self, now: float, pacing: Pacing) -> Admission | None:
         """No target is free: ask those that only our own judgement refuses, paced, the least tried and not OPEN first.
@@ -168,15 +189,18 @@ class Admitter:
 
         From another tier only targets that this request has not asked yet.
         """
+        own, providers = late.facts.target.provider, self._state.fleet.providers
+        if not any(providers[name].has_slot for name in self._plan.providers if name != own):
+            return None  # no need to order the targets, once for each silent call of a full fleet
         tiers = self._plan.tiers if anywhere else [tier for tier in self._plan.tiers if tier.name == late.tier]
         return next((found for tier in tiers if (found := self._beside_in(tier, late)) is not None), None)
 
     def _beside_in(self, tier: Tier, late: Admission) -> Admission | None:
         state, now, stream = self._state, self._state.clock.now(), self._request.stream
+        own = late.facts.target.provider
         for facts in self._order(tier, now, looking=False):
             gate = state.fleet.gates[facts.id]
-            elsewhere = facts.target.provider != late.facts.target.provider
-            if not elsewhere or state.room.queued(facts.id) or not gate.steady(now, stream=stream):
+            if facts.target.provider == own or state.room.queued(facts.id) or not gate.steady(now, stream=stream):
                 continue
             if self._caller.translations.refusal(facts) is not None:
                 continue

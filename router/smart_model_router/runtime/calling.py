@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from json import JSONDecodeError
@@ -258,12 +258,8 @@ class Caller:
     def usual_seconds(self, now: float) -> float:
         """What an answer usually takes at the quickest of the plan's targets; 0 while it is known for none of them."""
         if self._usual[0] != now:
-            medians = (
-                self.state.book.median(facts.id, now, stream=self.request.stream)
-                for tier in self.plan.tiers
-                for facts in tier.targets
-            )
-            self._usual = now, _SPREAD * min((median for median in medians if median is not None), default=0.0)
+            median = self.state.book.least_median(self.plan.tier_of, now, stream=self.request.stream)
+            self._usual = now, _SPREAD * (median or 0.0)
         return self._usual[1]
 
     @property
@@ -551,6 +547,11 @@ class Caller:
             media_tokens=media,
             factor=limits.factor,
         )
+
+    def costs(self, targets: Iterable[str], now: float) -> dict[str, Cost]:
+        """The `cost` at each of these targets of the plan."""
+        gates, by_id = self.state.fleet.gates, self.plan.by_id
+        return {target: self.cost(by_id[target], now) if gates[target].limits.known else _FREE for target in targets}
 
     def another_is_free(self, facts: TargetFacts, now: float) -> bool:
         """Whether another target of the plan would take this request now."""

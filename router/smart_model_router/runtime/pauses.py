@@ -73,14 +73,19 @@ class Pauses:
         most = self._state.routing.degrade_after
         if most <= self._waited["asked tier"] or not refused:
             return None
-        asked = {facts.id for facts in self._caller.plan.tiers[0].targets}
-        within = most - self._waited["asked tier"]
+        asked, within = self._caller.plan.in_asked_tier, most - self._waited["asked tier"]
         worth = {t: refusal for t, refusal in refused.items() if t in asked and self._ends_soon(t, refusal, most)}
-        if not worth:  # the slots of the host may lie idle in other processes, which give them back
-            returned = {t: self._state.fleet.gates[t].provider.bulkhead.returned_by for t in asked & refused.keys()}
+        if not worth and self._are_slots_coming_back(now):
+            gates = self._state.fleet.gates
+            returned = {target: gates[target].provider.bulkhead.returned_by for target in refused if target in asked}
             worth = {t: refused[t] for t, by in returned.items() if refused[t].reason == "bulkhead" and now < by}
             within = min(within, max(returned.values(), default=now) - now)
         return self._pause(worth, now, within, budget="asked tier")
+
+    def _are_slots_coming_back(self, now: float) -> bool:
+        """Whether slots of the host lie idle in other processes, which give them back."""
+        providers = self._state.fleet.providers
+        return any(now < providers[name].bulkhead.returned_by for name in self._caller.plan.providers)
 
     def at_home(self, target: str, refused: Mapping[str, Refusal], now: float, worth: float) -> Pause | None:
         """For the target that has the prompt in its cache, which saves `worth` seconds, before an equal is asked.
@@ -130,8 +135,7 @@ class Pauses:
         if pause.gates:
             if self.ticket is None:
                 self.ticket = state.room.ticket(stream=self._caller.request.stream, rank=self._rank)
-            targets = self._caller.plan.by_id
-            costs = {target: self._caller.cost(targets[target], began) for target in pause.gates}
+            costs = self._caller.costs(pause.gates, began)
             woken = await state.room.wait(self.ticket, costs, pause.place, pause.until, pause.resorts, pause.pacing)
         else:
             self.leave_room()  # it waits for no gate: who does is not to stand behind it
@@ -174,8 +178,9 @@ class Pauses:
             return None
         instants = [(refusal.retry_at, target) for target, refusal in due.items() if refusal.retry_at is not None]
         gates = []
+        tried, by_id = caller.progress.touched, caller.plan.by_id
         for target, refusal in due.items():
-            if refusal.reason == "throttle" or caller.progress.pause(caller.plan.by_id[target], now) is not None:
+            if refusal.reason == "throttle" or (tried and caller.progress.pause(by_id[target], now) is not None):
                 until = min(until, refusal.retry_at or until)  # our own pause: the gate itself would say yes
             else:
                 gates.append(target)
@@ -195,5 +200,5 @@ class Pauses:
         """Whether a refusal is worth a wait of so many seconds, although others may be free."""
         if refusal.reason != "bulkhead":
             return refusal.reason in _BY_LAW
-        gate, waiting = self._state.fleet.gates[target], self._state.room.queued(target)
-        return (waiting + 1) * gate.expected_wait <= within
+        state = self._state
+        return (state.room.queued(target) + 1) * state.fleet.gates[target].expected_wait <= within

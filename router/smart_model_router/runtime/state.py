@@ -69,6 +69,10 @@ class Book(Protocol):
         """The median seconds of whole answers, or of streams to first content; None when none is known."""
         ...
 
+    def least_median(self, target_ids: Iterable[str], now: float, *, stream: bool) -> float | None:
+        """The `median` of the quickest of these targets; None when none of them has one."""
+        ...
+
     def restore(self, event: AttemptFinished) -> None:
         """Take in a call that ended before this process began."""
         ...
@@ -434,9 +438,8 @@ class RouterState:
             self.apply(gate, lease.release(now), now, None)
 
     def _reset_windows(self, provider: str, since: float) -> None:
-        for gate in self.fleet.gates.values():
-            if gate.provider.name == provider:
-                self.begin_anew(gate.id, since)
+        for target in self.fleet.targets(provider):
+            self.begin_anew(target, since)
 
     def begin_anew(self, target: str, since: float) -> None:
         """The target came back: what is known of its pace and of its last minutes is of another time."""
@@ -459,7 +462,7 @@ class RouterState:
         gate = self.fleet.gates[gate_id]
         if gate.isolated:
             return Due(now)
-        if gate.provider.bulkhead.free == 0 and gate.config.measures.cascade_prevention:
+        if not gate.provider.has_slot:
             return FULL
         if gate_id in ticket.resorts:
             return Due(now if gate.resort_refusal() is None else None)

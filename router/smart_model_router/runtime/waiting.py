@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_left, insort
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
@@ -39,11 +40,19 @@ class Ticket:
     resorts: frozenset[str] = frozenset()
     place: str | None = None
     woken: asyncio.Future[str] | None = field(default=None, repr=False)
+    queues: list[_Queue] = field(default_factory=list, repr=False)
+    """Those of `gates`, in the same order."""
 
     @property
     def lane(self) -> _Lane:
         """Where it stands in each of its queues."""
         return self.stream, self.pacing
+
+    @property
+    def places(self) -> tuple[_Place, _Place]:
+        """Its place in the queues of most gates, and in those of `resorts`."""
+        rising = _seniority(self.since, self.rank), self.number, self
+        return rising, (self.rank, self.number, self)
 
     def order(self, gate: str) -> tuple[float, int]:
         """Its place in the queue of a gate, the least first."""
@@ -58,13 +67,15 @@ _Place = tuple[float, int, Ticket]
 
 @dataclass(slots=True)
 class _Queue:
-    """Who waits for one gate, by lane; there are no empty lanes.
+    """The tickets that wait for one gate, by lane; there are no empty lanes. `name` is what the rooms know it by.
 
     `placed` are those who will most likely take from the gate's buckets. `full` says that it had no slot for anybody
     when it was looked at: until something happens there, nobody needs to look.
     """
 
-    lanes: dict[_Lane, list[_Place]] = field(default_factory=dict)
+    name: str
+    lanes: dict[_Lane, deque[_Place]] = field(default_factory=dict)
+    tickets: int = 0
     placed: dict[Ticket, None] = field(default_factory=dict)
     alarm: TimerHandle | None = None
     full: bool = False
@@ -75,24 +86,27 @@ class _Queue:
         heads = [lane[0] for lane in self.lanes.values()]
         return heads if len(heads) == 1 else sorted(heads)
 
-    def enter(self, place: _Place, gate: str) -> None:
-        ticket = place[2]
-        lane = self.lanes.setdefault(ticket.lane, [])
-        if lane and lane[-1] > place:
-            insort(lane, place)
+    def enter(self, place: _Place, lane: _Lane) -> None:
+        places = self.lanes.get(lane)
+        if places is None:
+            self.lanes[lane] = deque((place,))
+        elif places[-1] > place:
+            insort(places, place)
         else:
-            lane.append(place)
-        if ticket.place == gate:
-            self.placed[ticket] = None
+            places.append(place)
+        self.tickets += 1
 
-    def leave(self, ticket: Ticket, gate: str) -> bool:
+    def leave(self, place: _Place, lane: _Lane) -> bool:
         """Whether it was the first of its lane."""
-        lane = self.lanes[ticket.lane]
-        at = 0 if lane[0][2] is ticket else bisect_left(lane, ticket.order(gate))
-        del lane[at]
-        if not lane:
-            del self.lanes[ticket.lane]
-        self.placed.pop(ticket, None)
+        places = self.lanes[lane]
+        at = 0 if places[0][2] is place[2] else bisect_left(places, place)
+        if at == 0:
+            places.popleft()
+        else:
+            del places[at]
+        if not places:
+            del self.lanes[lane]
+        self.tickets -= 1
         return at == 0
 
     def stop(self) -> None:
@@ -189,7 +203,7 @@ class WaitingRoom:
     def queued(self, gate: str) -> int:
         """How many wait for a gate."""
         queue = self._queue(gate)
-        return 0 if queue is None else sum(map(len, queue.lanes.values()))
+        return 0 if queue is None else queue.tickets
 
     def is_behind(self, ticket: Ticket | None, gate: str, rank: int = 0) -> bool:
         """Whether a ticket of an earlier place waits for the gate; None is a newcomer of this `rank`.
@@ -257,8 +271,10 @@ class WaitingRoom:
     def pump(self, gate: str) -> None:
         """Something changed at the gate: wake the first ticket that would be admitted, else set its alarm."""
         queue = self._queue(gate)
-        if queue is None:
-            return
+        if queue is not None:
+            self._pump(gate, queue)
+
+    def _pump(self, gate: str, queue: _Queue) -> None:
         queue.stop()
         queue.full = False
         now = self._clock.now()
@@ -297,7 +313,7 @@ class WaitingRoom:
         """Let everybody go without waking them: the loop they wait on is gone."""
         self._stop_alarms()
         for ticket in self._everyone():
-            ticket.gates, ticket.place = {}, None
+            ticket.gates, ticket.place, ticket.queues = {}, None, []
         self._queues.clear()
         self._here.clear()
         self._shared.waiting = 0
@@ -316,7 +332,7 @@ class WaitingRoom:
         return self._names.get(gate) or gate + self._mark
 
     def _queue(self, gate: str) -> _Queue | None:
-        return self._queues.get(self._queue_of(gate))
+        return self._queues.get(self._names.get(gate) or gate + self._mark)  # as `_queue_of`: often asked
 
     def _everyone(self) -> set[Ticket]:
         return {place[2] for queue in self._queues.values() for lane in queue.lanes.values() for place in lane}
@@ -327,38 +343,40 @@ class WaitingRoom:
         self._shared.waiting += not ticket.gates
         moved = self._leave(ticket)
         ticket.gates, ticket.place, ticket.resorts, ticket.pacing = gates, place, resorts, pacing
-        rising, ranked = (
-            (_seniority(ticket.since, ticket.rank), ticket.number, ticket),
-            (ticket.rank, ticket.number, ticket),
-        )
-        for gate in gates:
-            name = self._queue_of(gate)
-            queue = self._queues.get(name)
-            if queue is None:
-                queue = self._queues[name] = _Queue()
-            queue.enter(ranked if gate in resorts else rising, gate)
-        self._look_again(dict.fromkeys((*moved, *gates)))
-
-    def _leave(self, ticket: Ticket) -> list[str]:
-        """Take the ticket out of every queue; the gates where somebody else is the first of its lane now."""
-        moved = []
-        for gate in ticket.gates:
-            name = self._queue_of(gate)
-            queue = self._queues[name]
-            if queue.leave(ticket, gate):
-                moved.append(gate)
-            if not queue.lanes:
-                queue.stop()
-                del self._queues[name]
-        ticket.gates, ticket.place = {}, None
-        return moved
-
-    def _look_again(self, gates: Iterable[str]) -> None:
-        """Others are the first there."""
+        lane, (rising, ranked) = ticket.lane, ticket.places
         for gate in gates:
             queue = self._queue(gate)
-            if queue is not None and not queue.full:
-                self.pump(gate)
+            if queue is None:
+                name = self._queue_of(gate)
+                queue = self._queues[name] = _Queue(name)
+            queue.enter(ranked if gate in resorts else rising, lane)
+            ticket.queues.append(queue)
+            if gate == place:
+                queue.placed[ticket] = None
+            if not queue.full:
+                moved[gate] = queue
+        self._look_again(moved)
+
+    def _leave(self, ticket: Ticket) -> dict[str, _Queue]:
+        """Take the ticket out of every queue; the gates where another is the first of its lane now, by id."""
+        moved: dict[str, _Queue] = {}
+        lane, (rising, ranked) = ticket.lane, ticket.places
+        for gate, queue in zip(ticket.gates, ticket.queues, strict=True):
+            if queue.leave(ranked if gate in ticket.resorts else rising, lane) and not queue.full:
+                moved[gate] = queue
+            if gate == ticket.place:
+                del queue.placed[ticket]
+            if not queue.lanes:
+                queue.stop()
+                del self._queues[queue.name]
+        ticket.gates, ticket.place, ticket.queues = {}, None, []
+        return moved
+
+    def _look_again(self, queues: Mapping[str, _Queue]) -> None:
+        """Others are the first there."""
+        for gate, queue in queues.items():
+            if queue.lanes and not queue.full:
+                self._pump(gate, queue)
 
 
 def _seniority(since: float, rank: int) -> float:

@@ -24,6 +24,14 @@ def test_a_full_bulkhead_refuses_at_once() -> None:
     assert bulkhead.in_flight == 1
 
 
+@pytest.mark.parametrize(("granted", "free"), [(None, 3), (9, 3), (5, 1), (3, 0)])
+def test_what_other_processes_need_is_not_free(granted: int | None, free: int) -> None:
+    """Four of seven slots are taken: the grant binds where it is less than the slots there are."""
+    bulkhead = filled(7, 4)
+    bulkhead.granted = granted
+    assert bulkhead.free == free
+
+
 def test_shrinking_leaves_one_less_than_were_in_flight() -> None:
     """Seven in flight were one too many: six."""
     bulkhead = filled(20, 7)

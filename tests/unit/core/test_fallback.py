@@ -140,6 +140,17 @@ def test_a_smaller_context_is_not_asked_again_after_a_prompt_that_was_too_long()
     assert tries.pause(A, 0.0) == Refusal("filtered:context")
 
 
+def test_a_request_is_untouched_until_a_target_fails_or_is_ruled_out() -> None:
+    """Only then is any target worth a look before it is waited for."""
+    assert not progress(A, B).touched
+    tries = progress(A, B)
+    note(tries, A, ERROR)
+    assert tries.touched
+    tries = progress(A, B)
+    tries.rule_out(B.id, "tool calls")
+    assert tries.touched
+
+
 def test_a_failed_probe_of_an_open_target_counts_nowhere() -> None:
     """No attempt of the six, of the target or of its tier; the failure is remembered, and its back-off."""
     tries = progress(A)

@@ -266,6 +266,45 @@ def test_a_bulkhead_is_shared_by_a_providers_targets() -> None:
     assert ask(make_gate(provider, target="p/n"), 0.0) == Refusal("bulkhead")
 
 
+def test_a_target_is_full_where_it_lacks_a_slot_and_nothing_else() -> None:
+    """Not while one is free, nor where something else is told first: then the gate has to be asked."""
+    gate = make_gate(make_provider(slots=1))
+    assert not gate.is_full(0.0, stream=False)
+    lease = admit(gate, 0.0)
+    assert gate.is_full(0.0, stream=False)
+    assert gate.is_full(0.0, stream=True)
+    gate.isolate(1.0)
+    assert not gate.is_full(1.0, stream=False)
+    gate.close(2.0)
+    lease.release(2.0)
+    assert not gate.is_full(2.0, stream=False)
+
+
+@pytest.mark.parametrize(("slots", "has_slot"), [(1, False), (2, True)])
+def test_a_provider_has_a_slot_until_all_are_taken(slots: int, has_slot: bool) -> None:
+    """One call is in flight."""
+    gate = make_gate(make_provider(slots=slots))
+    admit(gate, 0.0)
+    assert gate.provider.has_slot is has_slot
+
+
+def test_a_target_that_returned_until_just_now_is_not_full_but_starts_slowly() -> None:
+    """Slow start is told before the slot that is lacking as well; once it is over, the slot alone is."""
+    gate = make_gate(make_provider(slots=1))
+    gate.begin_slow_start(0.0)
+    admit(gate, 9.0)
+    assert not gate.is_full(9.9, stream=False)
+    assert gate.is_full(10.0, stream=False)
+
+
+def test_without_cascade_prevention_a_target_is_never_full() -> None:
+    """Slots bind nothing then."""
+    gate = make_gate(make_provider(slots=1, config=GateConfig(measures=Measures(cascade_prevention=False))))
+    admit(gate, 0.0)
+    assert gate.provider.has_slot
+    assert not gate.is_full(0.0, stream=False)
+
+
 def test_empty_buckets_refuse_with_their_instant() -> None:
     """One request a minute: the second in 60 s."""
     gate = make_gate(limits=RateLimitTracker(rpm=1))

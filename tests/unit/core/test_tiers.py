@@ -291,6 +291,13 @@ def test_a_plan_knows_the_tier_of_each_target() -> None:
     assert planned(request(), LADDER).tier_of == {"a/big": "frontier", "a/small": "standard", "b/tiny": "economy"}
 
 
+def test_a_plan_knows_its_asked_tier_and_the_providers_it_may_ask() -> None:
+    """A fleet that is full is recognised by its providers, not by asking all targets."""
+    made = planned(request(), LADDER)
+    assert made.in_asked_tier == {"a/big"}
+    assert made.providers == {"a", "b"}
+
+
 # Conversations ----------------------------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -139,6 +140,42 @@ async def test_a_waiter_that_can_no_longer_be_served_gives_its_place_away() -> N
     assert caught.value.retry_after > 0
     assert (await patient).report.waited_seconds == pytest.approx(7.9)
     assert await busy == "a/big"
+    w.assert_idle()
+
+
+@virtual
+async def test_full_targets_are_told_in_their_order_before_the_one_that_serves() -> None:
+    """Each of them once, with its reason; those behind the one that serves are not asked."""
+    names = "abcde"
+    w = world(
+        [f"{name}/m" for name in names],
+        config={"routing": {"strategy": "ordered"}},
+        kinds={name: {"bulkhead": 1} for name in names},
+    )
+    for name in names:
+        w.providers[name].set(FakeReply(seconds=30.0))
+    busy = [asyncio.ensure_future(served_by(w, avoid=set(names) - {name})) for name in "abc"]
+    await asyncio.sleep(0.1)
+    w.providers["d"].set(FakeReply())
+    report = (await w.router.chat(BODY)).report
+    assert report.target == "d/m"
+    assert [(told.target, told.reason) for told in report.refusals] == [(f"{n}/m", "bulkhead") for n in "abc"]
+    assert report.ruled_out == {f"{name}/m": "bulkhead" for name in "abc"}
+    assert await asyncio.gather(*busy) == ["a/m", "b/m", "c/m"]
+    w.assert_idle()
+
+
+@virtual
+async def test_a_silent_call_orders_no_targets_while_no_other_provider_has_a_slot() -> None:
+    """A thousand silent calls of a full fleet would each order all of its targets."""
+    w = world(["a/m", "b/m"], kinds={"a": {"bulkhead": 1}, "b": {"bulkhead": 1}})
+    for name in "ab":
+        w.providers[name].set(FakeReply(seconds=50.0))
+    busy = [asyncio.ensure_future(served_by(w)) for _ in range(2)]
+    await asyncio.sleep(0.1)
+    with patch.object(w.state, "view", wraps=w.state.view) as view:
+        assert sorted(filter(None, await asyncio.gather(*busy))) == ["a/m", "b/m"]
+    assert view.call_count == 0
     w.assert_idle()
 
 

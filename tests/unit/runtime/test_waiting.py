@@ -325,6 +325,25 @@ async def test_a_full_room_says_so() -> None:
 
 
 @virtual
+async def test_a_queue_counts_those_that_wait_whoever_of_them_leaves() -> None:
+    """The first, the last, and one in the middle: the others keep their order."""
+    doors = Doors(a=None)
+    visitors = Visitors(doors)
+    tasks = {name: visitors.enter(name, "a", stream=name == "s") for name in "vswxyz"}
+    await asyncio.sleep(1.0)
+    assert visitors.room.queued("a") == 6
+    for left, name in enumerate("xvz"):
+        tasks[name].cancel()
+        await asyncio.gather(tasks[name], return_exceptions=True)
+        assert visitors.room.queued("a") == 5 - left
+    doors.due["a"] = 0.0
+    visitors.room.pump("a")
+    await settled(*(tasks[name] for name in "swy"))
+    assert [name for name, _, _ in visitors.log] == ["s", "w", "y"]
+    assert visitors.room.queued("a") == 0
+
+
+@virtual
 async def test_nobody_waits_in_a_closed_room() -> None:
     """Whoever waits is woken at once, and no alarm rings later."""
     visitors = Visitors(Doors(a=now() + 5.0))

@@ -383,3 +383,27 @@ def test_few_answers_keep_their_average() -> None:
     slow = [attempt(float(at), seconds=20.0, usage=Usage(1, 100)) for at in range(9)]
     again = attempt(200.0, seconds=10.0, usage=Usage(1, 100))
     assert snapshot_of(*slow, again, now=200.0).seconds_per_100_tokens == pytest.approx(18.0)
+
+
+# Medians ----------------------------------------------------------------------------------------------
+
+
+def test_the_least_median_is_that_of_the_quickest_target() -> None:
+    """Targets without answers of that kind, and unknown ones, do not count; None where none counts."""
+    ids = [BIG.id, SMALL.id, ELSEWHERE.id, "no/such"]
+    book = book_of()
+    assert book.least_median(ids, 0.0, stream=False) is None
+    book.observe(attempt(1.0, BIG, seconds=4.0))
+    book.observe(attempt(1.0, SMALL, seconds=2.0))
+    assert book.least_median(ids, 1.0, stream=False) == pytest.approx(2.0, rel=0.01)
+    assert book.least_median(ids, 1.0, stream=True) is None
+
+
+def test_a_median_is_that_of_the_newest_answers_each_time_it_is_asked_for() -> None:
+    """It is kept between two questions: a further answer changes it, and a quarter of an hour ends it."""
+    book = book_of(attempt(1.0, seconds=2.0))
+    assert book.median(BIG.id, 1.0, stream=False) == pytest.approx(2.0, rel=0.01)
+    for at in (2.0, 3.0):
+        book.observe(attempt(at, seconds=6.0))
+    assert book.median(BIG.id, 3.0, stream=False) == pytest.approx(6.0, rel=0.01)
+    assert book.median(BIG.id, 1000.0, stream=False) is None
