@@ -16,6 +16,7 @@ from benchmarks._measure import Figure, medians, report
 from smart_model_router import SmartModelRouter
 from smart_model_router.config import GatewayKeyConfig, Secret
 from smart_model_router.gateway.keys import Guest, KeyRing
+from smart_model_router.ports import Provider
 
 RUNS = 9
 CALLS = 2_000
@@ -32,7 +33,7 @@ async def measure() -> Figure:
     assert RUNS * CALLS < RPM  # a full bucket lets all of them in
     with tempfile.TemporaryDirectory() as folder:
         config = {**CONFIG, "store": {"path": str(Path(folder) / "stats.db")}}
-        providers = dict.fromkeys(PROVIDERS, InstantProvider())
+        providers: dict[str, Provider] = dict.fromkeys(PROVIDERS, InstantProvider())
         async with SmartModelRouter.from_config(config, seed=1, providers=providers) as router:
             assert router.client_leases is not None
             ring = KeyRing(keys)
