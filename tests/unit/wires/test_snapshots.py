@@ -212,6 +212,18 @@ def test_items_are_told_apart_by_their_ids_where_no_event_says_their_place() -> 
     assert added[-1] == response("function_call_arguments.delta", item_id="f2", delta=":2}")
 
 
+def test_items_that_all_have_one_place_are_told_apart_by_their_ids() -> None:
+    """The end of the first of two calls comes when the second has begun: both are as they came."""
+    first, second = call('{"x":1}', "f1"), call('{"y":2}', "f2")
+    events = [
+        *(response("output_item.added", output_index=0, item={**one, "arguments": ""}) for one in (first, second)),
+        response("function_call_arguments.delta", item_id="f2", output_index=0, delta='{"y":2}'),
+        response("function_call_arguments.delta", item_id="f1", output_index=0, delta='{"x":1}'),
+        *(done(first), done(second), completed(first, second)),
+    ]
+    assert [one.data for one in read("responses", *events)] == events
+
+
 def test_text_with_replaced_bytes_is_not_compared() -> None:
     """It is noted and not complete as it is; its snapshot has other bytes."""
     reader = snapshots("responses")

@@ -93,11 +93,12 @@ class _ContradictionError(Exception):
 class ResponsesSnapshots:
     """One stream."""
 
-    __slots__ = ("_items", "_number", "_order")
+    __slots__ = ("_ids", "_items", "_number", "_order")
 
     def __init__(self) -> None:
         self._items: dict[int | str, _Item] = {}
         """By their place, or their id where events do not say it."""
+        self._ids: dict[str, _Item] = {}
         self._order: list[_Item] = []
         self._number: int | None = None
         """The sequence number of the newest event."""
@@ -151,13 +152,22 @@ class ResponsesSnapshots:
         named = {"output_index": place} if isinstance(place, int) else {}
         made = _Item(text(given.get("type")), text(given.get("id")), named)
         self._items[place] = made
+        if made.item_id:
+            self._ids[made.item_id] = made
         self._order.append(made)
         return made
 
+    def _known(self, data: Mapping[str, Any], kind: object) -> _Item | None:
+        """The item that an event is about: by its id first, as some servers place every item at 0."""
+        item_id = text(data.get("item_id")) or text(mapping(data.get("item")).get("id"))
+        for known in (self._ids.get(item_id), self._items.get(place_of(data))):
+            if known is not None and known.kind == kind:
+                return known
+        return None
+
     def _item(self, data: Mapping[str, Any], kind: str) -> _Item:
-        """The item that an event is about; some servers do not say that one begins."""
-        known = self._items.get(place_of(data))
-        if known is not None and known.kind == kind:
+        """The same; some servers do not say that one begins."""
+        if (known := self._known(data, kind)) is not None:
             return known
         return self._add({**data, "item": {"type": kind, "id": data.get("item_id")}})
 
@@ -185,9 +195,9 @@ class ResponsesSnapshots:
 
     def _item_done(self, event: StreamEvent, data: Mapping[str, Any]) -> list[StreamEvent]:
         given = mapping(data.get("item"))
-        item = self._items.get(place_of(data))
+        item = self._known(data, given.get("type"))
         begun: list[StreamEvent] = []
-        if item is None or item.kind != given.get("type"):
+        if item is None:
             item = self._add(data)
             begun = [self._made(event, "response.output_item.added", item.place, item=_begun(given))]
         item.done = True
@@ -229,12 +239,11 @@ class ResponsesSnapshots:
 
     def _matched(self, output: Sequence[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], _Item | None]]:
         """Each item of the output with the one that deltas told: of the same id, or the next of its kind."""
-        by_id = {item.item_id: item for item in self._order if item.item_id}
-        named = {text(given.get("id")) for given in output} & by_id.keys()
+        named = {text(given.get("id")) for given in output} & self._ids.keys()
         others = [item for item in self._order if item.item_id not in named]
         found: list[tuple[Mapping[str, Any], _Item | None]] = []
         for given in output:
-            kind, item = given.get("type"), by_id.get(text(given.get("id")))
+            kind, item = given.get("type"), self._ids.get(text(given.get("id")))
             if item is None or item.kind != kind:
                 item = next((one for one in others if one.kind == kind), None)
                 if item is not None:
