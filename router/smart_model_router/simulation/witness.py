@@ -129,7 +129,9 @@ class Witness:
         lost, a request whose answer has begun elsewhere. A request that is shed may call no free target.
         """
         asked = self.asker()
-        if asked is None or asked.recovery is not None or self.state.shedding.sheds(asked.criticality):
+        if asked is None or self.state.shedding.sheds(asked.criticality):
+            return None
+        if asked.recovery is not None or asked.first_content is not None:
             return None
         called = {held.gate for held in self.called[asked]}
         waited_for = self.state.room.snapshot().queues

@@ -81,7 +81,7 @@ class PaidRetries(Checker):
 
     def ended(self, asked: Asked) -> None:
         self._failed.pop(asked, None)
-        if asked.recovery is not None and asked.report is not None:
+        if asked.report is not None and (asked.recovery is not None or asked.report.recoveries):
             self._after.pop(asked.report.request_id, None)
 
     def finish(self) -> None:
