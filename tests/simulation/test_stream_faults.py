@@ -34,11 +34,11 @@ def fleet(kind: str, fault: Fault) -> SmartModelRouter:
     return SmartModelRouter.from_config(tree, clock=LoopClock(), seed=1, providers={"bad": bad, "good": good})
 
 
-def streamed(router: SmartModelRouter, kind: str) -> RouterStream:
+def streamed(router: SmartModelRouter, kind: str, recovery: str | None = None) -> RouterStream:
     """A stream in the dialect that this kind of provider stands for."""
     if kind == "openai":
         return router.stream_responses(INPUT)
-    return router.stream_messages(BODY) if kind == "anthropic" else router.stream_chat(BODY)
+    return (router.stream_messages if kind == "anthropic" else router.stream_chat)(BODY, recovery=recovery)
 
 
 BEFORE = [
@@ -91,9 +91,9 @@ async def test_nothing_delivered_falls_back_unseen(kind: str, fault: Fault, clas
 @pytest.mark.parametrize(("fault", "classes"), [case[1:] for case in AFTER], ids=[case[0] for case in AFTER])
 @virtual
 async def test_delivered_content_is_never_followed_by_anothers(kind: str, fault: Fault, classes: str) -> None:
-    """The caller is told, with what arrived; nobody else is asked."""
+    """Under `none` the caller is told, with what arrived; no other target is asked."""
     async with fleet(kind, fault) as router:
-        stream = streamed(router, kind)
+        stream = streamed(router, kind, "none")
         with pytest.raises(StreamInterrupted) as caught:
             async for _ in stream:
                 pass
