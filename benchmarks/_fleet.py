@@ -7,12 +7,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from smart_model_router import SmartModelRouter
-from smart_model_router.outcome import NO_READING, EventKind, Failure, FailureClass, StreamEvent, Success, Usage
+from smart_model_router.domain.outcome import NO_READING, EventKind, Failure, FailureClass, StreamEvent, Success, Usage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from smart_model_router.ports import Provider, ProviderCall
+    from smart_model_router.domain.ports import Provider, ProviderCall
 
 _ANSWER: dict[str, Any] = {
     "id": "1",

@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks._fleet import BODY
 from benchmarks.telemetry import watched, ways
 
-from smart_model_router.telemetry import worker
+from smart_model_router.observability import worker
 from smart_model_router_stats import housekeeping
 from smart_model_router_stats.sqlite import INTERVAL_SECONDS, SqliteStore
 

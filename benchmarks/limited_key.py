@@ -15,8 +15,8 @@ from benchmarks._measure import Figure, medians, report
 
 from smart_model_router import SmartModelRouter
 from smart_model_router.config import GatewayKeyConfig, Secret
+from smart_model_router.domain.ports import Provider
 from smart_model_router.gateway.keys import Guest, KeyRing
-from smart_model_router.ports import Provider
 
 RUNS = 9
 CALLS = 2_000

@@ -12,9 +12,9 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from smart_model_router.events import AttemptFinished
-from smart_model_router.outcome import FailureClass, Usage
-from smart_model_router.request import Target
+from smart_model_router.domain.events import AttemptFinished
+from smart_model_router.domain.outcome import FailureClass, Usage
+from smart_model_router.domain.request import Target
 from smart_model_router_stats.book import StatsBook
 
 if TYPE_CHECKING:

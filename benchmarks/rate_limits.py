@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 from benchmarks._measure import Figure, report
 
 from smart_model_router import SmartModelRouter
-from smart_model_router.errors import SmartRouterError
-from smart_model_router.outcome import FailureClass
+from smart_model_router.domain.errors import SmartRouterError
+from smart_model_router.domain.outcome import FailureClass
 from smart_model_router_providers.fault import Fault, FaultServer
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks._measure import Figure, report
 
 from smart_model_router import SmartModelRouter
-from smart_model_router.errors import SmartRouterError
+from smart_model_router.domain.errors import SmartRouterError
 from smart_model_router.testing import LoopClock, run_virtual
 from smart_model_router_providers.fault import Fault, FaultServer, ScriptedProvider
 

@@ -19,7 +19,7 @@ from benchmarks._fleet import BODY, HeldProvider, InstantProvider, instant_route
 from benchmarks._measure import Figure, cpu_us, medians, report
 
 from smart_model_router import SmartModelRouter
-from smart_model_router.ports import Provider, ProviderCall
+from smart_model_router.domain.ports import Provider, ProviderCall
 
 RUNS = 9
 CALLS = 2_000

@@ -24,8 +24,8 @@ from smart_model_router import SmartModelRouter
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from smart_model_router.outcome import Outcome
-    from smart_model_router.ports import ProviderCall
+    from smart_model_router.domain.outcome import Outcome
+    from smart_model_router.domain.ports import ProviderCall
 
 SLOTS = 8
 CALL_SECONDS = 0.05

@@ -9,8 +9,8 @@ import asyncio
 import json
 
 from smart_model_router import FailureClass, SmartModelRouter
-from smart_model_router.outcome import Failure, Outcome, Success, Usage
-from smart_model_router.ports import ProviderCall, ProviderStream
+from smart_model_router.domain.outcome import Failure, Outcome, Success, Usage
+from smart_model_router.domain.ports import ProviderCall, ProviderStream
 
 ANSWERS = {"What is the capital of France?": "Paris."}
 CONFIG = {

@@ -51,4 +51,4 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(autouse=True)
 def _no_model_server_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """What happens to run on a developer's machine is no part of a test."""
-    monkeypatch.setattr("smart_model_router.discovery.LOOPBACK_SERVERS", {})
+    monkeypatch.setattr("smart_model_router.config.discovery.LOOPBACK_SERVERS", {})

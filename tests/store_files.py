@@ -8,8 +8,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from smart_model_router.events import AttemptFinished
-from smart_model_router.outcome import FailureClass, Usage
+from smart_model_router.domain.events import AttemptFinished
+from smart_model_router.domain.outcome import FailureClass, Usage
 from smart_model_router_stats.estimators import LAST_BUCKET, middle_of
 
 

@@ -10,9 +10,9 @@ from typing import Any, ParamSpec
 
 from smart_model_router import SmartModelRouter, SmartRouterError
 from smart_model_router.core.gate import Gate
-from smart_model_router.outcome import NO_READING, Failure, FailureClass, LimitReading, StreamEvent, Wait
-from smart_model_router.ports import Provider, ProviderCall, ProviderStream
-from smart_model_router.runtime.state import RouterState
+from smart_model_router.domain.outcome import NO_READING, Failure, FailureClass, LimitReading, StreamEvent, Wait
+from smart_model_router.domain.ports import Provider, ProviderCall, ProviderStream
+from smart_model_router.flow.state import RouterState
 from smart_model_router.testing import FakeProvider, FakeReply, LoopClock, RecordingSink, run_virtual
 
 P = ParamSpec("P")

@@ -21,7 +21,7 @@ from smart_model_router.cli.importing import convert
 from smart_model_router.cli.importing.account import leaves
 from smart_model_router.config import RouterConfig
 from smart_model_router.config.document import parse
-from smart_model_router.errors import ConfigurationError
+from smart_model_router.domain.errors import ConfigurationError
 
 LEAST = 12
 """Examples that have to be imported."""

@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from itertools import islice
 
-from smart_model_router.simulation import SCENARIOS, simulate
-from smart_model_router.simulation.combinations import simulate_measures
-from smart_model_router.simulation.grid import Cell, whole_grid
-from smart_model_router.simulation.grid_table import replay_command, run_one
+from smart_model_router.rehearsal.simulation import SCENARIOS, simulate
+from smart_model_router.rehearsal.simulation.combinations import simulate_measures
+from smart_model_router.rehearsal.simulation.grid import Cell, whole_grid
+from smart_model_router.rehearsal.simulation.grid_table import replay_command, run_one
 from tests.lies.judging import violations
 from tests.simulation.drawn_storms import draw_storm
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from smart_model_router.errors import ConfigurationError
+from smart_model_router.domain.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from smart_model_router.ports import Provider
-    from smart_model_router.request import Dialect, Need, Prefill
+    from smart_model_router.domain.ports import Provider
+    from smart_model_router.domain.request import Dialect, Need, Prefill
 
 AuthStyle = Literal["bearer", "x-api-key", "api-key", "none"]
 HeaderFamily = Literal[

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from smart_model_router.outcome import CooldownRule, Failure, FailureClass, Scope
+from smart_model_router.domain.outcome import CooldownRule, Failure, FailureClass, Scope
 from smart_model_router.wires.failures import (
     class_of_codes,
     class_of_status,

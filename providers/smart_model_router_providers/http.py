@@ -9,9 +9,9 @@ from urllib.parse import parse_qsl, quote
 
 import httpx2
 
-from smart_model_router.errors import ConfigurationError
-from smart_model_router.forwarding import FORWARDED, USUAL_VERSION, VERSION
-from smart_model_router.outcome import Failure, FailureClass
+from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router.domain.forwarded_headers import FORWARDED, USUAL_VERSION, VERSION
+from smart_model_router.domain.outcome import Failure, FailureClass
 from smart_model_router_providers.catalog import kind_of
 from smart_model_router_providers.model_lists import list_models
 from smart_model_router_providers.passing import read_plain_reply
@@ -22,9 +22,9 @@ from smart_model_router_providers.replies import known_failure, read_plain, read
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence
 
-    from smart_model_router.outcome import Outcome
-    from smart_model_router.ports import ListedModel, PassedCall, PassedReply, ProviderCall, ProviderStream
-    from smart_model_router.request import Dialect, Operation
+    from smart_model_router.domain.outcome import Outcome
+    from smart_model_router.domain.ports import ListedModel, PassedCall, PassedReply, ProviderCall, ProviderStream
+    from smart_model_router.domain.request import Dialect, Operation
     from smart_model_router_providers.catalog import AuthStyle
     from smart_model_router_providers.reply import Reply
 
@@ -98,7 +98,7 @@ class HttpProvider:
         check_headers(own)
         pinned = {VERSION: api_version} if kind == "anthropic" and api_version else {}
         self.client_headers = {**pinned, **{name: own[name] for name in FORWARDED.keys() & own.keys()}}
-        """The configured headers that clients may send as well; forwarding.py says what becomes of the two."""
+        """The configured headers that clients may send as well; forwarded_headers.py says what becomes of the two."""
         self._keys = keys
         wires: dict[Dialect, dict[str, str]] = {"messages": {VERSION: version}}
         self._headers = {

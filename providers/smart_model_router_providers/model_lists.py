@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import httpx2
 
-from smart_model_router.outcome import Failure, FailureClass
-from smart_model_router.ports import ListedModel
+from smart_model_router.domain.outcome import Failure, FailureClass
+from smart_model_router.domain.ports import ListedModel
 from smart_model_router.wires.values import decode, is_list, is_object
 from smart_model_router_providers.classify import classify_exception, classify_response
 

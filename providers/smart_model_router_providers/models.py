@@ -16,7 +16,7 @@ from smart_model_router_providers.catalog import kind_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from smart_model_router.request import Need, Prefill
+    from smart_model_router.domain.request import Need, Prefill
 
 T = TypeVar("T")
 CATALOG = "catalog"

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from smart_model_router.outcome import Failure, FailureClass
+from smart_model_router.domain.outcome import Failure, FailureClass
 from smart_model_router_providers.classify import classify_response
 from smart_model_router_providers.replies import known_failure
 from smart_model_router_providers.signals import read_limits
@@ -14,7 +14,7 @@ from smart_model_router_providers.signals import read_limits
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from smart_model_router.outcome import LimitReading
+    from smart_model_router.domain.outcome import LimitReading
     from smart_model_router_providers.reply import Reply
 
 _OK = range(200, 300)

@@ -19,7 +19,7 @@ from aiohttp.hdrs import PROXY_AUTHORIZATION
 from aiohttp.http_writer import StreamWriter
 from yarl import URL
 
-from smart_model_router.errors import ConfigurationError
+from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router_providers.connections import Connections
 from smart_model_router_providers.reply import reply_of
 

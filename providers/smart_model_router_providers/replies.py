@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from smart_model_router.outcome import EventKind, Failure, FailureClass, StreamEvent, Success
+from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, StreamEvent, Success
 from smart_model_router.wires import STREAMING, StreamReader, mended_answer, read_answer
 from smart_model_router.wires.values import decode_object
 from smart_model_router_providers.classify import (
@@ -20,8 +20,8 @@ from smart_model_router_providers.signals import read_limits
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
 
-    from smart_model_router.outcome import LimitReading, Outcome
-    from smart_model_router.request import Dialect
+    from smart_model_router.domain.outcome import LimitReading, Outcome
+    from smart_model_router.domain.request import Dialect
     from smart_model_router_providers.reply import Reply
 
 MAX_BODY_BYTES = 64 * 1024 * 1024

@@ -6,15 +6,15 @@ import json
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
-from smart_model_router.forwarding import FORWARDED
-from smart_model_router.outcome import Failure, FailureClass, Outcome
+from smart_model_router.domain.forwarded_headers import FORWARDED
+from smart_model_router.domain.outcome import Failure, FailureClass, Outcome
 from smart_model_router_providers.replies import known_failure, read_stream, read_whole, refuse_stream
 from smart_model_router_providers.reply import HttpxReply
 from smart_model_router_providers.shim import httpx_of, sdk_of
 
 if TYPE_CHECKING:
-    from smart_model_router.ports import ProviderCall, ProviderStream
-    from smart_model_router.request import Dialect
+    from smart_model_router.domain.ports import ProviderCall, ProviderStream
+    from smart_model_router.domain.request import Dialect
 
 
 class SdkProvider:
@@ -34,7 +34,7 @@ class SdkProvider:
 
     @property
     def client_headers(self) -> dict[str, str]:
-        """The headers of the client that the router's callers may send as well (forwarding.py)."""
+        """The headers of the client that the router's callers may send as well (forwarded_headers.py)."""
         own = {name.lower(): value for name, value in self._client.default_headers.items() if isinstance(value, str)}
         return {name: own[name] for name in FORWARDED.keys() & own.keys()}
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from smart_model_router.config import RouterConfig
     from smart_model_router.core.tiers import ModelSelection
-    from smart_model_router.errors import (
+    from smart_model_router.domain.errors import (
         AllTargetsFailed,
         ConfigurationError,
         ContentBlocked,
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
         TranslationRefused,
         UnsupportedFeature,
     )
-    from smart_model_router.outcome import Failure, FailureClass, StreamEvent, Success
-    from smart_model_router.ports import EventSink, Provider, ProviderCall
-    from smart_model_router.report import RouteReport
-    from smart_model_router.request import RequestOptions
+    from smart_model_router.domain.outcome import Failure, FailureClass, StreamEvent, Success
+    from smart_model_router.domain.ports import EventSink, Provider, ProviderCall
+    from smart_model_router.domain.report import RouteReport
+    from smart_model_router.domain.request import RequestOptions
+    from smart_model_router.flow.guarding import GuardLimits
+    from smart_model_router.flow.streaming import RouterStream
     from smart_model_router.router import RouterReply, SmartModelRouter
-    from smart_model_router.runtime.guarding import GuardLimits
-    from smart_model_router.runtime.streaming import RouterStream
     from smart_model_router_providers.sdk import SdkProvider
 
 __all__ = [
@@ -71,7 +71,7 @@ __all__ = [
 _HOMES = {
     "smart_model_router.config": ("RouterConfig",),
     "smart_model_router.core.tiers": ("ModelSelection",),
-    "smart_model_router.errors": (
+    "smart_model_router.domain.errors": (
         "AllTargetsFailed",
         "ConfigurationError",
         "ContentBlocked",
@@ -88,13 +88,13 @@ _HOMES = {
         "TranslationRefused",
         "UnsupportedFeature",
     ),
-    "smart_model_router.outcome": ("Failure", "FailureClass", "StreamEvent", "Success"),
-    "smart_model_router.ports": ("EventSink", "Provider", "ProviderCall"),
-    "smart_model_router.report": ("RouteReport",),
-    "smart_model_router.request": ("RequestOptions",),
+    "smart_model_router.domain.outcome": ("Failure", "FailureClass", "StreamEvent", "Success"),
+    "smart_model_router.domain.ports": ("EventSink", "Provider", "ProviderCall"),
+    "smart_model_router.domain.report": ("RouteReport",),
+    "smart_model_router.domain.request": ("RequestOptions",),
     "smart_model_router.router": ("RouterReply", "SmartModelRouter"),
-    "smart_model_router.runtime.guarding": ("GuardLimits",),
-    "smart_model_router.runtime.streaming": ("RouterStream",),
+    "smart_model_router.flow.guarding": ("GuardLimits",),
+    "smart_model_router.flow.streaming": ("RouterStream",),
     "smart_model_router_providers.sdk": ("SdkProvider",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 from smart_model_router.config import DefaultsConfig, ModelConfig, ProviderConfig, RouterConfig, TargetConfig
+from smart_model_router.config.discovery import default_config, with_last_resort
+from smart_model_router.config.known_models import KnownTarget
 from smart_model_router.config.paths import spelled
 from smart_model_router.config.rules import FACTS
 from smart_model_router.config.secret import Secret
 from smart_model_router.config.strategies import strategy_named
 from smart_model_router.config.telemetry import ContentConfig
+from smart_model_router.coordination import Owners, Sharing
 from smart_model_router.core.budget import RetryBudget
 from smart_model_router.core.fleet import Fleet
 from smart_model_router.core.gate import Gate, ProviderState
@@ -27,13 +30,10 @@ from smart_model_router.core.ratelimit import RateLimitTracker, TokenFactor
 from smart_model_router.core.selection import Candidate
 from smart_model_router.core.shedding import Shedding
 from smart_model_router.core.tiers import Ladder, TargetFacts, Tier
-from smart_model_router.discovery import default_config, with_last_resort
-from smart_model_router.errors import ConfigurationError
-from smart_model_router.events import StoreChanged
-from smart_model_router.forwarding import Destination
-from smart_model_router.known import KnownTarget
-from smart_model_router.monitor.sinks import sinks_of
-from smart_model_router.ports import (
+from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router.domain.events import StoreChanged
+from smart_model_router.domain.forwarded_headers import Destination
+from smart_model_router.domain.ports import (
     EventSink,
     SupportsClientHeaders,
     SupportsDialects,
@@ -43,18 +43,18 @@ from smart_model_router.ports import (
     SupportsPassthrough,
     SupportsStatus,
 )
-from smart_model_router.recovery import parse_recovery
-from smart_model_router.redaction import Scrubber
-from smart_model_router.request import Dialect, Operation, Target
-from smart_model_router.runtime.boot import here
-from smart_model_router.runtime.clock import SystemClock, SystemDice, WallClock
-from smart_model_router.runtime.content import Content
-from smart_model_router.runtime.keeping import KeptResponses
-from smart_model_router.runtime.sharing import Owners, Sharing
-from smart_model_router.runtime.state import RouterState
-from smart_model_router.shared import slot_scope
-from smart_model_router.suggest import did_you_mean
-from smart_model_router.wildcards import Ladders
+from smart_model_router.domain.recovery_policy import parse_recovery
+from smart_model_router.domain.redaction import Scrubber
+from smart_model_router.domain.request import Dialect, Operation, Target
+from smart_model_router.domain.shared_state import slot_scope
+from smart_model_router.domain.suggest import did_you_mean
+from smart_model_router.flow.boot import here
+from smart_model_router.flow.clock import SystemClock, SystemDice, WallClock
+from smart_model_router.flow.content import Content
+from smart_model_router.flow.keeping import KeptResponses
+from smart_model_router.flow.state import RouterState
+from smart_model_router.flow.wildcards import Ladders
+from smart_model_router.observability.sinks import sinks_of
 from smart_model_router.wires.translate import reachable
 from smart_model_router_providers.catalog import KINDS, Kind, failure_domain, kind_of, limit_pool, resolve
 from smart_model_router_providers.classify import classify_exception
@@ -62,7 +62,7 @@ from smart_model_router_providers.signals import FAMILIES
 from smart_model_router_stats.book import StatsBook, SupportsPast
 
 if TYPE_CHECKING:
-    from smart_model_router.ports import Clock, Provider, ResponseStore, StatsStore
+    from smart_model_router.domain.ports import Clock, Provider, ResponseStore, StatsStore
 
 KEPT_IN_MEMORY = 32 * 1024 * 1024
 """Bytes of answers that a router without a file keeps for requests that refer to them, at most."""

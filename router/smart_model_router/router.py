@@ -1,4 +1,4 @@
-"""SmartModelRouter: one request, top to bottom. What a step decides is in core/, how it waits is in runtime/."""
+"""SmartModelRouter: one request, top to bottom. What a step decides is in core/, how it waits is in flow/."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from smart_model_router.config import RouterConfig
 from smart_model_router.core.gate import Gate
 from smart_model_router.core.passthrough import route_of
 from smart_model_router.core.tiers import Ladder, ModelSelection
-from smart_model_router.errors import InvalidRequest, NotFound, RouterUnavailable
-from smart_model_router.long_json import LARGE_BYTES
-from smart_model_router.model_list import ModelList, NamedModel
-from smart_model_router.quick import quick
-from smart_model_router.report import RouteReport
-from smart_model_router.request import Dialect, Operation, RequestOptions, RouteRequest, peek
-from smart_model_router.runtime.off_loop import off_loop
+from smart_model_router.domain.errors import InvalidRequest, NotFound, RouterUnavailable
+from smart_model_router.domain.fast_dataclass import quick
+from smart_model_router.domain.long_json import LARGE_BYTES
+from smart_model_router.domain.report import RouteReport
+from smart_model_router.domain.request import Dialect, Operation, RequestOptions, RouteRequest, peek
+from smart_model_router.flow.model_list import ModelList, NamedModel
+from smart_model_router.flow.off_loop import off_loop
 
 # All of this comes with the first router, or with the first question to one: it would double what the import costs.
 if TYPE_CHECKING:
     from smart_model_router.clients.transport import RouterTransport
-    from smart_model_router.events import Event
-    from smart_model_router.monitor.monitor import Monitor
-    from smart_model_router.ports import Clock, EventSink, PassedCall, Provider, StatsStore
-    from smart_model_router.runtime.closing import Part
-    from smart_model_router.runtime.guarding import GuardLease, GuardLimits
-    from smart_model_router.runtime.inspection import Availability, Explanation, SystemHealth, TargetStatus
-    from smart_model_router.runtime.passthrough import Passage
-    from smart_model_router.runtime.portal import Portal
-    from smart_model_router.runtime.sharing.client_leases import ClientLeases
-    from smart_model_router.runtime.state import RouterState
-    from smart_model_router.runtime.streaming import RouterStream
-    from smart_model_router.shared import OperatorWord
+    from smart_model_router.coordination.client_leases import ClientLeases
+    from smart_model_router.domain.events import Event
+    from smart_model_router.domain.ports import Clock, EventSink, PassedCall, Provider, StatsStore
+    from smart_model_router.domain.shared_state import OperatorWord
+    from smart_model_router.flow.closing import Part
+    from smart_model_router.flow.guarding import GuardLease, GuardLimits
+    from smart_model_router.flow.inspection import Availability, Explanation, SystemHealth, TargetStatus
+    from smart_model_router.flow.passthrough import Passage
+    from smart_model_router.flow.portal import Portal
+    from smart_model_router.flow.state import RouterState
+    from smart_model_router.flow.streaming import RouterStream
+    from smart_model_router.observability.monitor import Monitor
     from smart_model_router_stats.book import StatsBook
     from smart_model_router_stats.figures import StatsView
 
@@ -65,8 +65,8 @@ class SmartModelRouter:
     def __init__(
         self, *, config: RouterConfig, state: RouterState, book: StatsBook, ladders: Mapping[str, Ladder]
     ) -> None:
-        from smart_model_router.runtime.course import Course  # noqa: PLC0415
-        from smart_model_router.runtime.streaming import RouterStream  # noqa: PLC0415
+        from smart_model_router.flow.course import Course  # noqa: PLC0415
+        from smart_model_router.flow.streaming import RouterStream  # noqa: PLC0415
 
         self._course = Course
         self._router_stream = RouterStream
@@ -150,7 +150,7 @@ class SmartModelRouter:
         Where its maker is not known, a target of the models that the caller `may_use` is asked. Raises NotFound for an
         answer that is not there, or that was made for another `owner`.
         """
-        from smart_model_router.runtime.direct import kept_response  # noqa: PLC0415 - few ask
+        from smart_model_router.flow.direct import kept_response  # noqa: PLC0415 - few ask
 
         body = {"model": "-", "previous_response_id": response}
         request, state = self._peek("responses", body, options, b"", stream=False), self._state
@@ -169,7 +169,7 @@ class SmartModelRouter:
 
         As a target that speaks Responses natively counts it; where the model has none, an estimate.
         """
-        from smart_model_router.runtime.direct import count_input  # noqa: PLC0415 - few ask
+        from smart_model_router.flow.direct import count_input  # noqa: PLC0415 - few ask
 
         request = self._peek("responses", body, options, b"", stream=False, operation="count")
         success, report = await self._state.portal.reach(lambda: count_input(self._state, request))
@@ -222,7 +222,7 @@ class SmartModelRouter:
         `limits` of the first use count (later ones resize the slots). An exception inside is a failure of the
         resource; RouterUnavailable is raised when it is not admitted within `max_wait`, and by a closed router.
         """
-        from smart_model_router.runtime.guarding import guard  # noqa: PLC0415
+        from smart_model_router.flow.guarding import guard  # noqa: PLC0415
 
         self._check_open()
         return guard(self._state, name, limits, self._config.resilience.gate)
@@ -232,7 +232,7 @@ class SmartModelRouter:
 
         To be opened and read on the router's own loop. Raises NotFound for a path without a route.
         """
-        from smart_model_router.runtime.passthrough import Passage  # noqa: PLC0415 - few have routes
+        from smart_model_router.flow.passthrough import Passage  # noqa: PLC0415 - few have routes
 
         self._check_open()
         config, route = self._config.gateway.passthrough, route_of(call.path, self._state.routes)
@@ -246,13 +246,13 @@ class SmartModelRouter:
 
         Raises AllTargetsFailed with every reason when nobody would; InvalidRequest for a tier that does not exist.
         """
-        from smart_model_router.runtime.inspection import select  # noqa: PLC0415
+        from smart_model_router.flow.inspection import select  # noqa: PLC0415
 
         return self.portal.call(lambda: select(self._state, self._ladder(model), tier))
 
     def explain(self, body: Mapping[str, Any], **options: Unpack[RequestOptions]) -> Explanation:
         """The plan for a Chat Completions request, without sending anything."""
-        from smart_model_router.runtime.inspection import explain  # noqa: PLC0415
+        from smart_model_router.flow.inspection import explain  # noqa: PLC0415
 
         request = self._peek("chat", body, options, b"", stream=False)
         return self.portal.call(lambda: explain(self._state, request))
@@ -272,7 +272,7 @@ class SmartModelRouter:
 
         Raises InvalidRequest for a request that cannot be.
         """
-        from smart_model_router.runtime.inspection import dearest_usd  # noqa: PLC0415
+        from smart_model_router.flow.inspection import dearest_usd  # noqa: PLC0415
 
         request = self._peek(dialect, body, options, written, stream=stream)
         return self.portal.call(lambda: dearest_usd(self._state, request))
@@ -280,7 +280,7 @@ class SmartModelRouter:
     def predict_availability(self, target: str) -> Availability:
         """Whether `target` would admit a call now, why not, and how well recent outcomes support the answer."""
         self._gate(target)
-        from smart_model_router.runtime.inspection import predict_availability  # noqa: PLC0415
+        from smart_model_router.flow.inspection import predict_availability  # noqa: PLC0415
 
         return self.portal.call(lambda: predict_availability(self._state, target))
 
@@ -290,13 +290,13 @@ class SmartModelRouter:
 
     def system_health(self) -> SystemHealth:
         """The share of OPEN providers, and whether the router is offline or shedding."""
-        from smart_model_router.runtime.inspection import system_health  # noqa: PLC0415
+        from smart_model_router.flow.inspection import system_health  # noqa: PLC0415
 
         return self.portal.call(lambda: system_health(self._state))
 
     def targets(self) -> tuple[TargetStatus, ...]:
         """Every target: its state, why it would refuse a call now, and when it comes due."""
-        from smart_model_router.runtime.inspection import statuses  # noqa: PLC0415
+        from smart_model_router.flow.inspection import statuses  # noqa: PLC0415
 
         return self.portal.call(lambda: statuses(self._state))
 
@@ -312,7 +312,7 @@ class SmartModelRouter:
     @property
     def monitor(self) -> Monitor:
         """What is there for those who watch: `router.monitor.metrics()` is what Prometheus reads."""
-        from smart_model_router.monitor.monitor import Monitor  # noqa: PLC0415
+        from smart_model_router.observability.monitor import Monitor  # noqa: PLC0415
 
         return Monitor(self._state, self._book, self._ladders)
 
@@ -357,7 +357,7 @@ class SmartModelRouter:
             self._book.continue_from(before._book, unchanged, self._state.clock.now())
         self.monitor.continue_from(before.monitor)
         if before._state.guards:
-            from smart_model_router.runtime.guarding import forget_unused  # noqa: PLC0415
+            from smart_model_router.flow.guarding import forget_unused  # noqa: PLC0415
 
             self._state.guards |= before._state.guards
             forget_unused(self._state)
@@ -371,8 +371,8 @@ class SmartModelRouter:
         await self.portal.reach(self._end)
 
     async def _end(self) -> None:
-        from smart_model_router.monitor.sinks import close as close_sinks  # noqa: PLC0415
-        from smart_model_router.runtime.closing import close_parts  # noqa: PLC0415
+        from smart_model_router.flow.closing import close_parts  # noqa: PLC0415
+        from smart_model_router.observability.sinks import close as close_sinks  # noqa: PLC0415
 
         state = self._state
         first: dict[str, Part] = {f"provider {name}": provider.aclose for name, provider in state.providers.items()}

@@ -19,8 +19,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequen
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from smart_model_router.events import Event
-from smart_model_router.outcome import (
+from smart_model_router.domain.events import Event
+from smart_model_router.domain.outcome import (
     NO_READING,
     EventKind,
     Failure,
@@ -30,7 +30,7 @@ from smart_model_router.outcome import (
     Success,
     Usage,
 )
-from smart_model_router.ports import ProviderCall, ProviderStream, TimerHandle
+from smart_model_router.domain.ports import ProviderCall, ProviderStream, TimerHandle
 
 T = TypeVar("T")
 START = 1_000.0

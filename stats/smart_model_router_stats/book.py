@@ -6,8 +6,8 @@ import math
 from collections import defaultdict
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from smart_model_router.outcome import EMPTY_SNAPSHOT, FailureClass, Snapshot, Usage
-from smart_model_router.request import Target
+from smart_model_router.domain.outcome import EMPTY_SNAPSHOT, FailureClass, Snapshot, Usage
+from smart_model_router.domain.request import Target
 from smart_model_router_stats.estimators import Ema, LatencyHistogram, OutcomeWindow, RollingHistogram
 from smart_model_router_stats.figures import ModelStats, Percentiles, StatsView
 from smart_model_router_stats.samples import COUNTED, cached_of, plausible
@@ -15,7 +15,7 @@ from smart_model_router_stats.samples import COUNTED, cached_of, plausible
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable
 
-    from smart_model_router.events import AttemptFinished
+    from smart_model_router.domain.events import AttemptFinished
     from smart_model_router_stats.past import Past
 
 _COMPLETIONS_NEEDED = 20

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import aiosqlite
 from aiosqlite.core import _connection_worker_thread
 
-from smart_model_router.forks import before_forks
+from smart_model_router.domain.fork_hooks import before_forks
 from smart_model_router_stats.opening import BUSY_SECONDS, GuardedConnection
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ from collections import defaultdict, deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from smart_model_router.outcome import FailureClass
+from smart_model_router.domain.outcome import FailureClass
 from smart_model_router_stats.estimators import bucket_of
 from smart_model_router_stats.samples import cached_of, plausible
 from smart_model_router_stats.schema import LATENCY, TTFT
@@ -15,7 +15,7 @@ from smart_model_router_stats.schema import LATENCY, TTFT
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from smart_model_router.events import AttemptFinished
+    from smart_model_router.domain.events import AttemptFinished
 
 Row = tuple[Any, ...]
 SUCCESS = "OK"

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from smart_model_router.events import Event
+    from smart_model_router.domain.events import Event
 
 
 def details_of(event: Event) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from smart_model_router_stats.estimators import LatencyHistogram
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from smart_model_router.outcome import FailureClass
+    from smart_model_router.domain.outcome import FailureClass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from smart_model_router.events import AttemptFinished
-    from smart_model_router.outcome import FailureClass
+    from smart_model_router.domain.events import AttemptFinished
+    from smart_model_router.domain.outcome import FailureClass
 
 
 class MemoryStore:

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from smart_model_router.outcome import FailureClass
+from smart_model_router.domain.outcome import FailureClass
 from smart_model_router_stats.figures import ModelStats, Percentiles, StatsView
 from smart_model_router_stats.opening import StoreUnavailableError, open_to_read, writable_problem
 from smart_model_router_stats.schema import STATS_MIGRATIONS
@@ -18,7 +18,7 @@ from smart_model_router_stats.views import KINDS, LEVELS, PERCENTS, SPANS
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from smart_model_router.shared import Isolation
+    from smart_model_router.domain.shared_state import Isolation
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING
 
-from smart_model_router.shared import SharedStateError
+from smart_model_router.domain.shared_state import SharedStateError
 from smart_model_router_stats.responses_schema import SECRET_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from smart_model_router.shared import KeptResponse
+    from smart_model_router.domain.shared_state import KeptResponse
 
 
 class MemoryResponses:

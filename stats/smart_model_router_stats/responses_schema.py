@@ -6,7 +6,7 @@ import secrets
 import zlib
 from typing import TYPE_CHECKING
 
-from smart_model_router.shared import LONGEST_CHAIN, KeptResponse
+from smart_model_router.domain.shared_state import LONGEST_CHAIN, KeptResponse
 from smart_model_router_stats.migrations import Migration
 
 if TYPE_CHECKING:

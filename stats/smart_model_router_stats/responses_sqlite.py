@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from smart_model_router.shared import KeptResponse
+    from smart_model_router.domain.shared_state import KeptResponse
 
 
 class SqliteResponses:

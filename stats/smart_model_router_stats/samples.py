@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from smart_model_router.outcome import POLICIES, BreakerCount, Usage
+from smart_model_router.domain.outcome import POLICIES, BreakerCount, Usage
 
 COUNTED = frozenset(
     failure for failure, policy in POLICIES.items() if policy.breaker in {BreakerCount.YES, BreakerCount.PROVIDER}

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from smart_model_router.shared import SharedStateError
+from smart_model_router.domain.shared_state import SharedStateError
 from smart_model_router_stats import transactions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from smart_model_router.shared import (
+    from smart_model_router.domain.shared_state import (
         BreakerRow,
         BucketAsk,
         BucketGrant,

@@ -9,8 +9,8 @@ import sqlite3
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast, get_args
 
-from smart_model_router.outcome import FailureClass, RestReason
-from smart_model_router.shared import (
+from smart_model_router.domain.outcome import FailureClass, RestReason
+from smart_model_router.domain.shared_state import (
     BreakerRow,
     BucketRow,
     BudgetRow,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from smart_model_router.shared import BreakerKind, SharedBreakerState
+    from smart_model_router.domain.shared_state import BreakerKind, SharedBreakerState
     from smart_model_router_stats.transactions import Key
 
 _DEADLINE = """

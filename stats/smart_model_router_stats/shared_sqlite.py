@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING, TypeVar
 
-from smart_model_router.shared import Claim, Restored
+from smart_model_router.domain.shared_state import Claim, Restored
 from smart_model_router_stats import transactions
 from smart_model_router_stats.opening import GuardedConnection, StoreUnavailableError, filesystem_of
 from smart_model_router_stats.shared_schema import STATE_MIGRATIONS, SqliteTables
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from smart_model_router.shared import (
+    from smart_model_router.domain.shared_state import (
         BreakerRow,
         BucketAsk,
         BucketGrant,

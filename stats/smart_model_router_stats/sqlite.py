@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
 
-from smart_model_router.events import (
+from smart_model_router.domain.events import (
     NAME_LIMIT,
     BreakerChanged,
     OfflineChanged,
@@ -29,7 +29,7 @@ from smart_model_router.events import (
     SheddingChanged,
     StoreChanged,
 )
-from smart_model_router.forks import in_children
+from smart_model_router.domain.fork_hooks import in_children
 from smart_model_router_stats import statements
 from smart_model_router_stats.connection import Database
 from smart_model_router_stats.delta import Batch, Delta, Row
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from smart_model_router.events import AttemptFinished, Event
+    from smart_model_router.domain.events import AttemptFinished, Event
     from smart_model_router_stats.past import Past
 
 _LOG = logging.getLogger(__name__)

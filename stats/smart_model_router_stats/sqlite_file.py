@@ -7,8 +7,8 @@ import sqlite3
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
-from smart_model_router.forks import in_children
-from smart_model_router.shared import SharedStateError
+from smart_model_router.domain.fork_hooks import in_children
+from smart_model_router.domain.shared_state import SharedStateError
 from smart_model_router_stats.connection import Database
 from smart_model_router_stats.opening import (
     MIB,

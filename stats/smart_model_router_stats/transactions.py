@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from smart_model_router.shared import (
+from smart_model_router.domain.shared_state import (
     BudgetAsk,
     Changes,
     Claim,
@@ -27,7 +27,7 @@ from smart_model_router.shared import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from smart_model_router.shared import (
+    from smart_model_router.domain.shared_state import (
         BreakerRow,
         BucketAsk,
         BucketGrant,

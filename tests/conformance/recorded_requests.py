@@ -10,7 +10,7 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
 
-from smart_model_router.request import Dialect
+from smart_model_router.domain.request import Dialect
 
 HI = {"role": "user", "content": "hi"}
 HI_TEXT = {"role": "user", "content": [{"type": "text", "text": "hi"}]}

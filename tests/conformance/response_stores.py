@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from smart_model_router.shared import KeptResponse
+from smart_model_router.domain.shared_state import KeptResponse
 
 if TYPE_CHECKING:
-    from smart_model_router.ports import ResponseStore
+    from smart_model_router.domain.ports import ResponseStore
 
 TTL = 100.0
 MOST = 100_000

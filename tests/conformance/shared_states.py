@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from smart_model_router.outcome import FailureClass
-from smart_model_router.shared import (
+from smart_model_router.domain.outcome import FailureClass
+from smart_model_router.domain.shared_state import (
     LEASE_SECONDS,
     BreakerRow,
     BucketAsk,
@@ -26,12 +26,12 @@ from smart_model_router.shared import (
     SlotAsk,
     SlotGrant,
 )
-from smart_model_router.shared.budgets import SETTLES_SOON
-from smart_model_router.shared.slots import SLOT_SECONDS
+from smart_model_router.domain.shared_state.budgets import SETTLES_SOON
+from smart_model_router.domain.shared_state.slots import SLOT_SECONDS
 from smart_model_router_stats import shared_memory, shared_schema
 
 if TYPE_CHECKING:
-    from smart_model_router.ports import SharedState
+    from smart_model_router.domain.ports import SharedState
 
 OPEN_SECONDS = 30.0
 """How long the breakers of these rows are open."""

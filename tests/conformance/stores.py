@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from smart_model_router.events import AttemptFinished
-from smart_model_router.outcome import FailureClass, Usage
+from smart_model_router.domain.events import AttemptFinished
+from smart_model_router.domain.outcome import FailureClass, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from smart_model_router.ports import StatsStore
+    from smart_model_router.domain.ports import StatsStore
 
 Totals = dict[tuple[str, FailureClass | None], int]
 

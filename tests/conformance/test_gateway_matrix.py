@@ -12,7 +12,7 @@ import httpx2
 import openai
 import pytest
 
-from smart_model_router.request import Dialect
+from smart_model_router.domain.request import Dialect
 from smart_model_router.wires import text_of
 from smart_model_router_providers.fault import Fault, FaultServer
 from tests.conformance.recorded_requests import EVENTS, REQUESTS, TOOL_IDS, WHOLE, told

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from smart_model_router import SmartModelRouter
-from smart_model_router.request import Dialect
+from smart_model_router.domain.request import Dialect
 from smart_model_router_providers.fault import FaultServer
 from tests.conformance.recorded_requests import EVENTS, REQUESTS, TOOL_IDS, WHOLE, told
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from smart_model_router.shared import LONGEST_CHAIN
+from smart_model_router.domain.shared_state import LONGEST_CHAIN
 from smart_model_router_stats.responses_memory import MemoryResponses
 from smart_model_router_stats.responses_sqlite import SqliteResponses
 from tests.conformance.response_stores import MOST, TTL, ResponseStoreContract, kept
@@ -14,7 +14,7 @@ from tests.conformance.response_stores import MOST, TTL, ResponseStoreContract, 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from smart_model_router.ports import ResponseStore
+    from smart_model_router.domain.ports import ResponseStore
 
 
 class TestMemoryResponses(ResponseStoreContract):

@@ -13,7 +13,7 @@ from tests.conformance.shared_states import SharedStateContract
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from smart_model_router.ports import SharedState
+    from smart_model_router.domain.ports import SharedState
 
 
 class TestMemorySharedState(SharedStateContract):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from smart_model_router.outcome import FailureClass
+from smart_model_router.domain.outcome import FailureClass
 from smart_model_router_stats.delta import SUCCESS
 from smart_model_router_stats.memory import MemoryStore
 from smart_model_router_stats.opening import open_to_read
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from smart_model_router.ports import StatsStore
+    from smart_model_router.domain.ports import StatsStore
 
 
 class TestMemoryStore(StatsStoreContract):

@@ -17,13 +17,13 @@ from typing import Any
 
 from smart_model_router import SmartModelRouter, SmartRouterError
 from smart_model_router.config import GatewayKeyConfig, Secret
-from smart_model_router.edge import ProblemError
-from smart_model_router.events import Event, ProbeStarted, StoreChanged
+from smart_model_router.domain.events import Event, ProbeStarted, StoreChanged
+from smart_model_router.domain.outcome import Failure, FailureClass, Outcome
+from smart_model_router.domain.ports import EventSink, ProviderCall
+from smart_model_router.domain.shared_state import Here
+from smart_model_router.flow import boot
 from smart_model_router.gateway.keys import KeyRing
-from smart_model_router.outcome import Failure, FailureClass, Outcome
-from smart_model_router.ports import EventSink, ProviderCall
-from smart_model_router.runtime import boot
-from smart_model_router.shared import Here
+from smart_model_router.http_api import ProblemError
 from smart_model_router.testing import FakeProvider, FakeReply
 from smart_model_router_stats.sqlite_file import SqliteFile
 from tests.e2e.eventually import PATIENCE, becomes
@@ -40,7 +40,7 @@ def stand_at(boottime: str) -> None:
 
 def trust_the_store() -> None:
     """Wait for the store however slow the machine is: a store that does not answer is the subject of other tests."""
-    vars(importlib.import_module("smart_model_router.runtime.sharing.reach"))["SLOW_SECONDS"] = PATIENCE
+    vars(importlib.import_module("smart_model_router.coordination.reach"))["SLOW_SECONDS"] = PATIENCE
     vars(importlib.import_module("smart_model_router_stats.shared_sqlite"))["_BLOCKING_SECONDS"] = PATIENCE
     SqliteFile.opened.__defaults__ = (PATIENCE,)
 
@@ -348,7 +348,7 @@ async def occupy(path: str, boottime: str) -> None:
 
 def wait_for_slots() -> None:
     """Wait for the answer about a slot however slow the machine is."""
-    vars(importlib.import_module("smart_model_router.runtime.sharing.slot_leases"))["PROBE_SECONDS"] = PATIENCE
+    vars(importlib.import_module("smart_model_router.coordination.slot_leases"))["PROBE_SECONDS"] = PATIENCE
 
 
 async def queue_up(path: str) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from smart_model_router import SmartModelRouter
-from smart_model_router.events import AttemptFinished, Event
-from smart_model_router.outcome import Failure, FailureClass, Usage
+from smart_model_router.domain.events import AttemptFinished, Event
+from smart_model_router.domain.outcome import Failure, FailureClass, Usage
 from smart_model_router.testing import FakeProvider, FakeReply
 from smart_model_router_stats.sqlite import SqliteStore
 from tests.e2e.eventually import becomes

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from smart_model_router import RouterConfig
-from smart_model_router.chaos import MEASURES, SCENARIOS, Card, Verdict, play
-from smart_model_router.chaos.asking import Asked, Ending, ask, body_of
-from smart_model_router.chaos.fence import Fence
 from smart_model_router.core.gate import Measures
+from smart_model_router.rehearsal.chaos import MEASURES, SCENARIOS, Card, Verdict, play
+from smart_model_router.rehearsal.chaos.asking import Asked, Ending, ask, body_of
+from smart_model_router.rehearsal.chaos.fence import Fence
 from smart_model_router.router import SmartModelRouter
 from smart_model_router_providers.fault import Fault, FaultServer
 from tests.e2e.command import Smr

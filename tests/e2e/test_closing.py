@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from smart_model_router import RouterUnavailable, SmartModelRouter, StreamInterrupted
-from smart_model_router.events import Event
+from smart_model_router.domain.events import Event
 from smart_model_router.testing import FakeProvider, FakeReply
 from tests.e2e.eventually import Lag, becomes
 from tests.e2e.gateways import MESSAGES

@@ -15,9 +15,9 @@ import openai
 import pytest
 
 from smart_model_router import RouterUnavailable, SmartModelRouter
-from smart_model_router.outcome import Failure, FailureClass
-from smart_model_router.ports import Provider, ProviderCall
-from smart_model_router.request import Dialect
+from smart_model_router.domain.outcome import Failure, FailureClass
+from smart_model_router.domain.ports import Provider, ProviderCall
+from smart_model_router.domain.request import Dialect
 from smart_model_router_providers.http import HttpProvider
 from smart_model_router_providers.sdk import SdkProvider
 from tests.certificates import loopback_pem, serving_loopback, trusting_loopback

@@ -25,7 +25,7 @@ from smart_model_router.cli.demo.fleet import LAST_RESORT, MODEL, REMOTES, Fleet
 from smart_model_router.cli.demo.narrator import Narrator
 from smart_model_router.cli.demo.story import Story
 from smart_model_router.config import RouterConfig
-from smart_model_router.events import BreakerChanged
+from smart_model_router.domain.events import BreakerChanged
 from smart_model_router_providers.fault import Fault, RecordedRequest
 from smart_model_router_providers.local import install
 from tests.e2e.command import program

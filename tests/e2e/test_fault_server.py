@@ -18,7 +18,7 @@ from anthropic.types import MessageParam
 from openai import AsyncOpenAI, RateLimitError
 from openai.types.chat import ChatCompletionUserMessageParam
 
-from smart_model_router.errors import ConfigurationError
+from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router_providers.fault import Fault, FaultServer, serve
 from tests.e2e.eventually import PATIENCE, becomes
 

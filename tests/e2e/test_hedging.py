@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from smart_model_router import SmartModelRouter
-from smart_model_router.outcome import FailureClass
+from smart_model_router.domain.outcome import FailureClass
 from smart_model_router_providers.fault import Fault, FaultServer
 from tests.e2e.eventually import becomes
 from tests.e2e.gateways import ECHO, MESSAGES

@@ -20,9 +20,9 @@ import httpx2
 import pytest
 
 from smart_model_router import RouterUnavailable, SmartModelRouter, StreamInterrupted
-from smart_model_router.outcome import EventKind, Failure, FailureClass, StreamEvent, Success, Usage, Wait
-from smart_model_router.ports import ProviderCall, ProviderStream
-from smart_model_router.request import Dialect
+from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, StreamEvent, Success, Usage, Wait
+from smart_model_router.domain.ports import ProviderCall, ProviderStream
+from smart_model_router.domain.request import Dialect
 from smart_model_router.wires import text_of
 from smart_model_router_providers import model_lists
 from smart_model_router_providers.fault import Fault, FaultServer
@@ -791,7 +791,7 @@ import asyncio, gc, sys, weakref
 
 weakref.finalize(sys, int)  # whoever else arranges for the end of a program may have come before us
 
-from smart_model_router.ports import ProviderCall
+from smart_model_router.domain.ports import ProviderCall
 from smart_model_router_providers.http import HttpProvider
 
 provider = HttpProvider(base_url=sys.argv[1])

@@ -17,9 +17,9 @@ import openai
 import pytest
 
 from smart_model_router import SmartModelRouter
-from smart_model_router.outcome import Failure, FailureClass
-from smart_model_router.ports import Provider, ProviderCall
-from smart_model_router.request import Dialect
+from smart_model_router.domain.outcome import Failure, FailureClass
+from smart_model_router.domain.ports import Provider, ProviderCall
+from smart_model_router.domain.request import Dialect
 from smart_model_router_providers.http import HttpProvider
 from smart_model_router_providers.resending import ResendingTransport
 from smart_model_router_providers.sdk import SdkProvider

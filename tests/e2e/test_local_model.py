@@ -18,9 +18,9 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from smart_model_router.outcome import EventKind, Failure, FailureClass, Outcome, StreamEvent, Success
-from smart_model_router.ports import ProviderCall, ProviderStream
-from smart_model_router.request import Dialect
+from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, Outcome, StreamEvent, Success
+from smart_model_router.domain.ports import ProviderCall, ProviderStream
+from smart_model_router.domain.request import Dialect
 from smart_model_router_providers.local import LocalProvider, install
 
 pytestmark = pytest.mark.alone

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from smart_model_router import SmartModelRouter
-from smart_model_router.errors import RouterUnavailable
-from smart_model_router.events import BreakerChanged
-from smart_model_router.report import RouteReport
+from smart_model_router.domain.errors import RouterUnavailable
+from smart_model_router.domain.events import BreakerChanged
+from smart_model_router.domain.report import RouteReport
 from smart_model_router.testing import RecordingSink
 from smart_model_router_providers.fault import Fault, FaultServer, lognormal
 from tests.media_files import data_url, png

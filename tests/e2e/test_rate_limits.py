@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from smart_model_router import SmartModelRouter
-from smart_model_router.errors import SmartRouterError
+from smart_model_router.domain.errors import SmartRouterError
 from smart_model_router_providers.fault import Fault, FaultServer
 
 pytestmark = pytest.mark.asyncio

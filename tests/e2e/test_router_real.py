@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from smart_model_router import SmartModelRouter, SmartRouterError, StreamInterrupted
-from smart_model_router.outcome import FailureClass
-from smart_model_router.runtime.state import RouterState
+from smart_model_router.domain.outcome import FailureClass
+from smart_model_router.flow.state import RouterState
 from smart_model_router_providers.fault import Fault, FaultServer
 from tests.e2e.descriptors import sockets
 from tests.e2e.eventually import becomes

@@ -11,9 +11,9 @@ import pytest
 from anthropic import AsyncAnthropic
 from openai import AsyncOpenAI
 
-from smart_model_router.outcome import EventKind, Failure, FailureClass, Success
-from smart_model_router.ports import ProviderCall
-from smart_model_router.request import Dialect
+from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, Success
+from smart_model_router.domain.ports import ProviderCall
+from smart_model_router.domain.request import Dialect
 from smart_model_router.wires import text_of
 from smart_model_router_providers.fault import Fault, FaultServer
 from smart_model_router_providers.sdk import SdkProvider

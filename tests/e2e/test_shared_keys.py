@@ -14,7 +14,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from smart_model_router.runtime import boot
+from smart_model_router.flow import boot
 from smart_model_router_providers.fault import Fault, FaultServer
 from tests.e2e.gateways import MESSAGES, Served, becomes, fleet, served
 from tests.e2e.test_shared_processes import STARTED, line, start

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from smart_model_router.outcome import FailureClass, Usage
+from smart_model_router.domain.outcome import FailureClass, Usage
 from smart_model_router_stats.sqlite import SqliteStore
 from tests.e2e.command import SECONDS, Smr
 from tests.store_files import attempt

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from smart_model_router import SmartModelRouter
-from smart_model_router.events import AttemptFinished, BreakerChanged, ProbeStarted, RequestFinished
-from smart_model_router.outcome import Failure, FailureClass, Outcome
-from smart_model_router.ports import ProviderCall, TimerHandle
-from smart_model_router.runtime.clock import SystemClock
+from smart_model_router.domain.events import AttemptFinished, BreakerChanged, ProbeStarted, RequestFinished
+from smart_model_router.domain.outcome import Failure, FailureClass, Outcome
+from smart_model_router.domain.ports import ProviderCall, TimerHandle
+from smart_model_router.flow.clock import SystemClock
 from smart_model_router.testing import FakeProvider, FakeReply, RecordingSink
 from tests.world import BODY, DOWN, tiers
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from smart_model_router.request import Dialect
+from smart_model_router.domain.request import Dialect
 
 Kind = Literal["text", "thinking", "call"]
 Role = Literal["head", "content", "close", "finish", "usage", "end"]

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from smart_model_router.request import Dialect
+from smart_model_router.domain.request import Dialect
 from tests.lies.answers import Content
 
 

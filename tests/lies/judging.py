@@ -14,11 +14,11 @@ from typing import Any
 
 from smart_model_router import SmartModelRouter, StreamInterrupted
 from smart_model_router.config import RouterConfig
-from smart_model_router.edge import open_stream, read_ask
-from smart_model_router.errors import SmartRouterError
-from smart_model_router.events import RequestFinished
-from smart_model_router.report import RouteReport, StreamRecovery
-from smart_model_router.request import Dialect
+from smart_model_router.domain.errors import SmartRouterError
+from smart_model_router.domain.events import RequestFinished
+from smart_model_router.domain.report import RouteReport, StreamRecovery
+from smart_model_router.domain.request import Dialect
+from smart_model_router.http_api import open_stream, read_ask
 from smart_model_router.testing import LoopClock, RecordingSink, run_virtual
 from tests.lies.answers import Block, Content
 from tests.lies.client import Seen, seen_in

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from smart_model_router.request import Dialect
+from smart_model_router.domain.request import Dialect
 from tests.lies.answers import Block, Content, Frame, chat_chunk, content_of, frames_of, written
 
 Ending = Literal["close", "reset", "silence"]

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import aiohttp
 
-from smart_model_router.outcome import Failure, Outcome
-from smart_model_router.ports import ProviderCall, ProviderStream
+from smart_model_router.domain.outcome import Failure, Outcome
+from smart_model_router.domain.ports import ProviderCall, ProviderStream
 from smart_model_router_providers.replies import ReplyStream
 from tests.lies.lying import Ending, Stream
 

@@ -107,7 +107,7 @@ def test_adr_has_validation_plan(record: Record) -> None:
 @each_record
 def test_adr_has_references(record: Record) -> None:
     """A record cites at least one source that can be looked up."""
-    assert re.search(r"^- .+(?:https://|shared/|\d{4})", record.sections["References"], flags=re.MULTILINE)
+    assert re.search(r"^- .+(?:https://|domain/shared_state/|\d{4})", record.sections["References"], flags=re.MULTILINE)
 
 
 def test_a_link_that_only_one_record_states_is_found() -> None:

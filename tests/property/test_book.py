@@ -7,9 +7,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smart_model_router.events import AttemptFinished
-from smart_model_router.outcome import FailureClass, Usage
-from smart_model_router.request import Target
+from smart_model_router.domain.events import AttemptFinished
+from smart_model_router.domain.outcome import FailureClass, Usage
+from smart_model_router.domain.request import Target
 from smart_model_router_stats.book import StatsBook
 
 TARGET = Target("a/big", "a", "big")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from smart_model_router.config import ConfigurationWarning, RouterConfig
 from smart_model_router.config.values import number
-from smart_model_router.errors import ConfigurationError, InvalidRequest
+from smart_model_router.domain.errors import ConfigurationError, InvalidRequest
 
 SECRET = "sk-live-" + "z9" * 16
 GOOD: dict[str, Any] = {

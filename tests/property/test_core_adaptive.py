@@ -9,7 +9,7 @@ from smart_model_router.core.gate import Gate, ProviderState
 from smart_model_router.core.lease import Lease
 from smart_model_router.core.offline import Connectivity
 from smart_model_router.core.ratelimit import NO_COST
-from smart_model_router.outcome import Failure, FailureClass
+from smart_model_router.domain.outcome import Failure, FailureClass
 
 MOSTS = st.sampled_from([1, 2, 3, 10, 50])
 ENDINGS = st.sampled_from([None, None, FailureClass.OVERLOADED, FailureClass.RATE_LIMITED, FailureClass.TIMEOUT])

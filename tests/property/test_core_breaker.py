@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from smart_model_router.core.breaker import BreakerConfig, BreakerState, CircuitBreaker, Permit, Transition, Verdict
-from smart_model_router.outcome import Refusal
+from smart_model_router.domain.outcome import Refusal
 
 # Steps that line up with the back-off of eager probes (1, 2, 4, 5 s), the bases (5 and 30 s), reopenings and the caps.
 STEPS = st.sampled_from([0.0, 0.001, 1.0, 2.0, 4.0, 4.999, 5.0, 7.5, 15.0, 29.999, 30.0, 30.001, 45.0, 600.0])

@@ -14,7 +14,7 @@ from smart_model_router.core.gate import Gate, GateSnapshot, Pacing, ProviderSta
 from smart_model_router.core.lease import Lease, Settlement
 from smart_model_router.core.offline import Connectivity
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker
-from smart_model_router.outcome import Failure, FailureClass, Refusal, Scope, Usage, Wait
+from smart_model_router.domain.outcome import Failure, FailureClass, Refusal, Scope, Usage, Wait
 
 SLOTS = 6
 STEPS = st.sampled_from([0.0, 0.001, 1.0, 2.0, 3.0, 29.999, 30.0, 30.001, 60.0, 120.0, 900.0, 3600.0])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from smart_model_router.core.cooldown import Cooldown
 from smart_model_router.core.options import DAY
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker
-from smart_model_router.outcome import BucketReading, CooldownRule, Failure, FailureClass, LimitReading
+from smart_model_router.domain.outcome import BucketReading, CooldownRule, Failure, FailureClass, LimitReading
 from smart_model_router_providers.catalog import KINDS
 from smart_model_router_providers.classify import classify_error, classify_response
 from smart_model_router_providers.signals import read_limits

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smart_model_router.outcome import EventKind, StreamEvent
-from smart_model_router.request import Dialect
+from smart_model_router.domain.outcome import EventKind, StreamEvent
+from smart_model_router.domain.request import Dialect
 from smart_model_router.wires import read_answer, read_event
 from smart_model_router.wires.translate import (
     ROUTES,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 
-from smart_model_router.request import Criticality
+from smart_model_router.domain.request import Criticality
 from smart_model_router.testing import FakeReply, run_virtual
 from tests.simulation.storms import (
     ERROR,

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from smart_model_router.errors import RouterUnavailable
-from smart_model_router.outcome import Failure, FailureClass, Success, Wait
-from smart_model_router.ports import ProviderCall
-from smart_model_router.report import RouteReport
+from smart_model_router.domain.errors import RouterUnavailable
+from smart_model_router.domain.outcome import Failure, FailureClass, Success, Wait
+from smart_model_router.domain.ports import ProviderCall
+from smart_model_router.domain.report import RouteReport
 from smart_model_router.testing import START, FakeProvider, FakeReply, run_virtual
 from tests.world import World, now, world
 

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from smart_model_router.errors import Overloaded
-from smart_model_router.events import BreakerChanged
+from smart_model_router.domain.errors import Overloaded
+from smart_model_router.domain.events import BreakerChanged
 from smart_model_router.testing import FakeReply
 from tests.simulation.drawn_storms import CALM, CALM_AFTER, GRACE, STORMS, draw_storm
 from tests.simulation.storms import (

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from smart_model_router import GuardLimits, SmartRouterError
-from smart_model_router.events import AttemptFinished, RequestFinished
+from smart_model_router.domain.events import AttemptFinished, RequestFinished
 from smart_model_router.testing import FakeProvider, FakeReply, run_virtual
 from tests.world import BLACK_HOLE, BODY, DOWN, World, limited, timers, world
 

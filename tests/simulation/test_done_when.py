@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from smart_model_router.core.breaker import BreakerState
-from smart_model_router.errors import AllTargetsFailed
-from smart_model_router.events import BreakerChanged, OfflineChanged, SheddingChanged
-from smart_model_router.outcome import Failure, FailureClass
+from smart_model_router.domain.errors import AllTargetsFailed
+from smart_model_router.domain.events import BreakerChanged, OfflineChanged, SheddingChanged
+from smart_model_router.domain.outcome import Failure, FailureClass
 from smart_model_router.testing import FakeReply, run_virtual
 from tests.world import (
     BLACK_HOLE,

@@ -9,10 +9,10 @@ import pytest
 
 from smart_model_router.cli.simulate_grid import NAMED_REQUESTS
 from smart_model_router.core.gate import Measures
-from smart_model_router.simulation.combinations import NAMES, combinations
-from smart_model_router.simulation.grid import NAMED, Cell, select
-from smart_model_router.simulation.grid_run import FEWEST_JUDGED, run_cell
-from smart_model_router.simulation.grid_table import HEADINGS, Result, replay_command, run_one
+from smart_model_router.rehearsal.simulation.combinations import NAMES, combinations
+from smart_model_router.rehearsal.simulation.grid import NAMED, Cell, select
+from smart_model_router.rehearsal.simulation.grid_run import FEWEST_JUDGED, run_cell
+from smart_model_router.rehearsal.simulation.grid_table import HEADINGS, Result, replay_command, run_one
 
 SEEDS = range(3)
 LONG_REQUESTS = 2000

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from smart_model_router.core.selection import STRATEGIES
-from smart_model_router.errors import RouterUnavailable
-from smart_model_router.outcome import Usage
-from smart_model_router.ports import ProviderCall
+from smart_model_router.domain.errors import RouterUnavailable
+from smart_model_router.domain.outcome import Usage
+from smart_model_router.domain.ports import ProviderCall
 from smart_model_router.testing import START, FakeReply
 from tests.simulation.storms import Behaviour, Provider, away, narrow, poisson, question, well
 from tests.world import World, now, virtual, world

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from smart_model_router.events import AttemptFinished, BreakerChanged, Event, RequestFinished
-from smart_model_router.outcome import Failure, FailureClass, Wait
+from smart_model_router.domain.events import AttemptFinished, BreakerChanged, Event, RequestFinished
+from smart_model_router.domain.outcome import Failure, FailureClass, Wait
 from smart_model_router.testing import FakeReply, run_virtual
 from tests.world import BODY, World, now, served_by, world
 

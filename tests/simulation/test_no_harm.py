@@ -7,8 +7,8 @@ import math
 
 import pytest
 
-from smart_model_router.events import BreakerChanged
-from smart_model_router.ports import ProviderCall
+from smart_model_router.domain.events import BreakerChanged
+from smart_model_router.domain.ports import ProviderCall
 from smart_model_router.testing import FakeReply
 from tests.simulation.storms import (
     ERROR,

@@ -7,7 +7,7 @@ from statistics import median
 
 import pytest
 
-from smart_model_router.events import BreakerChanged
+from smart_model_router.domain.events import BreakerChanged
 from tests.simulation.storms import (
     ERROR,
     OVERLOADED,

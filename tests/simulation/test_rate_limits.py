@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from smart_model_router import SmartModelRouter
-from smart_model_router.errors import AllTargetsFailed, SmartRouterError
+from smart_model_router.domain.errors import AllTargetsFailed, SmartRouterError
 from smart_model_router.testing import LoopClock
 from smart_model_router_providers.fault import Fault, ScriptedProvider
 from tests.world import now, virtual

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import pytest
 
 from smart_model_router import SmartModelRouter
-from smart_model_router.runtime.sharing import Owners, Sharing
-from smart_model_router.shared import BucketAsk, BucketGrant, BudgetAsk, Here
+from smart_model_router.coordination import Owners, Sharing
+from smart_model_router.domain.shared_state import BucketAsk, BucketGrant, BudgetAsk, Here
 from smart_model_router.testing import LoopClock
 from smart_model_router_providers.fault import Fault, ScriptedProvider
 from smart_model_router_providers.fault.effects import LimitKind

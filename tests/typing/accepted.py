@@ -21,9 +21,9 @@ from smart_model_router import (
     Success,
 )
 from smart_model_router.core.selection import Candidate, Selector, View
-from smart_model_router.events import AttemptFinished, Event, RequestFinished
-from smart_model_router.outcome import NO_READING, EventKind, LimitReading
-from smart_model_router.ports import (
+from smart_model_router.domain.events import AttemptFinished, Event, RequestFinished
+from smart_model_router.domain.outcome import NO_READING, EventKind, LimitReading
+from smart_model_router.domain.ports import (
     ProviderStream,
     StatsStore,
     SupportsClose,
@@ -31,7 +31,7 @@ from smart_model_router.ports import (
     SupportsInline,
     SupportsSelection,
 )
-from smart_model_router.request import Dialect
+from smart_model_router.domain.request import Dialect
 
 BODY = {"model": "smart", "messages": [{"role": "user", "content": "Hello!"}]}
 

@@ -18,7 +18,7 @@ from smart_model_router import (
     Success,
 )
 from smart_model_router.core.selection import Selector
-from smart_model_router.ports import StatsStore, SupportsClose, SupportsDialects
+from smart_model_router.domain.ports import StatsStore, SupportsClose, SupportsDialects
 
 BODY = {"model": "smart", "messages": [{"role": "user", "content": "Hello!"}]}
 

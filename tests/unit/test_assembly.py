@@ -11,7 +11,7 @@ from unittest import mock
 import pytest
 
 from smart_model_router import SmartModelRouter
-from smart_model_router.errors import ConfigurationError
+from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.testing import FakeProvider
 
 MODELS = {"smart": {"tiers": [{"targets": ["azure/big"]}], "last_resort": []}}
@@ -42,7 +42,7 @@ def test_a_refused_sink_leaves_no_hook(missing: str, tmp_path: Path, monkeypatch
     monkeypatch.setattr(atexit, "register", left.append)
     monkeypatch.setattr(atexit, "unregister", left.remove)
     for module in ("log", "spans"):
-        monkeypatch.delitem(sys.modules, f"smart_model_router.telemetry.{module}", raising=False)
+        monkeypatch.delitem(sys.modules, f"smart_model_router.observability.{module}", raising=False)
     monkeypatch.setitem(sys.modules, missing, None)
     telemetry = {"log": {"to": str(tmp_path / "x.log")}, "traces": {"enabled": True}}
     config = {"telemetry": telemetry, "store": {"path": str(tmp_path / "stats.db")}}

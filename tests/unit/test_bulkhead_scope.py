@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from smart_model_router import ConfigurationError, SmartModelRouter
-from smart_model_router.outcome import Outcome
-from smart_model_router.ports import ProviderCall
-from smart_model_router.runtime.sharing import reach, slot_leases
-from smart_model_router.shared import SlotScope, slot_scope
+from smart_model_router.coordination import reach, slot_leases
+from smart_model_router.domain.outcome import Outcome
+from smart_model_router.domain.ports import ProviderCall
+from smart_model_router.domain.shared_state import SlotScope, slot_scope
 from smart_model_router.testing import FakeProvider
 from smart_model_router_providers.catalog import KINDS
 from tests.e2e.eventually import PATIENCE, becomes

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from smart_model_router.cli.telling import told
-from smart_model_router.outcome import Usage
-from smart_model_router.report import RouteReport
+from smart_model_router.domain.outcome import Usage
+from smart_model_router.domain.report import RouteReport
 
 
 @pytest.mark.parametrize(("cached", "line"), [(0, "10 in, 5 out"), (8, "10 in (8 of them cached), 5 out")])

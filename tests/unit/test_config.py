@@ -8,8 +8,8 @@ import pytest
 
 from smart_model_router.config import ModelConfig, ProviderConfig, RouterConfig, TargetConfig, TierConfig
 from smart_model_router.core.gate import GateConfig
-from smart_model_router.errors import ConfigurationError
-from smart_model_router.request import Target
+from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router.domain.request import Target
 
 
 def short(value: object) -> str:

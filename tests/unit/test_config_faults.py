@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from smart_model_router.config import RouterConfig
-from smart_model_router.errors import ConfigurationError
+from smart_model_router.domain.errors import ConfigurationError
 
 PROVIDER = {"kind": "openai_compatible", "base_url": "http://h/v1"}
 MODEL = {"tiers": [{"targets": ["a/big"]}]}

@@ -9,7 +9,7 @@ import pytest
 
 from smart_model_router.config import RouterConfig
 from smart_model_router.config.files import default_file
-from smart_model_router.errors import ConfigurationError
+from smart_model_router.domain.errors import ConfigurationError
 
 GOOD = """\
 version: 1

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from smart_model_router.config import RouterConfig
-from smart_model_router.errors import ConfigurationError, InvalidRequest
+from smart_model_router.domain.errors import ConfigurationError, InvalidRequest
 
 
 def read(aliases: dict[str, str], **routing: Any) -> RouterConfig:

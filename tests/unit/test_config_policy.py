@@ -12,7 +12,7 @@ from smart_model_router.config import ConfigurationWarning, RouterConfig
 from smart_model_router.config.retired import RETIRED
 from smart_model_router.core.adaptive import AdaptiveConfig
 from smart_model_router.core.breaker import BreakerConfig
-from smart_model_router.errors import ConfigurationError
+from smart_model_router.domain.errors import ConfigurationError
 
 BREAKER = "`failing_share`, `odds`, `odds_per_call` of `resilience.breaker`"
 SHARE = "a ratio above 0.05, at most 1 (such as 0.5 or 50%) is needed"

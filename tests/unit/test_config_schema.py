@@ -13,7 +13,7 @@ from smart_model_router.config.retired import RETIRED
 from smart_model_router.config.schema import json_schema
 from smart_model_router.config.tree import RouterConfig
 from smart_model_router.core.breaker import BreakerConfig
-from smart_model_router.errors import ConfigurationError
+from smart_model_router.domain.errors import ConfigurationError
 from tests.meta.repository import documents
 from tools.config_docs import DOCUMENT, described
 

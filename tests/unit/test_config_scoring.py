@@ -12,7 +12,7 @@ import pytest
 
 import smart_model_router
 from smart_model_router.config import EvaluationConfig, RouterConfig, SearchConfig
-from smart_model_router.errors import ConfigurationError
+from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router_scoring.decay import DOMAIN_RECENCY_DAYS, recency_decay
 
 CODE = Path(smart_model_router.__file__).parent

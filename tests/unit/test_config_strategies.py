@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from smart_model_router import RouterConfig, SmartModelRouter
-from smart_model_router.errors import ConfigurationError
+from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.testing import FakeProvider, run_virtual
 
 MODULE = """

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from smart_model_router.config import RouterConfig, Secret
-from smart_model_router.errors import ConfigurationError
+from smart_model_router.domain.errors import ConfigurationError
 
 KEY = "sk-proj-" + "a1" * 12
 

@@ -7,9 +7,15 @@ from pathlib import Path
 import pytest
 
 from smart_model_router.config import RouterConfig
-from smart_model_router.discovery import DEFAULT_MODELS, MODEL, default_config, found_on_loopback, with_last_resort
-from smart_model_router.errors import ConfigurationError
-from smart_model_router.pricing import price_of
+from smart_model_router.config.discovery import (
+    DEFAULT_MODELS,
+    MODEL,
+    default_config,
+    found_on_loopback,
+    with_last_resort,
+)
+from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router.domain.pricing import price_of
 from smart_model_router_providers.catalog import KINDS
 from smart_model_router_providers.testing import FaultServerFactory
 
@@ -106,7 +112,7 @@ def test_without_the_embedded_model_a_server_on_this_machine_is_the_last_resort(
 ) -> None:
     """Ollama found on loopback answers in the last resort, under a provider of its own kind."""
     found = ("ollama", "llama3:8b", "http://127.0.0.1:11434/v1")
-    monkeypatch.setattr("smart_model_router.discovery.found_on_loopback", lambda servers: found)
+    monkeypatch.setattr("smart_model_router.config.discovery.found_on_loopback", lambda servers: found)
     completed = with_last_resort(configured({}), embedded=False)
     resort = completed.models["m"].last_resort
     assert resort is not None

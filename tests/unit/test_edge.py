@@ -8,25 +8,7 @@ from typing import Any
 
 import pytest
 
-from smart_model_router.edge import (
-    Ask,
-    EdgeStream,
-    Family,
-    Problem,
-    endpoint,
-    error_frame,
-    problem_of,
-    read_ask,
-    rendered,
-    report_headers,
-    serve,
-)
-from smart_model_router.edge.kept import kept_thing
-from smart_model_router.edge.local import count_tokens
-from smart_model_router.edge.problems import BAD_REQUEST, BUG, KINDS
-from smart_model_router.edge.relabel import Relabel
-from smart_model_router.edge.serving import open_stream
-from smart_model_router.errors import (
+from smart_model_router.domain.errors import (
     AllTargetsFailed,
     ContentBlocked,
     ContextTooLong,
@@ -40,9 +22,27 @@ from smart_model_router.errors import (
     TranslationRefused,
     UnsupportedFeature,
 )
-from smart_model_router.outcome import EventKind, Failure, FailureClass, StreamEvent
-from smart_model_router.report import Attempt, ReportedRefusal, RouteReport
-from smart_model_router.request import Dialect
+from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, StreamEvent
+from smart_model_router.domain.report import Attempt, ReportedRefusal, RouteReport
+from smart_model_router.domain.request import Dialect
+from smart_model_router.http_api import (
+    Ask,
+    EdgeStream,
+    Family,
+    Problem,
+    endpoint,
+    error_frame,
+    problem_of,
+    read_ask,
+    rendered,
+    report_headers,
+    serve,
+)
+from smart_model_router.http_api.kept import kept_thing
+from smart_model_router.http_api.local import count_tokens
+from smart_model_router.http_api.problems import BAD_REQUEST, BUG, KINDS
+from smart_model_router.http_api.relabel import Relabel
+from smart_model_router.http_api.serving import open_stream
 from smart_model_router.testing import FakeProvider, FakeReply, chunk, usage_chunk
 from tests.media_files import b64, pdf
 from tests.world import BLACK_HOLE, BODY, DOWN, HandMade, virtual, world

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from smart_model_router.errors import (
+from smart_model_router.domain.errors import (
     AllTargetsFailed,
     ConfigurationError,
     ContentBlocked,
@@ -23,8 +23,8 @@ from smart_model_router.errors import (
     TranslationRefused,
     UnsupportedFeature,
 )
-from smart_model_router.outcome import FailureClass
-from smart_model_router.report import Attempt, ReportedRefusal, RouteReport
+from smart_model_router.domain.outcome import FailureClass
+from smart_model_router.domain.report import Attempt, ReportedRefusal, RouteReport
 
 TREE = [
     (ConfigurationError, SmartRouterError),

@@ -7,12 +7,12 @@ import subprocess
 import sys
 import weakref
 
-from smart_model_router import forks
-from smart_model_router.forks import in_children
+from smart_model_router.domain import fork_hooks
+from smart_model_router.domain.fork_hooks import in_children
 
 PROGRAM = """
 import os
-from smart_model_router.forks import before_forks, in_children
+from smart_model_router.domain.fork_hooks import before_forks, in_children
 
 class Thing:
     def __init__(self, name): self.name = name
@@ -51,11 +51,11 @@ def test_nothing_is_kept_for_a_fork_that_may_never_come() -> None:
             """Nothing to do."""
 
     thing = Thing()
-    before = len(forks._METHODS)
+    before = len(fork_hooks._METHODS)
     in_children(thing.begin)
-    assert len(forks._METHODS) == before + 1
+    assert len(fork_hooks._METHODS) == before + 1
     reference = weakref.ref(thing)
     del thing
     gc.collect()
     assert reference() is None
-    assert len(forks._METHODS) <= before
+    assert len(fork_hooks._METHODS) <= before

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from smart_model_router import InvalidRequest
-from smart_model_router.forwarding import (
+from smart_model_router.domain.forwarded_headers import (
     FORWARDED,
     Destination,
     keyed,
@@ -19,7 +19,7 @@ from smart_model_router.forwarding import (
     sent_query,
     sent_to,
 )
-from smart_model_router.request import Dialect, peek
+from smart_model_router.domain.request import Dialect, peek
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 BODY = {"model": "smart", "messages": [{"role": "user", "content": "hi"}]}

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from smart_model_router.config import GatewayKeyConfig, RouterConfig, Secret
-from smart_model_router.edge import Ask, ProblemError, read_ask
-from smart_model_router.errors import ConfigurationError
+from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router.domain.outcome import FailureClass, Usage
+from smart_model_router.domain.report import Attempt, RouteReport
+from smart_model_router.domain.request import Criticality
 from smart_model_router.gateway.keys import Guest, KeyRing, is_loopback
-from smart_model_router.outcome import FailureClass, Usage
-from smart_model_router.report import Attempt, RouteReport
-from smart_model_router.request import Criticality
+from smart_model_router.http_api import Ask, ProblemError, read_ask
 from tests.world import now, virtual
 
 

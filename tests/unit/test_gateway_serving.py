@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import pytest
 from starlette.types import Message
 
-from smart_model_router.edge import PINGS
 from smart_model_router.gateway.collecting import settle
 from smart_model_router.gateway.responding import PIECE, Responder
+from smart_model_router.http_api import PINGS
 
 
 class Ring:

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from smart_model_router.config import GatewayKeyConfig, Secret
-from smart_model_router.edge import ProblemError
+from smart_model_router.coordination import Sharing
+from smart_model_router.coordination.client_leases import LEASE_WAIT
+from smart_model_router.domain.outcome import Usage
+from smart_model_router.domain.report import Attempt, RouteReport
+from smart_model_router.domain.shared_state import BucketAsk, BucketGrant, BudgetAsk, Here, SharedView
 from smart_model_router.gateway.keys import Guest, KeyRing
-from smart_model_router.outcome import Usage
-from smart_model_router.report import Attempt, RouteReport
-from smart_model_router.runtime.sharing import Sharing
-from smart_model_router.runtime.sharing.client_leases import LEASE_WAIT
-from smart_model_router.shared import BucketAsk, BucketGrant, BudgetAsk, Here, SharedView
+from smart_model_router.http_api import ProblemError
 from smart_model_router_stats.shared_memory import MemorySharedState, MemoryTables
 from tests.world import now, virtual, world
 

@@ -9,7 +9,7 @@ import pytest
 
 from smart_model_router.config import RouterConfig
 from smart_model_router.gateway.visible import Visible
-from smart_model_router.telemetry.registry import Sample
+from smart_model_router.observability.registry import Sample
 
 CONFIG = RouterConfig.from_mapping(
     {

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from starlette.types import Message
 
-from smart_model_router.edge import family_of
-from smart_model_router.errors import ConfigurationError
+from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.gateway import figures
 from smart_model_router.gateway.app import Gateway
+from smart_model_router.http_api import family_of
+from smart_model_router.observability.registry import Sample
+from smart_model_router.observability.sharing import SharedMetrics
 from smart_model_router.router import RouterReply, SmartModelRouter
-from smart_model_router.telemetry.registry import Sample
-from smart_model_router.telemetry.sharing import SharedMetrics
 from smart_model_router.testing import FakeProvider, FakeReply
 from tests.world import BODY, World, virtual, world
 

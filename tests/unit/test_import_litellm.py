@@ -11,7 +11,7 @@ import yaml
 from smart_model_router.cli.importing import Entry, Imported, convert
 from smart_model_router.config import RouterConfig
 from smart_model_router.config.document import parse
-from smart_model_router.errors import ConfigurationError
+from smart_model_router.domain.errors import ConfigurationError
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "litellm"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.yaml"))

@@ -11,10 +11,10 @@ import pytest
 from smart_model_router.cli import checking
 from smart_model_router.cli.app import Models
 from smart_model_router.config import PriceConfig, RouterConfig, TargetConfig
+from smart_model_router.config.known_models import Known, KnownTarget
 from smart_model_router.core.media import FAMILIES
-from smart_model_router.known import Known, KnownTarget
-from smart_model_router.outcome import Usage
-from smart_model_router.request import NEEDS, Need
+from smart_model_router.domain.outcome import Usage
+from smart_model_router.domain.request import NEEDS, Need
 from smart_model_router_providers.catalog import KINDS
 from smart_model_router_providers.models import MODELS, ModelRow, ability, media_family, prefill, reasoning
 

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smart_model_router import long_json
-from smart_model_router.edge.asking import read_ask
-from smart_model_router.errors import AllTargetsFailed
-from smart_model_router.long_json import LARGE_BYTES, condensed, encode, encode_large
-from smart_model_router.request import peek
-from smart_model_router.runtime.off_loop import LONG_BYTES, off_loop
+from smart_model_router.domain import long_json
+from smart_model_router.domain.errors import AllTargetsFailed
+from smart_model_router.domain.long_json import LARGE_BYTES, condensed, encode, encode_large
+from smart_model_router.domain.request import peek
+from smart_model_router.flow.off_loop import LONG_BYTES, off_loop
+from smart_model_router.http_api.asking import read_ask
 from smart_model_router.testing import FakeProvider
 from tests.world import DOWN, world
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from smart_model_router.media import Medium, media_in
-from smart_model_router.request import Dialect, peek
+from smart_model_router.domain.media import Medium, media_in
+from smart_model_router.domain.request import Dialect, peek
 from tests.media_files import b64, data_url, mp3, pdf, png, wav
 
 PNG, PDF, WAV = png(640, 480, 3_000), pdf(7), wav(2, rate=8000)

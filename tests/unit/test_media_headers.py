@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smart_model_router.media_headers import FileBytes, ReadBudget, pages, pixels, seconds
+from smart_model_router.domain.media_headers import FileBytes, ReadBudget, pages, pixels, seconds
 from tests import media_files as make
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smart_model_router.outcome import (
+from smart_model_router.domain.outcome import (
     EMPTY_SNAPSHOT,
     EVENT_REASONS,
     POLICIES,

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from smart_model_router import ConfigurationError, InvalidRequest, RequestRejected, RouterConfig
-from smart_model_router.outcome import Usage
-from smart_model_router.request import peek
+from smart_model_router.domain.outcome import Usage
+from smart_model_router.domain.request import peek
 from smart_model_router.testing import FakeProvider, FakeReply
 from tests.unit.test_gateway_walks import KEYED, asked, gateway_over
 from tests.world import BODY, EMBED, World, virtual, world

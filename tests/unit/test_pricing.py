@@ -11,8 +11,8 @@ from genai_prices import Usage as ListUsage
 from genai_prices import calc_price
 from genai_prices.data_snapshot import get_snapshot
 
-from smart_model_router.outcome import Usage
-from smart_model_router.pricing import cost_usd, price_of
+from smart_model_router.domain.outcome import Usage
+from smart_model_router.domain.pricing import cost_usd, price_of
 
 LISTS = {
     "openai": "openai",
@@ -122,8 +122,8 @@ _SILENT = """
 import socket, sys, threading
 def no(*arguments, **keywords): raise AssertionError("the network")
 socket.socket.connect = socket.getaddrinfo = no
-from smart_model_router.pricing import cost_usd
-from smart_model_router.outcome import Usage
+from smart_model_router.domain.pricing import cost_usd
+from smart_model_router.domain.outcome import Usage
 assert "genai_prices" not in sys.modules
 assert cost_usd("openai_compatible", "gpt-4o", Usage(1, 1)) is None
 assert "genai_prices" not in sys.modules

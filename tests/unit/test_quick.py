@@ -9,7 +9,7 @@ from dataclasses import FrozenInstanceError, dataclass, field, replace
 
 import pytest
 
-from smart_model_router.quick import quick
+from smart_model_router.domain.fast_dataclass import quick
 
 
 @quick

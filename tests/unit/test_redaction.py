@@ -6,7 +6,7 @@ import pytest
 
 from smart_model_router.config import RouterConfig
 from smart_model_router.config.origins import plain
-from smart_model_router.redaction import masked_urls, redacted
+from smart_model_router.domain.redaction import masked_urls, redacted
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from smart_model_router.outcome import FailureClass
-from smart_model_router.request import Target
+from smart_model_router.domain.outcome import FailureClass
+from smart_model_router.domain.request import Target
 from smart_model_router.testing import FakeProvider, FakeReply
 from smart_model_router_stats.shared_memory import MemoryTables
 from tests.unit.runtime.test_sharing import LISTENED, sharing, trip

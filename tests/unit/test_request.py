@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from smart_model_router.errors import InvalidRequest
-from smart_model_router.outcome import FailureClass, Usage
-from smart_model_router.report import Attempt, ReportedRefusal, RouteReport
-from smart_model_router.request import Dialect, Target, peek
+from smart_model_router.domain.errors import InvalidRequest
+from smart_model_router.domain.outcome import FailureClass, Usage
+from smart_model_router.domain.report import Attempt, ReportedRefusal, RouteReport
+from smart_model_router.domain.request import Dialect, Target, peek
 
 HELLO = [{"role": "user", "content": "hello"}]
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smart_model_router.request import Dialect, peek
+from smart_model_router.domain.request import Dialect, peek
 from smart_model_router.wires.values import decode_object
 
 MESSAGES = [{"role": "user", "content": "hi"}]

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from smart_model_router.errors import InvalidRequest
-from smart_model_router.request import RouteRequest, peek, state_made
+from smart_model_router.domain.errors import InvalidRequest
+from smart_model_router.domain.request import RouteRequest, peek, state_made
 
 
 def asked(**body: Any) -> RouteRequest:

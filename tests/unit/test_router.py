@@ -18,11 +18,11 @@ from smart_model_router import (
     SmartRouterError,
     UnsupportedFeature,
 )
-from smart_model_router.errors import RequestRejected
-from smart_model_router.events import AttemptFinished
-from smart_model_router.outcome import Failure, FailureClass, Success
-from smart_model_router.ports import ProviderCall
-from smart_model_router.report import RouteReport
+from smart_model_router.domain.errors import RequestRejected
+from smart_model_router.domain.events import AttemptFinished
+from smart_model_router.domain.outcome import Failure, FailureClass, Success
+from smart_model_router.domain.ports import ProviderCall
+from smart_model_router.domain.report import RouteReport
 from smart_model_router.testing import FakeProvider, FakeReply, LoopClock
 from tests.world import BODY, DOWN, EMBED, World, failing, limited, now, served_by, virtual, world
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from smart_model_router import AllTargetsFailed, ContextTooLong, UnsupportedFeature
-from smart_model_router.outcome import FailureClass, Usage
+from smart_model_router.domain.outcome import FailureClass, Usage
 from smart_model_router.testing import FakeProvider, FakeReply
 from tests.media_files import b64, data_url, pdf, png, wav
 from tests.unit.test_gateway_walks import KEYED, asked, gateway_over

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from smart_model_router.shared import (
+from smart_model_router.domain.shared_state import (
     BreakerRow,
     BucketAsk,
     BucketRow,

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from smart_model_router.events import OfflineChanged, SheddingChanged
-from smart_model_router.outcome import Failure, FailureClass
-from smart_model_router.ports import Provider
+from smart_model_router.domain.events import OfflineChanged, SheddingChanged
+from smart_model_router.domain.outcome import Failure, FailureClass
+from smart_model_router.domain.ports import Provider
 from smart_model_router.testing import (
     START,
     Deadlock,

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import yaml
 
-from smart_model_router.errors import ConfigurationError
+from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router_providers.fault.effects import Latency
 from smart_model_router_providers.fault.faults import Fault, When, lognormal, uniform
 from smart_model_router_providers.fault.script import Script, check

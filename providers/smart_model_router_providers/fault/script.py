@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from smart_model_router.errors import ConfigurationError
+from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router_providers.fault.effects import (
     Concurrency,
     Delay,

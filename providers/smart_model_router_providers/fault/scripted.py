@@ -9,8 +9,8 @@ from email.utils import formatdate
 
 import httpx2
 
-from smart_model_router.outcome import Failure, Outcome
-from smart_model_router.ports import Clock, ProviderCall, ProviderStream
+from smart_model_router.domain.outcome import Failure, Outcome
+from smart_model_router.domain.ports import Clock, ProviderCall, ProviderStream
 from smart_model_router_providers.fault.backend import KEPT_REQUESTS, Backend, Exchange
 from smart_model_router_providers.fault.ledger import RecordedRequest
 from smart_model_router_providers.fault.script import Script

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from smart_model_router.errors import SmartRouterError
+from smart_model_router.domain.errors import SmartRouterError
 
 _CHUNK_BYTES = 1 << 20
 RUNTIME_MODULE = "xllamacpp"

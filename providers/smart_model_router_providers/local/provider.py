@@ -15,10 +15,10 @@ from typing import Any
 
 import aiohttp
 
-from smart_model_router.errors import ConfigurationError
-from smart_model_router.outcome import Failure, FailureClass, Outcome, Wait
-from smart_model_router.ports import ProviderCall, ProviderStream
-from smart_model_router.request import Dialect
+from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router.domain.outcome import Failure, FailureClass, Outcome, Wait
+from smart_model_router.domain.ports import ProviderCall, ProviderStream
+from smart_model_router.domain.request import Dialect
 from smart_model_router_providers.http import HttpProvider
 from smart_model_router_providers.local.model_file import is_ready
 from smart_model_router_providers.local.process import Ended, Listening, ModelProcess, ModelSettings

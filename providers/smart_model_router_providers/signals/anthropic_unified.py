@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from smart_model_router.outcome import BucketReading
+from smart_model_router.domain.outcome import BucketReading
 from smart_model_router_providers.signals.fields import DAY, HOUR
 
 if TYPE_CHECKING:

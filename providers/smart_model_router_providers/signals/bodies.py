@@ -11,7 +11,7 @@ from smart_model_router_providers.signals.durations import seconds, until
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from smart_model_router.outcome import Scope
+    from smart_model_router.domain.outcome import Scope
 
 _DURATION = r"((?:\d{1,9}(?:\.\d{1,12})?(?:ms|h|m|s))+|\d{1,9}(?:\.\d{1,12})?)"
 _WORDS = re.compile(

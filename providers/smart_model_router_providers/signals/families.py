@@ -7,7 +7,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
-from smart_model_router.outcome import NO_READING, LimitReading
+from smart_model_router.domain.outcome import NO_READING, LimitReading
 from smart_model_router_providers.catalog import KINDS, HeaderFamily
 from smart_model_router_providers.signals import (
     anthropic,
@@ -24,7 +24,7 @@ from smart_model_router_providers.signals.fields import Fields
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from smart_model_router.outcome import BucketReading
+    from smart_model_router.domain.outcome import BucketReading
 
 Refill = Literal["continuous", "window"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from smart_model_router.outcome import BucketReading
+from smart_model_router.domain.outcome import BucketReading
 from smart_model_router_providers.signals.durations import seconds, until, until_epoch
 
 if TYPE_CHECKING:

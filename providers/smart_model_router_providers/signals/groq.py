@@ -11,7 +11,7 @@ from smart_model_router_providers.signals.fields import DAY
 from smart_model_router_providers.signals.openai import read_named
 
 if TYPE_CHECKING:
-    from smart_model_router.outcome import BucketReading
+    from smart_model_router.domain.outcome import BucketReading
     from smart_model_router_providers.signals.fields import Fields
 
 

@@ -11,7 +11,7 @@ from smart_model_router_providers.signals.durations import until_next_minute
 from smart_model_router_providers.signals.fields import MINUTE
 
 if TYPE_CHECKING:
-    from smart_model_router.outcome import BucketReading
+    from smart_model_router.domain.outcome import BucketReading
     from smart_model_router_providers.signals.fields import Fields
 
 _NAMES = {"requests": "req", "tokens": "tokens"}

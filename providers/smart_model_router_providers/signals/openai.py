@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from smart_model_router.outcome import BucketReading
+    from smart_model_router.domain.outcome import BucketReading
     from smart_model_router_providers.signals.fields import Fields
 
 NAMES = ("requests", "tokens", "project-tokens")

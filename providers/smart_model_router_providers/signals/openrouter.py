@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from smart_model_router_providers.signals.fields import DAY, HOUR, MINUTE
 
 if TYPE_CHECKING:
-    from smart_model_router.outcome import BucketReading
+    from smart_model_router.domain.outcome import BucketReading
     from smart_model_router_providers.signals.fields import Fields
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from smart_model_router.outcome import Scope, Wait
+from smart_model_router.domain.outcome import Scope, Wait
 from smart_model_router_providers.signals.bodies import scope_of, violates_day_quota, wait_of_details, wait_of_words
 from smart_model_router_providers.signals.durations import until_next_minute
 from smart_model_router_providers.signals.fields import DAY, HOUR, Fields
@@ -12,7 +12,7 @@ from smart_model_router_providers.signals.fields import DAY, HOUR, Fields
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from smart_model_router.outcome import BucketReading, LimitReading
+    from smart_model_router.domain.outcome import BucketReading, LimitReading
 
 _LONGEST_TEXT = 4096
 _TODAY_IS_OVER_SECONDS = 3600.0

@@ -10,9 +10,9 @@ from smart_model_router.cli.conversing import as_the_gateway_said, used_for
 from smart_model_router.cli.ending import ExitCode
 from smart_model_router.cli.printing import print_answer, print_json, print_line
 from smart_model_router.cli.telling import told
-from smart_model_router.errors import SmartRouterError
-from smart_model_router.report import RouteReport
-from smart_model_router.request import RequestOptions
+from smart_model_router.domain.errors import SmartRouterError
+from smart_model_router.domain.report import RouteReport
+from smart_model_router.domain.request import RequestOptions
 from smart_model_router.router import SmartModelRouter
 from smart_model_router.wires import text_of, text_of_answer
 

@@ -7,12 +7,12 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from smart_model_router.chaos import SCENARIOS, Card, Result, Verdict, play
 from smart_model_router.cli.configured import configured
 from smart_model_router.cli.ending import ExitCode
 from smart_model_router.cli.printing import print_answer, print_json, print_line, print_listed, print_table
-from smart_model_router.errors import ConfigurationError
-from smart_model_router.suggest import did_you_mean
+from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router.domain.suggest import did_you_mean
+from smart_model_router.rehearsal.chaos import SCENARIOS, Card, Result, Verdict, play
 
 if TYPE_CHECKING:
     from smart_model_router.cli.rehearsal_commands import Chaos

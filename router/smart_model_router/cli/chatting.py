@@ -14,8 +14,8 @@ from smart_model_router.cli.conversing import used_for
 from smart_model_router.cli.ending import ExitCode, tell
 from smart_model_router.cli.printing import print_answer, print_json, print_line
 from smart_model_router.cli.telling import told, told_briefly
-from smart_model_router.errors import SmartRouterError
-from smart_model_router.request import RequestOptions
+from smart_model_router.domain.errors import SmartRouterError
+from smart_model_router.domain.request import RequestOptions
 from smart_model_router.router import SmartModelRouter
 from smart_model_router.wires import text_of
 

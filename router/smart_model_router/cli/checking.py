@@ -18,10 +18,10 @@ from smart_model_router.cli.printing import print_json, print_table
 from smart_model_router.cli.store_check import store_findings
 from smart_model_router.cli.trying import ladders_of
 from smart_model_router.config import ModelConfig, ProviderConfig, RouterConfig, TargetConfig
+from smart_model_router.config.known_models import KnownTarget
 from smart_model_router.config.rules import mentions_of, short_keys
 from smart_model_router.config.secret import MASK, masked_urls
 from smart_model_router.core.tiers import Ladder
-from smart_model_router.known import KnownTarget
 from smart_model_router_providers.catalog import kind_of
 from smart_model_router_providers.local import Readiness, is_ready
 

@@ -21,8 +21,8 @@ from smart_model_router.config.files import default_file, document_of, placed
 from smart_model_router.config.paths import spelled
 from smart_model_router.config.secret import masked
 from smart_model_router.config.values import references
-from smart_model_router.errors import ConfigurationError
-from smart_model_router.suggest import did_you_mean
+from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router.domain.suggest import did_you_mean
 from smart_model_router_providers.catalog import KINDS
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pathlib import Path
 from smart_model_router.assembly import load
 from smart_model_router.config import RouterConfig
 from smart_model_router.config.files import VARIABLE, default_file
-from smart_model_router.errors import ConfigurationError
+from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router_providers.catalog import found_in
 
 

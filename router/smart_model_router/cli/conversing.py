@@ -7,8 +7,8 @@ from pathlib import Path
 
 from smart_model_router.cli.configured import configured
 from smart_model_router.config import RouterConfig
-from smart_model_router.errors import AllTargetsFailed, ModelNotFound, SmartRouterError
-from smart_model_router.outcome import FailureClass
+from smart_model_router.domain.errors import AllTargetsFailed, ModelNotFound, SmartRouterError
+from smart_model_router.domain.outcome import FailureClass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from smart_model_router.cli.ending import ExitCode
 from smart_model_router.cli.listening import listening
 from smart_model_router.cli.printing import print_answer, print_json, print_line
 from smart_model_router.cli.statistics import store_path
-from smart_model_router.errors import ConfigurationError
+from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router_stats.opening import StoreUnavailableError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import typer
 
 from smart_model_router.cli.printing import print_json, print_line
-from smart_model_router.errors import ConfigurationError, RouterUnavailable, SmartRouterError
+from smart_model_router.domain.errors import ConfigurationError, RouterUnavailable, SmartRouterError
 
 
 class ExitCode(IntEnum):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from smart_model_router.cli.ending import ExitCode
 from smart_model_router.cli.printing import print_json, print_line, print_table
-from smart_model_router.errors import ConfigurationError
+from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router_scoring.evaluate import (
     METRICS,
     Comparison,

@@ -14,7 +14,7 @@ from smart_model_router.cli.configured import configured
 from smart_model_router.config import ModelConfig, ProviderConfig, RouterConfig, Secret, TargetConfig, TierConfig
 from smart_model_router.config.files import default_file
 from smart_model_router.core.limits import RoutingConfig
-from smart_model_router.errors import ConfigurationError, RouterUnavailable
+from smart_model_router.domain.errors import ConfigurationError, RouterUnavailable
 
 KEY_VARIABLE = "SMART_ROUTER_GATEWAY_KEY"
 """Goes before the keys of the configuration. No option: everyone on a machine can read command lines."""

@@ -12,8 +12,8 @@ from typing import Any
 from smart_model_router.assembly import load
 from smart_model_router.config import RouterConfig, SearchConfig
 from smart_model_router.config.files import default_file
+from smart_model_router.flow.search_service import Ask, index_file
 from smart_model_router.router import SmartModelRouter
-from smart_model_router.searching import Ask, index_file
 from smart_model_router_providers.local.model_file import data_directory
 
 

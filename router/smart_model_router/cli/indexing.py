@@ -9,11 +9,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from smart_model_router import searching
 from smart_model_router.cli.ending import ExitCode
 from smart_model_router.cli.index_file import Indexed, embeddings, indexed
 from smart_model_router.cli.printing import print_answer, print_json, print_line
-from smart_model_router.errors import ConfigurationError
+from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router.flow import search_service
 from smart_model_router_scoring.retrieval import ForeignIndex, IndexReport, index_folder
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def run(asked: IndexFolder) -> int:
 
 async def _index(folder: Path, found: Indexed) -> IndexReport:
     async with AsyncExitStack() as stack:
-        embedder = searching.embedder(found.search, await embeddings(found, stack))
+        embedder = search_service.embedder(found.search, await embeddings(found, stack))
         try:
             return await index_folder(folder, found.file, now=time.time(), embedder=embedder)
         except ForeignIndex as error:

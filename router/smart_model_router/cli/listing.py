@@ -10,10 +10,10 @@ from smart_model_router.cli.configured import configured
 from smart_model_router.cli.ending import ExitCode
 from smart_model_router.cli.printing import print_json, print_line, print_table
 from smart_model_router.config import RouterConfig, TargetConfig
+from smart_model_router.config.known_models import Known, KnownTarget
 from smart_model_router.core.media import FAMILIES
-from smart_model_router.known import Known, KnownTarget
-from smart_model_router.pricing import Price
-from smart_model_router.request import NEEDS
+from smart_model_router.domain.pricing import Price
+from smart_model_router.domain.request import NEEDS
 
 if TYPE_CHECKING:
     from smart_model_router.cli.app import Models

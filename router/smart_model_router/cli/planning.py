@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from smart_model_router.cli.configured import configured
 from smart_model_router.cli.ending import ExitCode
 from smart_model_router.cli.printing import print_json, print_line, print_table
+from smart_model_router.flow.inspection import Explanation
 from smart_model_router.router import SmartModelRouter
-from smart_model_router.runtime.inspection import Explanation
 
 if TYPE_CHECKING:
     from smart_model_router.cli.app import Explain

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
-from smart_model_router import searching
 from smart_model_router.cli.configured import configured
 from smart_model_router.cli.ending import ExitCode
 from smart_model_router.cli.index_file import Indexed, embeddings, indexed
 from smart_model_router.cli.printing import print_answer, print_json, print_line, print_table
-from smart_model_router.errors import ConfigurationError
+from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router.flow import search_service
 from smart_model_router.router import SmartModelRouter
 from smart_model_router.wires import text_of_answer
 from smart_model_router_scoring.calibration import interpret
@@ -41,7 +41,7 @@ async def _run(query: Query) -> int:
     found = indexed(query.db, query.config)
     async with AsyncExitStack() as stack:
         embed = await embeddings(found, stack)
-        orchestrator = searching.orchestrator(found.search, found.file, now=time.time, embed=embed)
+        orchestrator = search_service.orchestrator(found.search, found.file, now=time.time, embed=embed)
         results = await orchestrator.query(query.question, top_n=query.top_n, explain=query.explain)
     if query.as_json:
         print_json(_as_dict(results, await _answer(query, found, results) if query.answer else None))
@@ -65,7 +65,7 @@ async def _answer(query: Query, found: Indexed, results: QueryResults) -> str:
     if not results:
         return NOTHING_FOUND
     config = found.config if found.config is not None else configured(query.config).config
-    body = searching.question(searching.model_of(config), query.question, results.passages)
+    body = search_service.question(search_service.model_of(config), query.question, results.passages)
     async with SmartModelRouter.from_config(config) as router:
         return text_of_answer((await router.chat(body)).body)
 

@@ -14,7 +14,7 @@ from smart_model_router.cli.ending import ExitCode
 from smart_model_router.cli.hosted_tools import notice, refusing
 from smart_model_router.cli.listening import listening
 from smart_model_router.cli.printing import print_answer, print_json, print_line
-from smart_model_router.errors import ConfigurationError
+from smart_model_router.domain.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from ctypes import c_bool

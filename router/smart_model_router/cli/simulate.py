@@ -8,12 +8,12 @@ from smart_model_router.cli.ending import ExitCode
 from smart_model_router.cli.printing import print_answer, print_json, print_listed
 from smart_model_router.cli.simulate_grid import run as run_grid
 from smart_model_router.core.gate import Measures
-from smart_model_router.errors import ConfigurationError
-from smart_model_router.simulation import SCENARIOS, History, simulate
-from smart_model_router.simulation.combinations import NAMES, simulate_measures
-from smart_model_router.simulation.fleet import Report, simulate_fleet
-from smart_model_router.simulation.timeline import timeline, verdict
-from smart_model_router.suggest import did_you_mean
+from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router.domain.suggest import did_you_mean
+from smart_model_router.rehearsal.simulation import SCENARIOS, History, simulate
+from smart_model_router.rehearsal.simulation.combinations import NAMES, simulate_measures
+from smart_model_router.rehearsal.simulation.fleet import Report, simulate_fleet
+from smart_model_router.rehearsal.simulation.timeline import timeline, verdict
 
 if TYPE_CHECKING:
     from smart_model_router.cli.rehearsal_commands import Simulate

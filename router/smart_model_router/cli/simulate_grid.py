@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from smart_model_router.cli.ending import ExitCode
 from smart_model_router.cli.printing import print_answer, print_json
-from smart_model_router.errors import ConfigurationError
-from smart_model_router.simulation.grid import NAMED, select, whole_grid
-from smart_model_router.simulation.grid_table import HEADINGS, run_many
-from smart_model_router.suggest import did_you_mean
+from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router.domain.suggest import did_you_mean
+from smart_model_router.rehearsal.simulation.grid import NAMED, select, whole_grid
+from smart_model_router.rehearsal.simulation.grid_table import HEADINGS, run_many
 
 if TYPE_CHECKING:
     from smart_model_router.cli.rehearsal_commands import Simulate

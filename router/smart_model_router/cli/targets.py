@@ -14,8 +14,8 @@ from smart_model_router.cli.ending import ExitCode
 from smart_model_router.cli.gateway_access import KEY_VARIABLE, asked, base_url, gateway_key
 from smart_model_router.cli.printing import print_json, print_line, print_table
 from smart_model_router.cli.statistics import instant
-from smart_model_router.errors import ConfigurationError
-from smart_model_router.shared import Isolation
+from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router.domain.shared_state import Isolation
 
 _HEADINGS = ("target", "state", "now", "because", "for", "in flight", "success")
 

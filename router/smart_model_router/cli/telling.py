@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from smart_model_router.report import Attempt, RouteReport
+from smart_model_router.domain.report import Attempt, RouteReport
 
 
 def told(report: RouteReport) -> Iterator[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from smart_model_router.assembly import assemble
 from smart_model_router.config import RouterConfig
 from smart_model_router.core.tiers import Ladder
-from smart_model_router.errors import ConfigurationError
+from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.router import SmartModelRouter
 
 

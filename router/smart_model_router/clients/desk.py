@@ -8,7 +8,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from smart_model_router.clients.reports import remember
-from smart_model_router.edge import (
+from smart_model_router.domain.errors import DeadlineExceeded, SmartRouterError
+from smart_model_router.domain.long_json import LARGE_BYTES
+from smart_model_router.domain.report import RouteReport
+from smart_model_router.flow.off_loop import off_loop
+from smart_model_router.http_api import (
     EdgeStream,
     HttpReply,
     ProblemError,
@@ -23,17 +27,13 @@ from smart_model_router.edge import (
     report_headers,
     serve,
 )
-from smart_model_router.edge.asking import ENDPOINTS
-from smart_model_router.edge.kept import METHODS, kept_thing, serve_kept
-from smart_model_router.edge.local import COUNT_TOKENS
-from smart_model_router.edge.models import MODELS, answer_models, asks_for_models
-from smart_model_router.edge.paths import canonical, hint
-from smart_model_router.edge.problems import NOT_FOUND
-from smart_model_router.errors import DeadlineExceeded, SmartRouterError
-from smart_model_router.long_json import LARGE_BYTES
-from smart_model_router.report import RouteReport
+from smart_model_router.http_api.asking import ENDPOINTS
+from smart_model_router.http_api.kept import METHODS, kept_thing, serve_kept
+from smart_model_router.http_api.local import COUNT_TOKENS
+from smart_model_router.http_api.models import MODELS, answer_models, asks_for_models
+from smart_model_router.http_api.paths import canonical, hint
+from smart_model_router.http_api.problems import NOT_FOUND
 from smart_model_router.router import SmartModelRouter
-from smart_model_router.runtime.off_loop import off_loop
 
 log = logging.getLogger("smart_model_router.clients")
 _IDS = ("x-request-id", "request-id")

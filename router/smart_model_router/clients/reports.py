@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 
-from smart_model_router.report import RouteReport
+from smart_model_router.domain.report import RouteReport
 
 EXTENSION = "smart_model_router_report"
 """Where a response carries its report (`response.extensions`)."""

@@ -12,10 +12,10 @@ import httpx2
 
 from smart_model_router.clients.desk import Opened, OutOfPatience, Sent, answer
 from smart_model_router.clients.reports import EXTENSION
-from smart_model_router.edge import EdgeStream, HttpReply, error_frame, problem_of
-from smart_model_router.errors import RouterUnavailable, StreamInterrupted
+from smart_model_router.domain.errors import RouterUnavailable, StreamInterrupted
+from smart_model_router.flow.portal import Portal, WouldBlock
+from smart_model_router.http_api import EdgeStream, HttpReply, error_frame, problem_of
 from smart_model_router.router import SmartModelRouter
-from smart_model_router.runtime.portal import Portal, WouldBlock
 
 _NOT_REACHED = (WouldBlock, RouterUnavailable)
 """What the portal itself raises: all else is answered."""

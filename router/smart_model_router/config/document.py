@@ -10,7 +10,7 @@ import yaml
 
 from smart_model_router.config.paths import Path, spelled
 from smart_model_router.config.secret import masked
-from smart_model_router.errors import ConfigurationError
+from smart_model_router.domain.errors import ConfigurationError
 
 LIMIT_BYTES = 262_144
 _LIMIT_NODES = 20_000

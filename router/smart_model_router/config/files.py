@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from smart_model_router.config import retired
-from smart_model_router.errors import ConfigurationError
+from smart_model_router.domain.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from smart_model_router.config.document import Document

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from smart_model_router.config.secret import Secret
 from smart_model_router.core.options import Count, Interval, Options, Seconds, SecondsOrZero, Unit
-from smart_model_router.request import Criticality
+from smart_model_router.domain.request import Criticality
 
 
 @dataclass(frozen=True, kw_only=True)

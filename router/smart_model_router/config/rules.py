@@ -13,9 +13,9 @@ from smart_model_router.config.paths import spelled
 from smart_model_router.config.secret import masked, masked_urls
 from smart_model_router.config.strategies import strategy_named
 from smart_model_router.core.passthrough import KNOWN, is_route
-from smart_model_router.errors import ConfigurationError
-from smart_model_router.recovery import parse_recovery
-from smart_model_router.suggest import did_you_mean
+from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router.domain.recovery_policy import parse_recovery
+from smart_model_router.domain.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from smart_model_router.config.paths import Path

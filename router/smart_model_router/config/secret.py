@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from smart_model_router.redaction import MASK, masked, masked_urls
+from smart_model_router.domain.redaction import MASK, masked, masked_urls
 
 __all__ = ["MASK", "Secret", "masked", "masked_urls"]
 

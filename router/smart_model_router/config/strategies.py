@@ -6,8 +6,8 @@ import importlib
 from importlib.metadata import entry_points
 
 from smart_model_router.core.selection import STRATEGIES, Selector
-from smart_model_router.errors import ConfigurationError
-from smart_model_router.suggest import did_you_mean
+from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router.domain.suggest import did_you_mean
 
 GROUP = "smart_model_router.strategies"
 """The group of entry points."""

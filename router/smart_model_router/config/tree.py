@@ -25,9 +25,9 @@ from smart_model_router.core.limits import PatienceConfig, RoutingConfig, Timeou
 from smart_model_router.core.options import Count, Interval, Options, Seconds, Unit
 from smart_model_router.core.shedding import SheddingConfig
 from smart_model_router.core.throttle import ThrottleConfig
-from smart_model_router.errors import ModelNotFound
-from smart_model_router.request import Dialect, HostedTools, Need, Prefill, Target
-from smart_model_router.suggest import did_you_mean
+from smart_model_router.domain.errors import ModelNotFound
+from smart_model_router.domain.request import Dialect, HostedTools, Need, Prefill, Target
+from smart_model_router.domain.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -148,7 +148,7 @@ class ModelConfig:
 
     A name with one `*` is a wildcard: it stands for every name that fits, and the `*` in its targets for the same
     text. `last_resort` None is the embedded model when it is installed; `()` is none. `strategy` None is that of
-    `routing`. `recovery` is the policy for streams that are cut after content (recovery.py), None: that of `routing`.
+    `routing`. `recovery` is the policy for streams that are cut after content (recovery_policy.py), None: that of `routing`.
     """
 
     name: str = field(metadata={FROM_KEY: True})

@@ -14,7 +14,7 @@ from functools import partial
 from smart_model_router.core.bucket import TokenBucket
 from smart_model_router.core.options import DAY
 from smart_model_router.core.stock import IDLE
-from smart_model_router.shared import BucketAsk, BucketGrant, BudgetAsk, chunk_of
+from smart_model_router.domain.shared_state import BucketAsk, BucketGrant, BudgetAsk, chunk_of
 
 LOOK_AGAIN = 0.25
 """Seconds. After a refusal the others are not asked again for so long: meanwhile some may have given back."""

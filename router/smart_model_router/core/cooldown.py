@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 from smart_model_router.core.clearing import Clearing
 from smart_model_router.core.cost import base_seconds, cap_seconds, grown
 from smart_model_router.core.options import DAY, Count, FailingShare, Interval, Options, Seconds
-from smart_model_router.outcome import Category, CooldownRule, Failure, FailureClass, Refusal, RestReason, Wait
+from smart_model_router.domain.outcome import Category, CooldownRule, Failure, FailureClass, Refusal, RestReason, Wait
 
 LawReason = Literal["wait", "wall", "off"]
 _Return = Literal["on_probation", "on_probation_unless_alive", "paced", "warming"]

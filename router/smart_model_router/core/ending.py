@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from smart_model_router.core.fallback import Progress
 from smart_model_router.core.operations import is_absent
 from smart_model_router.core.tiers import Plan
-from smart_model_router.errors import (
+from smart_model_router.domain.errors import (
     AllTargetsFailed,
     ContentBlocked,
     ContextTooLong,
@@ -19,9 +19,9 @@ from smart_model_router.errors import (
     TranslationRefused,
     UnsupportedFeature,
 )
-from smart_model_router.outcome import Failure, FailureClass
-from smart_model_router.report import RouteReport
-from smart_model_router.request import Operation
+from smart_model_router.domain.outcome import Failure, FailureClass
+from smart_model_router.domain.report import RouteReport
+from smart_model_router.domain.request import Operation
 
 _REJECTIONS: tuple[tuple[frozenset[FailureClass], type[RequestRejected]], ...] = (
     (frozenset({FailureClass.CONTEXT_LENGTH, FailureClass.TOO_LARGE}), ContextTooLong),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from smart_model_router.core.limits import RoutingConfig
 from smart_model_router.core.tiers import Plan, TargetFacts
-from smart_model_router.outcome import EVENT_REASONS, Failure, FailureClass, NextTarget, Refusal
+from smart_model_router.domain.outcome import EVENT_REASONS, Failure, FailureClass, NextTarget, Refusal
 
 _UNCOUNTED = frozenset({FailureClass.RATE_LIMITED, FailureClass.OVERLOADED, FailureClass.WARMING})
 """Answers that say 'later', not 'no': they count only toward the total."""

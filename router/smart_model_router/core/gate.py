@@ -29,7 +29,7 @@ from smart_model_router.core.offline import Connectivity
 from smart_model_router.core.options import Options, Seconds
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker
 from smart_model_router.core.throttle import AdaptiveThrottle, ThrottleConfig, ThrottleSnapshot
-from smart_model_router.outcome import (
+from smart_model_router.domain.outcome import (
     BreakerCount,
     Failure,
     Refusal,

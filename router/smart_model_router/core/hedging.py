@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from smart_model_router.core.budget import RetryBudgetConfig
 from smart_model_router.core.options import Options, Ratio
-from smart_model_router.outcome import Snapshot
+from smart_model_router.domain.outcome import Snapshot
 
 LEAST_OUTCOMES = 20
 """Of fewer calls the 95th percentile is only the slowest one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 
-from smart_model_router.outcome import EventKind, StreamEvent
+from smart_model_router.domain.outcome import EventKind, StreamEvent
 
 
 class HoldBack:

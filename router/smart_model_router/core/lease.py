@@ -12,8 +12,8 @@ from smart_model_router.core.breaker import BreakerState, CircuitBreaker, Permit
 from smart_model_router.core.cooldown import Cooldown, Rest
 from smart_model_router.core.evidence import PATIENCE
 from smart_model_router.core.ratelimit import Reservation
-from smart_model_router.outcome import NO_READING, Failure, FailureClass, LimitReading, Usage
-from smart_model_router.quick import quick
+from smart_model_router.domain.fast_dataclass import quick
+from smart_model_router.domain.outcome import NO_READING, Failure, FailureClass, LimitReading, Usage
 
 if TYPE_CHECKING:
     from smart_model_router.core.gate import Gate

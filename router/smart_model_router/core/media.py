@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol
 
-from smart_model_router.media import Medium
+from smart_model_router.domain.media import Medium
 
 UNKNOWN_TOKENS = 1_500
 """Tokens of a medium of unknown size: behind a link, at a provider, or with a header that cannot be read."""

@@ -9,8 +9,8 @@ from typing import Literal
 
 from smart_model_router.core.bucket import TokenBucket
 from smart_model_router.core.stock import Stock
-from smart_model_router.outcome import BucketReading, Usage
-from smart_model_router.shared import BucketAsk, ToldLimit
+from smart_model_router.domain.outcome import BucketReading, Usage
+from smart_model_router.domain.shared_state import BucketAsk, ToldLimit
 
 Refill = Literal["continuous", "window"]
 """How a provider gives back what was used: all the time, or at once when a fixed window ends."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from smart_model_router.outcome import Failure, FailureClass
+from smart_model_router.domain.outcome import Failure, FailureClass
 
 _ABSENT = frozenset({404, 405, 501})
 _OF_EVERY_CALL = frozenset({FailureClass.RATE_LIMITED, FailureClass.QUOTA})

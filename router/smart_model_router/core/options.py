@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import NoneType
 from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
-from smart_model_router.errors import ConfigurationError
+from smart_model_router.domain.errors import ConfigurationError
 
 
 @dataclass(frozen=True, slots=True)

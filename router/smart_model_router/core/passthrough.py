@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from smart_model_router.outcome import Failure, FailureClass
+from smart_model_router.domain.outcome import Failure, FailureClass
 
 T = TypeVar("T")
 KNOWN = (

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from smart_model_router.core.bucket import TokenBucket
 from smart_model_router.core.meter import MINUTE, Cost, Meter, Outstanding, Refill, window_of
 from smart_model_router.core.stock import Stock
-from smart_model_router.outcome import NO_READING, LimitReading, Refusal, Usage
-from smart_model_router.shared import ToldLimit
+from smart_model_router.domain.outcome import NO_READING, LimitReading, Refusal, Usage
+from smart_model_router.domain.shared_state import ToldLimit
 
 __all__ = ["DEFAULT_OUTPUT_TOKENS", "NO_COST", "Cost", "RateLimitTracker", "Reservation", "TokenFactor", "estimate"]
 

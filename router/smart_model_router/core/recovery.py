@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from smart_model_router.outcome import Category, Failure
-from smart_model_router.recovery import NO_RECOVERY, Recovery
-from smart_model_router.request import Dialect, RouteRequest
+from smart_model_router.domain.outcome import Category, Failure
+from smart_model_router.domain.recovery_policy import NO_RECOVERY, Recovery
+from smart_model_router.domain.request import Dialect, RouteRequest
 
 _TEXT_DIALECTS: frozenset[Dialect] = frozenset({"chat", "messages"})
 _THEIR_FAULT = frozenset({Category.TRANSIENT, Category.TIMEOUT, Category.RATE_LIMIT})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from smart_model_router.core.options import Options, Ratio, Seconds
-from smart_model_router.request import WAITING_CRITICALITIES, Criticality
+from smart_model_router.domain.request import WAITING_CRITICALITIES, Criticality
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from smart_model_router.shared import chunk_of, is_plenty
+from smart_model_router.domain.shared_state import chunk_of, is_plenty
 
 IDLE = 2.0
 """Seconds. What was leased and not used goes back after that."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final, Literal, Protocol, assert_never
 
-from smart_model_router.outcome import EventKind, Failure, FailureClass, StreamEvent, Usage
+from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, StreamEvent, Usage
 
 _CONTENT: Final = EventKind.CONTENT  # globals: to find a member in its class takes ten times as long
 _WithoutContent = Literal[

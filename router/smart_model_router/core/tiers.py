@@ -11,10 +11,19 @@ from typing import Any
 
 from smart_model_router.core.meter import ESTIMATES_ERR
 from smart_model_router.core.selection import STRATEGIES, Candidate, Selector
-from smart_model_router.errors import InvalidRequest
-from smart_model_router.outcome import Refusal
-from smart_model_router.recovery import NO_RECOVERY, Recovery
-from smart_model_router.request import NEEDS, Dialect, HostedTools, Need, Operation, Prefill, RouteRequest, Target
+from smart_model_router.domain.errors import InvalidRequest
+from smart_model_router.domain.outcome import Refusal
+from smart_model_router.domain.recovery_policy import NO_RECOVERY, Recovery
+from smart_model_router.domain.request import (
+    NEEDS,
+    Dialect,
+    HostedTools,
+    Need,
+    Operation,
+    Prefill,
+    RouteRequest,
+    Target,
+)
 
 
 def _unknown() -> None:

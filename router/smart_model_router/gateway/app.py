@@ -19,11 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from smart_model_router.config import RouterConfig
 from smart_model_router.config.rules import short_keys
-from smart_model_router.edge import ProblemError, family_of, problem_of, rendered
-from smart_model_router.edge.asking import ENDPOINTS
-from smart_model_router.edge.paths import canonical
-from smart_model_router.edge.problems import NOT_ALLOWED
-from smart_model_router.errors import ConfigurationError
+from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.gateway.cors import with_cors
 from smart_model_router.gateway.exchange import (
     DEPLOYMENT,
@@ -42,6 +38,10 @@ from smart_model_router.gateway.house import House
 from smart_model_router.gateway.looking import Looking
 from smart_model_router.gateway.operating import ACTIONS, acting, targets
 from smart_model_router.gateway.searching import Searching
+from smart_model_router.http_api import ProblemError, family_of, problem_of, rendered
+from smart_model_router.http_api.asking import ENDPOINTS
+from smart_model_router.http_api.paths import canonical
+from smart_model_router.http_api.problems import NOT_ALLOWED
 from smart_model_router.router import SmartModelRouter
 
 log = logging.getLogger("smart_model_router.gateway")
@@ -87,7 +87,7 @@ class Gateway:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI. The endpoints of the dialects are found without a walk through the routes and their middleware.
 
-        Other spellings of a path (edge/paths.py) stand for it.
+        Other spellings of a path (http_api/paths.py) stand for it.
         """
         await self._door(scope, receive, send)
 

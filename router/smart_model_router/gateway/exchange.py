@@ -14,7 +14,23 @@ from starlette.types import Receive, Scope, Send
 
 from smart_model_router.core.media import media_tokens
 from smart_model_router.core.passthrough import is_path
-from smart_model_router.edge import (
+from smart_model_router.domain.errors import RouterUnavailable
+from smart_model_router.domain.long_json import LARGE_BYTES
+from smart_model_router.domain.request import media_of
+from smart_model_router.flow.off_loop import off_loop
+from smart_model_router.gateway.house import House
+from smart_model_router.gateway.keys import Guest, Visit
+from smart_model_router.gateway.receiving import (
+    WATCH_AFTER,
+    Client,
+    ClientLeft,
+    Upload,
+    check_head,
+    has_left,
+    headers_of,
+)
+from smart_model_router.gateway.responding import Keepalive, Responder
+from smart_model_router.http_api import (
     Ask,
     HttpReply,
     ProblemError,
@@ -29,29 +45,13 @@ from smart_model_router.edge import (
     serve,
     stopping,
 )
-from smart_model_router.edge.asking import ENDPOINTS, Asked
-from smart_model_router.edge.kept import kept_thing, serve_kept
-from smart_model_router.edge.local import COUNT_TOKENS
-from smart_model_router.edge.models import MODELS, answer_models
-from smart_model_router.edge.passing import read_call, read_passed_options
-from smart_model_router.edge.paths import hint
-from smart_model_router.edge.problems import CLOSES, NOT_FOUND, TOLD
-from smart_model_router.errors import RouterUnavailable
-from smart_model_router.gateway.house import House
-from smart_model_router.gateway.keys import Guest, Visit
-from smart_model_router.gateway.receiving import (
-    WATCH_AFTER,
-    Client,
-    ClientLeft,
-    Upload,
-    check_head,
-    has_left,
-    headers_of,
-)
-from smart_model_router.gateway.responding import Keepalive, Responder
-from smart_model_router.long_json import LARGE_BYTES
-from smart_model_router.request import media_of
-from smart_model_router.runtime.off_loop import off_loop
+from smart_model_router.http_api.asking import ENDPOINTS, Asked
+from smart_model_router.http_api.kept import kept_thing, serve_kept
+from smart_model_router.http_api.local import COUNT_TOKENS
+from smart_model_router.http_api.models import MODELS, answer_models
+from smart_model_router.http_api.passing import read_call, read_passed_options
+from smart_model_router.http_api.paths import hint
+from smart_model_router.http_api.problems import CLOSES, NOT_FOUND, TOLD
 
 log = logging.getLogger("smart_model_router.gateway")
 _BYTES_PER_TOKEN = 4

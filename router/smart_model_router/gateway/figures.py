@@ -10,13 +10,13 @@ from pathlib import Path
 from urllib.parse import parse_qs
 
 from smart_model_router.config import RouterConfig
-from smart_model_router.edge import HttpReply, ProblemError
-from smart_model_router.edge.http import json_reply
-from smart_model_router.edge.problems import BAD_REQUEST, NOT_FOUND
 from smart_model_router.gateway.exchange import Arrival, Houses
-from smart_model_router.telemetry.exposition import CONTENT_TYPE, rendered
-from smart_model_router.telemetry.registry import Sample
-from smart_model_router.telemetry.sharing import SharedMetrics
+from smart_model_router.http_api import HttpReply, ProblemError
+from smart_model_router.http_api.http import json_reply
+from smart_model_router.http_api.problems import BAD_REQUEST, NOT_FOUND
+from smart_model_router.observability.exposition import CONTENT_TYPE, rendered
+from smart_model_router.observability.registry import Sample
+from smart_model_router.observability.sharing import SharedMetrics
 from smart_model_router_stats.opening import StoreUnavailableError
 from smart_model_router_stats.reading import StoreView, read_store
 

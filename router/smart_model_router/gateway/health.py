@@ -9,12 +9,12 @@ from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any
 
-from smart_model_router.edge import ProblemError
-from smart_model_router.edge.http import json_reply
-from smart_model_router.edge.problems import BAD_REQUEST, FORBIDDEN
-from smart_model_router.errors import AllTargetsFailed
+from smart_model_router.domain.errors import AllTargetsFailed
 from smart_model_router.gateway.exchange import ORDER_BYTES, Arrival
 from smart_model_router.gateway.house import House
+from smart_model_router.http_api import ProblemError
+from smart_model_router.http_api.http import json_reply
+from smart_model_router.http_api.problems import BAD_REQUEST, FORBIDDEN
 from smart_model_router.wires.values import decode_object
 
 log = logging.getLogger("smart_model_router.gateway")

@@ -39,7 +39,7 @@ class House:
         """Continue the trace of a client that sent one, as long as what is returned is open."""
         if not self._traces:
             return _UNTRACED
-        from smart_model_router.telemetry.spans import continued  # noqa: PLC0415 - an extra
+        from smart_model_router.observability.spans import continued  # noqa: PLC0415 - an extra
 
         return continued(headers)
 

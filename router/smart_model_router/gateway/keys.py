@@ -13,12 +13,12 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from smart_model_router.config import GatewayKeyConfig
+from smart_model_router.coordination.client_leases import LEASE_WAIT, ClientLeases
 from smart_model_router.core.client_limits import ClientBudget, ClientLimit, ClientRate, micro_dollars
-from smart_model_router.edge import Ask, ProblemError
-from smart_model_router.edge.problems import FORBIDDEN, LIMITED, UNAUTHORIZED
-from smart_model_router.report import RouteReport
-from smart_model_router.request import CRITICALITIES, Criticality, RequestOptions
-from smart_model_router.runtime.sharing.client_leases import LEASE_WAIT, ClientLeases
+from smart_model_router.domain.report import RouteReport
+from smart_model_router.domain.request import CRITICALITIES, Criticality, RequestOptions
+from smart_model_router.http_api import Ask, ProblemError
+from smart_model_router.http_api.problems import FORBIDDEN, LIMITED, UNAUTHORIZED
 
 Need = tuple[ClientLimit, float]
 """A limit, and what a question takes of it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 
 from smart_model_router.config import GatewayConfig
-from smart_model_router.errors import ConfigurationError
+from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.gateway.keys import is_loopback
 
 

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.routing import Route
 
-from smart_model_router.edge import ProblemError
-from smart_model_router.edge.problems import FORBIDDEN
 from smart_model_router.gateway.dashboard.board import Board
 from smart_model_router.gateway.dashboard.feed import Feed
 from smart_model_router.gateway.house import House
-from smart_model_router.monitor.recorder import Recorder, Transition
+from smart_model_router.http_api import ProblemError
+from smart_model_router.http_api.problems import FORBIDDEN
+from smart_model_router.observability.recorder import Recorder, Transition
 
 if TYPE_CHECKING:
     from smart_model_router.gateway.exchange import Houses
-    from smart_model_router.monitor.picture import Painter
+    from smart_model_router.observability.picture import Painter
 
 
 class Looking:

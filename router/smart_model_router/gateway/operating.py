@@ -7,11 +7,11 @@ from dataclasses import asdict
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from smart_model_router.edge import ProblemError
-from smart_model_router.edge.http import json_reply
-from smart_model_router.edge.problems import BAD_REQUEST, FORBIDDEN
 from smart_model_router.gateway.exchange import ORDER_BYTES, Arrival, Walk
 from smart_model_router.gateway.house import House
+from smart_model_router.http_api import ProblemError
+from smart_model_router.http_api.http import json_reply
+from smart_model_router.http_api.problems import BAD_REQUEST, FORBIDDEN
 from smart_model_router.router import SmartModelRouter
 from smart_model_router.wires.values import decode_object, text
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from starlette.types import Receive, Scope
 
-from smart_model_router.edge import ProblemError
-from smart_model_router.edge.problems import BAD_REQUEST, HEAD_TOO_LARGE, SLOW_BODY, TOO_LARGE
-from smart_model_router.forwarding import LISTS
+from smart_model_router.domain.forwarded_headers import LISTS
+from smart_model_router.http_api import ProblemError
+from smart_model_router.http_api.problems import BAD_REQUEST, HEAD_TOO_LARGE, SLOW_BODY, TOO_LARGE
 from smart_model_router.wires.elements import ElementCount
 
 ONCE = (b"authorization", b"x-api-key", b"api-key", b"host", b"origin")

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from starlette.types import Scope, Send
 
-from smart_model_router.edge import EVENT_STREAM, PINGS, Ask, Family, HttpReply, Problem, error_frame, rendered
-from smart_model_router.edge.headers import id_headers
-from smart_model_router.request import Dialect
+from smart_model_router.domain.request import Dialect
+from smart_model_router.http_api import EVENT_STREAM, PINGS, Ask, Family, HttpReply, Problem, error_frame, rendered
+from smart_model_router.http_api.headers import id_headers
 
 WHOLE = "smart_model_router.whole"
 """An extension of ASGI that our own server has: it sends a whole reply in one go."""

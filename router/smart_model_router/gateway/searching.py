@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from smart_model_router import searching
-from smart_model_router.edge import HttpReply, read_ask, report_headers
-from smart_model_router.edge.http import encoded, json_reply
+from smart_model_router.domain.report import RouteReport
+from smart_model_router.flow import search_service
+from smart_model_router.flow.clock import WallClock
 from smart_model_router.gateway.exchange import Arrival, admit
 from smart_model_router.gateway.house import House
 from smart_model_router.gateway.keys import Guest
-from smart_model_router.report import RouteReport
-from smart_model_router.runtime.clock import WallClock
+from smart_model_router.http_api import HttpReply, read_ask, report_headers
+from smart_model_router.http_api.http import encoded, json_reply
 from smart_model_router.wires import text_of_answer
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Searching:
                 return (await router.embeddings(body)).body
 
             file = Path(search.index).expanduser()
-            self._orchestrators[house] = searching.orchestrator(search, file, now=WallClock().now, embed=embed)
+            self._orchestrators[house] = search_service.orchestrator(search, file, now=WallClock().now, embed=embed)
         return self._orchestrators[house]
 
 
@@ -79,7 +79,7 @@ class _Writer:
     async def write(self, asked: str, passages: Sequence[Passage]) -> str:
         """The answer. Raises ProblemError (403, 429) and SmartRouterError."""
         house, clock = self._arrival.house, asyncio.get_running_loop().time
-        body = encoded(searching.question(searching.model_of(house.config), asked, passages))
+        body = encoded(search_service.question(search_service.model_of(house.config), asked, passages))
         ask = read_ask("chat", self._arrival.headers, body)
         visit = await admit(house, self._guest, ask, len(body) // _BYTES_PER_TOKEN)
         try:

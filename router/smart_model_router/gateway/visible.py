@@ -10,7 +10,7 @@ from smart_model_router.config import RouterConfig
 from smart_model_router.config.aliases import resolve, text_of
 from smart_model_router.config.rules import mentions_of
 from smart_model_router.core.passthrough import by_path
-from smart_model_router.telemetry.registry import Sample
+from smart_model_router.observability.registry import Sample
 
 _CREDENTIAL = re.compile(r"#\d+$")
 _WORSE = "not ok; a key with `admin: true` is told why"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from smart_model_router.outcome import EventKind, StreamEvent
+from smart_model_router.domain.outcome import EventKind, StreamEvent
 from smart_model_router.wires.values import is_list, is_object
 
 _KEY = b'"content"'

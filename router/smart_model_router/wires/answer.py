@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from smart_model_router.quick import quick
+from smart_model_router.domain.fast_dataclass import quick
 
 if TYPE_CHECKING:
-    from smart_model_router.outcome import Usage
+    from smart_model_router.domain.outcome import Usage
 
 UNFINISHED_REASONS = frozenset(
     {

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from smart_model_router.request import Dialect
+from smart_model_router.domain.request import Dialect
 
 _LENGTHS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 """Every name that the cap on an answer has: a caller that gave one needs no default."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from smart_model_router.outcome import EventKind, Failure, FailureClass, StreamEvent
+from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, StreamEvent
 from smart_model_router.wires import chat, embeddings, messages, responses
 from smart_model_router.wires.sse import fields
 from smart_model_router.wires.values import decode_object
@@ -13,7 +13,7 @@ from smart_model_router.wires.values import decode_object
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from smart_model_router.request import Dialect
+    from smart_model_router.domain.request import Dialect
     from smart_model_router.wires.answer import Answer
 
 EVENT_READERS: Mapping[Dialect, Callable[[bytes, dict[str, Any], bytes], StreamEvent]] = MappingProxyType(

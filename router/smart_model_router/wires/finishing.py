@@ -9,14 +9,14 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol
 
-from smart_model_router.outcome import EventKind, StreamEvent
+from smart_model_router.domain.outcome import EventKind, StreamEvent
 from smart_model_router.wires.chat import has_content_in
 from smart_model_router.wires.values import count, is_object, items, mapping, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from smart_model_router.request import Dialect
+    from smart_model_router.domain.request import Dialect
 
 _CONTENT: Final = EventKind.CONTENT
 

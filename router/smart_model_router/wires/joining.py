@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from smart_model_router.outcome import EventKind, StreamEvent, Usage
+from smart_model_router.domain.outcome import EventKind, StreamEvent, Usage
 from smart_model_router.wires.dialects import text_of
 from smart_model_router.wires.translate.reasoning import seal
 from smart_model_router.wires.translate.reasoning import text_of as reasoning_of
@@ -14,7 +14,7 @@ from smart_model_router.wires.values import count, is_object, items, mapping, te
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from smart_model_router.request import Dialect
+    from smart_model_router.domain.request import Dialect
 
 _MORE_THAN_TEXT = ("tool_calls", "function_call", "refusal", "audio")
 _CALLS = ("tool_calls", "function_call")

@@ -12,7 +12,7 @@ import json
 import re
 from typing import Any
 
-from smart_model_router.long_json import LARGE_BYTES
+from smart_model_router.domain.long_json import LARGE_BYTES
 from smart_model_router.wires.values import decode, scan, scan_string
 
 WINDOW = 65_536

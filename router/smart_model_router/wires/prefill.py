@@ -9,7 +9,7 @@ from smart_model_router.wires.values import is_list, is_object, mapping, text
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from smart_model_router.request import Prefill
+    from smart_model_router.domain.request import Prefill
 
 ASKED_BYTES = 48
 """At least so much of the delivered end (UTF-8, from the beginning of a word) is quoted to a target that is asked."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from smart_model_router.outcome import EventKind, Failure, FailureClass, StreamEvent, Usage
+from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, StreamEvent, Usage
 from smart_model_router.wires.alike import Alike, alike
 from smart_model_router.wires.dialects import read_event
 from smart_model_router.wires.sse import SseParser
 
 if TYPE_CHECKING:
-    from smart_model_router.request import Dialect
+    from smart_model_router.domain.request import Dialect
 
 
 _LESSONS = 5

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from smart_model_router.request import is_reference
+from smart_model_router.domain.request import is_reference
 from smart_model_router.wires.own_ids import response_of
 from smart_model_router.wires.values import is_object, items, mapping, text
 

@@ -12,7 +12,7 @@ from smart_model_router.core.gate import Gate, GateConfig, ProviderState
 from smart_model_router.core.lease import Lease
 from smart_model_router.core.offline import Connectivity
 from smart_model_router.core.ratelimit import Cost
-from smart_model_router.outcome import Failure, FailureClass, Refusal, Wait
+from smart_model_router.domain.outcome import Failure, FailureClass, Refusal, Wait
 
 OVERLOADED, RATE_LIMITED, TIMEOUT = FailureClass.OVERLOADED, FailureClass.RATE_LIMITED, FailureClass.TIMEOUT
 

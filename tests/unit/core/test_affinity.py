@@ -17,7 +17,7 @@ from smart_model_router.core.selection import STRATEGIES, Candidate, Load, View
 from smart_model_router.core.selection.affinity import REMEMBERED, Homes, of_key, rendezvous
 from smart_model_router.core.selection.groups import spread
 from smart_model_router.core.selection.scoring import peers
-from smart_model_router.outcome import Snapshot, Usage
+from smart_model_router.domain.outcome import Snapshot, Usage
 
 A, B, C = (Candidate(name, name, position, group="g") for position, name in enumerate("abc"))
 ALONE = Candidate("d", "d", 3)

@@ -13,7 +13,7 @@ from smart_model_router.core.breaker import (
     Transition,
     Verdict,
 )
-from smart_model_router.outcome import Refusal
+from smart_model_router.domain.outcome import Refusal
 
 CLOSED, OPEN, HALF_OPEN, ISOLATED = (
     BreakerState.CLOSED,

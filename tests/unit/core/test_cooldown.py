@@ -17,7 +17,7 @@ from smart_model_router.core.cooldown import (
     Rest,
     RestRecord,
 )
-from smart_model_router.outcome import Failure, FailureClass, Refusal, Scope, Wait
+from smart_model_router.domain.outcome import Failure, FailureClass, Refusal, Scope, Wait
 
 RATE_LIMITED, SERVER_ERROR, TIMEOUT, AUTH, QUOTA = (
     FailureClass.RATE_LIMITED,

@@ -9,7 +9,7 @@ from smart_model_router.core.fallback import Progress
 from smart_model_router.core.limits import RoutingConfig
 from smart_model_router.core.selection import Candidate
 from smart_model_router.core.tiers import Plan, TargetFacts, Tier
-from smart_model_router.errors import (
+from smart_model_router.domain.errors import (
     AllTargetsFailed,
     ContentBlocked,
     ContextTooLong,
@@ -20,9 +20,9 @@ from smart_model_router.errors import (
     SmartRouterError,
     UnsupportedFeature,
 )
-from smart_model_router.outcome import Failure, FailureClass, Refusal
-from smart_model_router.report import Attempt, ReportedRefusal, RouteReport
-from smart_model_router.request import Target
+from smart_model_router.domain.outcome import Failure, FailureClass, Refusal
+from smart_model_router.domain.report import Attempt, ReportedRefusal, RouteReport
+from smart_model_router.domain.request import Target
 
 A = TargetFacts(Target("a/m", "a", "m"), Candidate("a/m", "a", 0), frozenset({"chat"}))
 B = TargetFacts(Target("b/m", "b", "m"), Candidate("b/m", "b", 1), frozenset({"chat"}))

@@ -8,8 +8,8 @@ from smart_model_router.core.fallback import Progress, comes_due, gate_waits, le
 from smart_model_router.core.limits import RoutingConfig
 from smart_model_router.core.selection import Candidate
 from smart_model_router.core.tiers import Plan, TargetFacts, Tier
-from smart_model_router.outcome import REFUSAL_REASONS, Failure, FailureClass, NextTarget, Refusal, Wait
-from smart_model_router.request import Target
+from smart_model_router.domain.outcome import REFUSAL_REASONS, Failure, FailureClass, NextTarget, Refusal, Wait
+from smart_model_router.domain.request import Target
 
 
 def facts(model: str, context_tokens: int | None = None) -> TargetFacts:

@@ -10,7 +10,7 @@ from smart_model_router.core.lease import Lease
 from smart_model_router.core.offline import Connectivity
 from smart_model_router.core.ratelimit import Cost
 from smart_model_router.core.shedding import Shedding
-from smart_model_router.outcome import Failure, FailureClass
+from smart_model_router.domain.outcome import Failure, FailureClass
 
 
 def make_fleet(*targets: str, uncounted: tuple[str, ...] = (), local: tuple[str, ...] = ()) -> Fleet:

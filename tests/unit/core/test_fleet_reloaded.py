@@ -14,7 +14,7 @@ from smart_model_router.core.lease import Lease
 from smart_model_router.core.offline import Connectivity
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker
 from smart_model_router.core.throttle import ThrottleConfig
-from smart_model_router.outcome import Failure, FailureClass, Refusal, Wait
+from smart_model_router.domain.outcome import Failure, FailureClass, Refusal, Wait
 
 COST = Cost(1, 1)
 PATIENT = GateConfig(breaker=BreakerConfig(consecutive_failures=9))

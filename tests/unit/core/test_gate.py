@@ -15,8 +15,8 @@ from smart_model_router.core.lease import Kind, Lease, LeaseSnapshot, Moved, Set
 from smart_model_router.core.offline import Connectivity
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker
 from smart_model_router.core.throttle import ThrottleConfig
-from smart_model_router.errors import ConfigurationError
-from smart_model_router.outcome import (
+from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router.domain.outcome import (
     POLICIES,
     BreakerCount,
     BucketReading,

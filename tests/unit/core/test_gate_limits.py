@@ -9,7 +9,7 @@ from smart_model_router.core.lease import Lease
 from smart_model_router.core.meter import Refill
 from smart_model_router.core.offline import Connectivity
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker
-from smart_model_router.outcome import BucketReading, Failure, FailureClass, LimitReading, Refusal, Scope, Wait
+from smart_model_router.domain.outcome import BucketReading, Failure, FailureClass, LimitReading, Refusal, Scope, Wait
 
 CALL = Cost(10, 10)
 

@@ -10,8 +10,8 @@ from smart_model_router.core.hedging import HedgeConfig, hedge_after
 from smart_model_router.core.lease import Lease
 from smart_model_router.core.offline import Connectivity
 from smart_model_router.core.ratelimit import Cost
-from smart_model_router.errors import ConfigurationError
-from smart_model_router.outcome import Failure, FailureClass, Snapshot
+from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router.domain.outcome import Failure, FailureClass, Snapshot
 
 
 def test_a_head_is_late_after_the_targets_own_p95() -> None:

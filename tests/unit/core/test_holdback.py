@@ -7,7 +7,7 @@ import math
 import pytest
 
 from smart_model_router.core.holdback import HoldBack
-from smart_model_router.outcome import EventKind, StreamEvent
+from smart_model_router.domain.outcome import EventKind, StreamEvent
 
 META = StreamEvent(EventKind.META, b"meta")
 PING = StreamEvent(EventKind.PING, b": ping")

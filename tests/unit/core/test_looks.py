@@ -6,7 +6,7 @@ import pytest
 
 from smart_model_router.core.selection import Candidate, View
 from smart_model_router.core.selection.looks import Look, Looks
-from smart_model_router.outcome import Snapshot
+from smart_model_router.domain.outcome import Snapshot
 
 A, B, C = (Candidate(name, name, position) for position, name in enumerate("abc"))
 WHOLE = View({"b": Snapshot(seconds_per_100_tokens=2.0, ttft_ema=0.5)})

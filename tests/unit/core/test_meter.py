@@ -6,7 +6,7 @@ import pytest
 
 from smart_model_router.core.meter import Cost, Meter, Outstanding
 from smart_model_router.core.ratelimit import RateLimitTracker, TokenFactor
-from smart_model_router.outcome import BucketReading, LimitReading, Refusal, Usage
+from smart_model_router.domain.outcome import BucketReading, LimitReading, Refusal, Usage
 
 CALL = Cost(100, 100)
 

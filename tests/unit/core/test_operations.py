@@ -10,10 +10,10 @@ from smart_model_router.core.limits import RoutingConfig
 from smart_model_router.core.operations import is_absent, of_operation, of_target
 from smart_model_router.core.selection import Candidate
 from smart_model_router.core.tiers import Plan, TargetFacts, Tier
-from smart_model_router.errors import AllTargetsFailed, NotFound, SmartRouterError, UnsupportedFeature
-from smart_model_router.outcome import Failure, FailureClass, Refusal, Wait
-from smart_model_router.report import RouteReport
-from smart_model_router.request import Target
+from smart_model_router.domain.errors import AllTargetsFailed, NotFound, SmartRouterError, UnsupportedFeature
+from smart_model_router.domain.outcome import Failure, FailureClass, Refusal, Wait
+from smart_model_router.domain.report import RouteReport
+from smart_model_router.domain.request import Target
 
 A, B = (
     TargetFacts(Target(f"{name}/m", name, "m"), Candidate(f"{name}/m", name, 0), frozenset({"responses"}))

@@ -21,7 +21,7 @@ from smart_model_router.core.options import (
     spell,
     within,
 )
-from smart_model_router.errors import ConfigurationError
+from smart_model_router.domain.errors import ConfigurationError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

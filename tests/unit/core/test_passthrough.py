@@ -18,7 +18,7 @@ from smart_model_router.core.passthrough import (
     paths_of,
     route_of,
 )
-from smart_model_router.outcome import Failure, FailureClass
+from smart_model_router.domain.outcome import Failure, FailureClass
 
 TARGET = RouteTarget("one/v1/audio/speech", "one", 0)
 NAMED = RouteTarget("one/tts/v1/audio/speech", "one", 0, "tts", "one/tts")

@@ -7,7 +7,7 @@ from typing import Any
 
 from smart_model_router.core.selection import Candidate
 from smart_model_router.core.tiers import Ladder, Plan, TargetFacts, Tier, plan
-from smart_model_router.request import RouteRequest, Target, peek
+from smart_model_router.domain.request import RouteRequest, Target, peek
 
 WISHES: tuple[dict[str, Any], ...] = (
     {},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker, TokenFactor, estimate
-from smart_model_router.outcome import BucketReading, LimitReading, Refusal, Usage
+from smart_model_router.domain.outcome import BucketReading, LimitReading, Refusal, Usage
 
 SMALL = Cost(100, 100)
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from smart_model_router.core.recovery import Held, effective, held, recoverable
-from smart_model_router.outcome import Failure, FailureClass
-from smart_model_router.recovery import NO_RECOVERY, Recovery, parse_recovery
-from smart_model_router.request import Dialect, peek
+from smart_model_router.domain.outcome import Failure, FailureClass
+from smart_model_router.domain.recovery_policy import NO_RECOVERY, Recovery, parse_recovery
+from smart_model_router.domain.request import Dialect, peek
 
 CHAT: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 SCHEMA = {"type": "json_schema", "json_schema": {"name": "x", "schema": {}}}

@@ -12,7 +12,7 @@ from smart_model_router.core.selection.affinity import rendezvous
 from smart_model_router.core.selection.correlated import elsewhere_first
 from smart_model_router.core.selection.draw import draw, redistribute
 from smart_model_router.core.selection.scoring import health, latency_of, median, ranked, scores
-from smart_model_router.outcome import EMPTY_SNAPSHOT, FailureClass, Snapshot
+from smart_model_router.domain.outcome import EMPTY_SNAPSHOT, FailureClass, Snapshot
 
 A, B, C = (Candidate(name, name, position) for position, name in enumerate("abc"))
 ABC = [A, B, C]

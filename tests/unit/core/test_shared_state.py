@@ -10,7 +10,7 @@ from smart_model_router.core.gate import Gate, ProviderState
 from smart_model_router.core.lease import Lease
 from smart_model_router.core.offline import Connectivity
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker
-from smart_model_router.outcome import Failure, FailureClass, Refusal, RestReason, Wait
+from smart_model_router.domain.outcome import Failure, FailureClass, Refusal, RestReason, Wait
 
 OPEN, HALF_OPEN, CLOSED = BreakerState.OPEN, BreakerState.HALF_OPEN, BreakerState.CLOSED
 

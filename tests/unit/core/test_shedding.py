@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from smart_model_router.core.shedding import Shedding, SheddingConfig
-from smart_model_router.request import Criticality
+from smart_model_router.domain.request import Criticality
 
 
 def shedding(since: float = 0.0) -> Shedding:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smart_model_router.shared import Here, SlotAsk, SlotGrant, SlotRow, lease_slots
-from smart_model_router.shared.slots import SLOT_SECONDS, lot_of, slots_alone
+from smart_model_router.domain.shared_state import Here, SlotAsk, SlotGrant, SlotRow, lease_slots
+from smart_model_router.domain.shared_state.slots import SLOT_SECONDS, lot_of, slots_alone
 
 HERE = Here("boot", 1_000.0, 1_700_000_000.0)
 

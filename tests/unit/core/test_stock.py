@@ -6,8 +6,8 @@ import pytest
 
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker
 from smart_model_router.core.stock import Stock
-from smart_model_router.outcome import BucketReading, LimitReading, Refusal, Usage
-from smart_model_router.shared import BucketAsk, ToldLimit, chunk_of
+from smart_model_router.domain.outcome import BucketReading, LimitReading, Refusal, Usage
+from smart_model_router.domain.shared_state import BucketAsk, ToldLimit, chunk_of
 
 ONE = Cost(0, 0)
 

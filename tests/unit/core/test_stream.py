@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from smart_model_router.core.stream import StreamGuard, StreamState
-from smart_model_router.outcome import EventKind, Failure, FailureClass, StreamEvent, Usage
+from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, StreamEvent, Usage
 from smart_model_router.wires.finishing import finishing
 
 HEAD = StreamEvent(EventKind.META, b"head")

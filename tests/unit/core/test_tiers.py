@@ -10,9 +10,9 @@ import pytest
 
 from smart_model_router.core.selection import Candidate
 from smart_model_router.core.tiers import Ladder, ModelSelection, Plan, TargetFacts, Tier, plan
-from smart_model_router.errors import InvalidRequest
-from smart_model_router.outcome import Refusal
-from smart_model_router.request import RouteRequest, Target, peek
+from smart_model_router.domain.errors import InvalidRequest
+from smart_model_router.domain.outcome import Refusal
+from smart_model_router.domain.request import RouteRequest, Target, peek
 
 CHAT = frozenset({"chat", "messages"})
 

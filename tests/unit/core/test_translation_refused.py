@@ -9,10 +9,10 @@ from smart_model_router.core.fallback import Progress
 from smart_model_router.core.limits import RoutingConfig
 from smart_model_router.core.selection import Candidate
 from smart_model_router.core.tiers import Ladder, Plan, TargetFacts, Tier, plan
-from smart_model_router.errors import AllTargetsFailed, InvalidRequest, SmartRouterError, TranslationRefused
-from smart_model_router.outcome import Failure, FailureClass, Refusal
-from smart_model_router.report import Attempt, RouteReport
-from smart_model_router.request import Dialect, Target, peek
+from smart_model_router.domain.errors import AllTargetsFailed, InvalidRequest, SmartRouterError, TranslationRefused
+from smart_model_router.domain.outcome import Failure, FailureClass, Refusal
+from smart_model_router.domain.report import Attempt, RouteReport
+from smart_model_router.domain.request import Dialect, Target, peek
 
 
 def facts(provider: str, native: Dialect, *translated: Dialect) -> TargetFacts:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from smart_model_router.events import (
+from smart_model_router.domain.events import (
     BreakerChanged,
     Event,
     OfflineChanged,
@@ -19,10 +19,10 @@ from smart_model_router.events import (
     SheddingChanged,
     StoreChanged,
 )
-from smart_model_router.monitor.moves import MOVES, move_of
-from smart_model_router.monitor.recorder import Recorder
-from smart_model_router.monitor.stored import StoredPainter
-from smart_model_router.outcome import FailureClass
+from smart_model_router.domain.outcome import FailureClass
+from smart_model_router.observability.moves import MOVES, move_of
+from smart_model_router.observability.recorder import Recorder
+from smart_model_router.observability.stored import StoredPainter
 from smart_model_router_stats.sqlite import _KEPT_EVENTS, SqliteStore
 
 AT = time.monotonic()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smart_model_router.errors import ConfigurationError
+from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router_providers.catalog import KINDS, failure_domain, found_in, kind_of, resolve
 from smart_model_router_providers.signals import FAMILIES
 

@@ -22,7 +22,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smart_model_router.outcome import Failure, FailureClass, Wait
+from smart_model_router.domain.outcome import Failure, FailureClass, Wait
 from smart_model_router_providers.classify import (
     EXCEPTIONS,
     QUIRKS,

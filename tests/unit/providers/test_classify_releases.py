@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from smart_model_router.outcome import FailureClass
+from smart_model_router.domain.outcome import FailureClass
 from smart_model_router_providers.classify import class_of_exception
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "sdk_exceptions.json"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from smart_model_router.errors import ConfigurationError
+from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router_providers.fault import Fault, Script, load_script, lognormal, uniform
 from smart_model_router_providers.fault.effects import Fate, Plain, Status
 from smart_model_router_providers.fault.loading import FAULTS

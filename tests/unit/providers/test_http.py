@@ -13,10 +13,10 @@ import respx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smart_model_router.errors import ConfigurationError
-from smart_model_router.outcome import EventKind, Failure, FailureClass, Success
-from smart_model_router.ports import Provider, ProviderCall
-from smart_model_router.request import Dialect
+from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, Success
+from smart_model_router.domain.ports import Provider, ProviderCall
+from smart_model_router.domain.request import Dialect
 from smart_model_router_providers.http import HttpProvider
 from smart_model_router_providers.replies import judge
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from smart_model_router.errors import ConfigurationError
-from smart_model_router.outcome import Failure, FailureClass, Outcome, Wait
-from smart_model_router.ports import Provider, ProviderCall
+from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router.domain.outcome import Failure, FailureClass, Outcome, Wait
+from smart_model_router.domain.ports import Provider, ProviderCall
 from smart_model_router_providers.local import LocalProvider
 from smart_model_router_providers.local import process as process_module
 from smart_model_router_providers.local.provider import rest_seconds

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from smart_model_router.outcome import Failure
-from smart_model_router.ports import ListedModel
+from smart_model_router.domain.outcome import Failure
+from smart_model_router.domain.ports import ListedModel
 from smart_model_router_providers.model_lists import read_list
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from smart_model_router.outcome import Failure, FailureClass
-from smart_model_router.ports import PassedCall, PassedReply, SupportsPassthrough
+from smart_model_router.domain.outcome import Failure, FailureClass
+from smart_model_router.domain.ports import PassedCall, PassedReply, SupportsPassthrough
 from smart_model_router_providers.http import HttpProvider
 from smart_model_router_providers.sdk import SdkProvider
 

@@ -56,8 +56,8 @@ def test_asynchronous_tests_get_both_fixtures_in_any_mode(pytester: pytest.Pytes
 
         import httpx2
         import pytest
-        from smart_model_router.outcome import Success
-        from smart_model_router.ports import ProviderCall
+        from smart_model_router.domain.outcome import Success
+        from smart_model_router.domain.ports import ProviderCall
         from smart_model_router_providers.fault import Fault
 
         BODY = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}

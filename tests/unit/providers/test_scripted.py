@@ -9,10 +9,10 @@ from typing import Any, cast
 
 import pytest
 
-from smart_model_router.errors import ConfigurationError
-from smart_model_router.outcome import EventKind, Failure, FailureClass, StreamEvent, Success
-from smart_model_router.ports import Provider, ProviderCall
-from smart_model_router.request import Dialect
+from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, StreamEvent, Success
+from smart_model_router.domain.ports import Provider, ProviderCall
+from smart_model_router.domain.request import Dialect
 from smart_model_router_providers.fault import Fault, Script, ScriptedProvider
 
 pytestmark = pytest.mark.asyncio

@@ -11,10 +11,10 @@ import openai
 import pytest
 from openai import AsyncAzureOpenAI, AsyncOpenAI
 
-from smart_model_router.errors import ConfigurationError
-from smart_model_router.outcome import EventKind, Failure, FailureClass, Success, Wait
-from smart_model_router.ports import Provider, ProviderCall
-from smart_model_router.request import Dialect
+from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, Success, Wait
+from smart_model_router.domain.ports import Provider, ProviderCall
+from smart_model_router.domain.request import Dialect
 from smart_model_router_providers.sdk import SdkProvider
 from smart_model_router_providers.shim import SDKS, httpx_of
 

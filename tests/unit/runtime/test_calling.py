@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from smart_model_router import DeadlineExceeded
-from smart_model_router.events import AttemptFinished
-from smart_model_router.outcome import FailureClass, Usage
+from smart_model_router.domain.events import AttemptFinished
+from smart_model_router.domain.outcome import FailureClass, Usage
 from smart_model_router.testing import FakeReply
 from tests.world import BLACK_HOLE, BODY, World, failing, now, served_by, swallow, virtual, world
 

@@ -20,9 +20,9 @@ from smart_model_router import (
     SmartRouterError,
 )
 from smart_model_router.core.ratelimit import Cost
-from smart_model_router.events import AttemptFinished, RequestFinished, RequestShed, WaitFinished
-from smart_model_router.outcome import Failure, FailureClass, Usage, Wait
-from smart_model_router.ports import TimerHandle
+from smart_model_router.domain.events import AttemptFinished, RequestFinished, RequestShed, WaitFinished
+from smart_model_router.domain.outcome import Failure, FailureClass, Usage, Wait
+from smart_model_router.domain.ports import TimerHandle
 from smart_model_router.testing import FakeDice, FakeProvider, FakeReply, LoopClock
 from tests.world import (
     BLACK_HOLE,

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from smart_model_router import AllTargetsFailed, DeadlineExceeded, InvalidRequest, StreamInterrupted
-from smart_model_router.events import AttemptFinished, RequestFinished
-from smart_model_router.outcome import EventKind, Failure, FailureClass, StreamEvent
+from smart_model_router.domain.events import AttemptFinished, RequestFinished
+from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, StreamEvent
 from smart_model_router.testing import FakeProvider, FakeReply, chunk
 from tests.world import BODY, DOWN, HandMade, World, failing, now, served_by, swallow, timers, virtual, world
 

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from smart_model_router import AllTargetsFailed, InvalidRequest, ModelSelection, RouterUnavailable
-from smart_model_router.outcome import Failure, FailureClass
+from smart_model_router.domain.outcome import Failure, FailureClass
 from smart_model_router.testing import FakeReply
 from tests.world import BODY, DOWN, limited, now, served_by, virtual, world
 

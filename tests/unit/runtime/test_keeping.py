@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from smart_model_router.errors import InvalidRequest, NotFound, RouterUnavailable, StreamInterrupted
-from smart_model_router.events import StoreChanged
-from smart_model_router.long_json import LARGE_BYTES
-from smart_model_router.outcome import Failure, FailureClass
-from smart_model_router.request import RouteRequest, peek
-from smart_model_router.runtime import keeping, references
-from smart_model_router.runtime.keeping import KeptResponses
-from smart_model_router.runtime.references import Asked
-from smart_model_router.shared import KeptResponse, SharedStateError
+from smart_model_router.domain.errors import InvalidRequest, NotFound, RouterUnavailable, StreamInterrupted
+from smart_model_router.domain.events import StoreChanged
+from smart_model_router.domain.long_json import LARGE_BYTES
+from smart_model_router.domain.outcome import Failure, FailureClass
+from smart_model_router.domain.request import RouteRequest, peek
+from smart_model_router.domain.shared_state import KeptResponse, SharedStateError
+from smart_model_router.flow import keeping, references
+from smart_model_router.flow.keeping import KeptResponses
+from smart_model_router.flow.references import Asked
 from smart_model_router.testing import FakeProvider, FakeReply
 from smart_model_router_stats.responses_memory import MemoryResponses
 from smart_model_router_stats.responses_sqlite import SqliteResponses
@@ -160,7 +160,7 @@ async def test_a_conversation_beyond_the_bound_is_refused(monkeypatch: pytest.Mo
     """Its items can still be sent; nothing is answered from a part of it."""
     w, _ = keeping_world()
     first = await ask(w, "hello")
-    monkeypatch.setattr("smart_model_router.runtime.keeping.LONGEST_CHAIN", 10)
+    monkeypatch.setattr("smart_model_router.flow.keeping.LONGEST_CHAIN", 10)
     with pytest.raises(InvalidRequest, match="send its items instead"):
         await ask(w, "go on", previous_response_id=first["id"])
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from smart_model_router.errors import InvalidRequest, NotFound, UnsupportedFeature
-from smart_model_router.outcome import Outcome, Success, Usage
-from smart_model_router.ports import ProviderCall
-from smart_model_router.runtime import makers
-from smart_model_router.shared import MakerRow
+from smart_model_router.domain.errors import InvalidRequest, NotFound, UnsupportedFeature
+from smart_model_router.domain.outcome import Outcome, Success, Usage
+from smart_model_router.domain.ports import ProviderCall
+from smart_model_router.domain.shared_state import MakerRow
+from smart_model_router.flow import makers
 from smart_model_router.testing import FakeProvider
 from smart_model_router_stats.shared_memory import MemoryTables
 from tests.unit.runtime.test_sharing import LISTENED, Store, sharing

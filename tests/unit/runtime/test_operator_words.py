@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from smart_model_router.errors import AllTargetsFailed, InvalidRequest
-from smart_model_router.events import OperatorSpoke, WaitFinished
-from smart_model_router.outcome import FailureClass
-from smart_model_router.runtime.sharing import Owners, Sharing
-from smart_model_router.shared import Changes, OperatorRow
+from smart_model_router.coordination import Owners, Sharing
+from smart_model_router.domain.errors import AllTargetsFailed, InvalidRequest
+from smart_model_router.domain.events import OperatorSpoke, WaitFinished
+from smart_model_router.domain.outcome import FailureClass
+from smart_model_router.domain.shared_state import Changes, OperatorRow
 from smart_model_router.testing import FakeProvider, FakeReply
 from smart_model_router_stats.shared_memory import MemoryTables
 from tests.unit.runtime.test_sharing import Store, here, pair, sharing, trip

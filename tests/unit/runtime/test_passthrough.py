@@ -18,11 +18,11 @@ from smart_model_router import (
     RouterUnavailable,
     StreamInterrupted,
 )
-from smart_model_router.events import AttemptFinished, RequestFinished, RequestShed, TargetRefused
-from smart_model_router.outcome import NO_READING, BucketReading, Failure, LimitReading, Wait
-from smart_model_router.ports import PassedCall
-from smart_model_router.request import RequestOptions
-from smart_model_router.runtime.passthrough import Passage
+from smart_model_router.domain.events import AttemptFinished, RequestFinished, RequestShed, TargetRefused
+from smart_model_router.domain.outcome import NO_READING, BucketReading, Failure, LimitReading, Wait
+from smart_model_router.domain.ports import PassedCall
+from smart_model_router.domain.request import RequestOptions
+from smart_model_router.flow.passthrough import Passage
 from smart_model_router.testing import FakeProvider
 from tests.world import World, now, swallow, virtual, world
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from smart_model_router import StreamInterrupted
-from smart_model_router.events import AttemptFinished, RequestFinished
-from smart_model_router.outcome import NO_READING, EventKind, Failure, FailureClass, LimitReading, StreamEvent
-from smart_model_router.ports import ProviderCall, ProviderStream
+from smart_model_router.domain.events import AttemptFinished, RequestFinished
+from smart_model_router.domain.outcome import NO_READING, EventKind, Failure, FailureClass, LimitReading, StreamEvent
+from smart_model_router.domain.ports import ProviderCall, ProviderStream
 from smart_model_router.testing import FakeProvider, chunk
 from smart_model_router.wires import StreamReader
 from tests.world import BODY, HandMade, now, served_by, virtual, world

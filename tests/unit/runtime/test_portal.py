@@ -13,11 +13,11 @@ import httpx2
 import pytest
 
 from smart_model_router import RouterUnavailable, SmartModelRouter, StreamInterrupted
-from smart_model_router.events import AttemptFinished
-from smart_model_router.outcome import EventKind, FailureClass, StreamEvent
-from smart_model_router.ports import ProviderCall
-from smart_model_router.runtime.portal import WouldBlock
-from smart_model_router.runtime.streaming import RouterStream
+from smart_model_router.domain.events import AttemptFinished
+from smart_model_router.domain.outcome import EventKind, FailureClass, StreamEvent
+from smart_model_router.domain.ports import ProviderCall
+from smart_model_router.flow.portal import WouldBlock
+from smart_model_router.flow.streaming import RouterStream
 from smart_model_router.testing import FakeProvider, FakeReply, RecordingSink, chunk
 from tests.world import BODY, HandMade, swallow, tiers
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from smart_model_router import InvalidRequest, StreamInterrupted
-from smart_model_router.events import AttemptFinished, RequestFinished
-from smart_model_router.outcome import EventKind, Failure, FailureClass, StreamEvent, Usage
-from smart_model_router.ports import ProviderCall
-from smart_model_router.report import StreamRecovery
-from smart_model_router.runtime.streaming import RouterStream
+from smart_model_router.domain.events import AttemptFinished, RequestFinished
+from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, StreamEvent, Usage
+from smart_model_router.domain.ports import ProviderCall
+from smart_model_router.domain.report import StreamRecovery
+from smart_model_router.flow.streaming import RouterStream
 from smart_model_router.testing import FakeProvider, FakeReply, chunk
 from tests.world import BODY, DOWN, HandMade, World, failing, now, swallow, timers, virtual, world
 

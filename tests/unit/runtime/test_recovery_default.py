@@ -11,8 +11,8 @@ import pytest
 
 from smart_model_router import StreamInterrupted
 from smart_model_router.core.recovery import HOLD_SECONDS
-from smart_model_router.outcome import EventKind, Failure, FailureClass, StreamEvent
-from smart_model_router.ports import ProviderCall
+from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, StreamEvent
+from smart_model_router.domain.ports import ProviderCall
 from smart_model_router.testing import FakeProvider, FakeReply, chunk
 from tests.world import BODY, HandMade, World, now, virtual, world
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from smart_model_router.runtime.sharing import Owners, Sharing
-from smart_model_router.shared import Here, SlotAsk, SlotGrant
-from smart_model_router.shared.slots import SLOT_SECONDS
+from smart_model_router.coordination import Owners, Sharing
+from smart_model_router.domain.shared_state import Here, SlotAsk, SlotGrant
+from smart_model_router.domain.shared_state.slots import SLOT_SECONDS
 from smart_model_router.testing import FakeProvider, FakeReply
 from smart_model_router_stats.shared_memory import MemorySharedState, MemoryTables
 from tests.world import World, now, served_by, virtual, world

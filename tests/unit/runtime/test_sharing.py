@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from smart_model_router.coordination import Owners, Sharing
 from smart_model_router.core.lease import Lease
 from smart_model_router.core.ratelimit import Cost
-from smart_model_router.events import AttemptFinished, BreakerChanged, ProbeStarted, StoreChanged
-from smart_model_router.outcome import BucketReading, FailureClass, LimitReading, Refusal
-from smart_model_router.runtime.sharing import Owners, Sharing
-from smart_model_router.shared import (
+from smart_model_router.domain.events import AttemptFinished, BreakerChanged, ProbeStarted, StoreChanged
+from smart_model_router.domain.outcome import BucketReading, FailureClass, LimitReading, Refusal
+from smart_model_router.domain.shared_state import (
     BreakerRow,
     BucketAsk,
     BucketGrant,

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from smart_model_router import SmartModelRouter
-from smart_model_router.events import (
+from smart_model_router.domain.events import (
     AttemptFinished,
     BreakerChanged,
     Event,
@@ -19,10 +19,10 @@ from smart_model_router.events import (
     TargetRefused,
     WaitFinished,
 )
-from smart_model_router.outcome import Failure, FailureClass
-from smart_model_router.request import Target
-from smart_model_router.runtime.makers import REMEMBERED
-from smart_model_router.runtime.state import RECENT_EVENTS
+from smart_model_router.domain.outcome import Failure, FailureClass
+from smart_model_router.domain.request import Target
+from smart_model_router.flow.makers import REMEMBERED
+from smart_model_router.flow.state import RECENT_EVENTS
 from smart_model_router.testing import FakeProvider, FakeReply, LoopClock, RecordingSink
 from tests.world import BODY, limited, now, served_by, virtual, world
 

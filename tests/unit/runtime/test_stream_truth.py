@@ -14,8 +14,8 @@ import pytest
 
 from smart_model_router.core.overlap import Overlap
 from smart_model_router.core.stream import StreamGuard, StreamState
-from smart_model_router.outcome import EventKind, StreamEvent
-from smart_model_router.request import Dialect
+from smart_model_router.domain.outcome import EventKind, StreamEvent
+from smart_model_router.domain.request import Dialect
 from smart_model_router.wires import StreamReader, dialects, sse
 from smart_model_router.wires.finishing import finishing
 from smart_model_router.wires.joining import Told

@@ -9,9 +9,9 @@ import pytest
 
 from smart_model_router import DeadlineExceeded, SmartRouterError
 from smart_model_router.core.breaker import BreakerState
-from smart_model_router.events import AttemptFinished, BreakerChanged, RequestFinished
-from smart_model_router.outcome import Failure, FailureClass, Usage
-from smart_model_router.ports import ProviderCall
+from smart_model_router.domain.events import AttemptFinished, BreakerChanged, RequestFinished
+from smart_model_router.domain.outcome import Failure, FailureClass, Usage
+from smart_model_router.domain.ports import ProviderCall
 from smart_model_router.testing import FakeProvider, FakeReply
 from tests.world import BLACK_HOLE, BODY, World, failing, now, served_by, swallow, virtual, world
 

@@ -23,22 +23,22 @@ from smart_model_router.core.lease import Lease
 from smart_model_router.core.offline import Connectivity
 from smart_model_router.core.shedding import Shedding
 from smart_model_router.core.throttle import AdaptiveThrottle
-from smart_model_router.errors import AllTargetsFailed
-from smart_model_router.events import BreakerChanged, Event
-from smart_model_router.outcome import Failure, FailureClass, Refusal
-from smart_model_router.runtime import admitting, course, hedging
-from smart_model_router.runtime.admitting import Admitter
-from smart_model_router.runtime.calling import Admission, Caller
-from smart_model_router.runtime.hedge import Race
-from smart_model_router.runtime.livestream import LiveStream
-from smart_model_router.runtime.state import RouterState
-from smart_model_router.runtime.verdicts import Verdicts
-from smart_model_router.runtime.waiting import Ticket, WaitingRoom, _Queue
-from smart_model_router.runtime.watchdog import Watchdog
-from smart_model_router.simulation import SCENARIOS, Scenario, Setting, simulate
-from smart_model_router.simulation.promises import sent_per_accepted
-from smart_model_router.simulation.traffic import Traffic
-from smart_model_router.simulation.weather import Congested, Failing, Healthy, Limited, Moment, Spell
+from smart_model_router.domain.errors import AllTargetsFailed
+from smart_model_router.domain.events import BreakerChanged, Event
+from smart_model_router.domain.outcome import Failure, FailureClass, Refusal
+from smart_model_router.flow import admitting, course, hedging
+from smart_model_router.flow.admitting import Admitter
+from smart_model_router.flow.calling import Admission, Caller
+from smart_model_router.flow.hedge import Race
+from smart_model_router.flow.livestream import LiveStream
+from smart_model_router.flow.state import RouterState
+from smart_model_router.flow.verdicts import Verdicts
+from smart_model_router.flow.waiting import Ticket, WaitingRoom, _Queue
+from smart_model_router.flow.watchdog import Watchdog
+from smart_model_router.rehearsal.simulation import SCENARIOS, Scenario, Setting, simulate
+from smart_model_router.rehearsal.simulation.promises import sent_per_accepted
+from smart_model_router.rehearsal.simulation.traffic import Traffic
+from smart_model_router.rehearsal.simulation.weather import Congested, Failing, Healthy, Limited, Moment, Spell
 from smart_model_router.testing import FakeReply
 from smart_model_router_stats.book import StatsBook
 from tests.breaks import (

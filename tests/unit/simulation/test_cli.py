@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from smart_model_router.cli.app import app
-from smart_model_router.simulation import SCENARIOS, grid_run
+from smart_model_router.rehearsal.simulation import SCENARIOS, grid_run
 
 RUNNER = CliRunner()
 

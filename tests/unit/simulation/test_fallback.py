@@ -6,9 +6,9 @@ from random import Random
 
 import pytest
 
-from smart_model_router.simulation import SCENARIOS, Setting
-from smart_model_router.simulation.setting import Fallback
-from smart_model_router.simulation.weather import (
+from smart_model_router.rehearsal.simulation import SCENARIOS, Setting
+from smart_model_router.rehearsal.simulation.setting import Fallback
+from smart_model_router.rehearsal.simulation.weather import (
     BlackHole,
     Buggy,
     Condition,

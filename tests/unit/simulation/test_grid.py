@@ -10,9 +10,9 @@ from typing import get_args
 
 import pytest
 
-from smart_model_router.outcome import Failure, FailureClass, Success
-from smart_model_router.ports import ProviderCall
-from smart_model_router.simulation.grid import (
+from smart_model_router.domain.outcome import Failure, FailureClass, Success
+from smart_model_router.domain.ports import ProviderCall
+from smart_model_router.rehearsal.simulation.grid import (
     NAMED,
     SHARES,
     Cell,
@@ -23,10 +23,10 @@ from smart_model_router.simulation.grid import (
     select,
     whole_grid,
 )
-from smart_model_router.simulation.grid_provider import GridProvider, draws
-from smart_model_router.simulation.grid_run import BrokenRun, Tally, judge, run_cell
-from smart_model_router.simulation.naive import Naive
-from smart_model_router.simulation.world import run_world
+from smart_model_router.rehearsal.simulation.grid_provider import GridProvider, draws
+from smart_model_router.rehearsal.simulation.grid_run import BrokenRun, Tally, judge, run_cell
+from smart_model_router.rehearsal.simulation.naive import Naive
+from smart_model_router.rehearsal.simulation.world import run_world
 from smart_model_router.testing import FakeProvider, FakeReply
 from tests.world import virtual
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from smart_model_router.events import AttemptFinished
-from smart_model_router.outcome import EMPTY_SNAPSHOT, FailureClass, Snapshot, Usage
-from smart_model_router.request import Target
+from smart_model_router.domain.events import AttemptFinished
+from smart_model_router.domain.outcome import EMPTY_SNAPSHOT, FailureClass, Snapshot, Usage
+from smart_model_router.domain.request import Target
 from smart_model_router_stats.book import StatsBook
 from smart_model_router_stats.figures import ModelStats
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from smart_model_router.request import Target
+from smart_model_router.domain.request import Target
 from smart_model_router_stats.book import StatsBook
 from smart_model_router_stats.estimators import LatencyHistogram, RollingHistogram
 from smart_model_router_stats.past import Past

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from smart_model_router.events import AttemptFinished
+from smart_model_router.domain.events import AttemptFinished
 from smart_model_router_stats.memory import MemoryStore
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from smart_model_router import SmartModelRouter
-from smart_model_router.outcome import FailureClass, Usage
-from smart_model_router.request import Target
+from smart_model_router.domain.outcome import FailureClass, Usage
+from smart_model_router.domain.request import Target
 from smart_model_router.testing import FakeProvider
 from smart_model_router_stats.book import StatsBook
 from smart_model_router_stats.opening import open_store

@@ -14,10 +14,10 @@ import pytest
 from smart_model_router import SmartModelRouter
 from smart_model_router.cli.store_check import store_findings
 from smart_model_router.config import StoreConfig
-from smart_model_router.events import Event, StoreChanged
-from smart_model_router.outcome import Failure, FailureClass
-from smart_model_router.runtime import boot
-from smart_model_router.shared import BreakerRow, Deadline, Here
+from smart_model_router.domain.events import Event, StoreChanged
+from smart_model_router.domain.outcome import Failure, FailureClass
+from smart_model_router.domain.shared_state import BreakerRow, Deadline, Here
+from smart_model_router.flow import boot
 from smart_model_router.testing import FakeProvider, FakeReply
 from smart_model_router_stats import opening
 from smart_model_router_stats.opening import StoreUnavailableError, open_store

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from smart_model_router.events import BreakerChanged
-from smart_model_router.outcome import Usage
+from smart_model_router.domain.events import BreakerChanged
+from smart_model_router.domain.outcome import Usage
 from smart_model_router_stats.opening import open_store
 from smart_model_router_stats.schema import STATS_MIGRATIONS
 from smart_model_router_stats.sqlite import SqliteStore

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from smart_model_router.events import AttemptFinished, BreakerChanged, RequestFinished, TargetRefused
-from smart_model_router.outcome import FailureClass, Usage
+from smart_model_router.domain.events import AttemptFinished, BreakerChanged, RequestFinished, TargetRefused
+from smart_model_router.domain.outcome import FailureClass, Usage
 from smart_model_router_stats.book import StatsBook
 from smart_model_router_stats.figures import ModelStats
 from smart_model_router_stats.reading import read_store

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from smart_model_router.monitor.stored import StoredPainter
-from smart_model_router.outcome import Usage
+from smart_model_router.domain.outcome import Usage
+from smart_model_router.observability.stored import StoredPainter
 from smart_model_router_stats import schema, statements
 from smart_model_router_stats.opening import open_store
 from smart_model_router_stats.reading import read_store

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from smart_model_router.events import Event
+from smart_model_router.domain.events import Event
 from smart_model_router_stats import statements
 from smart_model_router_stats.delta import Delta
 from smart_model_router_stats.housekeeping import Limits

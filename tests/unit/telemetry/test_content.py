@@ -14,11 +14,11 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from smart_model_router import SmartModelRouter
 from smart_model_router.config import RouterConfig
-from smart_model_router.errors import ConfigurationError
-from smart_model_router.events import ContentSeen
-from smart_model_router.redaction import Scrubber
-from smart_model_router.runtime.content import LIMIT, Content, Mode
-from smart_model_router.telemetry.spans import SpanSink
+from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router.domain.events import ContentSeen
+from smart_model_router.domain.redaction import Scrubber
+from smart_model_router.flow.content import LIMIT, Content, Mode
+from smart_model_router.observability.spans import SpanSink
 from smart_model_router.testing import FakeProvider, RecordingSink
 from tests.unit.telemetry.test_sinks import CONFIG
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from smart_model_router.events import BreakerChanged, Event, OfflineChanged, RequestFinished
-from smart_model_router.monitor.recorder import Recorder
-from smart_model_router.telemetry.gathering import Gathering
-from smart_model_router.telemetry.metrics import Metrics
-from smart_model_router.telemetry.registry import Sample
+from smart_model_router.domain.events import BreakerChanged, Event, OfflineChanged, RequestFinished
+from smart_model_router.observability.gathering import Gathering
+from smart_model_router.observability.metrics import Metrics
+from smart_model_router.observability.recorder import Recorder
+from smart_model_router.observability.registry import Sample
 from tests.unit.telemetry.test_log import finished
 
 OPENED = BreakerChanged(at=100.0, owner="a/big", kind="whole", from_state="closed", to_state="open", reason="ratio")

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from smart_model_router import SmartModelRouter
-from smart_model_router.errors import ConfigurationError
-from smart_model_router.events import (
+from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router.domain.events import (
     AttemptFinished,
     BreakerChanged,
     OperatorSpoke,
@@ -24,11 +24,11 @@ from smart_model_router.events import (
     RequestOutcome,
     TargetRefused,
 )
-from smart_model_router.outcome import Failure, FailureClass
-from smart_model_router.redaction import Scrubber, redacted
-from smart_model_router.telemetry.lines import Lines, opened
-from smart_model_router.telemetry.log import LogSink
-from smart_model_router.telemetry.redacting import Redaction
+from smart_model_router.domain.outcome import Failure, FailureClass
+from smart_model_router.domain.redaction import Scrubber, redacted
+from smart_model_router.observability.lines import Lines, opened
+from smart_model_router.observability.log import LogSink
+from smart_model_router.observability.redacting import Redaction
 from tests.unit.telemetry.test_sinks import CONFIG
 
 WALL = 1_700_000_000.0
@@ -188,7 +188,7 @@ def test_good_news_is_sampled_and_trouble_never() -> None:
 
 FORKED = """
 import io, os
-from smart_model_router.telemetry.log import LogSink
+from smart_model_router.observability.log import LogSink
 from tests.unit.telemetry.test_log import failed, finished
 told = io.StringIO()
 sink = LogSink(told)

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from smart_model_router import SmartModelRouter
-from smart_model_router.events import Event, RequestFinished
-from smart_model_router.monitor.sinks import SinkStatus
-from smart_model_router.telemetry.worker import CLOSING_SECONDS, Worker
+from smart_model_router.domain.events import Event, RequestFinished
+from smart_model_router.observability.sinks import SinkStatus
+from smart_model_router.observability.worker import CLOSING_SECONDS, Worker
 from smart_model_router.testing import FakeProvider
 from tests.world import BODY
 
@@ -111,14 +111,14 @@ async def test_a_sink_whose_close_raises_or_blocks_keeps_no_other_open() -> None
 
 
 UNCLOSED = """
-from smart_model_router.telemetry.worker import Worker
+from smart_model_router.observability.worker import Worker
 worker = Worker("told", print)
 worker.put("the last word")
 other = Worker("other", print)
 """
 FORKED = """
 import os, time
-from smart_model_router.telemetry.worker import Worker
+from smart_model_router.observability.worker import Worker
 worker = Worker("forked", lambda text: print(text, os.getpid() == parent, flush=True))
 parent = os.getpid()
 worker.put("before")
@@ -143,7 +143,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 NO_THREADS = """
 import atexit, threading
-from smart_model_router.telemetry.worker import Worker
+from smart_model_router.observability.worker import Worker
 
 def refuse(self):
     raise RuntimeError("can't create new thread at interpreter shutdown")
@@ -263,10 +263,10 @@ def test_a_closed_worker_takes_nothing_and_ends() -> None:
 @pytest.mark.parametrize("name", ["log", "traces"])
 def test_an_extra_that_is_missing_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is asked for and not installed is a configuration error that says how to get it."""
-    from smart_model_router.errors import ConfigurationError
+    from smart_model_router.domain.errors import ConfigurationError
 
     sections = {"log": {"log": {"to": "stderr"}}, "traces": {"traces": {"enabled": True}}}
-    module = {"log": "smart_model_router.telemetry.log", "traces": "smart_model_router.telemetry.spans"}[name]
+    module = {"log": "smart_model_router.observability.log", "traces": "smart_model_router.observability.spans"}[name]
     package = {"log": "structlog", "traces": "opentelemetry"}[name]
     monkeypatch.delitem(sys.modules, module, raising=False)
     monkeypatch.setitem(sys.modules, package, None)

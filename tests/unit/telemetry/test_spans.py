@@ -13,9 +13,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from smart_model_router.outcome import FailureClass
-from smart_model_router.telemetry.semconv import Names
-from smart_model_router.telemetry.spans import SpanSink, continued
+from smart_model_router.domain.outcome import FailureClass
+from smart_model_router.observability.semconv import Names
+from smart_model_router.observability.spans import SpanSink, continued
 from smart_model_router.testing import FakeProvider, FakeReply, run_virtual
 from tests.unit.telemetry.test_log import finished
 from tests.world import BODY, World, failing, world

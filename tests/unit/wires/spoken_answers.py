@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from smart_model_router.request import Dialect
+from smart_model_router.domain.request import Dialect
 from smart_model_router.wires.translate import ROUTES
 from tests.unit.wires.translating import (
     answered,

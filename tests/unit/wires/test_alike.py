@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smart_model_router.outcome import EventKind, StreamEvent
+from smart_model_router.domain.outcome import EventKind, StreamEvent
 from smart_model_router.wires.alike import alike
 from smart_model_router.wires.dialects import read_event, text_of
 from smart_model_router.wires.reader import StreamReader

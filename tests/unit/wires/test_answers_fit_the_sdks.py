@@ -17,7 +17,7 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import BaseModel, TypeAdapter
 
-from smart_model_router.request import Dialect
+from smart_model_router.domain.request import Dialect
 from tests.unit.wires.spoken_answers import Translated, translated
 
 WHOLE: Mapping[Dialect, TypeAdapter[Any]] = {

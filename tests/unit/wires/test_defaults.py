@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from smart_model_router.request import Dialect
+from smart_model_router.domain.request import Dialect
 from smart_model_router.wires.defaults import with_defaults
 
 THINKING = {"type": "enabled", "budget_tokens": 1024}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smart_model_router.outcome import Usage
+from smart_model_router.domain.outcome import Usage
 from smart_model_router.wires import read_answer
 
 

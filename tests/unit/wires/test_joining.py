@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from smart_model_router.core.overlap import Overlap
-from smart_model_router.outcome import EventKind, StreamEvent, Usage
-from smart_model_router.request import Dialect
+from smart_model_router.domain.outcome import EventKind, StreamEvent, Usage
+from smart_model_router.domain.request import Dialect
 from smart_model_router.wires import text_of
 from smart_model_router.wires.joining import Told, joint, restart_event
 from smart_model_router.wires.prefill import begun, marked

@@ -17,7 +17,7 @@ from anthropic.types.message_create_params import MessageCreateParamsNonStreamin
 from openai.types.chat.completion_create_params import CompletionCreateParamsNonStreaming as Chat
 from openai.types.responses.response_create_params import ResponseCreateParamsNonStreaming as Responses
 
-from smart_model_router.request import Dialect
+from smart_model_router.domain.request import Dialect
 from smart_model_router.wires.translate import ROUTES, Losses, Terms, Translation, translate
 from tests.unit.wires.request_fields import Change, Path, changes
 

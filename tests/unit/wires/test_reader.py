@@ -7,8 +7,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smart_model_router.outcome import EventKind, FailureClass, Usage
-from smart_model_router.request import Dialect
+from smart_model_router.domain.outcome import EventKind, FailureClass, Usage
+from smart_model_router.domain.request import Dialect
 from smart_model_router.wires import Answer, StreamReader, read_answer, text_of
 
 START = (

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from smart_model_router.outcome import EventKind, FailureClass, StreamEvent, Usage
+from smart_model_router.domain.outcome import EventKind, FailureClass, StreamEvent, Usage
 from smart_model_router.wires import read_answer, read_event, text_of
 
 USAGE = {"input_tokens": 10, "input_tokens_details": {"cached_tokens": 4}, "output_tokens": 3}

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from smart_model_router.outcome import EventKind, Failure, FailureClass, StreamEvent
-from smart_model_router.request import Dialect
+from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, StreamEvent
+from smart_model_router.domain.request import Dialect
 from smart_model_router.wires.snapshots import snapshots
 from tests.unit.wires.translating import event
 

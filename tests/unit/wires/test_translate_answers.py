@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from smart_model_router.request import Dialect
+from smart_model_router.domain.request import Dialect
 from smart_model_router.wires import read_answer
 from tests.unit.wires.translating import answered, chat_answer, chat_call, chat_tool, messages_answer
 

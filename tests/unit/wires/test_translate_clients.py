@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from smart_model_router.request import Dialect
+from smart_model_router.domain.request import Dialect
 from smart_model_router.wires.translate import Untranslatable, translate, without_seals
 from smart_model_router.wires.values import items, mapping
 from tests.unit.wires.spoken_answers import CUSTOM, LOGPROB, SEARCHING, SPOKEN, TITLE, URL, Translated, translated

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from smart_model_router.request import Dialect
+from smart_model_router.domain.request import Dialect
 from smart_model_router.wires.translate import SEALED, Terms, Translation, holds_seals, translate, without_seals
 from tests.unit.wires.translating import (
     TERMS,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from smart_model_router.request import Dialect
+from smart_model_router.domain.request import Dialect
 from smart_model_router.wires.translate import Terms
 from tests.unit.wires.translating import SMALL, chat_call, chat_tool, refused, sent
 

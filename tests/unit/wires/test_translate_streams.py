@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from smart_model_router.outcome import EventKind, StreamEvent
-from smart_model_router.request import Dialect
+from smart_model_router.domain.outcome import EventKind, StreamEvent
+from smart_model_router.domain.request import Dialect
 from smart_model_router.wires.translate import EventTranslator
 from tests.unit.wires.translating import chunk, event, messages_stream, sent, streamed
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from smart_model_router.outcome import EventKind
-from smart_model_router.request import Dialect
+from smart_model_router.domain.outcome import EventKind
+from smart_model_router.domain.request import Dialect
 from smart_model_router.wires import mended_answer, read_event, text_of
 
 PROSE: dict[str, tuple[Dialect, dict[str, Any]]] = {

@@ -11,7 +11,7 @@ from smart_model_router.cli.demo.narrator import Narrator
 from smart_model_router.cli.demo.story import Story
 from smart_model_router.cli.ending import ExitCode
 from smart_model_router.cli.printing import print_json
-from smart_model_router.errors import ConfigurationError
+from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router_providers.local import is_ready
 
 if TYPE_CHECKING:

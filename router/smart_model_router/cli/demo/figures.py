@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from smart_model_router.events import AttemptFinished, BreakerChanged, Event
-from smart_model_router.report import RouteReport
+from smart_model_router.domain.events import AttemptFinished, BreakerChanged, Event
+from smart_model_router.domain.report import RouteReport
 from smart_model_router_providers.fault import RecordedRequest
 
 

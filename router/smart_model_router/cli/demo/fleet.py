@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
-from smart_model_router.events import Event
+from smart_model_router.domain.events import Event
 from smart_model_router.router import SmartModelRouter
 from smart_model_router_providers.fault import Fault, FaultServer
 

@@ -20,9 +20,9 @@ from smart_model_router.cli.demo.figures import (
 from smart_model_router.cli.demo.fleet import MODEL, PRIMARY, REMOTES, SECOND, TIMINGS, Fleet, target
 from smart_model_router.cli.demo.narrator import Narrator
 from smart_model_router.cli.telling import told_briefly
-from smart_model_router.errors import SmartRouterError, StreamInterrupted
-from smart_model_router.events import RestStarted
-from smart_model_router.report import RouteReport
+from smart_model_router.domain.errors import SmartRouterError, StreamInterrupted
+from smart_model_router.domain.events import RestStarted
+from smart_model_router.domain.report import RouteReport
 from smart_model_router.wires import text_of
 from smart_model_router_providers.fault import Fault
 

@@ -16,7 +16,7 @@ from smart_model_router.cli.importing.litellm import Imported, convert
 from smart_model_router.cli.printing import print_answer, print_json, print_line
 from smart_model_router.config import RouterConfig
 from smart_model_router.config.files import document_of
-from smart_model_router.errors import ConfigurationError
+from smart_model_router.domain.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from smart_model_router.cli.config_commands import ImportLitellm

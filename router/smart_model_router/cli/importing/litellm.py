@@ -10,7 +10,7 @@ from smart_model_router.cli.importing.litellm_deployments import Deployments
 from smart_model_router.cli.importing.litellm_models import Groups, aliases_of, by_tags, models_of
 from smart_model_router.cli.importing.litellm_settings import Settings
 from smart_model_router.config.document import Document
-from smart_model_router.errors import ConfigurationError
+from smart_model_router.domain.errors import ConfigurationError
 
 
 @dataclass(frozen=True, slots=True)

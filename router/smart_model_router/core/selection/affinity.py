@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from smart_model_router.core.selection.base import Candidate, Load
-from smart_model_router.outcome import Usage
+from smart_model_router.domain.outcome import Usage
 
 REMEMBERED = 10_000
 """Keys whose home is known; the one that was used longest ago is forgotten."""

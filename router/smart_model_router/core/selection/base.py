@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from smart_model_router.outcome import EMPTY_SNAPSHOT, Snapshot
-from smart_model_router.quick import quick
+from smart_model_router.domain.fast_dataclass import quick
+from smart_model_router.domain.outcome import EMPTY_SNAPSHOT, Snapshot
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from smart_model_router.core.selection.base import Candidate
-from smart_model_router.outcome import FailureClass, NextTarget
+from smart_model_router.domain.outcome import FailureClass, NextTarget
 
 _SHARED_CAUSES = frozenset(
     {FailureClass.SERVER_ERROR, FailureClass.OVERLOADED, FailureClass.TRANSPORT, FailureClass.TIMEOUT}

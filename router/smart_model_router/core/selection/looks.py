@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from smart_model_router.core.selection.base import Candidate, View
 from smart_model_router.core.selection.scoring import LATENCY_SCALE, SPEED_WEIGHT, TIE, latency_of
-from smart_model_router.quick import quick
+from smart_model_router.domain.fast_dataclass import quick
 
 INTERVAL = 30.0
 """Seconds from the loss of a place to the first look, as long as a breaker is open the first time."""

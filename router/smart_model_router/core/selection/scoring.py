@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from smart_model_router.core.selection.affinity import of_key
 from smart_model_router.core.selection.base import Candidate, View
-from smart_model_router.outcome import Snapshot
+from smart_model_router.domain.outcome import Snapshot
 
 LATENCY_SCALE = 10.0
 """Seconds (to first content, or per 100 output tokens) at which speed scores 0."""

@@ -17,8 +17,8 @@ from smart_model_router.wires.snapshots.responses import ResponsesSnapshots
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from smart_model_router.outcome import StreamEvent
-    from smart_model_router.request import Dialect
+    from smart_model_router.domain.outcome import StreamEvent
+    from smart_model_router.domain.request import Dialect
 
 
 class Snapshots(Protocol):

@@ -17,7 +17,7 @@ from smart_model_router.wires.values import count, is_object, items, mapping, te
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from smart_model_router.outcome import StreamEvent
+    from smart_model_router.domain.outcome import StreamEvent
 
 _TEXTS = ("content", "refusal")
 _THOUGHTS = ("reasoning_content", "reasoning")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from smart_model_router.outcome import EventKind, Failure, FailureClass, StreamEvent
+from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, StreamEvent
 from smart_model_router.wires.values import decode_text
 
 

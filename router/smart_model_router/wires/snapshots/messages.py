@@ -13,7 +13,7 @@ from smart_model_router.wires.values import count, is_object, mapping, text
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from smart_model_router.outcome import StreamEvent
+    from smart_model_router.domain.outcome import StreamEvent
 
 
 class MessagesSnapshots:

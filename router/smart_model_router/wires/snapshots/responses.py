@@ -19,7 +19,7 @@ from smart_model_router.wires.values import count, is_object, items, mapping, te
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from smart_model_router.outcome import StreamEvent
+    from smart_model_router.domain.outcome import StreamEvent
 
 _TEXT, _REFUSAL = "response.output_text", "response.refusal"
 _REASONING, _SUMMARY = "response.reasoning_text", "response.reasoning_summary_text"

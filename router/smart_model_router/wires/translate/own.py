@@ -11,7 +11,7 @@ from smart_model_router.wires.values import is_list, is_object, items, mapping, 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from smart_model_router.request import Dialect
+    from smart_model_router.domain.request import Dialect
 
 _MARKS = (b'"' + SEAL.encode(), b'"' + SEARCH_ID.encode())
 _SEALING: frozenset[Dialect] = frozenset({"messages", "responses"})

@@ -15,7 +15,7 @@ from smart_model_router.wires.translate.streams.responses_to_chat import Respons
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from smart_model_router.request import Dialect
+    from smart_model_router.domain.request import Dialect
     from smart_model_router.wires.translate.losses import Losses
     from smart_model_router.wires.translate.terms import Context, Terms
 

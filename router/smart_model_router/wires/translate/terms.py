@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from smart_model_router.request import HostedTools
+    from smart_model_router.domain.request import HostedTools
     from smart_model_router.wires.translate.losses import Losses
 
 

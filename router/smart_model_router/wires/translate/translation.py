@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from smart_model_router.outcome import EventKind, StreamEvent
+from smart_model_router.domain.outcome import EventKind, StreamEvent
 from smart_model_router.wires.translate.losses import Losses, Untranslatable
 from smart_model_router.wires.translate.routes import ROUTES
 from smart_model_router.wires.translate.terms import Context, Terms
@@ -14,7 +14,7 @@ from smart_model_router.wires.translate.writing import written
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from smart_model_router.request import Dialect
+    from smart_model_router.domain.request import Dialect
 
 _PING = b": ping\n\n"
 _CHAT_END = b"data: [DONE]\n\n"

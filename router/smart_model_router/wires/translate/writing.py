@@ -8,8 +8,8 @@ from smart_model_router.wires.dialects import EVENT_READERS
 from smart_model_router.wires.translate.words import dumps
 
 if TYPE_CHECKING:
-    from smart_model_router.outcome import StreamEvent
-    from smart_model_router.request import Dialect
+    from smart_model_router.domain.outcome import StreamEvent
+    from smart_model_router.domain.request import Dialect
 
 
 def written(dialect: Dialect, data: dict[str, Any]) -> StreamEvent:

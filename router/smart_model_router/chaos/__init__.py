@@ -1,9 +1,0 @@
-"""A drill for a user's own configuration: fault servers in the place of its providers, and a scorecard."""
-
-from __future__ import annotations
-
-from smart_model_router.chaos.card import Card, Result, play
-from smart_model_router.chaos.scenarios import MEASURES, SCENARIOS, Scenario
-from smart_model_router.chaos.verdict import Finding, Verdict
-
-__all__ = ["MEASURES", "SCENARIOS", "Card", "Finding", "Result", "Scenario", "Verdict", "play"]

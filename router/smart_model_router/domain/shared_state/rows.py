@@ -1,0 +1,218 @@
+"""What processes of one host tell each other and what outlives them: plain rows, and who may write over which."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from smart_model_router.domain.outcome import FailureClass, RestReason
+from smart_model_router.domain.shared_state.budgets import BudgetRow
+from smart_model_router.domain.shared_state.clocks import Deadline, Here, remaining
+from smart_model_router.domain.shared_state.limits import BucketRow
+from smart_model_router.domain.shared_state.slots import SlotRow
+
+BreakerKind = Literal["whole", "stream", "transport"]
+SharedBreakerState = Literal["closed", "open", "half_open"]
+OperatorWord = Literal["isolate", "enable"]
+
+LEASE_SECONDS = 30.0
+"""How long a probe belongs to its holder; whoever still probes renews it every third of that."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BreakerRow:
+    """A breaker as all processes see it. `gen` grows with every change: who knows an older one may change nothing.
+
+    `until` is when its probe is due (open), or until when `holder` has the probe (half_open). `step` is how often the
+    open time has grown. `provider` is its owner's: one probe at a time there, whichever of its breakers it is for.
+    """
+
+    owner: str
+    kind: BreakerKind
+    provider: str
+    state: SharedBreakerState
+    until: Deadline
+    step: int = 0
+    reason: str = ""
+    holder: str = ""
+    gen: int = 0
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Which breaker it is."""
+        return self.owner, self.kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestRow:
+    """A cooldown, wait, wall or off period. `over` means that a success or the operator has ended it.
+
+    `step` is how many there were in a row; `gen` grows with every change, as a breaker's.
+    """
+
+    owner: str
+    reason: RestReason
+    until: Deadline
+    cause: FailureClass | None = None
+    hinted: bool = False
+    step: int = 0
+    over: bool = False
+    gen: int = 0
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Which rest it is."""
+        return self.owner, self.reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallRow:
+    """A recent call of a target: what remains of statistics after a restart. `anew`: nothing before it counts."""
+
+    target: str
+    at: Here
+    failure: FailureClass | None
+    stream: bool
+    seconds: float
+    ttft_seconds: float | None = None
+    completion_tokens: int | None = None
+    anew: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Isolation:
+    """A target that the operator took out: `by` whom, `since` when (seconds since the epoch), and why ("": unsaid)."""
+
+    target: str
+    by: str
+    since: float
+    why: str
+
+    @property
+    def told(self) -> str:
+        """By whom and why, in words."""
+        return f"by {self.by}: {self.why}" if self.why else f"by {self.by}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorRow:
+    """The operator's newest word on a target, `by` whom and why, spoken at the instant `at`.
+
+    The row stays when the target is enabled: a process that missed it must not bring the old word back. `gen` grows
+    with every change, as a breaker's.
+    """
+
+    target: str
+    word: OperatorWord
+    by: str
+    why: str
+    at: Here
+    gen: int = 0
+
+    @property
+    def isolation(self) -> Isolation | None:
+        """The same for people; None when the target is enabled."""
+        return Isolation(self.target, self.by, self.at.wall, self.why) if self.word == "isolate" else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MakerRow:
+    """The target that made a thing kept at its provider (an answer, an item of one, a container), and for which key.
+
+    `thing` is the SHA-256 of the thing's id, `target` is as Owners names it, `owner` is the mark of the caller's key
+    ("" for a caller without one), `at` is in seconds since the epoch.
+    """
+
+    thing: bytes
+    target: str
+    owner: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class SharedView:
+    """Everything shared at one instant. A limit is as somebody wrote it last, without what came back since."""
+
+    breakers: tuple[BreakerRow, ...] = ()
+    rests: tuple[RestRow, ...] = ()
+    limits: tuple[BucketRow, ...] = ()
+    words: tuple[OperatorRow, ...] = ()
+    budgets: tuple[BudgetRow, ...] = ()
+    slots: tuple[SlotRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What a process finds when it begins: the view, and the newest calls of each target, oldest first."""
+
+    view: SharedView = SharedView()
+    calls: tuple[CallRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What one process has to tell."""
+
+    breakers: tuple[BreakerRow, ...] = ()
+    rests: tuple[RestRow, ...] = ()
+    calls: tuple[CallRow, ...] = ()
+    words: tuple[OperatorRow, ...] = ()
+    makers: tuple[MakerRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Probes that were granted (none: somebody else has one, and `view` says who)."""
+
+    granted: tuple[BreakerRow, ...]
+    view: SharedView
+
+
+class SharedStateError(Exception):
+    """The shared state cannot be read or written now; `reason` says why. Every process decides alone meanwhile."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def is_due(row: BreakerRow, here: Here) -> bool:
+    """Whether a probe may be taken: the open time is over, or the lease of whoever had it."""
+    return row.state != "closed" and remaining(row.until, here, math.inf) <= 0
+
+
+def accepts_breaker(known: BreakerRow | None, new: BreakerRow) -> bool:
+    """Whether a change may be written over what is there: only by who knows the newest generation."""
+    return new.gen == (0 if known is None else known.gen)
+
+
+def accepts_rest(known: RestRow | None, new: RestRow, here: Here) -> bool:
+    """Whether a rest may be written over what is there.
+
+    Who knows the newest generation may write what it likes; anybody may replace a guess by a hint, or lengthen a rest
+    of the same kind; nobody else ends one.
+    """
+    if known is None:
+        return not new.over
+    if new.gen == known.gen:
+        return True
+    if new.over:
+        return False
+    if known.over or new.hinted != known.hinted:
+        return known.over or new.hinted
+    return remaining(new.until, here, math.inf) > remaining(known.until, here, math.inf)
+
+
+def accepts_word(known: OperatorRow | None, new: OperatorRow, here: Here) -> bool:
+    """Whether an operator's word may be written over what is there: knowing the newest generation, or spoken later."""
+    return known is None or new.gen == known.gen or is_later(new.at, known.at, here)
+
+
+def is_later(one: Here, other: Here, here: Here) -> bool:
+    """Whether `one` was after `other`. What was said in this boot is later than what was said in another one."""
+    if one.boot == other.boot:
+        return one.ticks > other.ticks
+    if here.boot in (one.boot, other.boot):
+        return one.boot == here.boot
+    return one.wall > other.wall

@@ -1,0 +1,102 @@
+"""The models that callers may name, with their context windows: those configured, and what providers list."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from smart_model_router.config import RouterConfig
+from smart_model_router.config.aliases import text_of
+from smart_model_router.core.tiers import Ladder
+from smart_model_router.domain.errors import ModelNotFound
+from smart_model_router.domain.outcome import Failure
+from smart_model_router.domain.ports import ListedModel, SupportsModels
+
+if TYPE_CHECKING:
+    from smart_model_router.flow.state import RouterState
+
+FRESH_SECONDS = 300.0
+"""A provider is asked for its list no more often than this."""
+_MOST_NAMES = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class NamedModel:
+    """A name that callers may use. `context_tokens` is the longest prompt it takes, None where nothing says."""
+
+    name: str
+    context_tokens: int | None
+
+
+class ModelList:
+    """Not thread-safe: it belongs to the router's loop."""
+
+    def __init__(self, config: RouterConfig, state: RouterState, ladders: Mapping[str, Ladder]) -> None:
+        self._config = config
+        self._state = state
+        self._ladders = ladders
+        self._listed: dict[str, tuple[float, Sequence[ListedModel]]] = {}
+        self._asking: dict[str, asyncio.Task[Sequence[ListedModel]]] = {}
+
+    async def names(self) -> tuple[NamedModel, ...]:
+        """Every plain name and alias, then what the providers of wildcards list: at most 10,000.
+
+        A provider that does not answer lists what it listed before.
+        """
+        plain = [name for name in self._config.names if "*" not in name]
+        # The price list has the windows: importing it takes a tenth of a second.
+        windows = await asyncio.to_thread(lambda: [self._window(name) for name in plain])
+        found = dict(zip(plain, windows, strict=True))
+        mentions = self._config.wildcard_mentions
+        providers = tuple(dict.fromkeys(mention.provider for _, mention in mentions))
+        lists = dict(zip(providers, await asyncio.gather(*map(self._list_of, providers)), strict=True))
+        for wildcard, mention in mentions:
+            for listed in lists[mention.provider]:
+                text = text_of(mention.model, listed.id)
+                name = None if text is None else wildcard.replace("*", text)
+                if name is not None and self._leads_to(name, wildcard) and len(found) < _MOST_NAMES:
+                    found.setdefault(name, listed.context_tokens)
+        return tuple(NamedModel(name, window) for name, window in found.items())
+
+    async def named(self, name: str) -> NamedModel:
+        """One model by its name. Raises ModelNotFound."""
+        self._config.locate(name)
+        known = {model.name: model for model in await self.names()}
+        return known.get(name) or NamedModel(name, None)
+
+    def _window(self, name: str) -> int | None:
+        """The least known window of the targets that are asked first: a prompt of this size is served there."""
+        try:
+            configured, _ = self._config.locate(name)
+        except ModelNotFound:
+            return None
+        ladder = self._ladders.get(configured)  # an alias may lead to a wildcard
+        if ladder is None:
+            return None
+        windows = [facts.context for facts in ladder.tiers[0].targets if facts.context]
+        return min(windows, default=None)
+
+    def _leads_to(self, name: str, wildcard: str) -> bool:
+        """True unless the name is taken: by a model, an alias or a longer pattern."""
+        try:
+            return self._config.locate(name)[0] == wildcard
+        except ModelNotFound:
+            return False
+
+    async def _list_of(self, name: str) -> Sequence[ListedModel]:
+        at, listed = self._listed.get(name, (-FRESH_SECONDS, ()))
+        if self._state.clock.now() - at < FRESH_SECONDS:
+            return listed
+        if name not in self._asking:
+            task = self._asking[name] = asyncio.get_running_loop().create_task(self._ask(name))
+            task.add_done_callback(lambda _: self._asking.pop(name, None))
+        return await asyncio.shield(self._asking[name])
+
+    async def _ask(self, name: str) -> Sequence[ListedModel]:
+        provider = self._state.providers[name]
+        told = await provider.models() if isinstance(provider, SupportsModels) else ()
+        listed = self._listed.get(name, (0.0, ()))[1] if isinstance(told, Failure) else told
+        self._listed[name] = (self._state.clock.now(), listed)
+        return listed

@@ -1,0 +1,479 @@
+"""What all requests of one router share, and what follows when a call is settled."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any, Protocol
+
+from smart_model_router.coordination import Sharing
+from smart_model_router.core.backoff import BackoffConfig
+from smart_model_router.core.breaker import BreakerState
+from smart_model_router.core.budget import RetryBudget
+from smart_model_router.core.fleet import Fleet
+from smart_model_router.core.gate import Gate
+from smart_model_router.core.lease import Lease, Settlement
+from smart_model_router.core.limits import PatienceConfig, RoutingConfig, TimeoutConfig
+from smart_model_router.core.media import media_tokens
+from smart_model_router.core.passthrough import Route
+from smart_model_router.core.ratelimit import DEFAULT_OUTPUT_TOKENS
+from smart_model_router.core.selection import Load, View
+from smart_model_router.core.selection.affinity import Homes
+from smart_model_router.core.selection.looks import Looks
+from smart_model_router.core.shedding import Shedding
+from smart_model_router.core.tiers import Ladder, Plan, TargetFacts, plan
+from smart_model_router.domain.errors import InvalidRequest
+from smart_model_router.domain.events import (
+    AttemptFinished,
+    BreakerChanged,
+    ContentSeen,
+    Event,
+    OfflineChanged,
+    RestStarted,
+    SheddingChanged,
+)
+from smart_model_router.domain.forwarded_headers import Destination
+from smart_model_router.domain.outcome import CAPACITY_REASONS, Failure, FailureClass, LimitReading, Snapshot, Usage
+from smart_model_router.domain.ports import Clock, Dice, EventSink, Provider, StatsStore, TimerHandle
+from smart_model_router.domain.request import WAITING_CRITICALITIES, RouteRequest, Target
+from smart_model_router.domain.shared_state import Here
+from smart_model_router.flow.boot import here
+from smart_model_router.flow.content import Content
+from smart_model_router.flow.keeping import KeptResponses
+from smart_model_router.flow.makers import Makers
+from smart_model_router.flow.operator_words import OperatorWords
+from smart_model_router.flow.portal import Portal
+from smart_model_router.flow.waiting import FULL, Due, Ticket, WaitingRoom
+from smart_model_router.flow.watchdog import Watchdog
+
+RECENT_EVENTS = 1000
+_ANY_PROVIDER = Destination()
+
+
+class Book(Protocol):
+    """The in-memory statistics (smart_model_router_stats.StatsBook)."""
+
+    def observe(self, event: AttemptFinished) -> None:
+        """Take in one ended call."""
+        ...
+
+    def snapshot(self, target_id: str, now: float) -> Snapshot:
+        """What decisions see of a target."""
+        ...
+
+    def median(self, target_id: str, now: float, *, stream: bool) -> float | None:
+        """The median seconds of whole answers, or of streams to first content; None when none is known."""
+        ...
+
+    def least_median(self, target_ids: Iterable[str], now: float, *, stream: bool) -> float | None:
+        """The `median` of the quickest of these targets; None when none of them has one."""
+        ...
+
+    def restore(self, event: AttemptFinished) -> None:
+        """Take in a call that ended before this process began."""
+        ...
+
+    def reset_window(self, target_id: str, now: float) -> None:
+        """Forget recent outcomes and latencies: the target came back."""
+        ...
+
+    def add(self, target: Target) -> None:
+        """Know a target that a wildcard has made."""
+        ...
+
+    def forget(self, name: str) -> None:
+        """Keep nothing of a target that no longer exists."""
+        ...
+
+
+class Ladders(Protocol):
+    """Every model by the names callers use (wildcards.py)."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The models that were made of wildcards."""
+        ...
+
+    def __call__(self, name: str) -> Ladder:
+        """The ladder that `name` leads to. Raises ModelNotFound."""
+        ...
+
+    def revive(self, targets: Iterable[str], may_use: Callable[[str], bool] = ...) -> None:
+        """Make the models of these targets, of wildcards whose names a caller may use."""
+        ...
+
+    def continue_from(self, names: Iterable[str]) -> None:
+        """Make the models that a router of before had made of its wildcards, as far as they are known here."""
+        ...
+
+
+@dataclass(kw_only=True)
+class RouterState:
+    """The parts of one router. Belongs to one event loop; nothing here is thread-safe."""
+
+    clock: Clock
+    dice: Dice
+    fleet: Fleet
+    providers: Mapping[str, Provider]
+    book: Book
+    budget: RetryBudget
+    shedding: Shedding
+    routing: RoutingConfig
+    timeouts: TimeoutConfig
+    patience: PatienceConfig
+    backoff: BackoffConfig
+    price: Callable[[TargetFacts, Usage], float | None]
+    classify: Callable[[BaseException], Failure]
+    scrub: Callable[[Failure], Failure] = lambda failure: failure
+    """Takes our keys out of what a provider said: some repeat the one they were shown."""
+    scrub_text: Callable[[str], str] = lambda text: text
+    """Takes our keys out of what a person wrote."""
+    dropped: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Top-level fields of a body that a provider does not get, by provider name."""
+    destinations: Mapping[str, Destination] = field(default_factory=dict)
+    """What decides which of the client's headers a provider gets, by provider name."""
+    proven_versions: set[tuple[str, str]] = field(default_factory=set)
+    """Provider and version of Anthropic's API, where a client's call with it was answered."""
+    sinks: Sequence[EventSink] = ()
+    store: StatsStore | None = None
+    content: Content | None = None
+    """What sinks are told of prompts and answers; None is nothing."""
+    hedges: RetryBudget | None = None
+    """What hedges are paid from, beside `budget`; None: nothing is hedged."""
+    degrade: bool = True
+    wall: Callable[[], float] = time.time
+    """Epoch seconds, for people and for answers that are stamped with them; no decision reads it."""
+    here: Callable[[], Here] = here
+    """The clocks that other processes read as well."""
+    looks: Looks = field(default_factory=Looks)
+    homes: Homes = field(default_factory=Homes)
+    closed: bool = False
+    sink_errors: int = 0
+    rejected_fields: Counter[str] = field(default_factory=Counter)
+    """Rate-limit fields that made no sense, by provider: somebody changed a format."""
+    counted_before: Counter[str] = field(default_factory=Counter)
+    """By metric, what the routers that this one took the place of had counted."""
+    routes: Mapping[str, Route] = field(default_factory=dict)
+    """What passes through (`gateway.passthrough`), by path."""
+    windows: dict[str, int] = field(default_factory=dict)
+    """The context window that a target named when it refused a longer prompt, in tokens."""
+    recent: deque[Event] = field(default_factory=lambda: deque(maxlen=RECENT_EVENTS))
+    held: dict[Lease, Gate] = field(default_factory=dict)
+    """Every lease that is not settled yet: should the loop stop under their calls, the next one gives them back."""
+    loose: set[asyncio.Task[Any]] = field(default_factory=set)
+    """Tasks that close the connections of hedges' losers: a loop alone does not hold on to its tasks."""
+    detached: dict[asyncio.Task[Any], str] = field(default_factory=dict)
+    """Calls that run on for their verdict after their caller has left, and the target of each."""
+    guards: dict[str, float] = field(default_factory=dict)
+    """When each name of `router.guard` was last used, the longest unused first."""
+    forgetting: TimerHandle | None = None
+    """Rings when the first of them is to be forgotten."""
+    ticking: set[Watchdog] = field(default_factory=set)
+    """What keeps time for the calls under way, their streams and their back-offs: a closing router ends them all."""
+    ladder: Ladders = field(init=False)
+    room: WaitingRoom = field(init=False)
+    portal: Portal = field(init=False)
+    words: OperatorWords = field(init=False)
+    makers: Makers = field(init=False)
+    sharing: Sharing | None = field(init=False, default=None)
+    """This router's part in the state that processes share; None shares nothing."""
+    kept: KeptResponses | None = field(init=False, default=None)
+    """Its answers by translation that later requests may refer to; None keeps none."""
+    together: list[RouterState] = field(init=False, repr=False, compare=False)
+    """This router, those it took the place of that still have something to end, and the one in its own place."""
+    _requests: int = 0
+    _health_at: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._instance = f"{int(self.dice.roll() * 16**6):06x}"
+        self.room = WaitingRoom(self.clock, self.routing.max_waiting, self._look)
+        self.portal = Portal(self._moved)
+        self.words = OperatorWords(self)
+        self.makers = Makers(self)
+        self.together = [self]
+
+    def continue_from(self, before: RouterState) -> frozenset[str]:
+        """Go on where another router is, whose place this one takes; the ids of the targets that nothing changed for.
+
+        Both live on one loop: this one has served nobody yet, that one ends what it began. What they call in common
+        has one state (see `Fleet.continue_from`), and who waits for it waits in one queue.
+        """
+        now = self.clock.now()
+        self.ladder.continue_from(before.ladder.names)
+        shared = self.sharing is not None or before.sharing is not None
+        unchanged = self.fleet.continue_from(before.fleet, shared=shared)
+        self.words.continue_from(before.words)
+        if self.sharing is not None:
+            self.sharing.continue_from(before.sharing)
+            self.sharing.changed()
+        self.room.continue_from(before.room, () if shared else unchanged)
+        self.makers.continue_from(before.makers)
+        if self.kept is not None and before.kept is not None:
+            self.kept.continue_from(before.kept)
+        self.homes = before.homes
+        if unchanged:
+            self.looks = before.looks
+        if self.budget.config == before.budget.config:
+            self.budget = before.budget
+        if self.hedges is not None and before.hedges is not None and self.hedges.config == before.hedges.config:
+            self.hedges = before.hedges
+        self.together = before.together
+        self.together.append(self)
+        self.pump(None)  # a provider may have more slots now
+        self.update_shedding(now)
+        return unchanged
+
+    def leave(self) -> None:
+        """Nothing more is begun for this router; what is under way ends, and that is nobody's fault."""
+        self.closed = True
+        self.room.close()
+        for watchdog in tuple(self.ticking):
+            watchdog.expire()
+        if self.forgetting is not None:
+            self.forgetting.cancel()
+        for task in tuple(self.detached):
+            task.cancel()
+        self.together[:] = [state for state in self.together if state is not self]
+
+    def next_request_id(self) -> str:
+        """Unique within the process, short enough for a log line."""
+        self._requests += 1
+        return f"req-{self._instance}-{self._requests}"
+
+    def plan(self, request: RouteRequest, ladder: Ladder) -> Plan:
+        """Who may serve `request`. Raises InvalidRequest for a name or a tier that there is not."""
+        if request.avoid:
+            self._check_avoided(request)
+        if request.target is not None:
+            _check_target(request.target, ladder)
+        return plan(
+            request,
+            ladder,
+            tokens=self.weigh,
+            estimate_usd=self.estimate_usd,
+            made_by=self.makers.of,
+            unpriced=self.routing.unpriced == "allow",
+            allow_escalation=self.routing.allow_escalation,
+            degrade=self.degrade,
+        )
+
+    def weigh(self, facts: TargetFacts, request: RouteRequest, begun: str = "") -> int:
+        """How many tokens a prompt probably is at a target; `begun` is the answer's beginning where it is sent, too."""
+        text_bytes = request.text_bytes + len(begun.encode(errors="surrogatepass"))
+        factor = self.fleet.gates[facts.id].limits.factor
+        return factor.weigh(text_bytes, media_tokens(request.media, facts.media))[0]
+
+    def estimate_usd(self, facts: TargetFacts, request: RouteRequest, *, usual: int = 0) -> float | None:
+        """What a request would cost at a target in USD; None when nobody knows its price.
+
+        An answer without a limit is taken to have 1,024 tokens, or `usual` when that is more.
+        """
+        longest = request.max_tokens or max(DEFAULT_OUTPUT_TOKENS, usual)
+        output = 0 if request.dialect == "embeddings" else longest
+        return self.price(facts, Usage(self.weigh(facts, request), output))
+
+    def _check_avoided(self, request: RouteRequest) -> None:
+        """Raises InvalidRequest for a name in `avoid` that nobody has: it would avoid nobody, and say nothing."""
+        if unknown := request.avoid - self.fleet.gates.keys() - self.providers.keys():
+            known = ", ".join((*self.providers, *self.fleet.gates))
+            raise InvalidRequest(f"avoid: {min(unknown)!r} is no provider and no target; there are {known}")
+
+    def destination(self, target: Target) -> Destination:
+        """The provider of a target, as far as the client's headers are concerned."""
+        return self.destinations.get(target.provider, _ANY_PROVIDER)
+
+    def watchdog(self) -> Watchdog:
+        """One that ends what it keeps time for when the router closes, too."""
+        return Watchdog(self.clock, self.ticking)
+
+    def keep(self, task: asyncio.Task[Any]) -> None:
+        """Hold on to a task until it has ended."""
+        self.loose.add(task)
+        task.add_done_callback(self.loose.discard)
+
+    def detach(self, task: asyncio.Task[Any], target: str) -> None:
+        """Let a call run on until it has its verdict, or the router closes."""
+        self.detached[task] = target
+        task.add_done_callback(lambda done: self.detached.pop(done, None))
+
+    def emit(self, event: Event) -> None:
+        """Tell the sinks; one that raises is isolated and counted."""
+        if type(event) is not ContentSeen:  # too large to be remembered, and nobody's who does not listen
+            self.recent.append(event)
+        for sink in self.sinks:
+            try:
+                sink.emit(event)
+            except Exception:  # noqa: BLE001 - somebody else's code, and nobody's reason to fail a request
+                self.sink_errors += 1
+
+    def view(
+        self,
+        targets: Iterable[str],
+        now: float,
+        *,
+        stream: bool = False,
+        session: str | None = None,
+        key: str | None = None,
+        home: str | None = None,
+    ) -> View:
+        """What a selector sees of these targets. `key` and `home` are those of a request that has no session, too."""
+        gates, snapshot = self.fleet.gates, self.book.snapshot
+        snapshots = {target: snapshot(target, now) for target in targets}
+        new = [target for target, known in snapshots.items() if known.last_success_at is None]
+        tried = frozenset(target for target in new if gates[target].tried) if new else frozenset[str]()
+
+        def load(target: str) -> Load:
+            gate = gates[target]
+            kept = 0.0 if key is None else self.homes.in_use(target, now) / gate.provider.bulkhead.slots
+            return Load(gate.load(now) + kept, gate.chosen_at)
+
+        return View(snapshots, stream, session, tried, key, home, load)
+
+    def observe(self, event: AttemptFinished, *, of_answers: bool = True) -> None:
+        """An attempt ended: statistics first, then the world. Only `of_answers` tells how a target answers."""
+        if of_answers:
+            self.book.observe(event)
+            if self.sharing is not None:
+                self.sharing.observe(event)
+        if self.store is not None:
+            try:
+                self.store.observe(event)
+            except Exception:  # noqa: BLE001 - as above
+                self.sink_errors += 1
+        self.emit(event)
+
+    def apply(
+        self, gate: Gate, settlement: Settlement, now: float, cause: Failure | None, *, since: float | None = None
+    ) -> None:
+        """Everything that follows from a settled (or proven) call: events, fresh statistics, who is next.
+
+        `since` is when that call was admitted (now, where it was nobody's): from then on the target counts as returned.
+        """
+        since = now if since is None else since
+        for moved in settlement.moved:
+            transition = moved.transition
+            owner = gate.provider.name if moved.kind == "transport" else gate.id
+            self.emit(
+                BreakerChanged(
+                    at=now,
+                    owner=owner,
+                    kind=moved.kind,
+                    from_state=transition.from_state,
+                    to_state=transition.to_state,
+                    reason=transition.reason,
+                    open_until=transition.open_until,
+                )
+            )
+            if moved.kind == "transport" and transition.to_state is BreakerState.CLOSED:
+                self._reset_windows(gate.provider.name, since)
+        if settlement.recovered:
+            self.begin_anew(gate.id, since)
+        rest = settlement.rest
+        if rest is not None:
+            failure_class = cause.failure_class if cause is not None else FailureClass.CANCELLED
+            self.emit(
+                RestStarted(
+                    at=now,
+                    target=gate.id,
+                    reason=rest.reason,
+                    seconds=rest.until - now,
+                    failure_class=failure_class,
+                    hinted=rest.hinted,
+                )
+            )
+        if settlement.offline is not None:
+            if not settlement.offline:
+                self.fleet.make_transports_due(now)
+            self.emit(OfflineChanged(at=now, offline=settlement.offline))
+        if settlement.moved or settlement.rest or settlement.offline is not None:
+            self.update_shedding(now)
+        if self.sharing is not None:
+            self.sharing.settled(gate, settlement)
+        if self.room.waiting:
+            everyone = bool(settlement.moved) or settlement.offline is not None
+            self.pump(None if everyone else gate.provider.name)
+
+    def heard(self, gate: Gate, lease: Lease, reading: LimitReading) -> None:
+        """The head of a stream is there: its limits count at once, the rest of the answer may take minutes."""
+        lease.heard(reading, self.clock.now())
+        if reading.rejected:
+            self.count_rejected(gate.provider.name, reading)
+        if reading.buckets and self.room.waiting:
+            self.pump(gate.provider.name)
+
+    def count_rejected(self, provider: str, reading: LimitReading) -> None:
+        """Count the fields of an answer that made no sense."""
+        self.rejected_fields[provider] += reading.rejected
+
+    def update_shedding(self, now: float) -> None:
+        """Look at system health; say so when shedding begins or ends.
+
+        Between two looks only time passed: what was OPEN came due. So the last seconds can still be looked at, and
+        calm does not begin only when somebody asks.
+        """
+        before, ratio = self.shedding.active, self.fleet.open_ratio(now)
+        if before:
+            then = max(self._health_at, now - self.shedding.calm)
+            self.shedding.update(self.fleet.open_ratio(then), then)
+        self._health_at = now
+        self.shedding.update(ratio, now)
+        if self.shedding.active != before:
+            if self.shedding.active:
+                self.room.wake(len(WAITING_CRITICALITIES))
+            self.emit(SheddingChanged(at=now, shedding=self.shedding.active, open_ratio=ratio))
+
+    def _moved(self) -> None:
+        """The loop before this one is gone: nobody waits there any more, and what its calls hold is given back."""
+        self.room.forget()
+        self.detached.clear()
+        self.ticking.clear()
+        self.forgetting = None
+        now = self.clock.now()
+        while self.held:
+            lease, gate = self.held.popitem()
+            self.apply(gate, lease.release(now), now, None)
+
+    def _reset_windows(self, provider: str, since: float) -> None:
+        for target in self.fleet.targets(provider):
+            self.begin_anew(target, since)
+
+    def begin_anew(self, target: str, since: float) -> None:
+        """The target came back: what is known of its pace and of its last minutes is of another time."""
+        self.book.reset_window(target, since)
+        if self.sharing is not None:
+            self.sharing.begins_anew(target)
+
+    def pump(self, provider: str | None) -> None:
+        """Let the waiters of a provider's gates look (of all gates when more than one provider may have changed)."""
+        for state in list(self.together):
+            for target in state.fleet.targets(provider):
+                state.room.pump(target)
+
+    def queued(self, target: str) -> int:
+        """Return how many requests wait for a target."""
+        return self.room.queued(target)
+
+    def _look(self, gate_id: str, ticket: Ticket, now: float) -> Due:
+        """When a waiter should ask this gate; at once where the operator says no, for that is not waited out."""
+        gate = self.fleet.gates[gate_id]
+        if gate.isolated:
+            return Due(now)
+        if not gate.provider.has_slot:
+            return FULL
+        if gate_id in ticket.resorts:
+            return Due(now if gate.resort_refusal() is None else None)
+        refusal = gate.refusal(ticket.gates[gate_id], now, stream=ticket.stream, pacing=ticket.pacing)
+        if refusal is None:
+            return Due(now)
+        return Due(gate.ready_at(refusal), lane_alone=refusal.reason not in CAPACITY_REASONS)
+
+
+def _check_target(target: str, ladder: Ladder) -> None:
+    """Raises InvalidRequest for a `target` that is none of the model's."""
+    known = [facts.id for facts in (*chain(*(tier.targets for tier in ladder.tiers)), *ladder.last_resort)]
+    if target not in known:
+        raise InvalidRequest(f"target: {target[:100]!r} is no target of {ladder.model!r}; there are {', '.join(known)}")

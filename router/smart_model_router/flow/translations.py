@@ -1,0 +1,204 @@
+"""What one request is in each dialect it is sent in: made when a target is about to be asked, kept for the next try."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any
+
+from smart_model_router.core.tiers import TargetFacts
+from smart_model_router.domain.errors import InvalidRequest
+from smart_model_router.domain.fast_dataclass import quick
+from smart_model_router.domain.long_json import LARGE_BYTES
+from smart_model_router.domain.request import Dialect, Prefill, RouteRequest, peek
+from smart_model_router.wires.defaults import with_defaults
+from smart_model_router.wires.large import decode_any
+from smart_model_router.wires.prefill import begun, is_asked, marked
+from smart_model_router.wires.translate import (
+    SEALED,
+    Terms,
+    Translation,
+    Untranslatable,
+    holds_seals,
+    spoken,
+    translate,
+    without_seals,
+)
+from smart_model_router.wires.values import is_object
+
+PREFILL = "prefill"
+"""Where the refusal of a target lies that does not go on with what another one began."""
+_Key = tuple[Dialect, str, bool, bool, Prefill, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """How answers of Responses that are made by translation are named: `issue` gives an id to one of a target.
+
+    `kept` and `previous` are as in Terms.
+    """
+
+    issue: Callable[[str], str]
+    kept: bool
+    previous: str | None
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What a target is sent. `translation` is None where it speaks the caller's own dialect."""
+
+    request: RouteRequest
+    translation: Translation | None = None
+    losses: tuple[str, ...] = ()
+    asked: bool = False
+    """The target is asked in words to continue an answer: what it says has to prove that it does."""
+
+
+class Translations:
+    """One request in the dialects of its targets. `wall` gives epoch seconds for answers that are stamped with them.
+
+    `begun` is text its answer has already: only targets that go on from there can be asked. `answers` says how answers
+    are named; None leaves them the providers' ids.
+    """
+
+    def __init__(
+        self, request: RouteRequest, wall: Callable[[], float], *, begun: str = "", answers: Answers | None = None
+    ) -> None:
+        self._request = request if not begun else _begun(request, begun)
+        self._has_begun = bool(begun)
+        self._wall = wall
+        self._answers = answers
+        self._refused_prefill: set[str] = set()
+        self._native: dict[Prefill, Sent] = {}
+        self._made: dict[_Key, Sent | Untranslatable] = {}
+        self._own: dict[str, Sent] = {}
+        """What targets with defaults are sent, by target."""
+
+    def refusal(self, facts: TargetFacts) -> Untranslatable | None:
+        """Why the request would mean something else in the target's dialect; None when it can be sent."""
+        if self._has_begun and facts.prefill == "none":
+            return Untranslatable(PREFILL, f"{facts.id} does not go on with an answer that has begun")
+        if self._request.dialect in facts.dialects:
+            return None
+        found = self._translated(facts)
+        return found if isinstance(found, Untranslatable) else None
+
+    def prefill_refused(self, facts: TargetFacts) -> bool:
+        """A target refused the request: return whether that was a prefill, which is asked for in words from now on."""
+        if not self._has_begun or self.sent(facts).asked:
+            return False
+        self._refused_prefill.add(facts.id)
+        self._own.pop(facts.id, None)
+        return True
+
+    def _way(self, facts: TargetFacts) -> Prefill:
+        if not self._has_begun:
+            return "none"
+        return "asked" if facts.id in self._refused_prefill else facts.prefill
+
+    def sent(self, facts: TargetFacts) -> Sent:
+        """What a target is sent; only for targets without a `refusal`."""
+        if facts.defaults:
+            return self._with_defaults(facts)
+        return self._sent(facts)
+
+    def _with_defaults(self, facts: TargetFacts) -> Sent:
+        found = self._own.get(facts.id)
+        if found is None:
+            # Before translation, which gives Messages a cap of its own; after it for what the caller's dialect lacks.
+            filled = copy(self)
+            filled._request, filled._native, filled._made = _filled(self._request, facts), {}, {}
+            sent = filled._sent(facts)
+            found = self._own[facts.id] = replace(sent, request=_filled(sent.request, facts))
+        return found
+
+    def _sent(self, facts: TargetFacts) -> Sent:
+        if self._request.dialect in facts.dialects:
+            how = self._way(facts)
+            sent = self._native.get(how)
+            if sent is None:
+                sent = self._native[how] = _marked(_native(self._request), how)
+            return sent
+        found = self._translated(facts)
+        if isinstance(found, Untranslatable):
+            raise TypeError(f"{facts.id} cannot be asked: {found}")
+        return found
+
+    def _translated(self, facts: TargetFacts) -> Sent | Untranslatable:
+        goal = spoken(self._request.dialect, facts.dialects)
+        if goal is None:
+            return Untranslatable("body", f"{self._request.dialect} has no translation that {facts.id} speaks")
+        how = self._way(facts)
+        if self._has_begun and goal not in ("chat", "messages"):
+            return Untranslatable(PREFILL, f"{goal} has no way to go on with an answer that has begun")
+        named, provider = self._answers, facts.target.provider
+        key = (goal, provider, facts.reasoning, facts.newest_chat, how, "" if named is None else facts.id)
+        if key not in self._made:
+            terms = Terms(
+                family=provider,
+                reasoning=facts.reasoning,
+                newest_chat=facts.newest_chat,
+                created=int(self._wall()),
+                hosted_tools=facts.hosted_tools,
+            )
+            if named is not None:
+                made_id = named.issue(facts.id)
+                terms = replace(terms, response_id=made_id, kept=named.kept, previous=named.previous)
+            made = _in_dialect(self._request, goal, terms)
+            self._made[key] = made if isinstance(made, Untranslatable) else _marked(made, how)
+        return self._made[key]
+
+
+def _begun(request: RouteRequest, text: str) -> RouteRequest:
+    return _again(request, request.dialect, begun(_plain(request), text))
+
+
+def _filled(request: RouteRequest, facts: TargetFacts) -> RouteRequest:
+    """The request with the target's defaults for what its caller left out."""
+    plain = _plain(request)
+    body = with_defaults(request.dialect, plain, facts.defaults, newest_chat=facts.newest_chat)
+    return request if body is plain else _again(request, request.dialect, body)
+
+
+def _marked(sent: Sent, how: Prefill) -> Sent:
+    """What is sent, with the sign by which the target knows that it is to go on."""
+    asked = is_asked(sent.request.body, how)
+    if how == "none" or (how == "plain" and not asked):
+        return sent
+    body = marked(_plain(sent.request), how)
+    return replace(sent, request=_again(sent.request, sent.request.dialect, body), asked=asked)
+
+
+def _native(request: RouteRequest) -> Sent:
+    """The body as it came; but for signatures of ours, which only look like the provider's own."""
+    if not holds_seals(request.dialect, request.before, request.after):
+        return Sent(request)
+    body = without_seals(request.dialect, _plain(request))
+    return Sent(_again(request, request.dialect, body), losses=(SEALED,))
+
+
+def _in_dialect(request: RouteRequest, goal: Dialect, terms: Terms) -> Sent | Untranslatable:
+    made = translate(request.dialect, goal, _plain(request), terms)
+    if isinstance(made, Untranslatable):
+        return made
+    try:
+        return Sent(_again(request, goal, made.body), made, made.losses)
+    except InvalidRequest as error:
+        return Untranslatable("body", str(error))
+
+
+def _plain(request: RouteRequest) -> dict[str, Any]:
+    """The body but for `model`, as what goes over the wire and not the caller's object, whatever mapping that was."""
+    body = decode_any(request.payload(request.model))
+    if not is_object(body):
+        return {}
+    body.pop("model", None)
+    return body
+
+
+def _again(request: RouteRequest, dialect: Dialect, body: object) -> RouteRequest:
+    plain = dict(body) if isinstance(body, dict) else {}
+    large = request.prompt_bytes > LARGE_BYTES
+    return peek(dialect, {**plain, "model": request.model}, stream=request.stream, large=large)

@@ -1,0 +1,389 @@
+"""The waiting room: who cannot be admitted now waits here, oldest first per gate, woken by events or by time.
+
+A breaker is that of streams, or of whole answers, and each plan paces in its own way. So tickets of a gate stand in
+lanes: one that our own judgement refuses holds up its lane alone, one that lacks a slot or tokens all lanes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import NamedTuple
+
+from smart_model_router.core.gate import Pacing
+from smart_model_router.core.ratelimit import Cost
+from smart_model_router.domain.ports import Clock, TimerHandle
+
+_RANK_SECONDS = 5.0
+
+
+@dataclass(eq=False, slots=True)
+class Ticket:
+    """A request's place in the queues. It keeps its number however often it has to wait.
+
+    `gates` are those it waits for now, with what it would cost at each; `place` is the one whose bucket it will most
+    likely take from; `pacing` is how they are asked on its behalf. A lower `rank` goes first, but a ticket that is
+    older by 5 s counts as one of the next higher rank; at `resorts`, where it waits as for a last resort, rank alone
+    goes before arrival.
+    """
+
+    number: int
+    stream: bool
+    rank: int = 0
+    since: float = 0.0
+    pacing: Pacing = "off"
+    gates: Mapping[str, Cost] = field(default_factory=dict)
+    resorts: frozenset[str] = frozenset()
+    place: str | None = None
+    woken: asyncio.Future[str] | None = field(default=None, repr=False)
+    queues: list[_Queue] = field(default_factory=list, repr=False)
+    """Those of `gates`, in the same order."""
+
+    @property
+    def lane(self) -> _Lane:
+        """Where it stands in each of its queues."""
+        return self.stream, self.pacing
+
+    @property
+    def places(self) -> tuple[_Place, _Place]:
+        """Its place in the queues of most gates, and in those of `resorts`."""
+        rising = _seniority(self.since, self.rank), self.number, self
+        return rising, (self.rank, self.number, self)
+
+    def order(self, gate: str) -> tuple[float, int]:
+        """Its place in the queue of a gate, the least first."""
+        return (self.rank if gate in self.resorts else _seniority(self.since, self.rank), self.number)
+
+
+_Lane = tuple[bool, Pacing]
+"""Whether its tickets want streams, and how the gate is asked for them."""
+_Place = tuple[float, int, Ticket]
+"""A ticket and what it is ordered by."""
+
+
+@dataclass(slots=True)
+class _Queue:
+    """The tickets that wait for one gate, by lane; there are no empty lanes. `name` is what the rooms know it by.
+
+    `placed` are those who will most likely take from the gate's buckets. `full` says that it had no slot for anybody
+    when it was looked at: until something happens there, nobody needs to look.
+    """
+
+    name: str
+    lanes: dict[_Lane, deque[_Place]] = field(default_factory=dict)
+    tickets: int = 0
+    placed: dict[Ticket, None] = field(default_factory=dict)
+    alarm: TimerHandle | None = None
+    full: bool = False
+
+    @property
+    def heads(self) -> list[_Place]:
+        """The first of each lane, the first of them first."""
+        heads = [lane[0] for lane in self.lanes.values()]
+        return heads if len(heads) == 1 else sorted(heads)
+
+    def enter(self, place: _Place, lane: _Lane) -> None:
+        places = self.lanes.get(lane)
+        if places is None:
+            self.lanes[lane] = deque((place,))
+        elif places[-1] > place:
+            insort(places, place)
+        else:
+            places.append(place)
+        self.tickets += 1
+
+    def leave(self, place: _Place, lane: _Lane) -> bool:
+        """Whether it was the first of its lane."""
+        places = self.lanes[lane]
+        at = 0 if places[0][2] is place[2] else bisect_left(places, place)
+        if at == 0:
+            places.popleft()
+        else:
+            del places[at]
+        if not places:
+            del self.lanes[lane]
+        self.tickets -= 1
+        return at == 0
+
+    def stop(self) -> None:
+        """No alarm any more."""
+        if self.alarm is not None:
+            self.alarm.cancel()
+            self.alarm = None
+
+
+@dataclass(slots=True)
+class _Shared:
+    """What the rooms of a router and of those it takes the place of have in common."""
+
+    queues: dict[str, _Queue] = field(default_factory=dict)
+    """By gate; empty ones are left out."""
+    tickets: int = 0
+    waiting: int = 0
+    rooms: int = 0
+    """Those that are not closed."""
+    opened: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RoomSnapshot:
+    """The queues of a waiting room at one instant, by gate, each in its order; empty ones are left out."""
+
+    waiting: int
+    queues: Mapping[str, tuple[Ticket, ...]]
+
+
+class Due(NamedTuple):
+    """When the gate would admit a ticket: now (or earlier), a later instant, or None: an event will tell.
+
+    `lane_alone` says that it is refused for what it is, as all of its lane are, and not for want of a slot or tokens;
+    `full` that no ticket would be admitted, as there is no slot.
+    """
+
+    at: float | None
+    lane_alone: bool = False
+    full: bool = False
+
+
+FULL = Due(None, full=True)
+
+Look = Callable[[str, Ticket, float], Due]
+
+
+class WaitingRoom:
+    """One per router. `look` asks a gate on behalf of a ticket; the room decides whose turn it is.
+
+    One waiter per gate is woken at a time; when it has taken its turn (or left), the next one is looked at.
+    """
+
+    def __init__(self, clock: Clock, capacity: int, look: Look) -> None:
+        self._clock = clock
+        self._capacity = capacity
+        self._look = look
+        self._share(_Shared())
+        self._here: dict[Ticket, None] = {}
+        """Those who wait for this room's router, in the order in which they began to."""
+        self._names: dict[str, str] = {}
+        self._mark = ""
+        self._closed = False
+
+    def continue_from(self, before: WaitingRoom, same: Iterable[str]) -> None:
+        """Share the room of a router that this one takes the place of: its capacity, and the queues of `same` gates.
+
+        Those are one gate in both, and its waiters one queue, in the order of their arrival. Nobody waits here yet.
+        """
+        self._names = {gate: before._queue_of(gate) for gate in same}
+        self._share(before._shared)
+        self._mark = f"\0{self._shared.opened}"
+
+    @property
+    def waiting(self) -> int:
+        """How many wait."""
+        return self._shared.waiting
+
+    def ticket(self, *, stream: bool, rank: int = 0) -> Ticket:
+        """A new place at the end of its rank."""
+        self._shared.tickets += 1
+        return Ticket(self._shared.tickets, stream, rank, self._clock.now())
+
+    @property
+    def full(self) -> bool:
+        """Whether nobody more may wait."""
+        return self.waiting >= self._capacity
+
+    def snapshot(self) -> RoomSnapshot:
+        """Everything that waits, for checkers."""
+        queues = {gate: sorted(chain(*queue.lanes.values())) for gate, queue in self._queues.items()}
+        return RoomSnapshot(self.waiting, {gate: tuple(place[2] for place in queue) for gate, queue in queues.items()})
+
+    def queued(self, gate: str) -> int:
+        """How many wait for a gate."""
+        queue = self._queue(gate)
+        return 0 if queue is None else queue.tickets
+
+    def is_behind(self, ticket: Ticket | None, gate: str, rank: int = 0) -> bool:
+        """Whether a ticket of an earlier place waits for the gate; None is a newcomer of this `rank`.
+
+        Those whose lane alone is refused do not count: the gate says no to whoever stands behind them there. At a full
+        gate everybody is behind.
+        """
+        queue = self._queue(gate)
+        if queue is None or queue.full:
+            return queue is not None
+        now = self._clock.now()
+        for since, number, head in queue.heads:
+            if ticket is not None:
+                first = (since, number) < ticket.order(gate)
+            else:
+                first = since <= (rank if gate in head.resorts else _seniority(now, rank))
+            if first and not self._look(gate, head, now).lane_alone:
+                return True
+        return False
+
+    def ahead(self, ticket: Ticket | None, gate: str) -> tuple[int, int]:
+        """The requests and tokens that older waiters will take from the gate's buckets first."""
+        queue = self._queue(gate)
+        here = () if queue is None else queue.placed
+        older = [t for t in here if ticket is None or t.order(gate) < ticket.order(gate)]
+        return len(older), sum(t.gates[gate].total for t in older)
+
+    async def wait(
+        self,
+        ticket: Ticket,
+        gates: Mapping[str, Cost],
+        place: str | None,
+        until: float,
+        resorts: frozenset[str] = frozenset(),
+        pacing: Pacing = "off",
+    ) -> str | None:
+        """Wait for a turn at one of `gates`, at most until the instant; the gate's id, or None when time ran out.
+
+        `gates` says what a call would cost at each; `resorts` are those of them it waits for as a last resort, and
+        `pacing` is how the others are asked. The ticket stays at the head of its queues until `done`: nobody overtakes
+        while it takes its turn.
+        """
+        ticket.woken = asyncio.get_running_loop().create_future()
+        self._here[ticket] = None
+        self._enter(ticket, gates, place, resorts, pacing)
+        timer = self._clock.call_at(until, lambda: _wake(ticket, None))
+        try:
+            gate = await ticket.woken
+        except asyncio.CancelledError:
+            self.done(ticket)
+            raise
+        finally:
+            timer.cancel()
+            ticket.woken = None
+            self._here.pop(ticket, None)
+        return gate or None
+
+    def done(self, ticket: Ticket) -> None:
+        """The ticket took its turn or gave up: the next ones of its gates may look."""
+        if not ticket.gates:
+            return
+        self._shared.waiting -= 1
+        self._look_again(self._leave(ticket))
+
+    def pump(self, gate: str) -> None:
+        """Something changed at the gate: wake the first ticket that would be admitted, else set its alarm."""
+        queue = self._queue(gate)
+        if queue is not None:
+            self._pump(gate, queue)
+
+    def _pump(self, gate: str, queue: _Queue) -> None:
+        queue.stop()
+        queue.full = False
+        now = self._clock.now()
+        instants: list[float] = []
+        for *_, head in queue.heads:
+            if head.woken is None or head.woken.done():
+                return  # it is just taking its turn
+            due = self._look(gate, head, now)
+            if due.at is not None and due.at <= now:
+                _wake(head, gate)
+                return
+            if due.at is not None:
+                instants.append(due.at)
+            if not due.lane_alone:
+                queue.full = due.full
+                break
+        if instants:
+            queue.alarm = self._clock.call_at(min(instants), lambda: self.pump(gate))
+
+    def wake(self, least_rank: int) -> None:
+        """Wake every ticket of this rank or a lower one, oldest first: what it waits for will not be given to it."""
+        for ticket in sorted(self._everyone(), key=lambda one: one.number):
+            if ticket.rank >= least_rank:
+                _wake(ticket, None)
+
+    def close(self) -> None:
+        """Wake all who wait here, oldest first, and stop every alarm, unless it is for those in a room that goes on."""
+        self._shared.rooms -= not self._closed
+        self._closed = True
+        for ticket in sorted(self._here, key=lambda one: one.number):
+            _wake(ticket, None)
+        if not self._shared.rooms:
+            self._stop_alarms()
+
+    def forget(self) -> None:
+        """Let everybody go without waking them: the loop they wait on is gone."""
+        self._stop_alarms()
+        for ticket in self._everyone():
+            ticket.gates, ticket.place, ticket.queues = {}, None, []
+        self._queues.clear()
+        self._here.clear()
+        self._shared.waiting = 0
+
+    def _stop_alarms(self) -> None:
+        for queue in self._queues.values():
+            queue.stop()
+
+    def _share(self, shared: _Shared) -> None:
+        shared.rooms += 1
+        shared.opened += 1
+        self._shared, self._queues = shared, shared.queues
+
+    def _queue_of(self, gate: str) -> str:
+        """What the queue of a gate is called among the rooms that share."""
+        return self._names.get(gate) or gate + self._mark
+
+    def _queue(self, gate: str) -> _Queue | None:
+        return self._queues.get(self._names.get(gate) or gate + self._mark)  # as `_queue_of`: often asked
+
+    def _everyone(self) -> set[Ticket]:
+        return {place[2] for queue in self._queues.values() for lane in queue.lanes.values() for place in lane}
+
+    def _enter(
+        self, ticket: Ticket, gates: Mapping[str, Cost], place: str | None, resorts: frozenset[str], pacing: Pacing
+    ) -> None:
+        self._shared.waiting += not ticket.gates
+        moved = self._leave(ticket)
+        ticket.gates, ticket.place, ticket.resorts, ticket.pacing = gates, place, resorts, pacing
+        lane, (rising, ranked) = ticket.lane, ticket.places
+        for gate in gates:
+            queue = self._queue(gate)
+            if queue is None:
+                name = self._queue_of(gate)
+                queue = self._queues[name] = _Queue(name)
+            queue.enter(ranked if gate in resorts else rising, lane)
+            ticket.queues.append(queue)
+            if gate == place:
+                queue.placed[ticket] = None
+            if not queue.full:
+                moved[gate] = queue
+        self._look_again(moved)
+
+    def _leave(self, ticket: Ticket) -> dict[str, _Queue]:
+        """Take the ticket out of every queue; the gates where another is the first of its lane now, by id."""
+        moved: dict[str, _Queue] = {}
+        lane, (rising, ranked) = ticket.lane, ticket.places
+        for gate, queue in zip(ticket.gates, ticket.queues, strict=True):
+            if queue.leave(ranked if gate in ticket.resorts else rising, lane) and not queue.full:
+                moved[gate] = queue
+            if gate == ticket.place:
+                del queue.placed[ticket]
+            if not queue.lanes:
+                queue.stop()
+                del self._queues[queue.name]
+        ticket.gates, ticket.place, ticket.queues = {}, None, []
+        return moved
+
+    def _look_again(self, queues: Mapping[str, _Queue]) -> None:
+        """Others are the first there."""
+        for gate, queue in queues.items():
+            if queue.lanes and not queue.full:
+                self._pump(gate, queue)
+
+
+def _seniority(since: float, rank: int) -> float:
+    """Arrival, later by 5 s for each rank: so a waiting ticket rises in time, and no order ever changes."""
+    return since + _RANK_SECONDS * rank
+
+
+def _wake(ticket: Ticket, gate: str | None) -> None:
+    if ticket.woken is not None and not ticket.woken.done():
+        ticket.woken.set_result(gate or "")

@@ -1,1 +1,0 @@
-"""Views of a router's state: its sinks, its gauges, the dashboard's snapshots."""

@@ -1,0 +1,9 @@
+"""A drill for a user's own configuration: fault servers in the place of its providers, and a scorecard."""
+
+from __future__ import annotations
+
+from smart_model_router.rehearsal.chaos.card import Card, Result, play
+from smart_model_router.rehearsal.chaos.scenarios import MEASURES, SCENARIOS, Scenario
+from smart_model_router.rehearsal.chaos.verdict import Finding, Verdict
+
+__all__ = ["MEASURES", "SCENARIOS", "Card", "Finding", "Result", "Scenario", "Verdict", "play"]

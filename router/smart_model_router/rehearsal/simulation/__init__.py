@@ -1,0 +1,10 @@
+"""An hour of outage in a second: the real router in virtual time, against simulated providers, under every checker."""
+
+from __future__ import annotations
+
+from smart_model_router.rehearsal.simulation.history import History, Violation
+from smart_model_router.rehearsal.simulation.run import simulate
+from smart_model_router.rehearsal.simulation.scenarios import SCENARIOS
+from smart_model_router.rehearsal.simulation.setting import Scenario, Setting
+
+__all__ = ["SCENARIOS", "History", "Scenario", "Setting", "Violation", "simulate"]

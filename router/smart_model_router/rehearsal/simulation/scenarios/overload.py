@@ -1,0 +1,106 @@
+"""Providers that are asked for more than they can give: brown-outs, rate limits, many agents at once."""
+
+from __future__ import annotations
+
+from random import Random
+
+from smart_model_router.domain.outcome import FailureClass
+from smart_model_router.rehearsal.simulation.promises import (
+    carries,
+    nobody_opens,
+    nothing_was,
+    sent_per_accepted,
+    sent_per_served,
+    served,
+    trips_besides,
+)
+from smart_model_router.rehearsal.simulation.setting import Setting
+from smart_model_router.rehearsal.simulation.traffic import Traffic
+from smart_model_router.rehearsal.simulation.weather import Congested, Failing, Healthy, Limited, Metered, Spell
+
+_CEILING = 2.3
+"""The plain loop sends 2.1 calls for each request that it has served: two limited providers come first."""
+_LOOK = 70.0
+"""Seconds to the next second look at most, after the few that a spell of two minutes sees."""
+
+
+def brown_out(dice: Random) -> Setting:
+    """The first provider fails half of its calls for two minutes; nobody notices, and nobody falls with it."""
+    share = dice.uniform(0.3, 0.8)
+    return Setting(
+        tiers=[["a/big", "b/big"], ["c/small"]],
+        traffic=[Traffic(end=400.0, per_second=2.0, streams=0.5)],
+        usual={name: Congested(40) for name in "bc"},
+        spells=[Spell("a", 60.0, 180.0, Failing(FailureClass.SERVER_ERROR, share, seconds=1.0))],
+        expect={
+            "served": served(0.99),
+            "cascade": trips_besides("a", at_most=1),
+            "I14": carries("a/big", 180.0, within=_LOOK),
+        },
+    )
+
+
+def losses(dice: Random) -> Setting:
+    """Each of two providers loses a part of its calls for five minutes; hardly a request is lost with them."""
+    return Setting(
+        tiers=[["a/big"], ["b/small"]],
+        traffic=[Traffic(end=500.0, per_second=2.0, streams=0.5)],
+        spells=[Spell(name, 60.0, 360.0, Failing(FailureClass.SERVER_ERROR, dice.uniform(0.1, 0.3))) for name in "ab"],
+        expect={"served": served(0.99), "later": served(1.0, 370.0)},
+    )
+
+
+def rate_limit_storm(dice: Random) -> Setting:
+    """The first provider takes less than comes, without saying how much: its 429s are waits, not failures."""
+    return Setting(
+        tiers=[["a/big", "b/big"], ["c/small"]],
+        traffic=[Traffic(end=300.0, per_second=6.0, streams=0.3)],
+        usual={
+            "a": Limited(dice.randint(1, 3), hint=dice.choice([0.05, 0.5, 3.0, None])),
+            "b": Limited(4, hint=dice.choice([0.2, 1.0])),
+            "c": Healthy(0.5),
+        },
+        expect={"served": served(0.99), "429s": nobody_opens, "D2": sent_per_served(_CEILING)},
+    )
+
+
+def headers(dice: Random) -> Setting:
+    """The first provider says in every answer what is left of its limit: it is used up, and hardly ever overrun."""
+    return Setting(
+        tiers=[["a/big"], ["b/small"]],
+        traffic=[Traffic(end=240.0, per_second=3.0, streams=0.5)],
+        routing={"degrade_after": 0},
+        usual={"a": Metered(dice.choice([30, 60, 120]))},
+        expect={"served": served(1.0), "429s": sent_per_accepted("a", at_most=1.02, slack=3)},
+    )
+
+
+def narrow(dice: Random) -> Setting:
+    """The first provider bears ten calls at once and was configured with fifty: an adaptive bulkhead finds out."""
+    return Setting(
+        tiers=[["a/big"], ["b/small"]],
+        traffic=[Traffic(end=200.0, per_second=8.0, streams=0.3)],
+        routing={"degrade_after": 0},
+        resilience={"adaptive": {"enabled": True}},
+        providers={"a": {"bulkhead": 50}, "b": {"bulkhead": 200}},
+        usual={"a": Congested(dice.randint(8, 10), 2.0)},
+        expect={"served": served(1.0), "adaptive": sent_per_accepted("a", at_most=1.22)},
+    )
+
+
+def fifty_agents(dice: Random) -> Setting:
+    """Fifty agents start at once with calls of ten seconds: nothing throttles what has no outcome yet."""
+    return Setting(
+        tiers=[["a/big"], ["b/small"]],
+        traffic=[
+            Traffic(at_once=50, start=dice.uniform(0.0, 1.0), streams=dice.choice([0.0, 1.0])),
+            Traffic(at_once=50, start=150.0),
+        ],
+        providers={"a": {"bulkhead": 50}},
+        usual={"a": Congested(60, seconds=6.0)},
+        expect={
+            "served": served(1.0),
+            "429s": nobody_opens,
+            "overload": nothing_was(FailureClass.OVERLOADED),
+        },
+    )

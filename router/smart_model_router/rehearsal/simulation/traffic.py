@@ -1,0 +1,132 @@
+"""Requests with their instants and deadlines: seeded arrivals, and the result of each of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from smart_model_router.domain.errors import SmartRouterError
+from smart_model_router.domain.report import RouteReport
+from smart_model_router.domain.request import Criticality, RequestOptions
+from smart_model_router.router import SmartModelRouter
+
+BODY: Mapping[str, Any] = {"model": "smart", "messages": [{"role": "user", "content": "hello"}]}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """Requests from `start` to `end` (seconds from the beginning), `per_second` on average, or `at_once` at `start`.
+
+    Shares are in [0, 1]: `streams` are streamed, `impatient` callers leave after up to `leaves_after` seconds,
+    `sheddable` requests say that they can wait for another day. `timeout` is each request's own, in seconds,
+    `recovery` what becomes of its cut streams.
+    """
+
+    start: float = 0.0
+    end: float = 0.0
+    per_second: float = 0.0
+    at_once: int = 0
+    streams: float = 0.0
+    impatient: float = 0.0
+    leaves_after: float = 2.0
+    sheddable: float = 0.0
+    timeout: float | None = None
+    max_tokens: int | None = 100
+    recovery: str | None = None
+
+    def arrivals(self, dice: Random) -> Iterator[Asked]:
+        """Each request to come, in order of arrival."""
+        for _ in range(self.at_once):
+            yield self._asked(self.start, dice)
+        elapsed = self.start + (dice.expovariate(self.per_second) if self.per_second else self.end)
+        while elapsed < self.end:
+            yield self._asked(elapsed, dice)
+            elapsed += dice.expovariate(self.per_second)
+
+    def _asked(self, at: float, dice: Random) -> Asked:
+        leaves = dice.uniform(0.0, self.leaves_after) if dice.random() < self.impatient else None
+        return Asked(
+            at=at,
+            stream=dice.random() < self.streams,
+            leaves_after=leaves,
+            walks_away=dice.random() < 0.5,
+            criticality="sheddable" if dice.random() < self.sheddable else "critical",
+            timeout=self.timeout,
+            max_tokens=self.max_tokens,
+            recovery=self.recovery,
+        )
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Asked:
+    """One request and its end. `at` is seconds from the beginning; the instants below are the loop's.
+
+    A caller that leaves is cancelled, or, reading a stream, `walks_away` between two pieces.
+    """
+
+    at: float
+    stream: bool
+    leaves_after: float | None
+    walks_away: bool
+    criticality: Criticality
+    timeout: float | None
+    max_tokens: int | None
+    recovery: str | None
+    began: float = 0.0
+    first_content: float | None = None
+    ended: float | None = None
+    report: RouteReport | None = None
+    error: SmartRouterError | None = None
+    left: bool = False
+
+    @property
+    def served_by(self) -> str | None:
+        """The target whose answer was delivered whole; None when there was none (or the caller left)."""
+        return None if self.report is None or self.error is not None or self.left else self.report.target
+
+    async def ask(self, router: SmartModelRouter) -> None:
+        """Send it and see it end. Raises only what would be a bug of the router."""
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        self.began = loop.time()
+        alarm = None
+        if task is not None and self.leaves_after is not None:
+            alarm = loop.call_later(self.leaves_after, task.cancel)
+        try:
+            await (self._read(router) if self.stream else self._get(router))
+        except SmartRouterError as error:
+            self.error, self.report = error, error.report
+        except asyncio.CancelledError:
+            self.left = True
+        finally:
+            self.ended = loop.time()
+            if alarm is not None:
+                alarm.cancel()
+
+    async def _get(self, router: SmartModelRouter) -> None:
+        reply = await router.chat(self._body(), **self._options())
+        self.first_content = asyncio.get_running_loop().time()
+        self.report = reply.report
+
+    async def _read(self, router: SmartModelRouter) -> None:
+        loop = asyncio.get_running_loop()
+        async with router.stream_chat(self._body(), **self._options()) as chunks:
+            try:
+                async for _ in chunks:
+                    if self.first_content is None:
+                        self.first_content = loop.time()
+                    self.report = chunks.report
+                    if self.leaves_after is not None and self.walks_away:
+                        self.left = True
+                        break
+            except asyncio.CancelledError:  # before anything came: which request it was is known all the same
+                self.report = chunks.report
+                raise
+
+    def _body(self) -> Mapping[str, Any]:
+        return BODY if self.max_tokens is None else {**BODY, "max_tokens": self.max_tokens}
+
+    def _options(self) -> RequestOptions:
+        return {"timeout": self.timeout, "criticality": self.criticality, "recovery": self.recovery}
