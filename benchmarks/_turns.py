@@ -14,12 +14,12 @@ import time
 from pathlib import Path
 
 from smart_model_router.cli import main
-from smart_model_router.gateway import server
+from smart_model_router.gateway import uvicorn_server
 
 TURNS = 8
 EVERY = 0.01
 _taken: list[tuple[float, float]] = []
-_settle = server.settle  # type: ignore[attr-defined]  # a benchmark looks inside
+_settle = uvicorn_server.settle  # type: ignore[attr-defined]  # a benchmark looks inside
 _task: asyncio.Task[None] | None = None
 
 
@@ -40,7 +40,7 @@ def _ready() -> None:
 
 if __name__ == "__main__":
     file = Path(sys.argv.pop(1))
-    server.settle = _ready  # type: ignore[attr-defined]  # as above
+    uvicorn_server.settle = _ready  # type: ignore[attr-defined]  # as above
     try:
         main()
     finally:

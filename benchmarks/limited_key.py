@@ -16,7 +16,7 @@ from benchmarks._measure import Figure, medians, report
 from smart_model_router import SmartModelRouter
 from smart_model_router.config import GatewayKeyConfig, Secret
 from smart_model_router.domain.ports import Provider
-from smart_model_router.gateway.keys import Guest, KeyRing
+from smart_model_router.gateway.client_keys import Guest, KeyRing
 
 RUNS = 9
 CALLS = 2_000

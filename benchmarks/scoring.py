@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks._measure import Figure, medians, report
 
 from smart_model_router_scoring.calibration import Sigmoid
-from smart_model_router_scoring.calibration.vectorised import calibrate_scores
+from smart_model_router_scoring.calibration.vectorised_curves import calibrate_scores
 from smart_model_router_scoring.fusion import Fusion, vectorised
 
 RUNS = 7

@@ -20,7 +20,7 @@ from benchmarks._measure import Figure, report
 
 from smart_model_router.domain.events import AttemptFinished
 from smart_model_router.domain.outcome import FailureClass, Usage
-from smart_model_router_stats.opening import MIB
+from smart_model_router_stats.open_db import MIB
 from smart_model_router_stats.reading import read_store
 from smart_model_router_stats.sqlite import SqliteStore
 

@@ -24,8 +24,8 @@ from benchmarks._measure import Figure, report
 
 from smart_model_router import SmartModelRouter
 from smart_model_router.domain.ports import EventSink, StatsStore
+from smart_model_router.observability.dashboard_history import Recorder
 from smart_model_router.observability.metrics import Metrics
-from smart_model_router.observability.recorder import Recorder
 from smart_model_router.observability.spans import SpanSink
 from smart_model_router.observability.worker import ApartSink
 from smart_model_router_stats.sqlite import SqliteStore

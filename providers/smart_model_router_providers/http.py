@@ -13,11 +13,17 @@ from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.forwarded_headers import FORWARDED, USUAL_VERSION, VERSION
 from smart_model_router.domain.outcome import Failure, FailureClass
 from smart_model_router_providers.catalog import kind_of
+from smart_model_router_providers.http_transport import Endpoint, check_headers
 from smart_model_router_providers.model_lists import list_models
 from smart_model_router_providers.passing import read_plain_reply
 from smart_model_router_providers.pool import ConnectionPool
-from smart_model_router_providers.posting import Endpoint, check_headers
-from smart_model_router_providers.replies import known_failure, read_plain, read_stream, read_whole, refuse_stream
+from smart_model_router_providers.response_reader import (
+    known_failure,
+    read_plain,
+    read_stream,
+    read_whole,
+    refuse_stream,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence
@@ -26,7 +32,7 @@ if TYPE_CHECKING:
     from smart_model_router.domain.ports import ListedModel, PassedCall, PassedReply, ProviderCall, ProviderStream
     from smart_model_router.domain.request import Dialect, Operation
     from smart_model_router_providers.catalog import AuthStyle
-    from smart_model_router_providers.reply import Reply
+    from smart_model_router_providers.response import Reply
 
 PATHS: Mapping[Dialect, str] = MappingProxyType(
     {"chat": "/chat/completions", "messages": "/messages", "responses": "/responses", "embeddings": "/embeddings"}

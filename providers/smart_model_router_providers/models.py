@@ -32,8 +32,8 @@ _TEXT_ONLY: tuple[Need, ...] = ("images", "pdf", "audio")
 class ModelRow:
     """Facts of the models whose lower-case name contains `pattern` (a regular expression), and their source.
 
-    `media` names the family of token rules (core/media.py). `can` and `cannot` are abilities; an ability in neither is
-    unknown. `reasoning`: the model thinks first unless told not to. `prefill` is as in the catalog.
+    `media` names the family of token rules (core/media_tokens.py). `can` and `cannot` are abilities; an ability in
+    neither is unknown. `reasoning`: the model thinks first unless told not to. `prefill` is as in the catalog.
     """
 
     pattern: str

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from smart_model_router.domain.outcome import Failure, FailureClass
 from smart_model_router_providers.classify import classify_response
-from smart_model_router_providers.replies import known_failure
+from smart_model_router_providers.response_reader import known_failure
 from smart_model_router_providers.signals import read_limits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from smart_model_router.domain.outcome import LimitReading
-    from smart_model_router_providers.reply import Reply
+    from smart_model_router_providers.response import Reply
 
 _OK = range(200, 300)
 _ERROR_BYTES = 1024 * 1024

@@ -12,9 +12,9 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 import httpx2
 
-from smart_model_router_providers.posting import SLICE_BYTES, Endpoint, Line, Slices
-from smart_model_router_providers.reply import HttpxReply, Reply
+from smart_model_router_providers.http_transport import SLICE_BYTES, Endpoint, Line, Slices
 from smart_model_router_providers.resending import ResendingTransport
+from smart_model_router_providers.response import HttpxReply, Reply
 
 if TYPE_CHECKING:
     import ssl

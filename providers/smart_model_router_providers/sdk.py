@@ -8,9 +8,9 @@ from urllib.parse import parse_qsl
 
 from smart_model_router.domain.forwarded_headers import FORWARDED
 from smart_model_router.domain.outcome import Failure, FailureClass, Outcome
-from smart_model_router_providers.replies import known_failure, read_stream, read_whole, refuse_stream
-from smart_model_router_providers.reply import HttpxReply
-from smart_model_router_providers.shim import httpx_of, sdk_of
+from smart_model_router_providers.response import HttpxReply
+from smart_model_router_providers.response_reader import known_failure, read_stream, read_whole, refuse_stream
+from smart_model_router_providers.sdk_versions import httpx_of, sdk_of
 
 if TYPE_CHECKING:
     from smart_model_router.domain.ports import ProviderCall, ProviderStream

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from smart_model_router.domain.ports import EventSink, Provider, ProviderCall
     from smart_model_router.domain.report import RouteReport
     from smart_model_router.domain.request import RequestOptions
-    from smart_model_router.flow.guarding import GuardLimits
-    from smart_model_router.flow.streaming import RouterStream
+    from smart_model_router.flow.guard import GuardLimits
+    from smart_model_router.flow.router_stream import RouterStream
     from smart_model_router.router import RouterReply, SmartModelRouter
     from smart_model_router_providers.sdk import SdkProvider
 
@@ -93,8 +93,8 @@ _HOMES = {
     "smart_model_router.domain.report": ("RouteReport",),
     "smart_model_router.domain.request": ("RequestOptions",),
     "smart_model_router.router": ("RouterReply", "SmartModelRouter"),
-    "smart_model_router.flow.guarding": ("GuardLimits",),
-    "smart_model_router.flow.streaming": ("RouterStream",),
+    "smart_model_router.flow.guard": ("GuardLimits",),
+    "smart_model_router.flow.router_stream": ("RouterStream",),
     "smart_model_router_providers.sdk": ("SdkProvider",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

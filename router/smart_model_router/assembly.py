@@ -15,16 +15,16 @@ from urllib.parse import urlsplit
 from smart_model_router.config import DefaultsConfig, ModelConfig, ProviderConfig, RouterConfig, TargetConfig
 from smart_model_router.config.discovery import default_config, with_last_resort
 from smart_model_router.config.known_models import KnownTarget
-from smart_model_router.config.paths import spelled
 from smart_model_router.config.rules import FACTS
 from smart_model_router.config.secret import Secret
 from smart_model_router.config.strategies import strategy_named
 from smart_model_router.config.telemetry import ContentConfig
+from smart_model_router.config.tree_path import spelled
 from smart_model_router.coordination import Owners, Sharing
 from smart_model_router.core.budget import RetryBudget
-from smart_model_router.core.fleet import Fleet
+from smart_model_router.core.connectivity import Connectivity
 from smart_model_router.core.gate import Gate, ProviderState
-from smart_model_router.core.offline import Connectivity
+from smart_model_router.core.gate_registry import Fleet
 from smart_model_router.core.passthrough import Route, RouteTarget, by_path
 from smart_model_router.core.ratelimit import RateLimitTracker, TokenFactor
 from smart_model_router.core.selection import Candidate
@@ -48,10 +48,10 @@ from smart_model_router.domain.redaction import Scrubber
 from smart_model_router.domain.request import Dialect, Operation, Target
 from smart_model_router.domain.shared_state import slot_scope
 from smart_model_router.domain.suggest import did_you_mean
-from smart_model_router.flow.boot import here
+from smart_model_router.flow.boot_clock import here
 from smart_model_router.flow.clock import SystemClock, SystemDice, WallClock
-from smart_model_router.flow.content import Content
-from smart_model_router.flow.keeping import KeptResponses
+from smart_model_router.flow.content_capture import Content
+from smart_model_router.flow.kept_responses import KeptResponses
 from smart_model_router.flow.state import RouterState
 from smart_model_router.flow.wildcards import Ladders
 from smart_model_router.observability.sinks import sinks_of

@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from smart_model_router.domain.events import Event
     from smart_model_router.domain.ports import Clock, EventSink, PassedCall, Provider, StatsStore
     from smart_model_router.domain.shared_state import OperatorWord
-    from smart_model_router.flow.closing import Part
-    from smart_model_router.flow.guarding import GuardLease, GuardLimits
+    from smart_model_router.flow.guard import GuardLease, GuardLimits
     from smart_model_router.flow.inspection import Availability, Explanation, SystemHealth, TargetStatus
     from smart_model_router.flow.passthrough import Passage
     from smart_model_router.flow.portal import Portal
+    from smart_model_router.flow.router_stream import RouterStream
+    from smart_model_router.flow.shutdown import Part
     from smart_model_router.flow.state import RouterState
-    from smart_model_router.flow.streaming import RouterStream
     from smart_model_router.observability.monitor import Monitor
     from smart_model_router_stats.book import StatsBook
     from smart_model_router_stats.figures import StatsView
@@ -65,8 +65,8 @@ class SmartModelRouter:
     def __init__(
         self, *, config: RouterConfig, state: RouterState, book: StatsBook, ladders: Mapping[str, Ladder]
     ) -> None:
-        from smart_model_router.flow.course import Course  # noqa: PLC0415
-        from smart_model_router.flow.streaming import RouterStream  # noqa: PLC0415
+        from smart_model_router.flow.executor import Course  # noqa: PLC0415
+        from smart_model_router.flow.router_stream import RouterStream  # noqa: PLC0415
 
         self._course = Course
         self._router_stream = RouterStream
@@ -150,7 +150,7 @@ class SmartModelRouter:
         Where its maker is not known, a target of the models that the caller `may_use` is asked. Raises NotFound for an
         answer that is not there, or that was made for another `owner`.
         """
-        from smart_model_router.flow.direct import kept_response  # noqa: PLC0415 - few ask
+        from smart_model_router.flow.stored_answers import kept_response  # noqa: PLC0415 - few ask
 
         body = {"model": "-", "previous_response_id": response}
         request, state = self._peek("responses", body, options, b"", stream=False), self._state
@@ -169,7 +169,7 @@ class SmartModelRouter:
 
         As a target that speaks Responses natively counts it; where the model has none, an estimate.
         """
-        from smart_model_router.flow.direct import count_input  # noqa: PLC0415 - few ask
+        from smart_model_router.flow.stored_answers import count_input  # noqa: PLC0415 - few ask
 
         request = self._peek("responses", body, options, b"", stream=False, operation="count")
         success, report = await self._state.portal.reach(lambda: count_input(self._state, request))
@@ -222,7 +222,7 @@ class SmartModelRouter:
         `limits` of the first use count (later ones resize the slots). An exception inside is a failure of the
         resource; RouterUnavailable is raised when it is not admitted within `max_wait`, and by a closed router.
         """
-        from smart_model_router.flow.guarding import guard  # noqa: PLC0415
+        from smart_model_router.flow.guard import guard  # noqa: PLC0415
 
         self._check_open()
         return guard(self._state, name, limits, self._config.resilience.gate)
@@ -357,7 +357,7 @@ class SmartModelRouter:
             self._book.continue_from(before._book, unchanged, self._state.clock.now())
         self.monitor.continue_from(before.monitor)
         if before._state.guards:
-            from smart_model_router.flow.guarding import forget_unused  # noqa: PLC0415
+            from smart_model_router.flow.guard import forget_unused  # noqa: PLC0415
 
             self._state.guards |= before._state.guards
             forget_unused(self._state)
@@ -371,7 +371,7 @@ class SmartModelRouter:
         await self.portal.reach(self._end)
 
     async def _end(self) -> None:
-        from smart_model_router.flow.closing import close_parts  # noqa: PLC0415
+        from smart_model_router.flow.shutdown import close_parts  # noqa: PLC0415
         from smart_model_router.observability.sinks import close as close_sinks  # noqa: PLC0415
 
         state = self._state

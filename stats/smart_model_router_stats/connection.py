@@ -15,7 +15,7 @@ import aiosqlite
 from aiosqlite.core import _connection_worker_thread
 
 from smart_model_router.domain.fork_hooks import before_forks
-from smart_model_router_stats.opening import BUSY_SECONDS, GuardedConnection
+from smart_model_router_stats.open_db import BUSY_SECONDS, GuardedConnection
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from smart_model_router.domain.outcome import FailureClass
 from smart_model_router_stats.estimators import bucket_of
-from smart_model_router_stats.samples import cached_of, plausible
+from smart_model_router_stats.filters import cached_of, plausible
 from smart_model_router_stats.schema import LATENCY, TTFT
 
 if TYPE_CHECKING:

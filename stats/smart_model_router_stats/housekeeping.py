@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from smart_model_router_stats import statements
-from smart_model_router_stats.opening import BUSY_SECONDS, JOURNAL_BYTES, MIB, is_busy
+from smart_model_router_stats.open_db import BUSY_SECONDS, JOURNAL_BYTES, MIB, is_busy
 
 if TYPE_CHECKING:
     from collections.abc import Callable

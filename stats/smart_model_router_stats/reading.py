@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from smart_model_router.domain.outcome import FailureClass
 from smart_model_router_stats.figures import ModelStats, Percentiles, StatsView
-from smart_model_router_stats.opening import StoreUnavailableError, open_to_read, writable_problem
+from smart_model_router_stats.open_db import StoreUnavailableError, open_to_read, writable_problem
 from smart_model_router_stats.schema import STATS_MIGRATIONS
 from smart_model_router_stats.shared_schema import STATE_MIGRATIONS, state_path, words_in
 from smart_model_router_stats.views import KINDS, LEVELS, PERCENTS, SPANS

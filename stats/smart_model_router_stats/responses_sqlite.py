@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from smart_model_router_stats import responses_schema
-from smart_model_router_stats.opening import filesystem_of
+from smart_model_router_stats.open_db import filesystem_of
 from smart_model_router_stats.responses_schema import RESPONSE_MIGRATIONS
 from smart_model_router_stats.sqlite_file import SqliteFile
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from smart_model_router.domain.shared_state import Claim, Restored
 from smart_model_router_stats import transactions
-from smart_model_router_stats.opening import GuardedConnection, StoreUnavailableError, filesystem_of
+from smart_model_router_stats.open_db import GuardedConnection, StoreUnavailableError, filesystem_of
 from smart_model_router_stats.shared_schema import STATE_MIGRATIONS, SqliteTables
 from smart_model_router_stats.sqlite_file import SqliteFile, transaction
 

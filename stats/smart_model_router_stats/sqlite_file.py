@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from smart_model_router.domain.fork_hooks import in_children
 from smart_model_router.domain.shared_state import SharedStateError
 from smart_model_router_stats.connection import Database
-from smart_model_router_stats.opening import (
+from smart_model_router_stats.open_db import (
     MIB,
     GuardedConnection,
     StoreUnavailableError,

@@ -9,7 +9,7 @@ What is a figure of `router.stats()` has its name and meaning here; `scope` says
 
 from __future__ import annotations
 
-from smart_model_router_stats.samples import COUNTED
+from smart_model_router_stats.filters import COUNTED
 
 VIEWS_VERSION = 3
 """Counts additions to the contract; `v_contract` tells it to readers."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from smart_model_router_stats.delta import Batch, Row
-    from smart_model_router_stats.opening import GuardedConnection
+    from smart_model_router_stats.open_db import GuardedConnection
 
 _AT_ONCE = (128, 32, 8, 1)
 """Rows of one statement. One for each row would give the interpreter away, and wait for it, as often."""

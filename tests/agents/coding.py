@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from smart_model_router_providers.fault.question import Reply, ToolCall
+from smart_model_router_providers.fault.parsed_request import Reply, ToolCall
 from tests.agents import plan
 from tests.agents.elsewhere import Elsewhere
 from tests.agents.environments import NODE, PACKAGES, PYTHON, node, python, run

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from smart_model_router_providers.fault.answers import EVENT_STREAM, JSON, dumps
 from smart_model_router_providers.fault.effects import Cut, Fate, Stall, Status
-from smart_model_router_providers.fault.question import Question
+from smart_model_router_providers.fault.parsed_request import Question
 from smart_model_router_providers.fault.replies import answer
 from smart_model_router_providers.fault.script import HEALTHY
 from smart_model_router_providers.fault.steps import Data, End, Head, Step, Wait, play

@@ -10,7 +10,7 @@ import pytest
 from smart_model_router.domain.outcome import FailureClass
 from smart_model_router_stats.delta import SUCCESS
 from smart_model_router_stats.memory import MemoryStore
-from smart_model_router_stats.opening import open_to_read
+from smart_model_router_stats.open_db import open_to_read
 from smart_model_router_stats.schema import STATS_MIGRATIONS
 from smart_model_router_stats.sqlite import SqliteStore
 from tests.conformance.stores import StatsStoreContract

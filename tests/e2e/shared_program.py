@@ -21,8 +21,8 @@ from smart_model_router.domain.events import Event, ProbeStarted, StoreChanged
 from smart_model_router.domain.outcome import Failure, FailureClass, Outcome
 from smart_model_router.domain.ports import EventSink, ProviderCall
 from smart_model_router.domain.shared_state import Here
-from smart_model_router.flow import boot
-from smart_model_router.gateway.keys import KeyRing
+from smart_model_router.flow import boot_clock
+from smart_model_router.gateway.client_keys import KeyRing
 from smart_model_router.http_api import ProblemError
 from smart_model_router.testing import FakeProvider, FakeReply
 from smart_model_router_stats.sqlite_file import SqliteFile
@@ -33,14 +33,14 @@ DOWN = FakeReply(failure=Failure(FailureClass.SERVER_ERROR, "500", status=500))
 
 def stand_at(boottime: str) -> None:
     """Stop the clocks that all processes have in common at this instant: how fast the machine is changes nothing."""
-    real = boot.here()
+    real = boot_clock.here()
     now = Here(real.boot, float(boottime), real.wall + float(boottime) - real.boottime)
     vars(importlib.import_module("smart_model_router.assembly"))["here"] = lambda: now
 
 
 def trust_the_store() -> None:
     """Wait for the store however slow the machine is: a store that does not answer is the subject of other tests."""
-    vars(importlib.import_module("smart_model_router.coordination.reach"))["SLOW_SECONDS"] = PATIENCE
+    vars(importlib.import_module("smart_model_router.coordination.store_health"))["SLOW_SECONDS"] = PATIENCE
     vars(importlib.import_module("smart_model_router_stats.shared_sqlite"))["_BLOCKING_SECONDS"] = PATIENCE
     SqliteFile.opened.__defaults__ = (PATIENCE,)
 
@@ -299,9 +299,9 @@ async def client(path: str, rpm: str) -> None:
     let in.
     """
     trust_the_store()
-    vars(importlib.import_module("smart_model_router.gateway.keys"))["LEASE_WAIT"] = PATIENCE
+    vars(importlib.import_module("smart_model_router.gateway.client_keys"))["LEASE_WAIT"] = PATIENCE
     vars(importlib.import_module("smart_model_router.core.client_limits"))["LOOK_AGAIN"] = 1e-6
-    clocks = [boot.here()]
+    clocks = [boot_clock.here()]
     vars(importlib.import_module("smart_model_router.assembly"))["here"] = lambda: clocks[-1]
     async with make_router(path, {"a": FakeProvider()}) as router:
         ring = KeyRing({"team": GatewayKeyConfig(key=Secret("vk"), rpm=int(rpm))})
@@ -355,7 +355,7 @@ async def queue_up(path: str) -> None:
     """Make a request at each instant of the input; tell of each if it was served within so many seconds."""
     trust_the_store()
     wait_for_slots()
-    clocks = [boot.here()]
+    clocks = [boot_clock.here()]
     vars(importlib.import_module("smart_model_router.assembly"))["here"] = lambda: clocks[-1]
     async with narrow(path, FakeProvider()) as router:
         while line := await asyncio.to_thread(sys.stdin.readline):

@@ -18,8 +18,8 @@ import pytest
 from smart_model_router import RouterConfig
 from smart_model_router.core.gate import Measures
 from smart_model_router.rehearsal.chaos import MEASURES, SCENARIOS, Card, Verdict, play
-from smart_model_router.rehearsal.chaos.asking import Asked, Ending, ask, body_of
-from smart_model_router.rehearsal.chaos.fence import Fence
+from smart_model_router.rehearsal.chaos.client_calls import Asked, Ending, ask, body_of
+from smart_model_router.rehearsal.chaos.network_guard import Fence
 from smart_model_router.router import SmartModelRouter
 from smart_model_router_providers.fault import Fault, FaultServer
 from tests.e2e.command import Smr

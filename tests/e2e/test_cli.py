@@ -16,7 +16,7 @@ import pytest
 from typer.main import get_command
 
 from smart_model_router.cli.app import app
-from smart_model_router.cli.printing import printable
+from smart_model_router.cli.output import printable
 from smart_model_router_providers.fault import Fault, FaultServer
 from tests.e2e.command import KEY, SECONDS, Smr, one_line
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from smart_model_router.cli.demo.figures import (
+from smart_model_router.cli.demo.demo_figures import (
     Expectation,
     Figures,
     half_open_spans,
@@ -21,7 +21,7 @@ from smart_model_router.cli.demo.figures import (
     trips,
     waited_after_429,
 )
-from smart_model_router.cli.demo.fleet import LAST_RESORT, MODEL, REMOTES, Fleet, configuration
+from smart_model_router.cli.demo.demo_fleet import LAST_RESORT, MODEL, REMOTES, Fleet, configuration
 from smart_model_router.cli.demo.narrator import Narrator
 from smart_model_router.cli.demo.story import Story
 from smart_model_router.config import RouterConfig

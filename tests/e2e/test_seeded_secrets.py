@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from smart_model_router import SmartModelRouter, SmartRouterError
-from smart_model_router.observability.recorder import Recorder
+from smart_model_router.observability.dashboard_history import Recorder
 from smart_model_router.observability.spans import SpanSink
 from smart_model_router.testing import RecordingSink
 from smart_model_router_providers.fault import Fault, FaultServer

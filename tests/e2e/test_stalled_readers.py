@@ -17,7 +17,7 @@ import pytest
 from smart_model_router import SmartModelRouter, StreamInterrupted
 from smart_model_router.domain.events import AttemptFinished
 from smart_model_router.domain.outcome import FailureClass
-from smart_model_router.flow.streaming import RouterStream
+from smart_model_router.flow.router_stream import RouterStream
 from smart_model_router.testing import RecordingSink
 from tests.e2e.eventually import Lag, becomes
 from tests.e2e.gateways import MESSAGES, footprint, held_up, served

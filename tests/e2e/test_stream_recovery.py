@@ -14,7 +14,7 @@ import pytest
 
 from smart_model_router import SmartModelRouter, StreamInterrupted
 from smart_model_router.clients import AsyncAnthropic, AsyncOpenAI, report_of
-from smart_model_router.flow.streaming import RouterStream
+from smart_model_router.flow.router_stream import RouterStream
 from smart_model_router_providers.fault import Fault, FaultServer
 from tests.e2e.gateways import served
 

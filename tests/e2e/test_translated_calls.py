@@ -12,7 +12,7 @@ import pytest
 from smart_model_router import InvalidRequest, SmartModelRouter, StreamInterrupted, TranslationRefused
 from smart_model_router.domain.outcome import FailureClass
 from smart_model_router.domain.request import Dialect
-from smart_model_router.flow.streaming import RouterStream
+from smart_model_router.flow.router_stream import RouterStream
 from smart_model_router_providers.fault import Fault, FaultServer
 from tests.unit.wires.translating import chat_answer, chat_call, chunk, messages_answer, messages_stream
 

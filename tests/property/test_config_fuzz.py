@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from smart_model_router.config import ConfigurationWarning, RouterConfig
-from smart_model_router.config.values import number
+from smart_model_router.config.conversion import number
 from smart_model_router.domain.errors import ConfigurationError, InvalidRequest
 
 SECRET = "sk-live-" + "z9" * 16

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smart_model_router.cli.importing import convert
-from smart_model_router.cli.importing.account import leaves
+from smart_model_router.cli.importing.import_report import leaves
 from smart_model_router.config import RouterConfig
 from smart_model_router.config.document import parse
 from smart_model_router.domain.errors import ConfigurationError

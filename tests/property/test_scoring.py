@@ -20,7 +20,7 @@ from smart_model_router_scoring.calibration import (
     fit_isotonic,
     fit_platt,
 )
-from smart_model_router_scoring.calibration.vectorised import calibrate_scores
+from smart_model_router_scoring.calibration.vectorised_curves import calibrate_scores
 from smart_model_router_scoring.confidence import (
     Matrix,
     TwoTier,

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from smart_model_router.core.checked_options import DAY
 from smart_model_router.core.cooldown import Cooldown
-from smart_model_router.core.options import DAY
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker
 from smart_model_router.domain.outcome import BucketReading, CooldownRule, Failure, FailureClass, LimitReading
 from smart_model_router_providers.catalog import KINDS

@@ -14,8 +14,8 @@ import pytest
 from smart_model_router.core.gate import Measures
 from smart_model_router.rehearsal.simulation import SCENARIOS, simulate
 from smart_model_router.rehearsal.simulation.combinations import NAMES, combinations, simulate_measures
-from smart_model_router.rehearsal.simulation.fleet import FleetSetting, simulate_fleet
 from smart_model_router.rehearsal.simulation.scenarios import SWITCHES
+from smart_model_router.rehearsal.simulation.simulated_fleet import FleetSetting, simulate_fleet
 
 FOUND: list[tuple[str, int]] = [
     ("impatient", 12),  # what was left of a sum of waits was too little for any instant: it waited for ever

@@ -8,7 +8,7 @@ import pytest
 
 from smart_model_router import SmartModelRouter
 from smart_model_router.domain.errors import StreamInterrupted
-from smart_model_router.flow.streaming import RouterStream
+from smart_model_router.flow.router_stream import RouterStream
 from smart_model_router.testing import LoopClock
 from smart_model_router_providers.fault import Fault, ScriptedProvider
 from tests.world import virtual

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import pytest
 
-from smart_model_router.cli import serving
+from smart_model_router.cli import serve
 from smart_model_router.cli.app import Serve
 from smart_model_router.cli.rehearsal_commands import ServeFaults
 from smart_model_router.cli.store_commands import Dashboard
@@ -43,7 +43,7 @@ def fail(folder: Path) -> int:
 @pytest.mark.parametrize(
     ("command", "what"),
     [
-        (serve, "smart_model_router.gateway.server.serve"),
+        (serve, "smart_model_router.gateway.uvicorn_server.serve"),
         (show, "smart_model_router.gateway.dashboard.alone.run"),
         (fail, "smart_model_router.cli.faults.print_json"),
     ],
@@ -52,7 +52,7 @@ def test_what_fails_later_is_no_fault_of_the_port(
     command: Callable[[Path], int], what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file that may not be written is told as it is, not as a port that is not yours."""
-    monkeypatch.setattr(serving, "_log", lambda: None)
+    monkeypatch.setattr(serve, "_log", lambda: None)
     monkeypatch.setattr(what, denied)
     with pytest.raises(PermissionError, match=r"stats\.db"):
         command(tmp_path)

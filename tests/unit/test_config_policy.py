@@ -10,7 +10,7 @@ import pytest
 
 from smart_model_router.config import ConfigurationWarning, RouterConfig
 from smart_model_router.config.retired import RETIRED
-from smart_model_router.core.adaptive import AdaptiveConfig
+from smart_model_router.core.adaptive_limit import AdaptiveConfig
 from smart_model_router.core.breaker import BreakerConfig
 from smart_model_router.domain.errors import ConfigurationError
 

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.types import Message, Scope
 
-from smart_model_router.gateway.app import Gateway
+from smart_model_router.gateway.asgi_app import Gateway
 from smart_model_router.testing import FakeProvider, FakeReply, run_virtual
 from tests.world import BLACK_HOLE, DOWN, limited, timers, world
 

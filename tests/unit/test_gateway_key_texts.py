@@ -11,8 +11,8 @@ import pytest
 from smart_model_router.config import GatewayKeyConfig, RouterConfig, Secret
 from smart_model_router.config.rules import short_keys
 from smart_model_router.domain.errors import ConfigurationError
-from smart_model_router.gateway.app import Gateway
-from smart_model_router.gateway.keys import KeyRing
+from smart_model_router.gateway.asgi_app import Gateway
+from smart_model_router.gateway.client_keys import KeyRing
 from smart_model_router.http_api import ProblemError
 
 MINIMAL = {

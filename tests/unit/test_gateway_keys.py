@@ -13,7 +13,7 @@ from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.outcome import FailureClass, Usage
 from smart_model_router.domain.report import Attempt, RouteReport
 from smart_model_router.domain.request import Criticality
-from smart_model_router.gateway.keys import Guest, KeyRing, is_loopback
+from smart_model_router.gateway.client_keys import Guest, KeyRing, is_loopback
 from smart_model_router.http_api import Ask, ProblemError, read_ask
 from tests.world import now, virtual
 

@@ -12,7 +12,7 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from smart_model_router.gateway.app import Gateway
+from smart_model_router.gateway.asgi_app import Gateway
 from smart_model_router.testing import FakeProvider, run_virtual
 from smart_model_router_providers.fault import ScriptedProvider
 from tests.unit.test_gateway_fuzz import ASKED, HI, KEYS, LOOKED_AT, NAMES, Client, Manner, check, scope

@@ -13,8 +13,8 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
 
 from smart_model_router.config import GatewayConfig
-from smart_model_router.gateway.protocol import protocol_for
-from smart_model_router.gateway.responding import PIECE, Piece, Responder
+from smart_model_router.gateway.response import PIECE, Piece, Responder
+from smart_model_router.gateway.uvicorn_protocol import protocol_for
 from smart_model_router.http_api import HttpReply
 from tests.world import timers, virtual
 

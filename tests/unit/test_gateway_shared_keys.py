@@ -14,7 +14,7 @@ from smart_model_router.coordination.client_leases import LEASE_WAIT
 from smart_model_router.domain.outcome import Usage
 from smart_model_router.domain.report import Attempt, RouteReport
 from smart_model_router.domain.shared_state import BucketAsk, BucketGrant, BudgetAsk, Here, SharedView
-from smart_model_router.gateway.keys import Guest, KeyRing
+from smart_model_router.gateway.client_keys import Guest, KeyRing
 from smart_model_router.http_api import ProblemError
 from smart_model_router_stats.shared_memory import MemorySharedState, MemoryTables
 from tests.world import now, virtual, world

@@ -16,7 +16,7 @@ from smart_model_router.domain.errors import AllTargetsFailed
 from smart_model_router.domain.long_json import LARGE_BYTES, condensed, encode, encode_large
 from smart_model_router.domain.request import peek
 from smart_model_router.flow.off_loop import LONG_BYTES, off_loop
-from smart_model_router.http_api.asking import read_ask
+from smart_model_router.http_api.api_request import read_ask
 from smart_model_router.testing import FakeProvider
 from tests.world import DOWN, world
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from smart_model_router.domain.media import Medium, media_in
+from smart_model_router.domain.media_parts import Medium, media_in
 from smart_model_router.domain.request import Dialect, peek
 from tests.media_files import b64, data_url, mp3, pdf, png, wav
 

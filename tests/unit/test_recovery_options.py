@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from smart_model_router import ConfigurationError, RouterConfig
-from smart_model_router.http_api.asking import read_ask
+from smart_model_router.http_api.api_request import read_ask
 from smart_model_router_providers.catalog import KINDS
 
 ASK = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}]}).encode()

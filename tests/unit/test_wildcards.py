@@ -11,7 +11,7 @@ import pytest
 
 from smart_model_router import ConfigurationError, InvalidRequest, ModelNotFound, SmartModelRouter
 from smart_model_router.config import RouterConfig
-from smart_model_router.core.live import MOST
+from smart_model_router.core.live_models import MOST
 from smart_model_router.domain.events import RequestFinished, TargetsForgotten
 from smart_model_router.testing import FakeProvider, LoopClock, RecordingSink
 from tests.world import DOWN, virtual

@@ -9,9 +9,9 @@ from types import MappingProxyType
 from typing import Any
 
 from smart_model_router_providers.fault.errors import error_body, unknown_path
-from smart_model_router_providers.fault.ledger import Ending, Ledger, RecordedRequest, masked
-from smart_model_router_providers.fault.question import BadQuestion, Dialect, Question, read_question
+from smart_model_router_providers.fault.parsed_request import BadQuestion, Dialect, Question, read_question
 from smart_model_router_providers.fault.replies import models
+from smart_model_router_providers.fault.request_log import Ending, Ledger, RecordedRequest, masked
 from smart_model_router_providers.fault.script import Decision, RunningScript, Script
 from smart_model_router_providers.fault.steps import Step, play, whole
 

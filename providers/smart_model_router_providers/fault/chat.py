@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from smart_model_router_providers.fault.answers import CREATED, Answer, data_frame, dumps, whole_answer
-from smart_model_router_providers.fault.question import Question, ToolCall
+from smart_model_router_providers.fault.parsed_request import Question, ToolCall
 
 
 def chat(question: Question) -> Answer:

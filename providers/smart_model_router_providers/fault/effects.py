@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
-from smart_model_router_providers.fault.question import Reply
+from smart_model_router_providers.fault.parsed_request import Reply
 
 if TYPE_CHECKING:
     from random import Random

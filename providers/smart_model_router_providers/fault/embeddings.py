@@ -9,7 +9,7 @@ import struct
 from collections.abc import Sequence
 
 from smart_model_router_providers.fault.answers import Answer, dumps, whole_answer
-from smart_model_router_providers.fault.question import Question
+from smart_model_router_providers.fault.parsed_request import Question
 
 EMBEDDING_DIMENSIONS = 8
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from smart_model_router_providers.fault.answers import PING, dumps
-from smart_model_router_providers.fault.question import Dialect
+from smart_model_router_providers.fault.parsed_request import Dialect
 
 PHRASES: Mapping[int, str] = MappingProxyType(
     {**{status.value: status.phrase for status in HTTPStatus}, 529: "Overloaded"}

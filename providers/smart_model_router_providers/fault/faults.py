@@ -29,7 +29,7 @@ from smart_model_router_providers.fault.effects import (
     Stall,
     Status,
 )
-from smart_model_router_providers.fault.question import Reply, ToolCall
+from smart_model_router_providers.fault.parsed_request import Reply, ToolCall
 
 if TYPE_CHECKING:
     from typing import Unpack

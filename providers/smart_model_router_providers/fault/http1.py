@@ -13,7 +13,7 @@ from typing import Protocol, cast
 
 from smart_model_router_providers.fault.backend import Exchange
 from smart_model_router_providers.fault.errors import PHRASES, error_body
-from smart_model_router_providers.fault.ledger import Ending
+from smart_model_router_providers.fault.request_log import Ending
 from smart_model_router_providers.fault.steps import Data, End, Head, Wait, whole
 
 MOST_HEAD_BYTES = 65_536

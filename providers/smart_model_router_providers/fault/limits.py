@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from smart_model_router_providers.fault.effects import Headers, Limit
-from smart_model_router_providers.fault.manners import MANNERS, Said
+from smart_model_router_providers.fault.rate_limit_headers import MANNERS, Said
 
 # Rounding must not refuse a call that comes at the very instant it was told to.
 CLOSE_ENOUGH_SECONDS = 1e-9

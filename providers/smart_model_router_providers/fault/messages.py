@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from smart_model_router_providers.fault.answers import PING, Answer, dumps, named_frame, whole_answer
-from smart_model_router_providers.fault.question import Question
+from smart_model_router_providers.fault.parsed_request import Question
 
 
 def messages(question: Question) -> Answer:

@@ -11,7 +11,7 @@ from smart_model_router_providers.fault.answers import CREATED, Answer, dumps
 from smart_model_router_providers.fault.chat import chat
 from smart_model_router_providers.fault.embeddings import embeddings
 from smart_model_router_providers.fault.messages import messages
-from smart_model_router_providers.fault.question import Dialect, Question
+from smart_model_router_providers.fault.parsed_request import Dialect, Question
 from smart_model_router_providers.fault.responses import responses
 
 _ANSWERS: Mapping[Dialect, Callable[[Question], Answer]] = MappingProxyType(

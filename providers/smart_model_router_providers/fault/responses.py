@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from smart_model_router_providers.fault.answers import CREATED, Answer, named_frame, whole_answer
-from smart_model_router_providers.fault.question import Question
+from smart_model_router_providers.fault.parsed_request import Question
 
 _Event = dict[str, Any]
 

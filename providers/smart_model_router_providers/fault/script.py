@@ -18,7 +18,7 @@ from smart_model_router_providers.fault.effects import (
 )
 from smart_model_router_providers.fault.faults import Fault
 from smart_model_router_providers.fault.limits import Limiter
-from smart_model_router_providers.fault.question import Reply
+from smart_model_router_providers.fault.parsed_request import Reply
 
 Script = Sequence[Fault] | Mapping[str, Sequence[Fault]] | None
 """None: always healthy. A list: for every call. A mapping: a list for each API key or model, `*` the rest."""

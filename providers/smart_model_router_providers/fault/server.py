@@ -11,8 +11,8 @@ from types import TracebackType
 from typing import Self
 
 from smart_model_router_providers.fault.backend import KEPT_REQUESTS, Backend
-from smart_model_router_providers.fault.door import Door
-from smart_model_router_providers.fault.ledger import RecordedRequest
+from smart_model_router_providers.fault.listener import Door
+from smart_model_router_providers.fault.request_log import RecordedRequest
 from smart_model_router_providers.fault.script import Script, check
 
 # A provider's Date is a wall clock's; nothing of ours decides by it.

@@ -23,7 +23,7 @@ from smart_model_router_providers.fault.effects import (
     Status,
 )
 from smart_model_router_providers.fault.errors import COMMENT, error_body, error_frame, ping
-from smart_model_router_providers.fault.question import Question
+from smart_model_router_providers.fault.parsed_request import Question
 from smart_model_router_providers.fault.replies import answer, without_choices
 
 if TYPE_CHECKING:

@@ -58,8 +58,8 @@ class Ask(Command):
     as_json: Json = False
 
     def run(self) -> int:
-        """See asking.py."""
-        from smart_model_router.cli.asking import run  # noqa: PLC0415 - only the command that runs pays
+        """See ask.py."""
+        from smart_model_router.cli.ask import run  # noqa: PLC0415 - only the command that runs pays
 
         return run(self)
 
@@ -78,8 +78,8 @@ class Chat(Command):
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object for each answer.")] = False
 
     def run(self) -> int:
-        """See chatting.py."""
-        from smart_model_router.cli.chatting import run  # noqa: PLC0415 - as above
+        """See chat.py."""
+        from smart_model_router.cli.chat import run  # noqa: PLC0415 - as above
 
         return run(self)
 
@@ -95,8 +95,8 @@ class Explain(Command):
     as_json: Json = False
 
     def run(self) -> int:
-        """See planning.py."""
-        from smart_model_router.cli.planning import run  # noqa: PLC0415 - as above
+        """See explain.py."""
+        from smart_model_router.cli.explain import run  # noqa: PLC0415 - as above
 
         return run(self)
 
@@ -109,8 +109,8 @@ class Models(Command):
     as_json: Json = False
 
     def run(self) -> int:
-        """See listing.py."""
-        from smart_model_router.cli.listing import run  # noqa: PLC0415 - as above
+        """See models.py."""
+        from smart_model_router.cli.models import run  # noqa: PLC0415 - as above
 
         return run(self)
 
@@ -123,8 +123,8 @@ class Doctor(Command):
     as_json: Json = False
 
     def run(self) -> int:
-        """See checking.py."""
-        from smart_model_router.cli.checking import run  # noqa: PLC0415 - as above
+        """See doctor.py."""
+        from smart_model_router.cli.doctor import run  # noqa: PLC0415 - as above
 
         return run(self)
 
@@ -143,8 +143,8 @@ class Serve(Command):
     as_json: Json = False
 
     def run(self) -> int:
-        """See serving.py."""
-        from smart_model_router.cli.serving import run  # noqa: PLC0415 - as above
+        """See serve.py."""
+        from smart_model_router.cli.serve import run  # noqa: PLC0415 - as above
 
         return run(self)
 
@@ -161,8 +161,8 @@ class Install(Command):
     as_json: Json = False
 
     def run(self) -> int:
-        """See installing.py."""
-        from smart_model_router.cli.installing import run  # noqa: PLC0415 - as above
+        """See local_install.py."""
+        from smart_model_router.cli.local_install import run  # noqa: PLC0415 - as above
 
         return run(self)
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from smart_model_router.cli.configured import configured
-from smart_model_router.cli.ending import ExitCode
-from smart_model_router.cli.printing import print_answer, print_json, print_line, print_listed, print_table
+from smart_model_router.cli.exit_codes import ExitCode
+from smart_model_router.cli.output import print_answer, print_json, print_line, print_listed, print_table
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.suggest import did_you_mean
 from smart_model_router.rehearsal.chaos import SCENARIOS, Card, Result, Verdict, play

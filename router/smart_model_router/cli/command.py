@@ -9,7 +9,7 @@ from typing import Any, NoReturn, TypeVar, dataclass_transform, get_type_hints
 
 import typer
 
-from smart_model_router.cli.ending import finish
+from smart_model_router.cli.exit_codes import finish
 
 
 @dataclass_transform(kw_only_default=True)

@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from smart_model_router.assembly import make_provider
-from smart_model_router.cli.checking import guessable_keys, shared_domains, unpriced_budgets
 from smart_model_router.cli.configured import configured
-from smart_model_router.cli.ending import ExitCode
+from smart_model_router.cli.doctor import guessable_keys, shared_domains, unpriced_budgets
+from smart_model_router.cli.dry_run import ladders_of
+from smart_model_router.cli.exit_codes import ExitCode
 from smart_model_router.cli.finding import Finding
-from smart_model_router.cli.printing import print_json, print_line, print_table
-from smart_model_router.cli.trying import ladders_of
+from smart_model_router.cli.output import print_json, print_line, print_table
 from smart_model_router.config import ConfigurationWarning, RouterConfig
+from smart_model_router.config.conversion import references
 from smart_model_router.config.files import default_file, document_of, placed
-from smart_model_router.config.paths import spelled
 from smart_model_router.config.secret import masked
-from smart_model_router.config.values import references
+from smart_model_router.config.tree_path import spelled
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.suggest import did_you_mean
 from smart_model_router_providers.catalog import KINDS

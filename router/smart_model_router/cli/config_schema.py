@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from smart_model_router.cli.ending import ExitCode
-from smart_model_router.cli.printing import print_answer, print_json
+from smart_model_router.cli.exit_codes import ExitCode
+from smart_model_router.cli.output import print_answer, print_json
 from smart_model_router.config.schema import json_schema
 
 if TYPE_CHECKING:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import yaml
 
 from smart_model_router.cli.configured import configured
-from smart_model_router.cli.ending import ExitCode
-from smart_model_router.cli.printing import print_answer, print_json, print_line, print_table
+from smart_model_router.cli.exit_codes import ExitCode
+from smart_model_router.cli.output import print_answer, print_json, print_line, print_table
 from smart_model_router.config import RouterConfig
 from smart_model_router.config.files import default_file, document_of
 from smart_model_router.config.origins import DEFAULT, Value, plain, values_in_force
-from smart_model_router.config.paths import spelled
 from smart_model_router.config.secret import MASK
+from smart_model_router.config.tree_path import spelled
 from smart_model_router_providers.catalog import kind_of
 
 if TYPE_CHECKING:

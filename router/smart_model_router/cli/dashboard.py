@@ -5,12 +5,12 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING
 
-from smart_model_router.cli.ending import ExitCode
-from smart_model_router.cli.listening import listening
-from smart_model_router.cli.printing import print_answer, print_json, print_line
+from smart_model_router.cli.exit_codes import ExitCode
+from smart_model_router.cli.output import print_answer, print_json, print_line
+from smart_model_router.cli.serve_address import listening
 from smart_model_router.cli.statistics import store_path
 from smart_model_router.domain.errors import ConfigurationError
-from smart_model_router_stats.opening import StoreUnavailableError
+from smart_model_router_stats.open_db import StoreUnavailableError
 
 if TYPE_CHECKING:
     from smart_model_router.cli.store_commands import Dashboard

@@ -6,9 +6,9 @@ import asyncio
 import signal
 from typing import TYPE_CHECKING
 
-from smart_model_router.cli.ending import ExitCode
-from smart_model_router.cli.listening import listening
-from smart_model_router.cli.printing import print_answer, print_json, print_line
+from smart_model_router.cli.exit_codes import ExitCode
+from smart_model_router.cli.output import print_answer, print_json, print_line
+from smart_model_router.cli.serve_address import listening
 from smart_model_router_providers.fault import FaultServer, load_script
 from smart_model_router_providers.fault.script import Script
 

@@ -13,7 +13,7 @@ import httpx
 from smart_model_router.cli.configured import configured
 from smart_model_router.config import ModelConfig, ProviderConfig, RouterConfig, Secret, TargetConfig, TierConfig
 from smart_model_router.config.files import default_file
-from smart_model_router.core.limits import RoutingConfig
+from smart_model_router.core.flow_config import RoutingConfig
 from smart_model_router.domain.errors import ConfigurationError, RouterUnavailable
 
 KEY_VARIABLE = "SMART_ROUTER_GATEWAY_KEY"

@@ -23,8 +23,8 @@ class IndexFolder(Command):
     as_json: Json = False
 
     def run(self) -> int:
-        """See indexing.py."""
-        from smart_model_router.cli.indexing import run  # noqa: PLC0415 - only the command that runs pays
+        """See index.py."""
+        from smart_model_router.cli.index import run  # noqa: PLC0415 - only the command that runs pays
 
         return run(self)
 
@@ -42,8 +42,8 @@ class Query(Command):
     as_json: Json = False
 
     def run(self) -> int:
-        """See querying.py."""
-        from smart_model_router.cli.querying import run  # noqa: PLC0415 - as above
+        """See query.py."""
+        from smart_model_router.cli.query import run  # noqa: PLC0415 - as above
 
         return run(self)
 
@@ -64,7 +64,7 @@ class Evaluate(Command):
     as_json: Json = False
 
     def run(self) -> int:
-        """See evaluating.py."""
-        from smart_model_router.cli.evaluating import run  # noqa: PLC0415 - as above
+        """See evaluate.py."""
+        from smart_model_router.cli.evaluate import run  # noqa: PLC0415 - as above
 
         return run(self)

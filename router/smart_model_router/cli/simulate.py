@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from smart_model_router.cli.ending import ExitCode
-from smart_model_router.cli.printing import print_answer, print_json, print_listed
+from smart_model_router.cli.exit_codes import ExitCode
+from smart_model_router.cli.output import print_answer, print_json, print_listed
 from smart_model_router.cli.simulate_grid import run as run_grid
 from smart_model_router.core.gate import Measures
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.suggest import did_you_mean
 from smart_model_router.rehearsal.simulation import SCENARIOS, History, simulate
 from smart_model_router.rehearsal.simulation.combinations import NAMES, simulate_measures
-from smart_model_router.rehearsal.simulation.fleet import Report, simulate_fleet
+from smart_model_router.rehearsal.simulation.simulated_fleet import Report, simulate_fleet
 from smart_model_router.rehearsal.simulation.timeline import timeline, verdict
 
 if TYPE_CHECKING:

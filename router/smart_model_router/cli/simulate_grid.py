@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from smart_model_router.cli.ending import ExitCode
-from smart_model_router.cli.printing import print_answer, print_json
+from smart_model_router.cli.exit_codes import ExitCode
+from smart_model_router.cli.output import print_answer, print_json
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.suggest import did_you_mean
 from smart_model_router.rehearsal.simulation.grid import NAMED, select, whole_grid

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from smart_model_router.cli.configured import configured
-from smart_model_router.cli.ending import ExitCode
-from smart_model_router.cli.printing import print_json, print_line, print_table
+from smart_model_router.cli.exit_codes import ExitCode
+from smart_model_router.cli.output import print_json, print_line, print_table
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.shared_state import Isolation
 from smart_model_router_stats.figures import ModelStats
-from smart_model_router_stats.opening import StoreUnavailableError
+from smart_model_router_stats.open_db import StoreUnavailableError
 from smart_model_router_stats.reading import StoreView, read_store
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pathlib import Path
 from smart_model_router.cli.finding import Finding
 from smart_model_router.config import StoreConfig
 from smart_model_router_stats.migrations import Migration
-from smart_model_router_stats.opening import (
+from smart_model_router_stats.open_db import (
     OLDEST_SQLITE,
     StoreUnavailableError,
     has_wal_reset_bug,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from smart_model_router.cli.ending import finish
+from smart_model_router.cli.exit_codes import finish
 from smart_model_router.cli.options import Config, Json, Name, Url, Why
 
 targets = typer.Typer(name="targets", rich_markup_mode=None)

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from smart_model_router.cli.configured import configured
-from smart_model_router.cli.ending import ExitCode
+from smart_model_router.cli.exit_codes import ExitCode
 from smart_model_router.cli.gateway_access import KEY_VARIABLE, asked, base_url, gateway_key
-from smart_model_router.cli.printing import print_json, print_line, print_table
+from smart_model_router.cli.output import print_json, print_line, print_table
 from smart_model_router.cli.statistics import instant
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.shared_state import Isolation

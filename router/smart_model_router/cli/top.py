@@ -15,8 +15,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from smart_model_router.cli.ending import ExitCode
-from smart_model_router.cli.printing import console, print_json, printable
+from smart_model_router.cli.exit_codes import ExitCode
+from smart_model_router.cli.output import console, print_json, printable
 from smart_model_router.cli.statistics import HEADINGS, look, rows, store_path, summary
 from smart_model_router_stats.reading import StoreView
 

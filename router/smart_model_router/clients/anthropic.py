@@ -6,7 +6,7 @@ from typing import Any
 
 import anthropic
 
-from smart_model_router.clients.making import HOST, NO_KEY, Source, transport_for
+from smart_model_router.clients.factory import HOST, NO_KEY, Source, transport_for
 
 _CREDENTIALS = ("api_key", "auth_token", "credentials", "config", "profile")
 

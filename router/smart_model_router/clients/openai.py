@@ -6,7 +6,7 @@ from typing import Any
 
 import openai
 
-from smart_model_router.clients.making import HOST, NO_KEY, Source, transport_for
+from smart_model_router.clients.factory import HOST, NO_KEY, Source, transport_for
 
 
 class OpenAI(openai.OpenAI):

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import httpx2
 
-from smart_model_router.clients.desk import Opened, OutOfPatience, Sent, answer
+from smart_model_router.clients.in_process import Opened, OutOfPatience, Sent, answer
 from smart_model_router.clients.reports import EXTENSION
 from smart_model_router.domain.errors import RouterUnavailable, StreamInterrupted
 from smart_model_router.flow.portal import Portal, WouldBlock

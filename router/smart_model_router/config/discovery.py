@@ -20,7 +20,7 @@ from smart_model_router.config import (
 )
 from smart_model_router.config.files import FILE_NAME, VARIABLE, default_file
 from smart_model_router.config.rules import mentions_of
-from smart_model_router.core.limits import RoutingConfig
+from smart_model_router.core.flow_config import RoutingConfig
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router_providers.catalog import KINDS, found_in
 from smart_model_router_providers.local import is_ready

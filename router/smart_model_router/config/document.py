@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
-from smart_model_router.config.paths import Path, spelled
 from smart_model_router.config.secret import masked
+from smart_model_router.config.tree_path import Path, spelled
 from smart_model_router.domain.errors import ConfigurationError
 
 LIMIT_BYTES = 262_144

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from smart_model_router.core.options import Count
+from smart_model_router.core.checked_options import Count
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,7 +34,7 @@ def default_file(environ: Mapping[str, str]) -> Path | None:
 
 def read_file(path: str | Path | None, environ: Mapping[str, str]) -> RouterConfig:
     """Read a YAML file, or that in the default places. Raises ConfigurationError."""
-    from smart_model_router.config.reading import read_mapping  # noqa: PLC0415 - brings pydantic
+    from smart_model_router.config.parsing import read_mapping  # noqa: PLC0415 - brings pydantic
 
     found = default_file(environ) if path is None else path
     if found is None:

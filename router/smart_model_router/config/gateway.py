@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from smart_model_router.config.secret import Secret
-from smart_model_router.core.options import Count, Interval, Options, Seconds, SecondsOrZero, Unit
+from smart_model_router.core.checked_options import Count, Interval, Options, Seconds, SecondsOrZero, Unit
 from smart_model_router.domain.request import Criticality
 
 

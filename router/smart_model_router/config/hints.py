@@ -7,10 +7,10 @@ from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
+from smart_model_router.config.conversion import UnitName
 from smart_model_router.config.secret import Secret
 from smart_model_router.config.tree import FROM_KEY
-from smart_model_router.config.values import UnitName
-from smart_model_router.core.options import Interval, Unit, spell
+from smart_model_router.core.checked_options import Interval, Unit, spell
 
 SWITCH = "enabled"
 """A section that has this key may be written as the switch alone: `adaptive: false`."""

@@ -62,7 +62,7 @@ class KnownTarget:
 
     @property
     def media(self) -> str:
-        """The family of token rules for its media (core/media.py)."""
+        """The family of token rules for its media (core/media_tokens.py)."""
         return models.media_family(self.kind, self.mention.model)
 
     @property

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from smart_model_router.config.gateway import GatewayConfig
-from smart_model_router.config.paths import Path, spelled
-from smart_model_router.core.adaptive import AdaptiveConfig
+from smart_model_router.config.tree_path import Path, spelled
+from smart_model_router.core.adaptive_limit import AdaptiveConfig
 from smart_model_router.core.breaker import BreakerConfig
 
 if TYPE_CHECKING:

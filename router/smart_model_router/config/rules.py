@@ -9,18 +9,18 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from smart_model_router.config import aliases as patterns
-from smart_model_router.config.paths import spelled
 from smart_model_router.config.secret import masked, masked_urls
 from smart_model_router.config.strategies import strategy_named
+from smart_model_router.config.tree_path import spelled
 from smart_model_router.core.passthrough import KNOWN, is_route
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.recovery_policy import parse_recovery
 from smart_model_router.domain.suggest import did_you_mean
 
 if TYPE_CHECKING:
-    from smart_model_router.config.paths import Path
     from smart_model_router.config.telemetry import ContentConfig
     from smart_model_router.config.tree import ModelConfig, RouterConfig, TargetConfig
+    from smart_model_router.config.tree_path import Path
 
 DEFAULT_LADDER = ("frontier", "standard", "economy", "local")
 """The names of tiers that were given none, best first."""

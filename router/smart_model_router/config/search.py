@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from smart_model_router.core.options import Interval, Options, Seconds, Unit
+from smart_model_router.core.checked_options import Interval, Options, Seconds, Unit
 
 Weight = Annotated[float, Interval(ge=0, le=1_000_000)]
 Share = Annotated[float, Unit("ratio"), Interval(ge=0, le=1)]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from smart_model_router.core.options import Options, Ratio
+from smart_model_router.core.checked_options import Options, Ratio
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,15 +14,15 @@ from smart_model_router.config.gateway import GatewayConfig
 from smart_model_router.config.search import SearchConfig
 from smart_model_router.config.secret import Secret
 from smart_model_router.config.telemetry import TelemetryConfig
-from smart_model_router.core.adaptive import AdaptiveConfig
+from smart_model_router.core.adaptive_limit import AdaptiveConfig
 from smart_model_router.core.backoff import BackoffConfig
 from smart_model_router.core.breaker import BreakerConfig
 from smart_model_router.core.budget import RetryBudgetConfig
+from smart_model_router.core.checked_options import Count, Interval, Options, Seconds, Unit
 from smart_model_router.core.cooldown import CooldownConfig
+from smart_model_router.core.flow_config import PatienceConfig, RoutingConfig, TimeoutConfig
 from smart_model_router.core.gate import GateConfig, Measures
-from smart_model_router.core.hedging import HedgeConfig
-from smart_model_router.core.limits import PatienceConfig, RoutingConfig, TimeoutConfig
-from smart_model_router.core.options import Count, Interval, Options, Seconds, Unit
+from smart_model_router.core.hedge_config import HedgeConfig
 from smart_model_router.core.shedding import SheddingConfig
 from smart_model_router.core.throttle import ThrottleConfig
 from smart_model_router.domain.errors import ModelNotFound
@@ -270,7 +270,7 @@ class RouterConfig:
 
         Raises ConfigurationError, and nothing else. A key that is no longer used is a ConfigurationWarning.
         """
-        from smart_model_router.config.reading import read_mapping  # noqa: PLC0415 - brings pydantic
+        from smart_model_router.config.parsing import read_mapping  # noqa: PLC0415 - brings pydantic
 
         config, gone = read_mapping(mapping, os.environ if environ is None else environ)
         retired.warn(gone)

@@ -1,6 +1,6 @@
 """What this process tells the others of its host, and what it hears from them; the state that survives a restart."""
 
-from smart_model_router.coordination.owners import Owners
-from smart_model_router.coordination.sharing import Sharing
+from smart_model_router.coordination.coordinator import Sharing
+from smart_model_router.coordination.keys import Owners
 
 __all__ = ["Owners", "Sharing"]

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from smart_model_router.coordination.probes import PROBE_SECONDS
-from smart_model_router.coordination.reach import Reach
+from smart_model_router.coordination.probe_leases import PROBE_SECONDS
+from smart_model_router.coordination.store_health import Reach
 from smart_model_router.core.client_limits import ClientBudget, ClientLimit, ClientRate, Question
 from smart_model_router.domain.ports import SharedState
 from smart_model_router.domain.shared_state import BucketGrant, Here, SharedStateError, SharedView, remaining, told

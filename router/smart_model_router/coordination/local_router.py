@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from smart_model_router.core.fleet import Fleet
 from smart_model_router.core.gate import Gate
+from smart_model_router.core.gate_registry import Fleet
 from smart_model_router.core.lease import Settlement
 from smart_model_router.domain.events import AttemptFinished, Event
 from smart_model_router.domain.outcome import Failure

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from smart_model_router.coordination.probes import PROBE_SECONDS
-from smart_model_router.coordination.reach import Reach
+from smart_model_router.coordination.probe_leases import PROBE_SECONDS
+from smart_model_router.coordination.store_health import Reach
 from smart_model_router.core.bulkhead import Bulkhead
 from smart_model_router.core.gate import Gate
 from smart_model_router.domain.ports import SharedState

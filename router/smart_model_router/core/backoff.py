@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from smart_model_router.core.options import Options, Seconds
+from smart_model_router.core.checked_options import Options, Seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

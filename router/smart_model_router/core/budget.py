@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from smart_model_router.core.options import CountOrZero, Interval, Options, Ratio
+from smart_model_router.core.checked_options import CountOrZero, Interval, Options, Ratio
 
 _EPSILON = 1e-9
 """Ten tenths are a retry, although as floats they add up to a little less."""

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from smart_model_router.core.clearing import Clearing
+from smart_model_router.core.checked_options import DAY, Count, FailingShare, Interval, Options, Seconds
 from smart_model_router.core.cost import base_seconds, cap_seconds, grown
-from smart_model_router.core.options import DAY, Count, FailingShare, Interval, Options, Seconds
+from smart_model_router.core.rate_limit_recovery import Clearing
 from smart_model_router.domain.outcome import Category, CooldownRule, Failure, FailureClass, Refusal, RestReason, Wait
 
 LawReason = Literal["wait", "wall", "off"]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from smart_model_router.core.limits import RoutingConfig
+from smart_model_router.core.flow_config import RoutingConfig
 from smart_model_router.core.tiers import Plan, TargetFacts
 from smart_model_router.domain.outcome import EVENT_REASONS, Failure, FailureClass, NextTarget, Refusal
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, assert_never, cast
 
-from smart_model_router.core.adaptive import AdaptiveConfig, LearnedLimit
+from smart_model_router.core.adaptive_limit import AdaptiveConfig, LearnedLimit
 from smart_model_router.core.breaker import (
     BreakerConfig,
     BreakerSnapshot,
@@ -22,11 +22,11 @@ from smart_model_router.core.breaker import (
     Verdict,
 )
 from smart_model_router.core.bulkhead import Bulkhead
+from smart_model_router.core.checked_options import Options, Seconds
+from smart_model_router.core.connectivity import Connectivity
 from smart_model_router.core.cooldown import Cooldown, CooldownConfig, CooldownSnapshot
 from smart_model_router.core.evidence import Evidence, SequentialTest
 from smart_model_router.core.lease import Lease, Moved
-from smart_model_router.core.offline import Connectivity
-from smart_model_router.core.options import Options, Seconds
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker
 from smart_model_router.core.throttle import AdaptiveThrottle, ThrottleConfig, ThrottleSnapshot
 from smart_model_router.domain.outcome import (

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from smart_model_router.core.bucket import TokenBucket
-from smart_model_router.core.meter import MINUTE, Cost, Meter, Outstanding, Refill, window_of
-from smart_model_router.core.stock import Stock
+from smart_model_router.core.limit_bucket import MINUTE, Cost, Meter, Outstanding, Refill, window_of
+from smart_model_router.core.token_lease import Stock
 from smart_model_router.domain.outcome import NO_READING, LimitReading, Refusal, Usage
 from smart_model_router.domain.shared_state import ToldLimit
 
@@ -36,8 +36,8 @@ def estimate(
 ) -> Cost:
     """What a call will probably cost: the prompt; of the answer what is usual, at most the cap.
 
-    `media_tokens` is the table's estimate for media (core/media.py), `factor` corrects both by usage. Providers of a
-    family that counts `max_tokens` charge the whole cap at admission.
+    `media_tokens` is the table's estimate for media (core/media_tokens.py), `factor` corrects both by usage. Providers
+    of a family that counts `max_tokens` charge the whole cap at admission.
     """
     prompt, media = (factor or TokenFactor()).weigh(text_bytes, media_tokens)
     usual = output_p95 if output_p95 is not None else DEFAULT_OUTPUT_TOKENS
@@ -49,7 +49,7 @@ def estimate(
 class TokenFactor:
     """The tokens that a model family counts, learned from usage; 1 until then.
 
-    `value` is for 4 bytes of text, `media` for each token that the table of media estimates (core/media.py).
+    `value` is for 4 bytes of text, `media` for each token that the table of media estimates (core/media_tokens.py).
     """
 
     __slots__ = ("media", "value")
@@ -242,7 +242,7 @@ class RateLimitTracker:
     """The name it has in the founding documents."""
 
     def share_out(self) -> None:
-        """Several processes share these limits from now on: what is taken has to be leased (core/stock.py)."""
+        """Several processes share these limits from now on: what is taken has to be leased (core/token_lease.py)."""
         self._stocked = True
         for meter in self._meters.values():
             if meter.stock is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from smart_model_router.core.options import Options, Ratio, Seconds
+from smart_model_router.core.checked_options import Options, Ratio, Seconds
 from smart_model_router.domain.request import WAITING_CRITICALITIES, Criticality
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from smart_model_router.core.options import CountOrZero, Interval, Options, Ratio, Unit
+from smart_model_router.core.checked_options import CountOrZero, Interval, Options, Ratio, Unit
 
 
 def rejection_probability(requests: float, accepts: float, k: float = 2.0) -> float:

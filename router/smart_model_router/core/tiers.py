@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Any
 
-from smart_model_router.core.meter import ESTIMATES_ERR
+from smart_model_router.core.limit_bucket import ESTIMATES_ERR
 from smart_model_router.core.selection import STRATEGIES, Candidate, Selector
 from smart_model_router.domain.errors import InvalidRequest
 from smart_model_router.domain.outcome import Refusal
@@ -39,7 +39,7 @@ class TargetFacts:
     asked in those of `translated` by translation; `newest_chat`: OpenAI's newest Chat parameters are taken there;
     `hosted_tools` that cannot be translated are dropped there, or the target is not asked.
     `prefill` is how it goes on with an answer that another target began; `media` names its family of token rules
-    (core/media.py); `operations` are those of Responses that it has beside answering. `listed_context` looks up the
+    (core/media_tokens.py); `operations` are those of Responses that it has beside answering. `listed_context` looks up the
     context window in a public list, for when `context_tokens` is None: it decides where a prompt that was too long goes
     next, and refuses nothing by itself. `defaults` are parameters for requests that come without them.
     """

@@ -13,7 +13,7 @@ from smart_model_router.domain.errors import InvalidRequest
 from smart_model_router.domain.fast_dataclass import quick
 from smart_model_router.domain.forwarded_headers import checked, query_of
 from smart_model_router.domain.long_json import PIECE, condensed
-from smart_model_router.domain.media import Medium, MediumKind, media_in
+from smart_model_router.domain.media_parts import Medium, MediumKind, media_in
 from smart_model_router.domain.recovery_policy import Recovery, parse_recovery
 
 Dialect = Literal["chat", "messages", "responses", "embeddings"]

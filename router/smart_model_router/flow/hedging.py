@@ -1,16 +1,16 @@
-"""Whether a call is hedged, and what its hedge is paid from; the race itself is hedge.py."""
+"""Whether a call is hedged, and what its hedge is paid from; the race itself is hedge_race.py."""
 
 from __future__ import annotations
 
 from typing import TypeVar, cast
 
 from smart_model_router.core.budget import RetryBudget
-from smart_model_router.core.hedging import hedge_after
+from smart_model_router.core.hedge_config import hedge_after
 from smart_model_router.domain.outcome import Failure
 from smart_model_router.domain.recovery_policy import Recovery
-from smart_model_router.flow.admitting import Admitter
-from smart_model_router.flow.calling import Admission, Caller
-from smart_model_router.flow.hedge import Perform, Race, Spare
+from smart_model_router.flow.admission import Admitter
+from smart_model_router.flow.attempt import Admission, Caller
+from smart_model_router.flow.hedge_race import Perform, Race, Spare
 
 T = TypeVar("T")
 

@@ -17,8 +17,8 @@ from smart_model_router.domain.errors import AllTargetsFailed, InvalidRequest
 from smart_model_router.domain.outcome import Refusal
 from smart_model_router.domain.request import RouteRequest
 from smart_model_router.domain.shared_state import Isolation
+from smart_model_router.flow.request_translation import Translations
 from smart_model_router.flow.state import RouterState
-from smart_model_router.flow.translations import Translations
 
 _FREE = Cost(0, 0)
 

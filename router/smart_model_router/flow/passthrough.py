@@ -12,8 +12,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from smart_model_router.core.ending import UNPRICED
 from smart_model_router.core.fallback import least_retry_after
+from smart_model_router.core.final_error import UNPRICED
 from smart_model_router.core.gate import Gate
 from smart_model_router.core.lease import Lease, Settlement
 from smart_model_router.core.passthrough import Route, RouteTarget, is_passed_on, judged
@@ -36,9 +36,9 @@ from smart_model_router.domain.outcome import NO_READING, Failure, FailureClass,
 from smart_model_router.domain.ports import PassedCall, PassedReply, SupportsPassthrough, TimerHandle
 from smart_model_router.domain.report import Attempt, ReportedRefusal, RouteReport
 from smart_model_router.domain.request import RequestOptions, Target
-from smart_model_router.flow.calling import provider_bug
+from smart_model_router.flow.attempt import provider_bug
 from smart_model_router.flow.clock import EARLY
-from smart_model_router.flow.guarding import admit_one, settle
+from smart_model_router.flow.guard import admit_one, settle
 from smart_model_router.flow.state import RouterState
 from smart_model_router.flow.watchdog import Expired
 

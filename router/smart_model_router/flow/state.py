@@ -14,16 +14,16 @@ from smart_model_router.coordination import Sharing
 from smart_model_router.core.backoff import BackoffConfig
 from smart_model_router.core.breaker import BreakerState
 from smart_model_router.core.budget import RetryBudget
-from smart_model_router.core.fleet import Fleet
+from smart_model_router.core.flow_config import PatienceConfig, RoutingConfig, TimeoutConfig
 from smart_model_router.core.gate import Gate
+from smart_model_router.core.gate_registry import Fleet
 from smart_model_router.core.lease import Lease, Settlement
-from smart_model_router.core.limits import PatienceConfig, RoutingConfig, TimeoutConfig
-from smart_model_router.core.media import media_tokens
+from smart_model_router.core.media_tokens import media_tokens
 from smart_model_router.core.passthrough import Route
 from smart_model_router.core.ratelimit import DEFAULT_OUTPUT_TOKENS
 from smart_model_router.core.selection import Load, View
 from smart_model_router.core.selection.affinity import Homes
-from smart_model_router.core.selection.looks import Looks
+from smart_model_router.core.selection.exploration import Looks
 from smart_model_router.core.shedding import Shedding
 from smart_model_router.core.tiers import Ladder, Plan, TargetFacts, plan
 from smart_model_router.domain.errors import InvalidRequest
@@ -41,13 +41,13 @@ from smart_model_router.domain.outcome import CAPACITY_REASONS, Failure, Failure
 from smart_model_router.domain.ports import Clock, Dice, EventSink, Provider, StatsStore, TimerHandle
 from smart_model_router.domain.request import WAITING_CRITICALITIES, RouteRequest, Target
 from smart_model_router.domain.shared_state import Here
-from smart_model_router.flow.boot import here
-from smart_model_router.flow.content import Content
-from smart_model_router.flow.keeping import KeptResponses
-from smart_model_router.flow.makers import Makers
-from smart_model_router.flow.operator_words import OperatorWords
+from smart_model_router.flow.boot_clock import here
+from smart_model_router.flow.content_capture import Content
+from smart_model_router.flow.kept_responses import KeptResponses
+from smart_model_router.flow.operator_commands import OperatorWords
 from smart_model_router.flow.portal import Portal
-from smart_model_router.flow.waiting import FULL, Due, Ticket, WaitingRoom
+from smart_model_router.flow.response_makers import Makers
+from smart_model_router.flow.wait_queue import FULL, Due, Ticket, WaitingRoom
 from smart_model_router.flow.watchdog import Watchdog
 
 RECENT_EVENTS = 1000

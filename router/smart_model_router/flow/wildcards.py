@@ -9,7 +9,7 @@ from typing import Protocol
 from smart_model_router.config import ModelConfig, RouterConfig, expanded
 from smart_model_router.config.aliases import text_of
 from smart_model_router.core.gate import Gate
-from smart_model_router.core.live import LiveModels
+from smart_model_router.core.live_models import LiveModels
 from smart_model_router.core.tiers import Ladder
 from smart_model_router.domain.errors import ModelNotFound
 from smart_model_router.domain.events import TargetsForgotten

@@ -1,11 +1,11 @@
 """The gateway: an HTTP server that routes requests in every dialect. `smr serve` runs it.
 
-app.py has the routes, exchange.py walks one request, keys.py checks the caller's key, listening.py binds the address,
-server.py runs uvicorn with the protocol of protocol.py, and workers.py runs several processes of it.
+asgi_app.py has the routes, endpoint.py walks one request, client_keys.py checks the caller's key, bind.py binds the address,
+uvicorn_server.py runs uvicorn with the protocol of uvicorn_protocol.py, and workers.py runs several processes of it.
 """
 
 from __future__ import annotations
 
-from smart_model_router.gateway.app import Gateway
+from smart_model_router.gateway.asgi_app import Gateway
 
 __all__ = ["Gateway"]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from smart_model_router.gateway.responding import WHOLE
+from smart_model_router.gateway.response import WHOLE
 
 _METHODS = ("GET", "HEAD", "POST", "DELETE", "OPTIONS")
 

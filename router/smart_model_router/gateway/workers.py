@@ -16,8 +16,8 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from types import FrameType
 
-from smart_model_router.gateway.app import Gateway
-from smart_model_router.gateway.server import serve
+from smart_model_router.gateway.asgi_app import Gateway
+from smart_model_router.gateway.uvicorn_server import serve
 
 log = logging.getLogger("smart_model_router.gateway")
 

@@ -1,18 +1,18 @@
 """The edge: HTTP in a dialect on one side, the router on the other. Shared by the gateway and the drop-in clients.
 
-asking.py reads a request, serving.py has it answered, streaming.py turns a stream into frames, problems.py says what
-went wrong in the client's own words, local.py answers what needs no provider.
+api_request.py reads a request, handler.py has it answered, event_stream.py turns a stream into frames, api_errors.py says what
+went wrong in the client's own words, token_counting.py answers what needs no provider.
 """
 
 from __future__ import annotations
 
-from smart_model_router.http_api.asking import Ask, endpoint, family_of, read_ask
+from smart_model_router.http_api.api_errors import Problem, ProblemError, bug, problem_of, rendered, stopping
+from smart_model_router.http_api.api_request import Ask, endpoint, family_of, read_ask
+from smart_model_router.http_api.event_stream import PINGS, EdgeStream, error_frame
+from smart_model_router.http_api.handler import dearest_usd, open_stream, serve
 from smart_model_router.http_api.headers import EVENT_STREAM, report_headers
 from smart_model_router.http_api.http import Family, HttpReply
-from smart_model_router.http_api.local import answer_locally
-from smart_model_router.http_api.problems import Problem, ProblemError, bug, problem_of, rendered, stopping
-from smart_model_router.http_api.serving import dearest_usd, open_stream, serve
-from smart_model_router.http_api.streaming import PINGS, EdgeStream, error_frame
+from smart_model_router.http_api.token_counting import answer_locally
 
 __all__ = [
     "EVENT_STREAM",

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping
 from smart_model_router.domain.errors import InvalidRequest
 from smart_model_router.domain.ports import PassedCall
 from smart_model_router.domain.request import RequestOptions
-from smart_model_router.http_api.asking import read_options
+from smart_model_router.http_api.api_request import read_options
 
 _SENT = ("content-type", "accept")
 """The client's headers that say what the bodies are; forwarded_headers.py has all others that go on."""

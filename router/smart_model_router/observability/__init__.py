@@ -1,4 +1,4 @@
 """Events to sinks: metrics, logs and traces, each cut off from the request path and from each other.
 
-table.py is every metric there is; worker.py is how a slow sink is kept apart; the rest is one sink a file.
+metric_definitions.py is every metric there is; worker.py is how a slow sink is kept apart; the rest is one sink a file.
 """

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from smart_model_router.observability.metric_definitions import METRICS, TABLE, Metric
 from smart_model_router.observability.registry import Sample
-from smart_model_router.observability.table import METRICS, TABLE, Metric
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _PARTS = ("_bucket", "_sum", "_count")

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from smart_model_router.domain.ports import StatsStore, SupportsLossCount
 from smart_model_router.flow.inspection import statuses
 from smart_model_router.flow.state import RouterState
+from smart_model_router.observability.metric_definitions import BREAKER_STATES
 from smart_model_router.observability.registry import Sample, labelled
-from smart_model_router.observability.table import BREAKER_STATES
 
 
 def gauges(state: RouterState) -> list[Sample]:

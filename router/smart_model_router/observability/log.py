@@ -30,9 +30,9 @@ from smart_model_router.domain.events import (
     TargetRefused,
 )
 from smart_model_router.domain.fork_hooks import in_children
-from smart_model_router.observability.lines import Lines
+from smart_model_router.observability.log_file import Lines
+from smart_model_router.observability.log_redaction import Redaction
 from smart_model_router.observability.open_requests import OpenRequests
-from smart_model_router.observability.redacting import Redaction
 
 TRANSITIONS: dict[type, str] = {
     BreakerChanged: "breaker",

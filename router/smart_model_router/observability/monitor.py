@@ -15,8 +15,8 @@ from smart_model_router.observability.sinks import SinkStatus, metrics_in, statu
 
 if TYPE_CHECKING:
     from smart_model_router.domain.ports import EventSink
-    from smart_model_router.observability.picture import Painter
-    from smart_model_router.observability.recorder import Recorder
+    from smart_model_router.observability.dashboard_history import Recorder
+    from smart_model_router.observability.dashboard_snapshot import Painter
     from smart_model_router_stats.book import StatsBook
 
 _NOT_SHARED = "there is no shared state (store.path names no file, or store.shared_state is off)"
@@ -73,7 +73,7 @@ class Monitor:
 
     def painter(self, recorder: Recorder) -> Painter:
         """Return the maker of snapshots of this router, with the past that `recorder` remembers."""
-        from smart_model_router.observability.picture import Painter  # noqa: PLC0415 - only a dashboard pays
+        from smart_model_router.observability.dashboard_snapshot import Painter  # noqa: PLC0415 - only a dashboard pays
 
         recorder.follow(self._state.clock.now)
         return Painter(self._state, self._book, self._ladders, recorder)

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from smart_model_router.observability.table import METRICS
+from smart_model_router.observability.metric_definitions import METRICS
 
 Cell = list[float]
 """A counter, a list of one number: frequent users keep a reference to it."""

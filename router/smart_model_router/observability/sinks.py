@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from smart_model_router.config import RouterConfig
 from smart_model_router.domain.errors import ConfigurationError
-from smart_model_router.observability.lines import opened
+from smart_model_router.observability.log_file import opened
 from smart_model_router.observability.metrics import Metrics
 from smart_model_router.observability.worker import CLOSING_SECONDS, HasWorker, Worker, kept_apart
 

@@ -9,7 +9,7 @@ from smart_model_router_scoring.calibration.curves import (
     calibrate_score,
 )
 from smart_model_router_scoring.calibration.fitting import fit, fit_isotonic, fit_platt
-from smart_model_router_scoring.calibration.words import interpret
+from smart_model_router_scoring.calibration.labels import interpret
 
 __all__ = [
     "Calibration",

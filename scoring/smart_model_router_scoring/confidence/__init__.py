@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from smart_model_router_scoring.confidence.delivery import confidence_level, quality_metadata
-from smart_model_router_scoring.confidence.gates import GATES, GateResult, Matrix, TwoTier, tier_of
-from smart_model_router_scoring.confidence.index import (
+from smart_model_router_scoring.confidence.confidence_index import (
     DEFAULT_WEIGHTS,
     METHODS,
     compute_ci,
     data_errors,
     explain_ci,
 )
+from smart_model_router_scoring.confidence.delivery import confidence_level, quality_metadata
+from smart_model_router_scoring.confidence.gates import GATES, GateResult, Matrix, TwoTier, tier_of
 from smart_model_router_scoring.confidence.parsing import as_count, as_flag, as_number
 from smart_model_router_scoring.confidence.rounds import Regression, coalesce_best_round, regression
 from smart_model_router_scoring.confidence.sensitivity import Sensitivity, sensitivity

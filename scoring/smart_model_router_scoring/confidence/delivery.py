@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from smart_model_router_scoring.confidence.index import DEFAULT_WEIGHTS, metric
+from smart_model_router_scoring.confidence.confidence_index import DEFAULT_WEIGHTS, metric
 from smart_model_router_scoring.confidence.levels import HIGH, LOW_CI, MODERATE_CI, TARGET_CI, reaches
 
 

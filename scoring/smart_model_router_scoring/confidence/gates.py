@@ -6,7 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from smart_model_router_scoring.confidence.index import DEFAULT_WEIGHTS, checked, compute_ci, data_errors, metric
+from smart_model_router_scoring.confidence.confidence_index import (
+    DEFAULT_WEIGHTS,
+    checked,
+    compute_ci,
+    data_errors,
+    metric,
+)
 from smart_model_router_scoring.confidence.levels import ELITE, HIGH, MEDIUM, TARGET_CI, reaches
 from smart_model_router_scoring.confidence.parsing import as_count
 from smart_model_router_scoring.options import check_choice, check_count, check_number

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from smart_model_router_scoring.confidence.index import checked, compute_ci
+from smart_model_router_scoring.confidence.confidence_index import checked, compute_ci
 from smart_model_router_scoring.confidence.levels import TARGET_CI, reaches
 from smart_model_router_scoring.options import check_number
 

@@ -13,8 +13,8 @@ from smart_model_router_scoring.evaluate.comparison import Comparison, compare
 from smart_model_router_scoring.evaluate.metrics import METRICS
 from smart_model_router_scoring.evaluate.resampling import Dice
 from smart_model_router_scoring.evaluate.running import Qrels, Run, evaluate
+from smart_model_router_scoring.fusion.compat import fuse_results
 from smart_model_router_scoring.fusion.config import RRF_K
-from smart_model_router_scoring.fusion.founding import fuse_results
 from smart_model_router_scoring.options import check_number
 
 Lists = Mapping[str, Mapping[str, Sequence[Any]]]

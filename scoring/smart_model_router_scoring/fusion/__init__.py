@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from smart_model_router_scoring.fusion.compat import fuse_results, minmax, normalize_scores
 from smart_model_router_scoring.fusion.config import TOP_N, FusionConfig, check_top_n, retrieval_depth
 from smart_model_router_scoring.fusion.evidence import EvidenceGate, best_evidence
-from smart_model_router_scoring.fusion.founding import fuse_results, minmax, normalize_scores
 from smart_model_router_scoring.fusion.hit import Fused, Hit
 from smart_model_router_scoring.fusion.pipeline import Fusion, UnreachableConfidence
 from smart_model_router_scoring.fusion.recency import recency_multiplier

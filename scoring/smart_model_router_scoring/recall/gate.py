@@ -7,11 +7,11 @@ from dataclasses import dataclass, fields
 from functools import partial
 from typing import TYPE_CHECKING
 
+from smart_model_router_scoring.clamp import unit
 from smart_model_router_scoring.explain import Term, combined, given
 from smart_model_router_scoring.options import check_number
 from smart_model_router_scoring.recall.memory import Hit, Memory
 from smart_model_router_scoring.recall.settings import RecallSettings
-from smart_model_router_scoring.unit import unit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,8 +6,8 @@ import math
 import sqlite3
 from collections.abc import Mapping, Sequence
 
-from smart_model_router_scoring.retrieval.found import Found
 from smart_model_router_scoring.retrieval.index import Snapshot
+from smart_model_router_scoring.retrieval.strategy import Found
 from smart_model_router_scoring.retrieval.terms import any_of, quoted, terms_of
 
 HEADING_WEIGHT = 2.0

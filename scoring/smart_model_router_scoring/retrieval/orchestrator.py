@@ -23,11 +23,11 @@ from smart_model_router_scoring.fusion import (
 )
 from smart_model_router_scoring.options import check_count, check_positive
 from smart_model_router_scoring.retrieval.embedders import Embedder
-from smart_model_router_scoring.retrieval.found import Found, NotAvailable, Strategy
-from smart_model_router_scoring.retrieval.graph import SEEDS, neighbours
 from smart_model_router_scoring.retrieval.index import Lane, SearchIndex, Snapshot
 from smart_model_router_scoring.retrieval.keyword import KeywordSearch
 from smart_model_router_scoring.retrieval.results import Passage, QueryResults, explained
+from smart_model_router_scoring.retrieval.strategy import Found, NotAvailable, Strategy
+from smart_model_router_scoring.retrieval.strategy_graph import SEEDS, neighbours
 from smart_model_router_scoring.retrieval.vector import VectorSearch
 
 log = logging.getLogger("smart_model_router_scoring.retrieval")

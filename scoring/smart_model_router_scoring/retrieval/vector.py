@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from smart_model_router_scoring.retrieval.embedders import Embedder
-from smart_model_router_scoring.retrieval.found import Found, NotAvailable
 from smart_model_router_scoring.retrieval.index import Snapshot
+from smart_model_router_scoring.retrieval.strategy import Found, NotAvailable
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from smart_model_router_scoring.clamp import unit
 from smart_model_router_scoring.errors import ConfigError
 from smart_model_router_scoring.explain import Term, combined, given
 from smart_model_router_scoring.notes import Notes
 from smart_model_router_scoring.options import check_count, check_number
 from smart_model_router_scoring.tools.suggestion import Suggestions, ranked
-from smart_model_router_scoring.unit import unit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from smart_model_router_scoring.clamp import unit
 from smart_model_router_scoring.errors import ConfigError
 from smart_model_router_scoring.explain import Term, combined, given
 from smart_model_router_scoring.notes import Notes
 from smart_model_router_scoring.options import check_number, check_positive
 from smart_model_router_scoring.tools.suggestion import Suggestions, ranked
-from smart_model_router_scoring.unit import unit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -10,10 +10,10 @@ import pytest
 
 from smart_model_router import RouterConfig
 from smart_model_router.config import ResilienceConfig
-from smart_model_router.rehearsal.chaos.arena import Arena
-from smart_model_router.rehearsal.chaos.asking import Ending, ask, body_of
-from smart_model_router.rehearsal.chaos.fleet import drill
-from smart_model_router.rehearsal.chaos.scaling import SHORTEST, shortened
+from smart_model_router.rehearsal.chaos.client_calls import Ending, ask, body_of
+from smart_model_router.rehearsal.chaos.fault_fleet import drill
+from smart_model_router.rehearsal.chaos.scenario_context import Arena
+from smart_model_router.rehearsal.chaos.time_scale import SHORTEST, shortened
 from smart_model_router.rehearsal.chaos.verdict import Finding, Verdict, worst
 from smart_model_router.router import SmartModelRouter
 

@@ -7,10 +7,10 @@ from copy import deepcopy
 
 import pytest
 
-from smart_model_router.core.adaptive import AdaptiveConfig, LearnedLimit
+from smart_model_router.core.adaptive_limit import AdaptiveConfig, LearnedLimit
+from smart_model_router.core.connectivity import Connectivity
 from smart_model_router.core.gate import Gate, GateConfig, ProviderState
 from smart_model_router.core.lease import Lease
-from smart_model_router.core.offline import Connectivity
 from smart_model_router.core.ratelimit import Cost
 from smart_model_router.domain.outcome import Failure, FailureClass, Refusal, Wait
 

@@ -9,9 +9,9 @@ from random import Random
 
 import pytest
 
-from smart_model_router.core.adaptive import AdaptiveConfig
+from smart_model_router.core.adaptive_limit import AdaptiveConfig
+from smart_model_router.core.connectivity import Connectivity
 from smart_model_router.core.gate import Gate, GateConfig, ProviderState
-from smart_model_router.core.offline import Connectivity
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker
 from smart_model_router.core.selection import STRATEGIES, Candidate, Load, View
 from smart_model_router.core.selection.affinity import REMEMBERED, Homes, of_key, rendezvous

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smart_model_router.core.clearing import Clearing
+from smart_model_router.core.rate_limit_recovery import Clearing
 
 
 def spell(clearing: Clearing, began: float, cleared: float) -> float | None:

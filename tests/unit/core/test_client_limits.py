@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from smart_model_router.core.client_limits import LOOK_AGAIN, ClientBudget, ClientRate, Question, micro_dollars
-from smart_model_router.core.stock import IDLE
+from smart_model_router.core.token_lease import IDLE
 from smart_model_router.domain.shared_state import BucketAsk, BucketGrant, BudgetAsk
 
 DAY = 86_400.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from smart_model_router.core.fallback import Progress, comes_due, gate_waits, least_retry_after
-from smart_model_router.core.limits import RoutingConfig
+from smart_model_router.core.flow_config import RoutingConfig
 from smart_model_router.core.selection import Candidate
 from smart_model_router.core.tiers import Plan, TargetFacts, Tier
 from smart_model_router.domain.outcome import REFUSAL_REASONS, Failure, FailureClass, NextTarget, Refusal, Wait

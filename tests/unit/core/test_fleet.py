@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from smart_model_router.core.fleet import Fleet
+from smart_model_router.core.connectivity import Connectivity
 from smart_model_router.core.gate import Gate, ProviderState
+from smart_model_router.core.gate_registry import Fleet
 from smart_model_router.core.lease import Lease
-from smart_model_router.core.offline import Connectivity
 from smart_model_router.core.ratelimit import Cost
 from smart_model_router.core.shedding import Shedding
 from smart_model_router.domain.outcome import Failure, FailureClass

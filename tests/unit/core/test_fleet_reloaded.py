@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from smart_model_router.core.adaptive import AdaptiveConfig
+from smart_model_router.core.adaptive_limit import AdaptiveConfig
 from smart_model_router.core.breaker import BreakerConfig
-from smart_model_router.core.fleet import Fleet
+from smart_model_router.core.connectivity import Connectivity
 from smart_model_router.core.gate import Gate, GateConfig, Measures, ProviderState
+from smart_model_router.core.gate_registry import Fleet
 from smart_model_router.core.lease import Lease
-from smart_model_router.core.offline import Connectivity
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker
 from smart_model_router.core.throttle import ThrottleConfig
 from smart_model_router.domain.outcome import Failure, FailureClass, Refusal, Wait

@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import pytest
 
-from smart_model_router.core.adaptive import AdaptiveConfig
+from smart_model_router.core.adaptive_limit import AdaptiveConfig
 from smart_model_router.core.breaker import BreakerConfig, BreakerState, Transition
+from smart_model_router.core.connectivity import Connectivity
 from smart_model_router.core.cooldown import CooldownConfig, Rest, RestRecord
 from smart_model_router.core.gate import Gate, GateConfig, Measures, Pacing, ProviderState
 from smart_model_router.core.lease import Kind, Lease, LeaseSnapshot, Moved, Settlement
-from smart_model_router.core.offline import Connectivity
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker
 from smart_model_router.core.throttle import ThrottleConfig
 from smart_model_router.domain.errors import ConfigurationError

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from smart_model_router.core.fleet import Fleet
+from smart_model_router.core.connectivity import Connectivity
 from smart_model_router.core.gate import Gate, ProviderState
-from smart_model_router.core.live import LiveModels
-from smart_model_router.core.offline import Connectivity
+from smart_model_router.core.gate_registry import Fleet
+from smart_model_router.core.live_models import LiveModels
 from smart_model_router.core.tiers import Ladder
 
 

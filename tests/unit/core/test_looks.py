@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from smart_model_router.core.selection import Candidate, View
-from smart_model_router.core.selection.looks import Look, Looks
+from smart_model_router.core.selection.exploration import Look, Looks
 from smart_model_router.domain.outcome import Snapshot
 
 A, B, C = (Candidate(name, name, position) for position, name in enumerate("abc"))

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from smart_model_router.core.media import FAMILIES, UNKNOWN_TOKENS, media_tokens
-from smart_model_router.domain.media import Medium
+from smart_model_router.core.media_tokens import FAMILIES, UNKNOWN_TOKENS, media_tokens
+from smart_model_router.domain.media_parts import Medium
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "fixtures" / "media_golden.json").read_text())["rows"]
 LOW = Medium("image", 10, 10, 1024, 1024, low=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smart_model_router.core.meter import Cost, Meter, Outstanding
+from smart_model_router.core.limit_bucket import Cost, Meter, Outstanding
 from smart_model_router.core.ratelimit import RateLimitTracker, TokenFactor
 from smart_model_router.domain.outcome import BucketReading, LimitReading, Refusal, Usage
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from smart_model_router.core.ending import final_error
 from smart_model_router.core.fallback import Progress
-from smart_model_router.core.limits import RoutingConfig
+from smart_model_router.core.final_error import final_error
+from smart_model_router.core.flow_config import RoutingConfig
 from smart_model_router.core.operations import is_absent, of_operation, of_target
 from smart_model_router.core.selection import Candidate
 from smart_model_router.core.tiers import Plan, TargetFacts, Tier

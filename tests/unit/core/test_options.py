@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import pytest
 
 from smart_model_router.core.breaker import BreakerConfig
-from smart_model_router.core.options import (
+from smart_model_router.core.checked_options import (
     DAY,
     Count,
     CountOrZero,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from smart_model_router.core.breaker import BreakerState, CircuitBreaker, Permit
+from smart_model_router.core.connectivity import Connectivity
 from smart_model_router.core.cooldown import Cooldown, RestRecord
 from smart_model_router.core.gate import Gate, ProviderState
 from smart_model_router.core.lease import Lease
-from smart_model_router.core.offline import Connectivity
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker
 from smart_model_router.domain.outcome import Failure, FailureClass, Refusal, RestReason, Wait
 

@@ -20,9 +20,9 @@ from smart_model_router.domain.events import (
     StoreChanged,
 )
 from smart_model_router.domain.outcome import FailureClass
-from smart_model_router.observability.moves import MOVES, move_of
-from smart_model_router.observability.recorder import Recorder
-from smart_model_router.observability.stored import StoredPainter
+from smart_model_router.observability.dashboard_history import Recorder
+from smart_model_router.observability.store_snapshot import StoredPainter
+from smart_model_router.observability.transitions import MOVES, move_of
 from smart_model_router_stats.sqlite import _KEPT_EVENTS, SqliteStore
 
 AT = time.monotonic()

@@ -10,8 +10,15 @@ import pytest
 
 from smart_model_router.domain.events import BreakerChanged, RequestFinished, StoreChanged
 from smart_model_router.domain.outcome import FailureClass, Usage
-from smart_model_router.observability.picture import Painter
-from smart_model_router.observability.recorder import REQUESTS, STEP_SECONDS, STEPS, TRANSITIONS, Recorder, Serving
+from smart_model_router.observability.dashboard_history import (
+    REQUESTS,
+    STEP_SECONDS,
+    STEPS,
+    TRANSITIONS,
+    Recorder,
+    Serving,
+)
+from smart_model_router.observability.dashboard_snapshot import Painter
 from smart_model_router.testing import FakeProvider, FakeReply
 from tests.store_files import attempt
 from tests.world import BODY, World, failing, limited, now, served_by, steady, virtual, world

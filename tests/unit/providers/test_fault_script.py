@@ -12,9 +12,9 @@ import pytest
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router_providers.fault import Fault, Script, load_script, lognormal, uniform
 from smart_model_router_providers.fault.effects import Fate, Plain, Status
-from smart_model_router_providers.fault.loading import FAULTS
-from smart_model_router_providers.fault.manners import go_duration
+from smart_model_router_providers.fault.rate_limit_headers import go_duration
 from smart_model_router_providers.fault.script import Decision, RunningScript
+from smart_model_router_providers.fault.script_loader import FAULTS
 
 EPOCH = 1_763_683_200.0  # 2025-11-21T00:00:00Z
 

@@ -12,7 +12,7 @@ from smart_model_router import GuardLimits, RouterUnavailable, StreamInterrupted
 from smart_model_router.domain.events import AttemptFinished
 from smart_model_router.domain.outcome import Failure, FailureClass, StreamEvent
 from smart_model_router.domain.ports import ProviderCall, ProviderStream
-from smart_model_router.flow.closing import CLOSE_SECONDS
+from smart_model_router.flow.shutdown import CLOSE_SECONDS
 from smart_model_router.testing import FakeProvider, FakeReply, chunk
 from tests.world import BLACK_HOLE, BODY, DOWN, HandMade, World, limited, now, timers, virtual, world
 

@@ -11,7 +11,7 @@ import pytest
 from smart_model_router import AllTargetsFailed, ConfigurationError, FailureClass, GuardLimits
 from smart_model_router.core.breaker import BreakerState
 from smart_model_router.domain.events import AttemptFinished, GuardsForgotten
-from smart_model_router.observability.recorder import Recorder
+from smart_model_router.observability.dashboard_history import Recorder
 from smart_model_router.testing import FakeDice
 from tests.world import BODY, DOWN, World, now, swallow, timers, virtual, world
 

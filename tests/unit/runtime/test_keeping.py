@@ -17,9 +17,9 @@ from smart_model_router.domain.long_json import LARGE_BYTES
 from smart_model_router.domain.outcome import Failure, FailureClass
 from smart_model_router.domain.request import RouteRequest, peek
 from smart_model_router.domain.shared_state import KeptResponse, SharedStateError
-from smart_model_router.flow import keeping, references
-from smart_model_router.flow.keeping import KeptResponses
-from smart_model_router.flow.references import Asked
+from smart_model_router.flow import kept_responses, reference_resolution
+from smart_model_router.flow.kept_responses import KeptResponses
+from smart_model_router.flow.reference_resolution import Asked
 from smart_model_router.testing import FakeProvider, FakeReply
 from smart_model_router_stats.responses_memory import MemoryResponses
 from smart_model_router_stats.responses_sqlite import SqliteResponses
@@ -160,7 +160,7 @@ async def test_a_conversation_beyond_the_bound_is_refused(monkeypatch: pytest.Mo
     """Its items can still be sent; nothing is answered from a part of it."""
     w, _ = keeping_world()
     first = await ask(w, "hello")
-    monkeypatch.setattr("smart_model_router.flow.keeping.LONGEST_CHAIN", 10)
+    monkeypatch.setattr("smart_model_router.flow.kept_responses.LONGEST_CHAIN", 10)
     with pytest.raises(InvalidRequest, match="send its items instead"):
         await ask(w, "go on", previous_response_id=first["id"])
 
@@ -216,8 +216,8 @@ async def test_a_large_conversation_is_kept_and_gone_on_from_beside_the_loop(mon
         threads.add(threading.get_ident())
         return plain(request)
 
-    plain = references._plain
-    monkeypatch.setattr(references, "_plain", noted)
+    plain = reference_resolution._plain
+    monkeypatch.setattr(reference_resolution, "_plain", noted)
     w = world(["a/big"])
     first = await ask(w, "x" * (LARGE_BYTES + 1))
     second = await ask(w, "two", previous_response_id=first["id"])
@@ -236,7 +236,7 @@ async def test_a_large_answer_is_there_while_it_is_still_encoded(monkeypatch: py
         await asyncio.sleep(60.0)
         return work()
 
-    monkeypatch.setattr(keeping, "off_loop", slow)
+    monkeypatch.setattr(kept_responses, "off_loop", slow)
     w, store = keeping_world()
     kept = w.state.kept
     assert kept is not None
@@ -279,7 +279,7 @@ async def test_an_item_of_a_conversation_is_read_without_it(monkeypatch: pytest.
 async def test_what_waits_is_bounded() -> None:
     """The oldest answers are given up."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(keeping, "PENDING_BYTES", 200_000)
+        patch.setattr(kept_responses, "PENDING_BYTES", 200_000)
         await _too_much()
 
 

@@ -17,7 +17,7 @@ from smart_model_router.domain.events import AttemptFinished
 from smart_model_router.domain.outcome import EventKind, FailureClass, StreamEvent
 from smart_model_router.domain.ports import ProviderCall
 from smart_model_router.flow.portal import WouldBlock
-from smart_model_router.flow.streaming import RouterStream
+from smart_model_router.flow.router_stream import RouterStream
 from smart_model_router.testing import FakeProvider, FakeReply, RecordingSink, chunk
 from tests.world import BODY, HandMade, swallow, tiers
 

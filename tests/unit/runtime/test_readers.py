@@ -15,8 +15,8 @@ from smart_model_router.core.breaker import BreakerState, Permit
 from smart_model_router.domain.errors import Interruption
 from smart_model_router.domain.events import AttemptFinished, RequestFinished
 from smart_model_router.domain.outcome import Failure, FailureClass, StreamEvent
-from smart_model_router.flow.streaming import RouterStream
-from smart_model_router.http_api.problems import problem_of
+from smart_model_router.flow.router_stream import RouterStream
+from smart_model_router.http_api.api_errors import problem_of
 from smart_model_router.testing import FakeReply, chunk
 from tests.unit.runtime.test_pieces import DONE, ONE, STOP, THREE, TWO, InPieces
 from tests.world import BODY, HandMade, World, now, served_by, swallow, timers, virtual, world

@@ -14,7 +14,7 @@ from smart_model_router.domain.events import AttemptFinished, RequestFinished
 from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, StreamEvent, Usage
 from smart_model_router.domain.ports import ProviderCall
 from smart_model_router.domain.report import StreamRecovery
-from smart_model_router.flow.streaming import RouterStream
+from smart_model_router.flow.router_stream import RouterStream
 from smart_model_router.testing import FakeProvider, FakeReply, chunk
 from tests.world import BODY, DOWN, HandMade, World, failing, now, swallow, timers, virtual, world
 

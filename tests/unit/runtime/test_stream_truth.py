@@ -17,10 +17,10 @@ from smart_model_router.core.stream import StreamGuard, StreamState
 from smart_model_router.domain.outcome import EventKind, StreamEvent
 from smart_model_router.domain.request import Dialect
 from smart_model_router.wires import StreamReader, dialects, sse
-from smart_model_router.wires.finishing import finishing
-from smart_model_router.wires.joining import Told
+from smart_model_router.wires.finish_check import finishing
 from smart_model_router.wires.snapshots import chat, messages, responses
 from smart_model_router.wires.snapshots.comparison import missing_text
+from smart_model_router.wires.stream_join import Told
 from tests.lies.answers import Block, content_of, frames_of
 from tests.lies.judging import DIALECTS, POLICIES, Case, violations, violations_of
 from tests.lies.lying import LIES

@@ -13,7 +13,7 @@ from smart_model_router import SmartRouterError, StreamInterrupted
 from smart_model_router.core.breaker import BreakerState, Permit
 from smart_model_router.domain.events import AttemptFinished, RequestFinished
 from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, StreamEvent, Usage
-from smart_model_router.flow.streaming import RouterStream
+from smart_model_router.flow.router_stream import RouterStream
 from smart_model_router.testing import FakeProvider, FakeReply, chunk
 from tests.world import BODY, DOWN, HandMade, World, now, served_by, swallow, virtual, world
 

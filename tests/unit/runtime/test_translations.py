@@ -9,7 +9,7 @@ import pytest
 from smart_model_router.core.selection import Candidate
 from smart_model_router.core.tiers import TargetFacts
 from smart_model_router.domain.request import Dialect, Target, peek
-from smart_model_router.flow.translations import Translations
+from smart_model_router.flow.request_translation import Translations
 
 
 def facts(*native: Dialect, provider: str = "p") -> TargetFacts:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from smart_model_router.core.ratelimit import Cost
-from smart_model_router.flow.waiting import FULL, Due, Ticket, WaitingRoom
+from smart_model_router.flow.wait_queue import FULL, Due, Ticket, WaitingRoom
 from smart_model_router.testing import LoopClock
 from tests.world import now, timers, virtual
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from smart_model_router_scoring.calibration import Isotonic, Sigmoid
-from smart_model_router_scoring.calibration.vectorised import calibrate_scores
+from smart_model_router_scoring.calibration.vectorised_curves import calibrate_scores
 from smart_model_router_scoring.errors import ConfigError
 from smart_model_router_scoring.fusion import EvidenceGate, Fusion, FusionConfig, vectorised
 

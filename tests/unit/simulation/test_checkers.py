@@ -15,30 +15,37 @@ from smart_model_router.core import breaker, cooldown
 from smart_model_router.core.breaker import CircuitBreaker, Permit, Transition, Verdict
 from smart_model_router.core.bucket import TokenBucket
 from smart_model_router.core.budget import RetryBudget
+from smart_model_router.core.connectivity import Connectivity
 from smart_model_router.core.cooldown import Cooldown
 from smart_model_router.core.cost import grown
 from smart_model_router.core.evidence import Evidence, SequentialTest
 from smart_model_router.core.gate import Gate
 from smart_model_router.core.lease import Lease
-from smart_model_router.core.offline import Connectivity
 from smart_model_router.core.shedding import Shedding
 from smart_model_router.core.throttle import AdaptiveThrottle
 from smart_model_router.domain.errors import AllTargetsFailed
 from smart_model_router.domain.events import BreakerChanged, Event
 from smart_model_router.domain.outcome import Failure, FailureClass, Refusal
-from smart_model_router.flow import admitting, course, hedging
-from smart_model_router.flow.admitting import Admitter
-from smart_model_router.flow.calling import Admission, Caller
-from smart_model_router.flow.hedge import Race
-from smart_model_router.flow.livestream import LiveStream
+from smart_model_router.flow import admission, executor, hedging
+from smart_model_router.flow.admission import Admitter
+from smart_model_router.flow.attempt import Admission, Caller
+from smart_model_router.flow.detached_calls import Verdicts
+from smart_model_router.flow.hedge_race import Race
+from smart_model_router.flow.provider_stream import LiveStream
 from smart_model_router.flow.state import RouterState
-from smart_model_router.flow.verdicts import Verdicts
-from smart_model_router.flow.waiting import Ticket, WaitingRoom, _Queue
+from smart_model_router.flow.wait_queue import Ticket, WaitingRoom, _Queue
 from smart_model_router.flow.watchdog import Watchdog
 from smart_model_router.rehearsal.simulation import SCENARIOS, Scenario, Setting, simulate
-from smart_model_router.rehearsal.simulation.promises import sent_per_accepted
-from smart_model_router.rehearsal.simulation.traffic import Traffic
-from smart_model_router.rehearsal.simulation.weather import Congested, Failing, Healthy, Limited, Moment, Spell
+from smart_model_router.rehearsal.simulation.assertions import sent_per_accepted
+from smart_model_router.rehearsal.simulation.provider_behaviour import (
+    Congested,
+    Failing,
+    Healthy,
+    Limited,
+    Moment,
+    Spell,
+)
+from smart_model_router.rehearsal.simulation.workload import Traffic
 from smart_model_router.testing import FakeReply
 from smart_model_router_stats.book import StatsBook
 from tests.breaks import (
@@ -363,7 +370,7 @@ def no_deadline(patch: pytest.MonkeyPatch) -> None:
 
 def mute_error(patch: pytest.MonkeyPatch) -> None:
     """The last error says nothing."""
-    patch.setattr(course, "final_error", lambda *_, **__: AllTargetsFailed("nobody"))
+    patch.setattr(executor, "final_error", lambda *_, **__: AllTargetsFailed("nobody"))
 
 
 def no_timeouts(patch: pytest.MonkeyPatch) -> None:
@@ -445,7 +452,7 @@ def no_patience(patch: pytest.MonkeyPatch) -> None:
 
 def no_domains(patch: pytest.MonkeyPatch) -> None:
     """Who fails is followed by whoever comes next, of the same failure domain or not."""
-    patch.setattr(admitting, "elsewhere_first", lambda order, *_: list(order))
+    patch.setattr(admission, "elsewhere_first", lambda order, *_: list(order))
 
 
 def never_offline(patch: pytest.MonkeyPatch) -> None:
@@ -460,18 +467,18 @@ def no_shedding(patch: pytest.MonkeyPatch) -> None:
 
 def crashing(patch: pytest.MonkeyPatch) -> None:
     """A request ends with an error that is none of ours."""
-    patch.setattr(course, "final_error", lambda *_, **__: ZeroDivisionError("a bug of the router"))
+    patch.setattr(executor, "final_error", lambda *_, **__: ZeroDivisionError("a bug of the router"))
 
 
 def left_running(patch: pytest.MonkeyPatch) -> None:
     """Every request starts something that nobody ends."""
-    serve = course.Course.serve
+    serve = executor.Course.serve
 
     async def and_more(self: Any, perform: Any) -> Any:
         self.state.loose.add(asyncio.ensure_future(asyncio.sleep(1e9)))
         return await serve(self, perform)
 
-    patch.setattr(course.Course, "serve", and_more)
+    patch.setattr(executor.Course, "serve", and_more)
 
 
 BROKEN: list[tuple[str, Callable[[Random], Setting], Break]] = [

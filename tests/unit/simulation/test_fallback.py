@@ -7,8 +7,7 @@ from random import Random
 import pytest
 
 from smart_model_router.rehearsal.simulation import SCENARIOS, Setting
-from smart_model_router.rehearsal.simulation.setting import Fallback
-from smart_model_router.rehearsal.simulation.weather import (
+from smart_model_router.rehearsal.simulation.provider_behaviour import (
     BlackHole,
     Buggy,
     Condition,
@@ -22,6 +21,7 @@ from smart_model_router.rehearsal.simulation.weather import (
     Metered,
     SlowLoris,
 )
+from smart_model_router.rehearsal.simulation.scenario import Fallback
 
 SEEDS = range(30)
 BEST_FIRST: tuple[Fallback, ...] = ("healthy", "partly ill", "none")

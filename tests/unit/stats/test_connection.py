@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from smart_model_router_stats.connection import Database
-from smart_model_router_stats.opening import GuardedConnection, open_store
+from smart_model_router_stats.open_db import GuardedConnection, open_store
 from smart_model_router_stats.schema import STATS_MIGRATIONS
 
 

@@ -17,10 +17,10 @@ from smart_model_router.config import StoreConfig
 from smart_model_router.domain.events import Event, StoreChanged
 from smart_model_router.domain.outcome import Failure, FailureClass
 from smart_model_router.domain.shared_state import BreakerRow, Deadline, Here
-from smart_model_router.flow import boot
+from smart_model_router.flow import boot_clock
 from smart_model_router.testing import FakeProvider, FakeReply
-from smart_model_router_stats import opening
-from smart_model_router_stats.opening import StoreUnavailableError, open_store
+from smart_model_router_stats import open_db
+from smart_model_router_stats.open_db import StoreUnavailableError, open_store
 from smart_model_router_stats.reading import isolations
 from smart_model_router_stats.shared_schema import STATE_MIGRATIONS, SqliteTables
 from tests.e2e.eventually import becomes
@@ -86,7 +86,7 @@ async def test_a_network_file_system_degrades_visibly(tmp_path: Path, monkeypatc
     """WAL does not work between hosts: on NFS nothing is shared, and no file is made."""
     mounts, listener = tmp_path / "mounts", Listener()
     mounts.write_text("proc /proc proc rw 0 0\nserver:/export / nfs4 rw 0 0\n", encoding="utf-8")
-    monkeypatch.setattr(opening, "_MOUNTS", mounts)
+    monkeypatch.setattr(open_db, "_MOUNTS", mounts)
     async with router(tmp_path / "stats.db", listener) as made:
         assert (await made.chat(BODY)).report.target == "a/m"
         assert await becomes(lambda: bool(listener.told), within=10)
@@ -134,7 +134,7 @@ async def test_a_file_of_an_older_release_is_brought_up_to_date(tmp_path: Path, 
     file = tmp_path / "state.db"
     with closing(open_store(file, STATE_MIGRATIONS[:schema])) as older:
         older.execute("BEGIN IMMEDIATE")
-        later = Deadline.after(600.0, boot.here())
+        later = Deadline.after(600.0, boot_clock.here())
         row = BreakerRow(owner="a/m", kind="whole", provider="a", state="open", until=later, gen=4)
         SqliteTables(older).put_breaker(row)
         older.execute("COMMIT")

@@ -11,7 +11,7 @@ import pytest
 
 from smart_model_router.domain.events import BreakerChanged
 from smart_model_router.domain.outcome import Usage
-from smart_model_router_stats.opening import open_store
+from smart_model_router_stats.open_db import open_store
 from smart_model_router_stats.schema import STATS_MIGRATIONS
 from smart_model_router_stats.sqlite import SqliteStore
 from tests.store_files import attempt, rows

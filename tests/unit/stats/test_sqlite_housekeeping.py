@@ -14,7 +14,7 @@ from smart_model_router_stats import statements
 from smart_model_router_stats.connection import Database
 from smart_model_router_stats.delta import Delta
 from smart_model_router_stats.housekeeping import LEASE_SECONDS, Housekeeper, Limits
-from smart_model_router_stats.opening import open_store
+from smart_model_router_stats.open_db import open_store
 from smart_model_router_stats.schema import STATS_MIGRATIONS
 from smart_model_router_stats.writing import write as write_batch
 from tests.store_files import attempt, one, rows

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from smart_model_router.domain.outcome import Usage
-from smart_model_router.observability.stored import StoredPainter
+from smart_model_router.observability.store_snapshot import StoredPainter
 from smart_model_router_stats import schema, statements
-from smart_model_router_stats.opening import open_store
+from smart_model_router_stats.open_db import open_store
 from smart_model_router_stats.reading import read_store
 from smart_model_router_stats.schema import STATS_MIGRATIONS
 from smart_model_router_stats.sqlite import SqliteStore

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from smart_model_router_stats import opening, statements
+from smart_model_router_stats import open_db, statements
 from smart_model_router_stats.migrations import Migration, NewerSchemaError, migrate
-from smart_model_router_stats.opening import (
+from smart_model_router_stats.open_db import (
     StoreUnavailableError,
     filesystem_of,
     open_store,
@@ -111,7 +111,7 @@ def test_tables_that_another_process_has_just_made_are_seen(tmp_path: Path, monk
             migrate(somebody, migrations)
         migrate(connection, migrations)
 
-    monkeypatch.setattr(opening, "migrate", late)
+    monkeypatch.setattr(open_db, "migrate", late)
     with closing(open_store(path, STATS_MIGRATIONS)) as connection:
         connection.executescript(statements.SETUP)
         connection.execute(statements.GIVE_BATCH, ("w", 1, 0.0, 0.0, 1, 7, 0))

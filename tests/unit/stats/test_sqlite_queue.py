@@ -15,7 +15,7 @@ from smart_model_router.domain.events import Event
 from smart_model_router_stats import statements
 from smart_model_router_stats.delta import Delta
 from smart_model_router_stats.housekeeping import Limits
-from smart_model_router_stats.opening import open_store
+from smart_model_router_stats.open_db import open_store
 from smart_model_router_stats.schema import STATS_MIGRATIONS
 from smart_model_router_stats.sqlite import QUEUE_LIMIT, SqliteStore
 from smart_model_router_stats.writing import write

@@ -14,7 +14,7 @@ import pytest
 
 from smart_model_router import SmartModelRouter
 from smart_model_router.testing import FakeProvider
-from smart_model_router_stats.opening import BUSY_SECONDS, open_store
+from smart_model_router_stats.open_db import BUSY_SECONDS, open_store
 from smart_model_router_stats.schema import STATS_MIGRATIONS
 from smart_model_router_stats.sqlite import SqliteStore
 from tests.store_files import calls, rows

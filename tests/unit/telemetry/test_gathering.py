@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from smart_model_router.domain.events import BreakerChanged, Event, OfflineChanged, RequestFinished
-from smart_model_router.observability.gathering import Gathering
+from smart_model_router.observability.batching import Gathering
+from smart_model_router.observability.dashboard_history import Recorder
 from smart_model_router.observability.metrics import Metrics
-from smart_model_router.observability.recorder import Recorder
 from smart_model_router.observability.registry import Sample
 from tests.unit.telemetry.test_log import finished
 

@@ -26,9 +26,9 @@ from smart_model_router.domain.events import (
 )
 from smart_model_router.domain.outcome import Failure, FailureClass
 from smart_model_router.domain.redaction import Scrubber, redacted
-from smart_model_router.observability.lines import Lines, opened
 from smart_model_router.observability.log import LogSink
-from smart_model_router.observability.redacting import Redaction
+from smart_model_router.observability.log_file import Lines, opened
+from smart_model_router.observability.log_redaction import Redaction
 from tests.unit.telemetry.test_sinks import CONFIG
 
 WALL = 1_700_000_000.0

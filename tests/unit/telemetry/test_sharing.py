@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from smart_model_router.observability.multiprocess import LIVE_SECONDS, SharedMetrics
 from smart_model_router.observability.registry import Registry, Sample
-from smart_model_router.observability.sharing import LIVE_SECONDS, SharedMetrics
 
 OK = ("smr_requests_total", (("model", "smart"), ("outcome", "ok")))
 FLIGHT = ("smr_inflight", (("target", "a/big"),))

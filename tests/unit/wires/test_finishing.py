@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from smart_model_router.domain.request import Dialect
-from smart_model_router.wires.finishing import Finishing, finishing
+from smart_model_router.wires.finish_check import Finishing, finishing
 from tests.unit.wires.translating import event
 
 

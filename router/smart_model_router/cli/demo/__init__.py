@@ -6,11 +6,11 @@ import asyncio
 import sys
 from typing import TYPE_CHECKING
 
-from smart_model_router.cli.demo.fleet import Fleet
+from smart_model_router.cli.demo.demo_fleet import Fleet
 from smart_model_router.cli.demo.narrator import Narrator
 from smart_model_router.cli.demo.story import Story
-from smart_model_router.cli.ending import ExitCode
-from smart_model_router.cli.printing import print_json
+from smart_model_router.cli.exit_codes import ExitCode
+from smart_model_router.cli.output import print_json
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router_providers.local import is_ready
 

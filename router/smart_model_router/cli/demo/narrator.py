@@ -7,8 +7,8 @@ from typing import TextIO
 
 from rich.text import Text
 
-from smart_model_router.cli.demo.figures import Expectation, Figures
-from smart_model_router.cli.printing import console, print_table, printable
+from smart_model_router.cli.demo.demo_figures import Expectation, Figures
+from smart_model_router.cli.output import console, print_table, printable
 
 _SHOWN = 72
 """Characters of an answer that are shown."""

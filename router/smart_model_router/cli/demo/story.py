@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from itertools import cycle
 
-from smart_model_router.cli.demo.figures import (
+from smart_model_router.cli.demo.demo_figures import (
     Expectation,
     Figures,
     due_at,
@@ -17,9 +17,9 @@ from smart_model_router.cli.demo.figures import (
     trips,
     waited_after_429,
 )
-from smart_model_router.cli.demo.fleet import MODEL, PRIMARY, REMOTES, SECOND, TIMINGS, Fleet, target
+from smart_model_router.cli.demo.demo_fleet import MODEL, PRIMARY, REMOTES, SECOND, TIMINGS, Fleet, target
 from smart_model_router.cli.demo.narrator import Narrator
-from smart_model_router.cli.telling import told_briefly
+from smart_model_router.cli.report_text import told_briefly
 from smart_model_router.domain.errors import SmartRouterError, StreamInterrupted
 from smart_model_router.domain.events import RestStarted
 from smart_model_router.domain.report import RouteReport

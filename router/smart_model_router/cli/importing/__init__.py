@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from smart_model_router.cli.ending import ExitCode
-from smart_model_router.cli.importing.account import Entry
+from smart_model_router.cli.exit_codes import ExitCode
+from smart_model_router.cli.importing.import_report import Entry
 from smart_model_router.cli.importing.litellm import Imported, convert
-from smart_model_router.cli.printing import print_answer, print_json, print_line
+from smart_model_router.cli.output import print_answer, print_json, print_line
 from smart_model_router.config import RouterConfig
 from smart_model_router.config.files import document_of
 from smart_model_router.domain.errors import ConfigurationError

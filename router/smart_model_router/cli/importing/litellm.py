@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from smart_model_router.cli.importing.account import Account, Entry
+from smart_model_router.cli.importing.import_report import Account, Entry
 from smart_model_router.cli.importing.litellm_deployments import Deployments
 from smart_model_router.cli.importing.litellm_models import Groups, aliases_of, by_tags, models_of
 from smart_model_router.cli.importing.litellm_settings import Settings

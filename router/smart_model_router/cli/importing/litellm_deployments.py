@@ -9,12 +9,12 @@ from urllib.parse import urlsplit
 
 from smart_model_router.cli.importing import litellm_names as names
 from smart_model_router.cli.importing import litellm_values as values
-from smart_model_router.cli.importing.account import Account
+from smart_model_router.cli.importing.import_report import Account
 from smart_model_router.cli.importing.litellm_names import Prefix
 from smart_model_router.config.hints import fields_of
-from smart_model_router.config.paths import Path
 from smart_model_router.config.tree import DefaultsConfig, PriceConfig, ProviderConfig, TargetConfig, ThinkingConfig
-from smart_model_router.core.options import within
+from smart_model_router.config.tree_path import Path
+from smart_model_router.core.checked_options import within
 
 _OWN_SERVERS = frozenset({"openai_compatible", "ollama", "vllm"})
 """Kinds whose servers fail each for itself."""

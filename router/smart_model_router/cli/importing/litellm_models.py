@@ -7,10 +7,10 @@ from itertools import groupby
 from typing import Any
 
 from smart_model_router.cli.importing import litellm_values as values
-from smart_model_router.cli.importing.account import Account
+from smart_model_router.cli.importing.import_report import Account
 from smart_model_router.cli.importing.litellm_deployments import Deployment
 from smart_model_router.config.aliases import text_of
-from smart_model_router.config.paths import Path
+from smart_model_router.config.tree_path import Path
 
 _CHANGED = {
     "fallbacks": "",

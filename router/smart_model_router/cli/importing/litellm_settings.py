@@ -6,10 +6,10 @@ from typing import Any
 
 from smart_model_router.cli.importing import litellm_names as names
 from smart_model_router.cli.importing import litellm_values as values
-from smart_model_router.cli.importing.account import Account
+from smart_model_router.cli.importing.import_report import Account
 from smart_model_router.config import hints
-from smart_model_router.config.paths import Path, spelled
 from smart_model_router.config.tree import RouterConfig
+from smart_model_router.config.tree_path import Path, spelled
 
 _WINDOW = "a breaker opens after so many failures in a row, once a sequential test calls the target down"
 _COOLDOWN = "the longest first open time, after a slow failure; each reopening lasts longer, and Retry-After goes first"

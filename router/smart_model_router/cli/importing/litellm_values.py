@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from smart_model_router.config import values
+from smart_model_router.config import conversion
 from smart_model_router.config.hints import Hint
-from smart_model_router.core.options import within
+from smart_model_router.core.checked_options import within
 
 _ENVIRON = "os.environ/"
 
@@ -20,12 +20,12 @@ def text(raw: str) -> str:
 
 def switch(raw: object) -> bool:
     """True when a switch is on."""
-    return isinstance(raw, str) and values.switch(raw) is True
+    return isinstance(raw, str) and conversion.switch(raw) is True
 
 
 def figure(raw: object) -> int | float | None:
     """A plain number; None for anything else."""
-    return values.number(raw, "seconds") if isinstance(raw, str) else None
+    return conversion.number(raw, "seconds") if isinstance(raw, str) else None
 
 
 def fitting(raw: object, hint: Hint) -> Any:
@@ -35,9 +35,9 @@ def fitting(raw: object, hint: Hint) -> Any:
     if raw.startswith(_ENVIRON):
         return text(raw)
     if hint.base is bool:
-        return values.switch(raw)
+        return conversion.switch(raw)
     if hint.base in (int, float):
-        found = values.number(raw, hint.unit)
+        found = conversion.number(raw, hint.unit)
         whole = hint.base is not int or isinstance(found, int)
         return found if found is not None and whole and hint.interval and within(found, hint.interval) else None
     return text(raw)

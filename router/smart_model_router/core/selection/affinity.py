@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from smart_model_router.core.selection.base import Candidate, Load
+from smart_model_router.core.selection.selector import Candidate, Load
 from smart_model_router.domain.outcome import Usage
 
 REMEMBERED = 10_000

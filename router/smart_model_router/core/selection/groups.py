@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from smart_model_router.core.selection.affinity import of_key
-from smart_model_router.core.selection.base import Candidate, View
-from smart_model_router.core.selection.draw import draw
+from smart_model_router.core.selection.sampling import draw
 from smart_model_router.core.selection.scoring import peers
+from smart_model_router.core.selection.selector import Candidate, View
 
 
 def spread(order: Sequence[Candidate], view: View, roll: float) -> list[Candidate]:

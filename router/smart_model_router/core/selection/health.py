@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from smart_model_router.core.selection.base import Candidate, View
 from smart_model_router.core.selection.scoring import ranked
+from smart_model_router.core.selection.selector import Candidate, View
 
 
 class Health:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from smart_model_router.core.selection.affinity import of_key
-from smart_model_router.core.selection.base import Candidate, View
+from smart_model_router.core.selection.selector import Candidate, View
 from smart_model_router.domain.outcome import Snapshot
 
 LATENCY_SCALE = 10.0

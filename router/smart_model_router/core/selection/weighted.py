@@ -10,8 +10,8 @@ import math
 from collections.abc import Sequence
 
 from smart_model_router.core.selection.affinity import rendezvous
-from smart_model_router.core.selection.base import Candidate, View
-from smart_model_router.core.selection.draw import draw
+from smart_model_router.core.selection.sampling import draw
+from smart_model_router.core.selection.selector import Candidate, View
 
 
 class Weighted:

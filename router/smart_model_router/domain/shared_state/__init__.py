@@ -2,7 +2,7 @@
 
 from smart_model_router.domain.shared_state.budgets import BudgetAsk, BudgetRow, spend
 from smart_model_router.domain.shared_state.clocks import Deadline, Here, age, remaining
-from smart_model_router.domain.shared_state.kept import LONGEST_CHAIN, KeptResponse
+from smart_model_router.domain.shared_state.kept_response import LONGEST_CHAIN, KeptResponse
 from smart_model_router.domain.shared_state.limits import (
     BucketAsk,
     BucketGrant,

@@ -15,14 +15,14 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse
 from starlette.routing import Route
 
+from smart_model_router.gateway.client_keys import check_host
 from smart_model_router.gateway.dashboard.board import Board
 from smart_model_router.gateway.dashboard.feed import Feed
-from smart_model_router.gateway.keys import check_host
-from smart_model_router.gateway.stoppable import Server
+from smart_model_router.gateway.stoppable_server import Server
 from smart_model_router.http_api import ProblemError
-from smart_model_router.http_api.problems import Kind
-from smart_model_router.observability.stored import StoredPainter
-from smart_model_router_stats.opening import StoreUnavailableError
+from smart_model_router.http_api.api_errors import Kind
+from smart_model_router.observability.store_snapshot import StoredPainter
+from smart_model_router_stats.open_db import StoreUnavailableError
 
 OUT_OF_REACH = Kind(503, "server_error", "store_unavailable", "overloaded_error")
 

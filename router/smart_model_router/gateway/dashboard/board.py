@@ -12,11 +12,11 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from smart_model_router.gateway.dashboard.feed import Feed, FullError, Looker, framed
-from smart_model_router.gateway.receiving import Client, check_once, headers_of
-from smart_model_router.gateway.responding import Responder
+from smart_model_router.gateway.request_body import Client, check_once, headers_of
+from smart_model_router.gateway.response import Responder
 from smart_model_router.http_api import EVENT_STREAM, HttpReply, ProblemError, problem_of
+from smart_model_router.http_api.api_errors import NOT_FOUND, Kind
 from smart_model_router.http_api.http import json_reply
-from smart_model_router.http_api.problems import NOT_FOUND, Kind
 
 FULL = Kind(503, "server_error", "too_many_dashboards", "overloaded_error")
 _PING_SECONDS = 15.0

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from smart_model_router.rehearsal.chaos.card import Card, Result, play
 from smart_model_router.rehearsal.chaos.scenarios import MEASURES, SCENARIOS, Scenario
+from smart_model_router.rehearsal.chaos.scorecard import Card, Result, play
 from smart_model_router.rehearsal.chaos.verdict import Finding, Verdict
 
 __all__ = ["MEASURES", "SCENARIOS", "Card", "Finding", "Result", "Scenario", "Verdict", "play"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from smart_model_router.rehearsal.simulation.history import History, Violation
 from smart_model_router.rehearsal.simulation.run import simulate
+from smart_model_router.rehearsal.simulation.scenario import Scenario, Setting
 from smart_model_router.rehearsal.simulation.scenarios import SCENARIOS
-from smart_model_router.rehearsal.simulation.setting import Scenario, Setting
 
 __all__ = ["SCENARIOS", "History", "Scenario", "Setting", "Violation", "simulate"]

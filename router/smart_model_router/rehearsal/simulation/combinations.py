@@ -9,7 +9,7 @@ from itertools import product
 from smart_model_router.core.gate import Measures
 from smart_model_router.rehearsal.simulation.history import History
 from smart_model_router.rehearsal.simulation.run import simulate
-from smart_model_router.rehearsal.simulation.setting import Scenario
+from smart_model_router.rehearsal.simulation.scenario import Scenario
 
 NAMES: tuple[str, ...] = tuple(field.name for field in fields(Measures))
 ALWAYS = frozenset({"crash", "hang", "leak", "I2"})

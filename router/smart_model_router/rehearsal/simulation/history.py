@@ -16,8 +16,8 @@ from smart_model_router.domain.events import (
     RestStarted,
     SheddingChanged,
 )
-from smart_model_router.rehearsal.simulation.traffic import Asked
-from smart_model_router.rehearsal.simulation.weather import SimulatedProvider, Spell
+from smart_model_router.rehearsal.simulation.provider_behaviour import SimulatedProvider, Spell
+from smart_model_router.rehearsal.simulation.workload import Asked
 
 E = TypeVar("E", AttemptFinished, BreakerChanged, OfflineChanged, ProbeStarted, RestStarted, SheddingChanged)
 MOST_VIOLATIONS = 50

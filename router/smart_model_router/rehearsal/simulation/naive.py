@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from smart_model_router.core.limits import TimeoutConfig
+from smart_model_router.core.flow_config import TimeoutConfig
 from smart_model_router.domain.outcome import EventKind, Failure, Success
 from smart_model_router.domain.ports import Provider, ProviderCall
 

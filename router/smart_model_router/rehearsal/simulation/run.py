@@ -12,12 +12,12 @@ from smart_model_router.assembly import assemble, load
 from smart_model_router.core.gate import Measures
 from smart_model_router.domain.events import Event
 from smart_model_router.rehearsal.simulation.checkers import CHECKERS
-from smart_model_router.rehearsal.simulation.checkers.base import Checker
+from smart_model_router.rehearsal.simulation.checkers.checker import Checker
 from smart_model_router.rehearsal.simulation.history import History
-from smart_model_router.rehearsal.simulation.setting import Scenario, Setting
-from smart_model_router.rehearsal.simulation.traffic import Asked
-from smart_model_router.rehearsal.simulation.weather import SimulatedProvider
-from smart_model_router.rehearsal.simulation.witness import Witness
+from smart_model_router.rehearsal.simulation.provider_behaviour import SimulatedProvider
+from smart_model_router.rehearsal.simulation.scenario import Scenario, Setting
+from smart_model_router.rehearsal.simulation.trace_recorder import Witness
+from smart_model_router.rehearsal.simulation.workload import Asked
 from smart_model_router.rehearsal.simulation.world import Livelock, StepClock, Wall, run_world
 from smart_model_router.router import SmartModelRouter
 from smart_model_router.testing import Deadlock, LoopClock, OutOfTime

@@ -13,7 +13,7 @@ from smart_model_router.domain.events import (
     SheddingChanged,
 )
 from smart_model_router.rehearsal.simulation.history import History
-from smart_model_router.rehearsal.simulation.weather import Spell
+from smart_model_router.rehearsal.simulation.provider_behaviour import Spell
 
 _SPAN = 60.0
 """Seconds that one line of traffic sums up."""

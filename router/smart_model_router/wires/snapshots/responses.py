@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from smart_model_router.wires.responses import ENDS, place_of
 from smart_model_router.wires.snapshots.comparison import contradiction, missing_arguments, missing_text
+from smart_model_router.wires.translate.sse_output import written
 from smart_model_router.wires.translate.words import dumps
-from smart_model_router.wires.translate.writing import written
 from smart_model_router.wires.values import count, is_object, items, mapping, text
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from smart_model_router.domain.outcome import EventKind, StreamEvent
 from smart_model_router.wires.translate.losses import Losses, Untranslatable
 from smart_model_router.wires.translate.routes import ROUTES
+from smart_model_router.wires.translate.sse_output import written
 from smart_model_router.wires.translate.terms import Context, Terms
-from smart_model_router.wires.translate.writing import written
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -21,8 +21,8 @@ from smart_model_router_scoring.retrieval import (
     SearchIndex,
     keyword,
 )
-from smart_model_router_scoring.retrieval.graph import neighbours
 from smart_model_router_scoring.retrieval.keyword import KeywordSearch
+from smart_model_router_scoring.retrieval.strategy_graph import neighbours
 from smart_model_router_scoring.retrieval.terms import MOST_TERMS, any_of, terms_of
 from smart_model_router_scoring.retrieval.vector import VectorSearch
 from tests.unit.scoring.retrieval.folders import Broken, Marks, indexed

@@ -9,7 +9,7 @@ import pytest
 from smart_model_router_scoring.errors import ConfigError
 from smart_model_router_scoring.recall.settings import RecallSettings
 from smart_model_router_scoring.tools.capability import ReliabilityConfig
-from smart_model_router_scoring.tools.magic import magic_numbers
+from smart_model_router_scoring.tools.constants import magic_numbers
 from smart_model_router_scoring.tools.next_step import NextStepConfig
 from tests.meta.repository import ROOT, table_rows
 

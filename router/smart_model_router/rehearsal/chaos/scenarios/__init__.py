@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from smart_model_router.rehearsal.chaos.arena import Arena
-from smart_model_router.rehearsal.chaos.asking import Ending
-from smart_model_router.rehearsal.chaos.scenarios import answers, clocks, load, outages, refusals, requests, silence
+from smart_model_router.rehearsal.chaos.client_calls import Ending
+from smart_model_router.rehearsal.chaos.scenario_context import Arena
+from smart_model_router.rehearsal.chaos.scenarios import (
+    answers,
+    clock_jumps,
+    load,
+    provider_outages,
+    refusals,
+    requests,
+    silence,
+)
 
 _SERVED = frozenset({Ending.WHOLE})
 _TOLD = _SERVED | {Ending.CUT}
@@ -44,12 +52,12 @@ SCENARIOS: dict[str, Scenario] = {
         _row(requests.context_too_long, _SERVED | {Ending.REJECTED}),
         _row(requests.content_filter, _SERVED | {Ending.REJECTED}),
         _row(requests.prefill_rejected, _SERVED | {Ending.REJECTED}),
-        _row(outages.outage_and_recovery, _TOLD),
-        _row(outages.correlated_failure, _TOLD),
+        _row(provider_outages.outage_and_recovery, _TOLD),
+        _row(provider_outages.correlated_failure, _TOLD),
         _row(load.brown_out),
         _row(load.thundering_herd),
         _row(load.slow_loris),
-        _row(clocks.clock_step, _TOLD),
+        _row(clock_jumps.clock_step, _TOLD),
     )
 }
 MEASURES: dict[str, str] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from smart_model_router.rehearsal.chaos.arena import Arena
+from smart_model_router.rehearsal.chaos.scenario_context import Arena
 from smart_model_router.rehearsal.chaos.verdict import Verdict
 from smart_model_router_providers.fault import Fault
 

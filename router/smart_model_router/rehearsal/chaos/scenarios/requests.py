@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from smart_model_router.domain.outcome import FailureClass
-from smart_model_router.rehearsal.chaos.arena import Arena
-from smart_model_router.rehearsal.chaos.asking import Ending
+from smart_model_router.rehearsal.chaos.client_calls import Ending
+from smart_model_router.rehearsal.chaos.scenario_context import Arena
 from smart_model_router.rehearsal.chaos.verdict import Verdict
 from smart_model_router_providers.fault import Fault
 

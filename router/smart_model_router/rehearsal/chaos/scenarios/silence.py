@@ -6,7 +6,7 @@ import asyncio
 import time
 
 from smart_model_router.config.known_models import KnownTarget
-from smart_model_router.rehearsal.chaos.arena import Arena
+from smart_model_router.rehearsal.chaos.scenario_context import Arena
 from smart_model_router_providers.fault import Fault
 
 

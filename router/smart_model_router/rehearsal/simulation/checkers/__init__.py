@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from smart_model_router.rehearsal.simulation.checkers.base import Checker
-from smart_model_router.rehearsal.simulation.checkers.breakers import OneOpening, OpenTime
-from smart_model_router.rehearsal.simulation.checkers.leases import (
+from smart_model_router.rehearsal.simulation.checkers.breaker_checks import OneOpening, OpenTime
+from smart_model_router.rehearsal.simulation.checkers.checker import Checker
+from smart_model_router.rehearsal.simulation.checkers.cooldown_checks import Deadlines
+from smart_model_router.rehearsal.simulation.checkers.lease_checks import (
     FirstComeFirstServed,
     OneProbe,
     OwnGeneration,
@@ -12,10 +13,9 @@ from smart_model_router.rehearsal.simulation.checkers.leases import (
     SettledOnce,
     Slots,
 )
-from smart_model_router.rehearsal.simulation.checkers.limits import Buckets
-from smart_model_router.rehearsal.simulation.checkers.requests import Endings, PaidRetries
-from smart_model_router.rehearsal.simulation.checkers.rests import Deadlines
-from smart_model_router.rehearsal.simulation.checkers.returns import Returns
+from smart_model_router.rehearsal.simulation.checkers.limit_checks import Buckets
+from smart_model_router.rehearsal.simulation.checkers.request_checks import Endings, PaidRetries
+from smart_model_router.rehearsal.simulation.checkers.return_checks import Returns
 
 CHECKERS: tuple[type[Checker], ...] = (
     OneProbe,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from random import Random
 
+from smart_model_router.rehearsal.simulation.scenario import Fallback, Scenario, Setting
 from smart_model_router.rehearsal.simulation.scenarios import (
     callers,
-    clocks,
+    clock_faults,
     operator,
     outages,
     overload,
@@ -15,7 +16,6 @@ from smart_model_router.rehearsal.simulation.scenarios import (
     switches,
     tails,
 )
-from smart_model_router.rehearsal.simulation.setting import Fallback, Scenario, Setting
 
 _FALLBACKS: Mapping[Callable[[Random], Setting], Fallback] = {
     outages.outage: "healthy",
@@ -38,7 +38,7 @@ _FALLBACKS: Mapping[Callable[[Random], Setting], Fallback] = {
     callers.shield: "healthy",
     callers.slow_loris: "healthy",
     tails.late_heads: "partly ill",
-    clocks.clock_steps: "healthy",
+    clock_faults.clock_steps: "healthy",
     operator.operated: "healthy",
     switches.jumps: "healthy",
     switches.hints: "healthy",

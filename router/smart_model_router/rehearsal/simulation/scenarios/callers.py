@@ -5,10 +5,8 @@ from __future__ import annotations
 from random import Random
 
 from smart_model_router.domain.outcome import FailureClass
-from smart_model_router.rehearsal.simulation.promises import calls, carries, left_while, opens_only, served
-from smart_model_router.rehearsal.simulation.setting import Setting
-from smart_model_router.rehearsal.simulation.traffic import Traffic
-from smart_model_router.rehearsal.simulation.weather import (
+from smart_model_router.rehearsal.simulation.assertions import calls, carries, left_while, opens_only, served
+from smart_model_router.rehearsal.simulation.provider_behaviour import (
     BlackHole,
     Condition,
     Cutting,
@@ -17,6 +15,8 @@ from smart_model_router.rehearsal.simulation.weather import (
     SlowLoris,
     Spell,
 )
+from smart_model_router.rehearsal.simulation.scenario import Setting
+from smart_model_router.rehearsal.simulation.workload import Traffic
 
 
 def impatient(dice: Random) -> Setting:

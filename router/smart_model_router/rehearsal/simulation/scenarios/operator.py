@@ -6,10 +6,10 @@ from random import Random
 
 from smart_model_router.domain.outcome import FailureClass
 from smart_model_router.flow.state import RouterState
-from smart_model_router.rehearsal.simulation.promises import at_least_share, calls, served
-from smart_model_router.rehearsal.simulation.setting import Order, Setting
-from smart_model_router.rehearsal.simulation.traffic import Traffic
-from smart_model_router.rehearsal.simulation.weather import Failing, Spell
+from smart_model_router.rehearsal.simulation.assertions import at_least_share, calls, served
+from smart_model_router.rehearsal.simulation.provider_behaviour import Failing, Spell
+from smart_model_router.rehearsal.simulation.scenario import Order, Setting
+from smart_model_router.rehearsal.simulation.workload import Traffic
 from smart_model_router.router import SmartModelRouter
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from smart_model_router.domain.outcome import FailureClass
-from smart_model_router.rehearsal.simulation.promises import (
+from smart_model_router.rehearsal.simulation.assertions import (
     at_least_share,
     calls,
     carries,
@@ -18,9 +18,7 @@ from smart_model_router.rehearsal.simulation.promises import (
     sheds,
     trips_besides,
 )
-from smart_model_router.rehearsal.simulation.setting import Setting
-from smart_model_router.rehearsal.simulation.traffic import Traffic
-from smart_model_router.rehearsal.simulation.weather import (
+from smart_model_router.rehearsal.simulation.provider_behaviour import (
     BlackHole,
     Condition,
     Congested,
@@ -29,6 +27,8 @@ from smart_model_router.rehearsal.simulation.weather import (
     Healthy,
     Spell,
 )
+from smart_model_router.rehearsal.simulation.scenario import Setting
+from smart_model_router.rehearsal.simulation.workload import Traffic
 
 _DOWN: tuple[Condition, ...] = (
     Failing(FailureClass.SERVER_ERROR),

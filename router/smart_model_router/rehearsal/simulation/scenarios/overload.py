@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from smart_model_router.domain.outcome import FailureClass
-from smart_model_router.rehearsal.simulation.promises import (
+from smart_model_router.rehearsal.simulation.assertions import (
     carries,
     nobody_opens,
     nothing_was,
@@ -14,9 +14,16 @@ from smart_model_router.rehearsal.simulation.promises import (
     served,
     trips_besides,
 )
-from smart_model_router.rehearsal.simulation.setting import Setting
-from smart_model_router.rehearsal.simulation.traffic import Traffic
-from smart_model_router.rehearsal.simulation.weather import Congested, Failing, Healthy, Limited, Metered, Spell
+from smart_model_router.rehearsal.simulation.provider_behaviour import (
+    Congested,
+    Failing,
+    Healthy,
+    Limited,
+    Metered,
+    Spell,
+)
+from smart_model_router.rehearsal.simulation.scenario import Setting
+from smart_model_router.rehearsal.simulation.workload import Traffic
 
 _CEILING = 2.3
 """The plain loop sends 2.1 calls for each request that it has served: two limited providers come first."""

@@ -9,11 +9,9 @@ from random import Random
 from typing import Any
 
 from smart_model_router.domain.outcome import FailureClass
+from smart_model_router.rehearsal.simulation.assertions import all_closed, served
 from smart_model_router.rehearsal.simulation.history import History
-from smart_model_router.rehearsal.simulation.promises import all_closed, served
-from smart_model_router.rehearsal.simulation.setting import Setting
-from smart_model_router.rehearsal.simulation.traffic import Traffic
-from smart_model_router.rehearsal.simulation.weather import (
+from smart_model_router.rehearsal.simulation.provider_behaviour import (
     BlackHole,
     Buggy,
     Condition,
@@ -25,6 +23,8 @@ from smart_model_router.rehearsal.simulation.weather import (
     SlowLoris,
     Spell,
 )
+from smart_model_router.rehearsal.simulation.scenario import Setting
+from smart_model_router.rehearsal.simulation.workload import Traffic
 
 _STORM = 200.0
 _CALM = 400.0

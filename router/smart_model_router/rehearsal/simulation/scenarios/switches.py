@@ -5,10 +5,10 @@ from __future__ import annotations
 from random import Random
 
 from smart_model_router.domain.outcome import FailureClass
-from smart_model_router.rehearsal.simulation.promises import at_once, calls, carries, served
-from smart_model_router.rehearsal.simulation.setting import Setting
-from smart_model_router.rehearsal.simulation.traffic import Traffic
-from smart_model_router.rehearsal.simulation.weather import Failing, Healthy, Spell
+from smart_model_router.rehearsal.simulation.assertions import at_once, calls, carries, served
+from smart_model_router.rehearsal.simulation.provider_behaviour import Failing, Healthy, Spell
+from smart_model_router.rehearsal.simulation.scenario import Setting
+from smart_model_router.rehearsal.simulation.workload import Traffic
 
 _DOWN = Failing(FailureClass.SERVER_ERROR)
 

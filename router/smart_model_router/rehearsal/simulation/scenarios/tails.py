@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from random import Random
 
-from smart_model_router.rehearsal.simulation.promises import nobody_opens, quick_heads, served
-from smart_model_router.rehearsal.simulation.setting import Setting
-from smart_model_router.rehearsal.simulation.traffic import Traffic
-from smart_model_router.rehearsal.simulation.weather import Dozing
+from smart_model_router.rehearsal.simulation.assertions import nobody_opens, quick_heads, served
+from smart_model_router.rehearsal.simulation.provider_behaviour import Dozing
+from smart_model_router.rehearsal.simulation.scenario import Setting
+from smart_model_router.rehearsal.simulation.workload import Traffic
 
 
 def late_heads(dice: Random) -> Setting:

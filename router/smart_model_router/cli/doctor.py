@@ -1,0 +1,149 @@
+"""`smr doctor`: is there a configuration, can its providers be asked, and what if they all fail? Spends no tokens."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
+from importlib.metadata import version
+from platform import python_version
+from typing import TYPE_CHECKING
+
+from smart_model_router.assembly import keys_of
+from smart_model_router.cli.configured import configured
+from smart_model_router.cli.dry_run import ladders_of
+from smart_model_router.cli.exit_codes import ExitCode
+from smart_model_router.cli.finding import Finding
+from smart_model_router.cli.output import print_json, print_table
+from smart_model_router.cli.store_check import store_findings
+from smart_model_router.config import ModelConfig, ProviderConfig, RouterConfig, TargetConfig
+from smart_model_router.config.known_models import KnownTarget
+from smart_model_router.config.rules import mentions_of, short_keys
+from smart_model_router.config.secret import MASK, masked_urls
+from smart_model_router.core.tiers import Ladder
+from smart_model_router_providers.catalog import kind_of
+from smart_model_router_providers.local import Readiness, is_ready
+
+if TYPE_CHECKING:
+    from smart_model_router.cli.app import Doctor
+
+
+def run(asked: Doctor) -> int:
+    """Look and tell; 1 when something prevents serving. Raises ConfigurationError."""
+    found = configured(asked.config)
+    ladders = ladders_of(found.config)
+    findings = [
+        Finding("ok", "version", f"smart-model-router {version('smart-model-router')}, Python {python_version()}"),
+        Finding("ok", "configuration", found.source),
+        *_look(found.config, ladders, is_ready()),
+    ]
+    store = store_findings(found.config.store)
+    findings += store
+    healthy = all(finding.level != "problem" for finding in findings)
+    if asked.as_json:
+        print_json({"ok": healthy, "findings": [asdict(finding) for finding in findings]})
+    else:
+        print_table(("", "what", "found"), [(f.level, f.topic, f.text) for f in findings], sys.stdout)
+    if any(finding.level == "problem" for finding in store):
+        return ExitCode.CONFIGURATION
+    return ExitCode.OK if healthy else ExitCode.FAILED
+
+
+def _look(config: RouterConfig, ladders: Mapping[str, Ladder], embedded: Readiness) -> Iterator[Finding]:
+    ready = {name: _is_ready(provider, embedded) for name, provider in config.providers.items()}
+    for name, provider in config.providers.items():
+        if provider.kind != "local":
+            yield Finding("ok" if ready[name] else "warning", f"provider {name}", _described(provider))
+    yield Finding("ok" if embedded.ready else "warning", "embedded model", embedded.reason or f"{embedded.model}")
+    for model in config.models.values():
+        yield _served(model, ready)
+        if model.name in ladders:  # a wildcard has tiers only for the names that fit it
+            yield from shared_domains(ladders[model.name])
+        yield _last_resort(model, ready)
+    yield from unpriced_budgets(config)
+    yield from guessable_keys(config)
+
+
+def _is_ready(provider: ProviderConfig, embedded: Readiness) -> bool:
+    """True when nothing needed to call the provider is missing; only a call would show whether it answers."""
+    if provider.kind == "local":
+        return embedded.ready
+    return bool(keys_of(provider)) or not kind_of(provider.kind).key_variables
+
+
+def _described(provider: ProviderConfig) -> str:
+    kind = kind_of(provider.kind)
+    where = masked_urls(provider.base_url or kind.base_url or "in process")
+    return f"{provider.kind} at {where}; {_key(provider, kind.key_variables)}"
+
+
+def _key(provider: ProviderConfig, variables: tuple[str, ...]) -> str:
+    if provider.api_key:
+        return "key " + ", ".join(MASK for _ in provider.api_key)
+    variable = next((name for name in variables if os.environ.get(name)), None)
+    if variable is not None:
+        return f"key {MASK} from ${variable}"
+    return f"no key: set api_key or ${variables[0]}" if variables else "no key, and none is asked for"
+
+
+def _served(model: ModelConfig, ready: dict[str, bool]) -> Finding:
+    topic = f"model {model.name}"
+    mentions = [mention for tier in model.tiers for mention in tier.targets]
+    count = _ready_in(mentions, ready)
+    if count:
+        return Finding("ok", topic, f"{count} of {len(mentions)} targets can be called")
+    if _ready_in(model.last_resort or (), ready):
+        return Finding("warning", topic, "only its last resort can be called: every answer will be degraded")
+    return Finding("problem", topic, "no target can be called")
+
+
+def _ready_in(mentions: Iterable[TargetConfig], ready: dict[str, bool]) -> int:
+    return sum(ready[mention.provider] for mention in mentions)
+
+
+def shared_domains(ladder: Ladder) -> Iterator[Finding]:
+    """A warning for each tier whose targets would all fail together."""
+    for tier in ladder.tiers:
+        domains = {facts.candidate.domain for facts in tier.targets}
+        if len(tier.targets) > 1 and len(domains) == 1:
+            text = f"all {len(tier.targets)} targets fail together: they share the failure domain {domains.pop()}"
+            yield Finding("warning", f"tier {ladder.model}/{tier.name}", text)
+
+
+def unpriced_budgets(config: RouterConfig) -> Iterator[Finding]:
+    """A warning for each key with a budget in USD, naming the targets of unknown price: its requests skip them."""
+    if config.routing.unpriced == "allow":
+        return
+    spenders = [name for name, key in config.gateway.keys.items() if key.usd_per_day is not None]
+    known = {
+        mention.target: KnownTarget(mention, config.providers[mention.provider].kind)
+        for _, mention in mentions_of(config.models)
+    }
+    unpriced = [target for target, one in known.items() if one.price.value is None] if spenders else []
+    unpriced += config.gateway.passthrough.routes if spenders else ()  # no price is known of what passes through
+    if unpriced:
+        for name in spenders:
+            text = (
+                f"not spent at {', '.join(unpriced)}: the price is unknown; "
+                "give the target its `price` or set `routing.unpriced: allow`"
+            )
+            yield Finding("warning", f"gateway.keys.{name}.usd_per_day", text)
+
+
+def guessable_keys(config: RouterConfig) -> Iterator[Finding]:
+    """A warning for each short key of the gateway."""
+    for key, text in short_keys(config):
+        yield Finding("warning", key, text)
+
+
+def _last_resort(model: ModelConfig, ready: dict[str, bool]) -> Finding:
+    topic = f"last resort of {model.name}"
+    named = [mention.target for mention in model.last_resort or ()]
+    if _ready_in(model.last_resort or (), ready):
+        return Finding("ok", topic, f"ready: {', '.join(named)}")
+    if named:
+        return Finding("warning", topic, f"not ready: {', '.join(named)}")
+    if model.last_resort is None:
+        return Finding("warning", topic, "none: when every provider fails, so will the request (smr local install)")
+    return Finding("ok", topic, "none, as configured")

@@ -1,0 +1,75 @@
+"""The account of an import: an entry for every value of the source. No value is left out in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from smart_model_router.config.document import Document
+from smart_model_router.config.tree_path import Path, spelled
+
+Verdict = Literal["mapped", "changed", "left out"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One value of the source. `to` is the key it became; `note` is the difference, or the reason and a replacement."""
+
+    path: Path
+    line: int
+    verdict: Verdict
+    to: str
+    note: str
+
+    @property
+    def key(self) -> str:
+        """Where it stands in the source, as people write it."""
+        return spelled(self.path)
+
+
+def leaves(data: Any, path: Path = ()) -> Iterator[Path]:
+    """The path of every value that holds no others; an empty list or mapping is one."""
+    members: Any = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    if not data or not isinstance(data, (dict, list)):
+        yield path
+        return
+    for step, member in members:
+        yield from leaves(member, (*path, step))
+
+
+class Account:
+    """The result for each value of a document. The first entry for a value stands."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._open = dict.fromkeys(leaves(document.data) if document.data is not None else ())
+        self._entries: dict[Path, Entry] = {}
+
+    def mapped(self, path: Path, to: str, changed: str = "") -> None:
+        """All values at and below `path` became `to`; `changed` is what is not quite as it was."""
+        self._enter(path, "changed" if changed else "mapped", to, changed)
+
+    def left_out(self, path: Path, why: str, instead: str) -> None:
+        """None of the values at and below `path` that nothing was said of yet became anything."""
+        self._enter(path, "left out", "", f"{why}; {instead}")
+
+    def open_below(self, path: Path) -> list[Path]:
+        """The values at and below `path` that nothing was said of yet."""
+        return [leaf for leaf in self._open if leaf[: len(path)] == path]
+
+    def entries(self) -> list[Entry]:
+        """All entries, in the order of the source. What nothing was said of is left out, and says so."""
+        for leaf in list(self._open):
+            self.left_out(leaf, "this importer does not know it", "docs/configuration.md lists what there is")
+        return sorted(self._entries.values(), key=lambda entry: entry.line)
+
+    def _enter(self, path: Path, verdict: Verdict, to: str, note: str) -> None:
+        for leaf in self.open_below(path):
+            del self._open[leaf]
+            self._entries[leaf] = Entry(leaf, self._line(leaf), verdict, to, note)
+
+    def _line(self, path: Path) -> int:
+        while path not in self._document.lines:  # what `<<` merged in stands elsewhere
+            path = path[:-1]
+        return self._document.lines[path]

@@ -1,0 +1,46 @@
+"""What the drop-in classes are made with: a router from whatever they are given, and an HTTP client over it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from smart_model_router.clients.transport import RouterTransport
+from smart_model_router.config import RouterConfig
+from smart_model_router.router import SmartModelRouter
+from smart_model_router_providers.sdk_versions import SDKS, httpx_of
+
+Source = SmartModelRouter | RouterConfig | Mapping[str, Any] | str | os.PathLike[str] | None
+"""A router, or a configuration to make one from; None is the process's own, as `SmartModelRouter.from_config()`."""
+
+HOST = "http://smart-model-router.invalid"
+"""Nobody is called there: what the SDKs build their URLs on."""
+NO_KEY = "unused"
+"""The SDKs insist on a key; the router has its own."""
+
+_default: SmartModelRouter | None = None
+_default_lock = threading.Lock()
+
+
+def transport_for(source: Source, sdk: str) -> tuple[Any, RouterTransport]:
+    """The httpx module that the installed major of an SDK speaks, and a transport for its clients.
+
+    A router made here is closed with the transport; one that was given, or the process's own, is not. Raises
+    ConfigurationError.
+    """
+    router, owns = _router(source)
+    return httpx_of(SDKS[sdk]), RouterTransport(router, owns=owns)
+
+
+def _router(source: Source) -> tuple[SmartModelRouter, bool]:
+    if isinstance(source, SmartModelRouter):
+        return source, False
+    if source is not None:
+        return SmartModelRouter.from_config(source), True
+    global _default  # noqa: PLW0603 - one health of the fleet for all clients of a process
+    with _default_lock:
+        if _default is None:
+            _default = SmartModelRouter.from_config()
+        return _default, False

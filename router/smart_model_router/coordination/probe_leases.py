@@ -1,0 +1,128 @@
+"""One probe at a time on this host: its lease is asked for before a request probes, kept while it does, and let go."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from smart_model_router.coordination.shared_breaker import SharedBreaker
+from smart_model_router.coordination.shared_breakers import SharedBreakers
+from smart_model_router.coordination.store_health import POLL_SECONDS, Reach
+from smart_model_router.core.gate import Gate
+from smart_model_router.core.lease import Lease
+from smart_model_router.domain.ports import SharedState
+from smart_model_router.domain.shared_state import LEASE_SECONDS, Deadline, Here, SharedStateError, SharedView
+
+if TYPE_CHECKING:
+    from smart_model_router.coordination.local_router import LocalRouter
+
+PROBE_SECONDS = 0.02
+"""How long a request waits to hear whether the probe is its own."""
+_RENEW_SECONDS = LEASE_SECONDS / 3
+
+
+class Probes:
+    """This router's claims. `heard` takes over what a refused claim has shown of the others."""
+
+    def __init__(
+        self,
+        state: LocalRouter,
+        shared: SharedState,
+        breakers: SharedBreakers,
+        reach: Reach,
+        *,
+        here: Callable[[], Here],
+        heard: Callable[[SharedView], None],
+    ) -> None:
+        self._state = state
+        self._shared = shared
+        self._breakers = breakers
+        self._reach = reach
+        self._here = here
+        self._heard = heard
+        self._holder = ""
+        self._claims: dict[str, asyncio.Task[None]] = {}
+
+    def begin(self, holder: str) -> None:
+        """Ask in this name from now on; what was asked before is another loop's, or process's."""
+        self._holder = holder
+        self.forget()
+
+    def forget(self) -> None:
+        """What was asked is another loop's."""
+        self._claims.clear()
+
+    @property
+    def asked(self) -> Iterable[asyncio.Task[None]]:
+        """The claims that have no answer yet."""
+        return [claim for claim in self._claims.values() if not claim.done()]
+
+    async def may_probe(self, gate: Gate, lease: Lease) -> bool:
+        """Whether the probe that this lease is for is ours, and not another process's.
+
+        Waits 20 ms at most. A question that is not answered by then goes on without the request, which is not to
+        probe: when the probe is granted after all, the next request has it. When the store cannot answer, each
+        process decides alone.
+        """
+        entries = self._breakers.probed(gate, lease)
+        if not entries or self._granted(entries):
+            return True
+        provider = gate.provider.name
+        claim = self._claims.get(provider)
+        if claim is None or claim.done():
+            claim = asyncio.get_running_loop().create_task(self._claim(entries))
+            self._claims[provider] = claim
+        await asyncio.wait({claim}, timeout=PROBE_SECONDS)
+        if self._granted(entries):
+            return lease.decides  # or the others have moved the breaker meanwhile: the next permit has the probe
+        until = self._state.clock.now() + POLL_SECONDS  # by then one has heard whose it is
+        for entry in entries:
+            if not entry.breaker.is_closed:
+                entry.breaker.probed_elsewhere(max(entry.breaker.elsewhere_until, until))
+        return False
+
+    def unused(self) -> bool:
+        """Whether nobody makes a probe that is ours, and it is time to let it go."""
+        now = self._state.clock.now()
+        return any(now >= entry.renew_at and not entry.breaker.probe_in_flight for entry in self._breakers.held)
+
+    async def renew(self) -> None:
+        """Keep the leases that are a third over, of the probes that still go on."""
+        now = self._state.clock.now()
+        due = [entry for entry in self._breakers.held if now >= entry.renew_at]
+        for entry in due:
+            entry.renew_at = now + _RENEW_SECONDS
+        until = Deadline.after(LEASE_SECONDS, self._here())
+        rows = [replace(entry.held, until=until) for entry in due if entry.held and entry.breaker.probe_in_flight]
+        for row in await self._shared.renew(rows) if rows else ():
+            entry = self._breakers[row.key]
+            entry.known = entry.held = row
+            entry.until = now + LEASE_SECONDS
+
+    def _granted(self, entries: list[SharedBreaker]) -> bool:
+        now = self._state.clock.now()
+        return bool(self._reach.reason) or all(entry.holds(now) for entry in entries)
+
+    async def _claim(self, entries: list[SharedBreaker]) -> None:
+        """Ask for the probes; what comes of it is in `held`, or known of those who have them."""
+        until = Deadline.after(LEASE_SECONDS, self._here())
+        rows = [entry.row("half_open", until, self._holder) for entry in entries]
+        with self._reach.patience():
+            try:
+                claim = await self._shared.claim(rows)
+            except SharedStateError as error:
+                self._reach.lose(error.reason)
+                return
+        now = self._state.clock.now()
+        for row in claim.granted:
+            entry = self._breakers[row.key]
+            entry.known = entry.held = row
+            entry.until = now + LEASE_SECONDS
+            entry.renew_at = now + _RENEW_SECONDS
+            entry.breaker.probed_elsewhere(0.0)
+        if claim.granted:
+            self._state.pump(entries[0].provider)
+        else:
+            self._heard(claim.view)

@@ -1,0 +1,139 @@
+"""All breakers that this process shares with others: what is to be told of them, and what follows when others tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from smart_model_router.coordination.keys import Owners
+from smart_model_router.coordination.shared_breaker import Key, SharedBreaker
+from smart_model_router.core.breaker import BreakerState, Transition
+from smart_model_router.core.gate import Gate
+from smart_model_router.core.lease import Lease, Moved, Settlement
+from smart_model_router.domain.shared_state import LEASE_SECONDS, BreakerRow, Here, SharedView, remaining
+
+if TYPE_CHECKING:
+    from smart_model_router.coordination.local_router import LocalRouter
+
+_NOBODY = Owners("", "", "")
+
+
+class SharedBreakers:
+    """By owner and kind. Not thread-safe: it belongs to the router's loop."""
+
+    def __init__(self, state: LocalRouter, owners: Mapping[str, Owners]) -> None:
+        self._state = state
+        self._owners = owners
+        self._entries: dict[Key, SharedBreaker] = {}
+
+    def __getitem__(self, key: Key) -> SharedBreaker:
+        return self._entries[key]
+
+    def register(self, owner: str, gate: Gate) -> None:
+        """Know the breakers of a target that takes part, and its provider's."""
+        provider = gate.provider
+        parts = [SharedBreaker(owner, kind, breaker, gate) for kind, breaker in gate.breakers.items()]
+        for new in (*parts, SharedBreaker(provider.name, "transport", provider.transport, gate)):
+            entry = self._entries.get(new.key)
+            if entry is None or entry.breaker is not new.breaker:
+                self._entries[new.key] = new
+
+    def forget(self, owner: str) -> None:
+        """Forget the breakers of a target."""
+        for key in [key for key in self._entries if key[0] == owner and key[1] != "transport"]:
+            del self._entries[key]
+
+    def settled(self, gate: Gate, settlement: Settlement) -> None:
+        """A call ended (or the operator spoke): remember why what moved has moved."""
+        for moved in settlement.moved:
+            owner = gate.provider.name if moved.kind == "transport" else self._owners.get(gate.id, _NOBODY).target
+            entry = self._entries.get((owner, moved.kind))
+            if entry is not None:
+                entry.reason = moved.transition.reason
+
+    # Probes -------------------------------------------------------------------------------------------------
+
+    def probed(self, gate: Gate, lease: Lease) -> list[SharedBreaker]:
+        """Those that this call would probe, as far as only one process may."""
+        if gate.id not in self._owners or not gate.config.measures.serialized_probes:
+            return []
+        owner = self._owners[gate.id].target
+        keys = ((owner, "stream" if lease.stream else "whole"), (gate.provider.name, "transport"))
+        return [entry for key in keys if (entry := self._entries[key]).breaker.probe_in_flight]
+
+    @property
+    def held(self) -> list[SharedBreaker]:
+        """Those whose probe is ours."""
+        return [entry for entry in self._entries.values() if entry.held is not None]
+
+    def release(self) -> None:
+        """Hold no probe any more: it was the parent's, before the fork."""
+        for entry in self._entries.values():
+            entry.held = None
+
+    def decide_alone(self) -> None:
+        """Nobody else's probe is waited for any more."""
+        for entry in self._entries.values():
+            entry.breaker.probed_elsewhere(0.0)
+
+    def yield_probes(self, now: float, here: Here) -> None:
+        """While another process probes at a provider, none of its breakers is probed here."""
+        leases: dict[str, float] = {}
+        for entry in self._entries.values():
+            known = entry.known
+            if known is not None and known.state == "half_open" and entry.held is None:
+                until = now + remaining(known.until, here, LEASE_SECONDS)
+                leases[entry.provider] = max(leases.get(entry.provider, 0.0), until)
+        for entry in self._entries.values():
+            if not entry.breaker.is_closed and entry.held is None:
+                entry.breaker.probed_elsewhere(leases.get(entry.provider, 0.0))
+        for provider in leases:
+            self._state.pump(provider)
+
+    # Telling and listening ----------------------------------------------------------------------------------
+
+    def differences(self, now: float, here: Here, *, ending: bool) -> tuple[BreakerRow, ...]:
+        """What is different from what the others know. Until it is `told`, no probe of these begins on our lease."""
+        rows = []
+        for entry in self._entries.values():
+            if (row := entry.different(now, here, ending=ending)) is not None:
+                entry.being_told = True
+                rows.append(row)
+        return tuple(rows)
+
+    def told(self, rows: Sequence[BreakerRow]) -> None:
+        """These rows were told, or could not be."""
+        for row in rows:
+            self._entries[row.key].being_told = False
+
+    def written(self, rows: Sequence[BreakerRow], view: SharedView, now: float) -> None:
+        """These rows were told; what is there now is `view`."""
+        ours = {row.key: row for row in rows}
+        for there in view.breakers:
+            if there == replace(ours[there.key], gen=there.gen):
+                entry = self._entries[there.key]
+                entry.known, entry.held = there, None
+                entry.until = now + there.until.duration
+
+    def miss(self, view: SharedView) -> bool:
+        """Whether something that all knew is not there any more: somebody removed the file."""
+        there: set[Key] = {row.key for row in view.breakers}
+        lost = [entry for key, entry in self._entries.items() if entry.known is not None and key not in there]
+        for entry in lost:
+            entry.known = entry.held = None
+        return bool(lost)
+
+    def take(self, rows: Sequence[BreakerRow], now: float, here: Here) -> None:
+        """Take over what others have changed."""
+        for row in rows:
+            entry = self._entries.get(row.key)
+            transition = None if entry is None else entry.take(row, now, here)
+            if entry is not None and transition is not None:
+                self._moved(entry, transition, now)
+
+    def _moved(self, entry: SharedBreaker, transition: Transition, now: float) -> None:
+        moved = Moved(entry.kind, transition)
+        entry.gate.apply(moved, now)
+        closed = transition.to_state is BreakerState.CLOSED
+        self._state.apply(entry.gate, Settlement((moved,), recovered=closed), now, None)

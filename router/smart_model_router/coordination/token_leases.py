@@ -1,0 +1,85 @@
+"""The rate limits that processes share: each leases ahead what it will need, and settles accounts (core/token_lease.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from smart_model_router.coordination.keys import Owners
+from smart_model_router.core.limit_bucket import Meter
+from smart_model_router.core.ratelimit import RateLimitTracker
+from smart_model_router.core.token_lease import Stock
+from smart_model_router.domain.ports import SharedState
+from smart_model_router.domain.shared_state import BucketRow, Here, told
+
+if TYPE_CHECKING:
+    from smart_model_router.coordination.local_router import LocalRouter
+
+
+class TokenLeases:
+    """The limits of all targets that take part. Not thread-safe: it belongs to the router's loop."""
+
+    def __init__(self, state: LocalRouter, shared: SharedState, owners: Mapping[str, Owners]) -> None:
+        self._state = state
+        self._shared = shared
+        self._owners = owners
+        self.due_at: float | None = None
+        """When what was asked for and not there may be; None when nothing was."""
+
+    def suspend(self, *, suspended: bool) -> None:
+        """The others cannot be asked (or can again)."""
+        for target in self._owners:
+            gate = self._state.fleet.gates.get(target)
+            if gate is not None:
+                gate.limits.suspend(suspended=suspended)
+
+    def forget(self) -> None:
+        """This is a new process: what was leased is its parent's."""
+        self.due_at = None
+        for _, stock in self._accounts().values():
+            stock.forget()
+
+    def take(self, rows: Sequence[BucketRow], now: float, here: Here) -> None:
+        """Take over what others know of the limits."""
+        trackers = self._trackers()
+        for row in rows:
+            owner, _, name = row.key.rpartition(" ")
+            limit = told(row, here)
+            if owner in trackers and limit is not None:
+                trackers[owner].hear(name, limit, now)
+
+    async def settle(self, *, ending: bool = False) -> None:
+        """Settle the accounts of every limit that was used lately. `ending` gives all of it back."""
+        now = self._state.clock.now()
+        accounts = self._accounts()
+        asks = [meter.ask(key, stock, now) for key, (meter, stock) in accounts.items()]
+        if ending:
+            asks = [replace(ask, want=0.0, least=0.0, back=max(0.0, accounts[ask.key][1].level)) for ask in asks]
+        asks = [ask for ask in asks if ask.debt or ask.back or ask.want]
+        self.due_at = None
+        if not asks:
+            return
+        grants = await self._shared.lease(asks)
+        dues = []
+        for ask, grant in zip(asks, grants, strict=True):
+            due = now + grant.due_in
+            accounts[ask.key][1].settled(ask.debt, ask.back, grant.granted, grant.left, due)
+            if not grant.granted and ask.want:
+                dues.append(due)
+        self.due_at = min(dues, default=None)
+        if any(grant.granted for grant in grants):
+            self._state.pump(None)
+
+    def _accounts(self) -> dict[str, tuple[Meter, Stock]]:
+        """Every shared limit by its name among processes."""
+        return {
+            f"{owner} {name}": (meter, stock)
+            for owner, limits in self._trackers().items()
+            for name, meter, stock in limits.stocks
+        }
+
+    def _trackers(self) -> dict[str, RateLimitTracker]:
+        """By owner; targets of one credential may have theirs in common."""
+        gates = self._state.fleet.gates
+        return {owners.limits: gates[target].limits for target, owners in self._owners.items() if target in gates}

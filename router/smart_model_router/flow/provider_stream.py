@@ -1,0 +1,345 @@
+"""One provider's stream: read under its limits, guarded, translated, and settled exactly once."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Any, Final, TypeGuard
+
+from smart_model_router.core.stream import StreamGuard, StreamState
+from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, StreamEvent
+from smart_model_router.domain.ports import PieceStream, ProviderStream
+from smart_model_router.flow.attempt import Admission, Caller, provider_bug
+from smart_model_router.flow.shutdown import CLOSE_SECONDS
+from smart_model_router.wires.finish_check import finishing
+from smart_model_router.wires.snapshots import snapshots
+from smart_model_router.wires.values import count
+
+PROOF_SECONDS = 10.0
+"""A streaming probe has succeeded after so many seconds of content, complete or not."""
+# Asking the class for a member takes ten times as long as a global, and this is asked for each chunk of each stream.
+_CONTENT: Final = EventKind.CONTENT
+_TOO_DEEP = "an event that is nested too deeply to be written"
+
+
+class LiveStream:
+    """One provider stream and the lease it runs under. Settled exactly once, on every path."""
+
+    def __init__(self, caller: Caller, step: Admission, source: ProviderStream) -> None:
+        self._caller = caller
+        self._state = caller.state
+        self._step = step
+        self._source = source if _in_pieces(source) else _OneByOne(source)
+        self._next_piece: Callable[[], Awaitable[Any]] = self._source.next_piece
+        self._read: Callable[[Any], Sequence[StreamEvent]] = self._source.read
+        self._now = caller.state.clock.now
+        self._idle = caller.state.timeouts.idle
+        sent = caller.sent(step)
+        request = sent.request
+        choices = count(request.body.get("n")) or 1
+        self.guard = StreamGuard(finishing(request.dialect, choices), exact="schema" in request.needs)
+        """What is known of its answer so far."""
+        self._with_snapshots = snapshots(request.dialect).read
+        self._translator = None if sent.translation is None else sent.translation.events()
+        self.watchdog = caller.watchdog_of(step)
+        self._admitted_at = step.lease.admitted_at
+        self.ends_at = min(self._admitted_at + caller.state.timeouts.stream_max, caller.ends_at)
+        """When it is as long as one may be, monotonic."""
+        self._heard_at = self._admitted_at
+        self._left_at: float | None = None
+        """Since when nobody reads: whoever thinks between two chunks cannot tell whether the provider is silent."""
+        self._first_content_at: float | None = None
+        self._finished_at: float | None = None
+        self._proof_at = math.inf
+        """When content has come for long enough to prove a probe, monotonic."""
+        self._away = 0.0
+        self._pieces = 0
+
+    @property
+    def step(self) -> Admission:
+        """Who serves it, and what it holds."""
+        return self._step
+
+    async def hold(self, limit: float, own: bool) -> Sequence[StreamEvent] | Failure:
+        """Read up to the first content: the events to deliver, or the failure that nobody has to see.
+
+        An event that cannot be read and came together with the first content is one of those: the caller has nothing
+        yet.
+        """
+        got = await self.more(limit, own)
+        if got and not self.guard.unreadable:
+            return got
+        return await self._end(self.guard.failure or Failure(FailureClass.EMPTY))
+
+    async def more(self, until: float = math.inf, own: bool | None = None) -> Sequence[StreamEvent]:
+        """What is to be delivered next, at most until `until`; () at the end, which `outcome` tells.
+
+        `own`: whether that limit is the target's own. None: it is the caller's, and the target's is its silence.
+        """
+        if self._left_at is not None:
+            self._resume()
+        guard, watchdog = self.guard, self.watchdog
+        theirs = min(self.ends_at, until)
+        while not guard.ended:
+            if own is None:
+                limit = self._heard_at + self._idle
+                mine = limit <= theirs
+                limit = limit if mine else theirs
+            else:
+                limit, mine = until, own
+            if self._finished_at is not None:
+                limit = min(limit, self._finished_at + self._state.timeouts.finish_grace)
+            late = False
+            watchdog.watch(limit)
+            try:
+                try:
+                    piece = await self._next_piece()
+                finally:
+                    late = watchdog.rest()
+                events = self._read(piece)
+            except (asyncio.CancelledError, Exception) as error:
+                if late:
+                    ready = self._too_late(mine)
+                elif isinstance(error, asyncio.CancelledError):
+                    self.abandon()
+                    await asyncio.shield(self._disconnect())
+                    raise
+                else:
+                    ready = self._broken(error)
+            else:
+                ready = self._take(events)
+                if not (piece or guard.ended):
+                    ready = [*ready, *self._delivered(guard.end())]
+            if ready:
+                return ready
+        return ()
+
+    async def outcome(self) -> Failure | None:
+        """After the end: None when the stream is complete, or the failure that cut it."""
+        if self.guard.failure is not None:
+            return await self._end(self.guard.failure)
+        await self._complete()
+        return None
+
+    async def refuse(self, failure: Failure) -> Failure:
+        """What it brings is of no use: end it."""
+        self._resume()
+        self.guard.fail(failure)
+        return await self._end(failure)
+
+    @property
+    def too_long(self) -> str:
+        """What is said of a stream at `ends_at`."""
+        return f"longer than {self._state.timeouts.stream_max:g} s"
+
+    @property
+    def ttft(self) -> float | None:
+        """Seconds from admission to the first content."""
+        return None if self._first_content_at is None else self._first_content_at - self._admitted_at
+
+    @property
+    def complete(self) -> bool:
+        """Whether the whole answer came, read to its end or not."""
+        return self.guard.state is StreamState.COMPLETE
+
+    def abandon(self, why: str = "the caller left") -> None:
+        """The caller left: give everything back now; closing the connection follows on the loop.
+
+        Who leaves once the answer is finished has all of it: many stop reading there. A probe that was bringing
+        content has its verdict: readers who leave soon must not keep a recovered target out.
+        """
+        self._resume()
+        if self.guard.finished:
+            self.guard.end("")
+        if not self._step.lease.settled:
+            if self.complete:
+                self._succeeded()
+            else:
+                left = self._caller.given_up(self._step, self._heard_at, who=why)
+                if left.failure_class is FailureClass.CANCELLED and self._proof_at < math.inf:
+                    self._prove(self._now())
+                self._failed(left)
+        self.watchdog.close()
+
+    def cut_short(self, why: str) -> Sequence[StreamEvent]:
+        """As `abandon`, for a reader that may come back: what still completes an answer that is finished."""
+        last = () if not self.guard.finished or self.guard.ended else self._delivered(self.guard.end(""))
+        self.abandon(why)
+        return last
+
+    async def close_proved(self) -> None:
+        """Its content was all that was wanted of it: it counts as answered, and its connection is closed."""
+        self._resume()
+        if not self._step.lease.settled:
+            self._succeeded()
+        await self.close()
+
+    async def close(self) -> None:
+        """Give everything back and wait until the connection is closed."""
+        self.abandon()
+        await self._disconnect()
+
+    def _resume(self) -> None:
+        """Somebody listens again (or never will): the time away is no silence."""
+        if self._left_at is None:
+            return
+        away = self._now() - self._left_at
+        self._left_at = None
+        self._away += away
+        self._heard_at += away
+        if self._finished_at is not None:
+            self._finished_at += away
+
+    def _too_late(self, own: bool) -> Sequence[StreamEvent]:
+        """Time ran out: once the answer is finished that is the end, else a failure."""
+        if self._finished_at is not None:
+            return self._delivered(self.guard.end("silence"))
+        self.guard.fail(self._expired(own))
+        return ()
+
+    def _broken(self, error: Exception) -> Sequence[StreamEvent]:
+        """The transport broke, or the provider has a bug."""
+        try:
+            return self._take((self._source.cut(error),))
+        except Exception as bug:  # noqa: BLE001 - see provider_bug
+            self.guard.fail(provider_bug(bug, answering=True))
+            return ()
+
+    def _expired(self, own: bool) -> Failure:
+        """Whose fault it is that time ran out; a stream as long as one may be is nobody's."""
+        if self._state.closed:
+            return Failure(FailureClass.CANCELLED, "its time was over")
+        if self._now() >= self.ends_at:
+            return Failure(FailureClass.CANCELLED, self.too_long)
+        return self._caller.timed_out(self._step, own, self._heard_at)
+
+    def _take(self, events: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
+        """What is to be delivered of what arrived now."""
+        now, guard = self._now(), self.guard
+        ready: list[StreamEvent] = []
+        try:
+            events = self._with_snapshots(events)
+        except RecursionError:
+            guard.spoil(_TOO_DEEP)
+            return ()
+        for event in events:
+            if event.kind is _CONTENT:
+                self._heard_at = now
+                self._pieces += 1
+                if self._first_content_at is None:
+                    self._begin(now)
+                elif now >= self._proof_at:
+                    self._prove(now)
+            elif event.kind is not EventKind.PING and event.kind is not EventKind.MALFORMED:
+                self._note(event, now)
+            ready += guard.feed(event)
+            if guard.ended:
+                break
+            if event.kind is not _CONTENT or event.finish is not None:
+                self._finished_at = now if guard.finished else None
+        if self._translator is not None:
+            ready = [*self._delivered(ready)]
+        if ready:
+            self._left_at = now
+        return ready
+
+    def _begin(self, now: float) -> None:
+        """The first content."""
+        self._first_content_at = now
+        self._step.lease.begun()
+        if self._step.lease.probe:
+            if self._caller.another_is_free(self._step.facts, now):
+                self._proof_at = now + PROOF_SECONDS
+            else:
+                self._prove(now)
+
+    def _prove(self, now: float) -> None:
+        """A probe that has brought content for so long has succeeded."""
+        self._proof_at = math.inf
+        lease = self._step.lease
+        self._state.apply(self._step.gate, lease.prove(now), now, None, since=lease.admitted_at)
+
+    def _note(self, event: StreamEvent, now: float) -> None:
+        """An event that means something, if not content."""
+        if event.kind is not EventKind.META:
+            self._heard_at = now
+        if event.data is not None:
+            self._caller.made(self._step, event.data)
+
+    def _delivered(self, ready: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
+        """What the caller gets for these events. Only a stream that is complete is given an end."""
+        translator = self._translator
+        if translator is None:
+            return ready
+        out: list[StreamEvent] = []
+        try:
+            for event in ready:
+                out += translator.feed(event)
+            if self.guard.state is StreamState.COMPLETE:
+                out += translator.end()
+                self._caller.keep(self._step, (out[-1].data or {}).get("response", {}))
+                self._caller.report.losses += translator.losses.entries
+        except RecursionError:
+            self.guard.spoil(_TOO_DEEP)
+        return out
+
+    async def _complete(self) -> None:
+        if not self._step.lease.settled:
+            self._succeeded()
+        self.watchdog.close()
+        await self._disconnect()
+
+    async def _end(self, failure: Failure) -> Failure:
+        if not self._step.lease.settled:  # somebody else closed the stream while it was read
+            failure = self._failed(failure)
+        await self._disconnect()
+        return failure
+
+    def _succeeded(self) -> None:
+        self._caller.report.malformed_events += self.guard.malformed
+        self._caller.settled(self._step, None, usage=self.guard.usage, ttft=self.ttft, away=self._away)
+
+    def _failed(self, failure: Failure) -> Failure:
+        self._caller.report.malformed_events += self.guard.malformed
+        spent = self._caller.spent(self._step, self.guard.usage, self._pieces) if self._pieces else None
+        return self._caller.settle(self._step, failure, ttft=self.ttft, usage=spent, away=self._away)
+
+    async def _disconnect(self) -> None:
+        """Close the connection, within its bound. A provider that cannot even do that is no news for the caller."""
+        with suppress(Exception):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await self._source.aclose()
+
+
+class _OneByOne:
+    """The pieces of a stream that has only its iterator: its events."""
+
+    __slots__ = ("_events", "_source")
+
+    def __init__(self, source: ProviderStream) -> None:
+        self._source = source
+        self._events: AsyncIterator[StreamEvent] | None = None
+
+    async def next_piece(self) -> StreamEvent | None:
+        if self._events is None:
+            self._events = aiter(self._source)
+        return await anext(self._events, None)
+
+    def read(self, piece: StreamEvent | None) -> Sequence[StreamEvent]:
+        if piece is None:
+            return ()
+        if not piece.raw.endswith((b"\n\n", b"\r\n\r\n", b"\r\r")):  # somebody's own, and easily forgotten
+            piece = piece._replace(raw=piece.raw.rstrip(b"\r\n") + b"\n\n")
+        return (piece,)
+
+    def cut(self, error: Exception) -> StreamEvent:
+        raise error
+
+    async def aclose(self) -> None:
+        await self._source.aclose()
+
+
+def _in_pieces(source: ProviderStream) -> TypeGuard[PieceStream]:
+    return hasattr(source, "next_piece")

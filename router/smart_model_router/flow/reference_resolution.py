@@ -1,0 +1,109 @@
+"""What a request refers to: kept answers of ours are put in its place, for all else its maker is looked up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from smart_model_router.domain.long_json import LARGE_BYTES
+from smart_model_router.domain.request import RouteRequest, peek
+from smart_model_router.flow.off_loop import off_loop
+from smart_model_router.flow.response_makers import not_found
+from smart_model_router.wires import references
+from smart_model_router.wires.large import decode_any
+from smart_model_router.wires.own_ids import response_of
+from smart_model_router.wires.values import items, mapping, text
+
+if TYPE_CHECKING:
+    from smart_model_router.domain.shared_state import KeptResponse
+    from smart_model_router.flow.kept_responses import KeptResponses
+    from smart_model_router.flow.state import RouterState
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request with what it refers to in its place, its own items among that, and the kept answer they go on from."""
+
+    request: RouteRequest
+    own: tuple[Any, ...] | None = None
+    parent: str | None = None
+
+    def items(self) -> Iterable[Any]:
+        """The request's own items."""
+        return self.own if self.own is not None else references.own_items(_plain(self.request), {})
+
+
+async def resolve(state: RouterState, request: RouteRequest) -> Asked:
+    """Put kept answers in the place of references to them, and find out who made what else is referred to.
+
+    Raises NotFound, and RouterUnavailable while kept answers are out of reach.
+    """
+    asked = Asked(request)
+    ours = {thing: found for thing in request.state_ids if (found := response_of(thing)) is not None}
+    if ours:
+        if state.kept is None:
+            raise not_found(min(ours))
+        asked = await _with_kept(state.kept, request, ours)
+    await state.makers.look_up(asked.request)
+    return asked
+
+
+async def _with_kept(kept: KeptResponses, request: RouteRequest, ours: dict[str, str]) -> Asked:
+    previous = text(request.body.get(references.PREVIOUS))
+    parent = previous if previous in ours else None
+    chain = [] if parent is None else await kept.chain(parent, request.owner)
+    read = {row.id: row for row in chain}
+    answers = sorted({response for thing, response in ours.items() if thing != parent})
+    others = [read.get(response) or await kept.answer(response, request.owner) for response in answers]
+
+    size = request.prompt_bytes + sum(row.size for row in (*chain, *others))
+    large = size > LARGE_BYTES
+
+    def resolved() -> Asked:
+        return _in_place(request, ours, parent, chain, others, large=large)
+
+    return await off_loop(resolved, size) if large else resolved()
+
+
+def _in_place(
+    request: RouteRequest,
+    ours: Iterable[str],
+    parent: str | None,
+    chain: Sequence[KeptResponse],
+    others: Iterable[KeptResponse],
+    *,
+    large: bool,
+) -> Asked:
+    """The request after `chain` (the newest answer first), items of `others` in the place of references to them."""
+    history: list[Any] = []
+    for row in reversed(chain):
+        history += [*items(decode_any(row.input)), *_items_of(row).values()]
+    found: dict[str, dict[str, Any]] = {}
+    for row in others:
+        found |= _items_of(row)
+    if missing := set(ours) - found.keys() - {parent}:
+        raise not_found(min(missing))
+    body = _plain(request)
+    own = references.own_items(body, found)
+    made = peek(request.dialect, references.after(body, history, own), stream=request.stream, large=large)
+    resolved = replace(
+        request,
+        body=made.body,
+        before=made.before,
+        after=made.after,
+        needs=made.needs,
+        state_ids=made.state_ids,
+        text_bytes=made.text_bytes,
+        media=made.media,
+    )
+    return Asked(resolved, tuple(own), parent)
+
+
+def _items_of(row: KeptResponse) -> dict[str, dict[str, Any]]:
+    return references.items_of(mapping(decode_any(row.answer)))
+
+
+def _plain(request: RouteRequest) -> dict[str, Any]:
+    """The body as plain JSON values, whatever mapping it was."""
+    return dict(mapping(decode_any(request.payload(request.model))))

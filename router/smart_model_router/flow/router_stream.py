@@ -1,0 +1,410 @@
+"""A stream as its caller sees it: iterated, recovered by policy, and never ended silently."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import sys
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Final, Self
+from weakref import WeakMethod
+
+from smart_model_router.domain.errors import Interruption, SmartRouterError, StreamInterrupted
+from smart_model_router.domain.events import RequestOutcome
+from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, StreamEvent
+from smart_model_router.domain.report import RouteReport
+from smart_model_router.domain.request import Dialect
+from smart_model_router.flow.clock import EARLY
+from smart_model_router.flow.executor import Course
+from smart_model_router.flow.provider_stream import LiveStream
+from smart_model_router.flow.stream_opening import StreamOpener
+from smart_model_router.flow.stream_recovery import Salvage
+from smart_model_router.wires.dialects import TEXT_READERS
+
+_CONTENT: Final = EventKind.CONTENT  # as in provider_stream.py
+_DRAIN_SECONDS = 0.2
+_DRAIN_BYTES = 65_536
+"""How long, and how much, is read for a reader whose time is over: an answer that has come is not to be lost."""
+
+
+class RouterStream:
+    """A stream as the caller sees it: an async iterator and an async context manager.
+
+    Iterating yields the dialect's own event objects (dicts). `report` is live and final at the end. Leaving the
+    loop early gives everything back at once. Before content was delivered another target answers a failure and nobody
+    notices; after it, the policy of recovery (stream_recovery.py) decides, and a failure that nobody makes good is a
+    `StreamInterrupted` that carries what arrived.
+
+    A reader that takes nothing for `timeouts.reader_idle` loses its slot and connection to others, whether or not it
+    ever comes back; when it does it finds what had arrived, then the error.
+    """
+
+    def __init__(self, course: Course) -> None:
+        self._course = course
+        self._portal = course.state.portal
+        self._dialect: Dialect = course.request.dialect
+        self._text_of = TEXT_READERS[self._dialect]
+        self._live: LiveStream | None = None
+        self._ready: deque[StreamEvent] = deque()
+        self._text: list[str] = []
+        """Of what arrived, also of what waits in `_ready`."""
+        self._opened = False
+        self._ended = False
+        self._untold: StreamInterrupted | None = None
+        """The error of a stream that ended while nobody read it."""
+        self._now = course.state.clock.now
+        self._idle = course.state.timeouts.reader_idle
+        self._taken_at = 0.0
+        self._absent = _weakly(WeakMethod(self._overdue))  # a timer keeps no stream that nobody else keeps
+        self._mended = False
+        """Whether bytes were replaced in what the caller has."""
+        self._skips = _may_skip(course)
+        self._closing: asyncio.Task[None] | None = None
+        self._draining: asyncio.Task[None] | None = None
+        self._usage_wanted = _wants_usage(course.request.body)
+        policy = course.recovery
+        self._salvage = None if policy.mode == "none" else Salvage(policy, course.request, course.report, self._now)
+
+    @property
+    def report(self) -> RouteReport:
+        """What happened so far and why."""
+        return self._course.report
+
+    @property
+    def text(self) -> str:
+        """The visible text delivered so far."""
+        waiting = sum(event.kind is _CONTENT for event in self._ready)
+        return "".join(self._text[: len(self._text) - waiting])
+
+    def __aiter__(self) -> AsyncIterator[Mapping[str, Any]]:
+        return _Iteration(self)
+
+    async def __anext__(self) -> Mapping[str, Any]:
+        while True:
+            event = await self.next_event()
+            if event.data is not None and not self._is_our_usage(event):
+                return event.data
+
+    async def next_event(self) -> StreamEvent:
+        """The next event as it came, pings included. Raises StopAsyncIteration at the end."""
+        while not self._ready:
+            if self._ended and self._untold is None:
+                raise StopAsyncIteration
+            await (self._fill() if self._portal.here else self._portal.reach(self._fill))
+        self._taken_at = self._now()
+        return self._ready.popleft()
+
+    def next_events(self) -> Coroutine[Any, Any, Sequence[StreamEvent]]:
+        """The next events as they came together, pings included; () at the end."""
+        return self.reader()()
+
+    def reader(self) -> Callable[[], Coroutine[Any, Any, Sequence[StreamEvent]]]:
+        """`next_events` for who stays on the loop that runs now, and need not ask again where that is."""
+        return self._arriving if self._portal.here else self._from_afar
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Stop: the provider's connection is closed when this returns."""
+        await self._portal.reach(self._close)
+
+    def abandon(self) -> None:
+        """Stop at once (from another thread: soon) without waiting for the connection to close."""
+        if not self._ended:
+            self._portal.tell(self._abandon)
+
+    async def _close(self) -> None:
+        self._abandon()
+        if self._closing is not None:
+            await self._closing
+
+    def _abandon(self) -> None:
+        ended, self._ended, self._untold = self._ended, True, None
+        self._text = [self.text]
+        missing = any(event.kind is _CONTENT or event.finish is not None for event in self._ready)
+        self._ready.clear()
+        if ended:
+            return
+        if self._live is not None:
+            self._live.abandon()
+        if self._opened:
+            self._finish_left(missing=missing)
+        if self._live is not None:
+            with suppress(RuntimeError):  # no loop runs here: the connection has ended with its own
+                if self._draining is not None:
+                    self._draining.cancel()
+                self._closing = asyncio.get_running_loop().create_task(self._live.close())
+
+    def __del__(self) -> None:
+        if not sys.is_finalizing():  # then everything ends with the process, and half of it is gone already
+            with suppress(RuntimeError):  # as in _Iteration
+                self.abandon()
+
+    def _said(self) -> str:
+        """The visible text that arrived, also what waits to be taken."""
+        return "".join(self._text)
+
+    def _finish_left(self, *, missing: bool = False) -> None:
+        """The caller left: without the answer, or with all of it; `missing` says that not all that came was taken."""
+        live = self._live
+        if live is not None and not missing:
+            self._settle_completeness(live)
+        if self.report.complete:
+            self._course.account.finish_served(self._said)
+        else:
+            self._course.account.finish("cancelled", answer=self._said)
+
+    async def _from_afar(self) -> Sequence[StreamEvent]:
+        """What comes next, by way of `_ready`: it is still there when nobody waits for it any more."""
+        if not self._ready:
+            await self._portal.reach(self._fill)
+        return self._taken()
+
+    async def _fill(self) -> None:
+        self._ready.extend(await self._arriving())
+
+    def _taken(self) -> Sequence[StreamEvent]:
+        if not self._ready and self._untold is not None:
+            raise self._first_telling(self._untold)
+        self._taken_at = self._now()
+        events = tuple(self._ready)
+        self._ready.clear()
+        return events
+
+    def _first_telling(self, error: StreamInterrupted) -> StreamInterrupted:
+        """The error, to be raised once, by a frame that has no name for it: the two would keep each other."""
+        self._untold = None
+        return error
+
+    async def _arriving(self) -> Sequence[StreamEvent]:
+        """What comes next; () at the end."""
+        while True:
+            ended = self._ended  # by a name of its own, as others end it while something is awaited here
+            if ended or self._ready:
+                return self._taken()
+            if not self._opened:
+                self._opened = True
+                await self._open()
+                continue
+            if self._draining is not None:
+                await asyncio.wait((self._draining,))
+                self._draining = None
+                continue
+            live = self._live
+            assert live is not None  # noqa: S101 - opened and not ended
+            failure: Failure | None = None
+            try:
+                got = await live.more()
+                if not got:
+                    failure = await live.outcome()
+                    if failure is not None and not self._ended and await self._recovered(live, failure):
+                        continue
+            except asyncio.CancelledError:
+                self._ended = True
+                self._stop_timers(live)
+                self._finish_left()
+                raise
+            if self._ended:
+                continue  # another task closed the stream meanwhile
+            if not got:
+                self._untold = self._end(live, failure)
+                continue
+            self._await_reader(live)
+            passed = self._passed_on(got)
+            if passed and not self._ready:
+                return passed
+            self._ready.extend(passed)
+
+    def _passed_on(self, got: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
+        """What the reader gets of these events now."""
+        return self._heard(got if self._salvage is None else self._salvage.delivered(self._salvage.take(got)))
+
+    def _heard(self, events: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
+        """Remember the visible text of what arrived."""
+        for event in events:
+            if event.kind is _CONTENT:
+                text, data = event.text, event.data
+                if text is None:
+                    text = "" if data is None else self._text_of(data)
+                self._text.append(text)
+        return events
+
+    def _await_reader(self, live: LiveStream) -> None:
+        """Something is handed over: from now on the reader has its time for it."""
+        now = self._taken_at = self._now()
+        live.watchdog.absent(min(now + self._idle, live.ends_at), self._absent)
+
+    def _overdue(self) -> None:
+        """The reader asked for no more in time, or the router closes: give everything back, tell the reader later."""
+        live, now, state = self._live, self._now(), self._course.state
+        if self._ended or live is None:
+            return
+        due = min(self._taken_at + self._idle, live.ends_at)
+        if state.closed:
+            self._cut_off(live, "closed", "its time was over")
+        elif now < due - EARLY:  # it has read of what is here already
+            live.watchdog.absent(due, self._absent)
+        elif now >= live.ends_at - EARLY:
+            self._cut_off(live, "stream_max", live.too_long)
+        else:
+            self._draining = asyncio.get_running_loop().create_task(self._drain(live))
+            state.keep(self._draining)
+
+    async def _drain(self, live: LiveStream) -> None:
+        """The reader's time is over: take what has come, for an answer that is all there is not to be lost."""
+        until, room = self._now() + _DRAIN_SECONDS, _DRAIN_BYTES
+        while room > 0 and (got := await live.more(until)) and not self._ended:
+            room -= sum(len(event.raw) for event in got)
+            self._ready.extend(self._passed_on(got))
+        if self._ended:
+            return
+        failure = live.guard.failure
+        if failure is not None and failure.failure_class is not FailureClass.CANCELLED:
+            failure = await live.outcome()
+            if not self._ended:  # another task closed the stream meanwhile
+                self._untold = self._end(live, failure)
+        else:
+            self._cut_off(live, "reader_idle", f"its reader read nothing for {self._idle:g} s")
+
+    def _cut_off(self, live: LiveStream, reason: Interruption, why: str) -> None:
+        """Give everything back now, and tell the reader when it comes back, unless it has the whole answer."""
+        self._ready.extend(self._passed_on(live.cut_short(why)))
+        self._closing = asyncio.get_running_loop().create_task(live.close())
+        self._course.state.keep(self._closing)
+        self._untold = self._end(live, None if live.complete else Failure(FailureClass.CANCELLED, why), reason)
+
+    def _settle_completeness(self, live: LiveStream) -> None:
+        """The report says whether the answer is complete, and what was odd about it."""
+        self.report.notes += live.guard.notes
+        self.report.complete = live.complete and not (self._mended or live.guard.mended)
+
+    def _end(self, live: LiveStream, failure: Failure | None, reason: Interruption = "cut") -> StreamInterrupted | None:
+        """It is over: complete, or cut by a failure that nobody makes good and the reader is still to be told of."""
+        self._ended = True
+        if failure is None:
+            if self._salvage is not None:
+                self._ready.extend(self._heard(self._salvage.delivered(self._salvage.flush())))
+            self._settle_completeness(live)
+            self._course.account.finish_served(self._said)
+            return None
+        said = failure.message
+        if self._course.state.closed:
+            reason, said = "closed", "the router was closed"
+        elif reason == "cut" and failure.failure_class is FailureClass.CANCELLED:
+            reason = "stream_max"  # of a stream that is being read nothing else is nobody's fault
+        text = self._said()
+        message = f"the stream was cut after {len(text)} characters: {failure.failure_class} {said}"
+        self._stop_timers(live)
+        outcome: RequestOutcome = "cancelled" if reason == "reader_idle" else "failed"
+        self._course.account.finish(outcome, StreamInterrupted.__name__, self._said)
+        return StreamInterrupted(message, report=self.report, text=text, reason=reason, failure=failure)
+
+    def _stop_timers(self, live: LiveStream) -> None:
+        """Keep time no longer, neither for the stream nor for the call that was to take its place."""
+        live.watchdog.close()
+        self._course.caller.watchdog.close()
+
+    async def _open(self) -> None:
+        salvage = self._salvage
+        delaying = salvage if salvage is not None and salvage.delays_the_beginning else None
+        try:
+            await self._course.prepare()
+            live, head = await self._course.serve(StreamOpener(self._course.caller, delaying))
+        except (SmartRouterError, asyncio.CancelledError):
+            self._ended = True
+            self._course.caller.watchdog.close()
+            raise
+        if self._ended:  # another task closed the stream while it opened
+            await live.close()
+            return
+        self.report.ttft_seconds = live.ttft
+        self._go_on(live, head if salvage is None or delaying is not None else salvage.take(head))
+
+    async def _recovered(self, live: LiveStream, failure: Failure) -> bool:
+        """Whether somebody else goes on with the stream that broke off, or begins it again."""
+        course, salvage, guard = self._course, self._salvage, live.guard
+        if not guard.can_be_continued:
+            return False
+        if salvage is None or not salvage.broke(live.step.facts.id, failure):
+            return False
+        self._live = None  # whoever leaves meanwhile leaves the walk, as when it opened
+        live.watchdog.close()
+        within = min(course.state.timeouts.idle, course.request.timeout or math.inf)
+        course.caller.go_on_from(salvage.begun, course.state.clock.now() + within, live.ends_at)
+        try:
+            found, head = await course.resume(live.step, failure, StreamOpener(course.caller, salvage))
+        except SmartRouterError:
+            return False  # what cut it says more than why nobody could go on; the report has both
+        if self._ended:  # another task closed the stream meanwhile
+            await found.close()
+            return True
+        self._mended = self._mended or guard.mended > 0
+        self._go_on(found, head)
+        return True
+
+    def _go_on(self, live: LiveStream, head: Sequence[StreamEvent]) -> None:
+        self._live = live
+        live.guard.skipping = self._skips
+        if self._salvage is not None:
+            restart = self._salvage.served(live.step.facts.id)
+            self._salvage.delivered(head)
+            if restart is not None:
+                self._text.clear()
+                self._mended = False
+                self._ready.extend(self._heard((restart,)))
+        self._ready.extend(self._heard(head))
+        self._await_reader(live)
+
+    def _is_our_usage(self, event: StreamEvent) -> bool:
+        """The usage chunk that only we asked for."""
+        if self._usage_wanted or self._dialect != "chat" or event.usage is None or event.data is None:
+            return False
+        return not event.data.get("choices")
+
+
+class _Iteration:
+    """One `async for` over a stream. When the loop is left early this goes, and the stream with it."""
+
+    def __init__(self, stream: RouterStream) -> None:
+        self._stream = stream
+
+    def __aiter__(self) -> _Iteration:
+        return self
+
+    async def __anext__(self) -> Mapping[str, Any]:
+        return await self._stream.__anext__()
+
+    def __del__(self) -> None:
+        if not sys.is_finalizing():
+            with suppress(RuntimeError):  # no loop runs any more: nothing is left to give back
+                self._stream.abandon()
+
+
+def _weakly(method: WeakMethod[Callable[[], None]]) -> Callable[[], None]:
+    """A call of a method that does nothing once its object is gone."""
+
+    def call() -> None:
+        found = method()
+        if found is not None:
+            found()
+
+    return call
+
+
+def _may_skip(course: Course) -> bool:
+    """Whether events that cannot be read may be passed over: no call and no schema may have a hole."""
+    return course.state.routing.malformed_events == "skip" and course.request.needs.isdisjoint(("tools", "schema"))
+
+
+def _wants_usage(body: Mapping[str, Any]) -> bool:
+    options = body.get("stream_options")
+    return isinstance(options, Mapping) and bool(options.get("include_usage"))

@@ -1,0 +1,162 @@
+"""Calls about answers of Responses that are no requests to a model: to get one, to delete one, to count a prompt.
+
+They take no slot and leave no statistics: a client that polls an answer says nothing of how long answers take. The
+operator's word binds them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from smart_model_router.core.final_error import not_there
+from smart_model_router.core.operations import is_absent
+from smart_model_router.domain.errors import AllTargetsFailed, InvalidRequest, NotFound
+from smart_model_router.domain.forwarded_headers import sent_to
+from smart_model_router.domain.long_json import encode
+from smart_model_router.domain.outcome import Failure, FailureClass, Success, Usage
+from smart_model_router.domain.ports import ProviderCall
+from smart_model_router.domain.report import Attempt, RouteReport
+from smart_model_router.domain.request import Operation, RouteRequest, Target
+from smart_model_router.flow.reference_resolution import resolve
+from smart_model_router.flow.response_makers import not_found
+from smart_model_router.wires.large import decode_any
+from smart_model_router.wires.own_ids import response_of
+from smart_model_router.wires.values import mapping
+
+if TYPE_CHECKING:
+    from smart_model_router.core.tiers import Ladder
+    from smart_model_router.flow.state import RouterState
+
+SECONDS = 30.0
+"""How long one call may take, unless its caller wants less."""
+_AGAIN = 1.0
+_NO_USAGE = Usage(0, 0)
+
+
+async def kept_response(
+    state: RouterState, request: RouteRequest, thing: str, operation: Operation, ladders: Iterable[Ladder]
+) -> tuple[Success, RouteReport]:
+    """Get or delete the answer `thing`. For one of unknown making targets of `ladders` may be asked.
+
+    Raises NotFound, InvalidRequest, RouterUnavailable.
+    """
+    report = RouteReport(state.next_request_id(), "", "")
+    if response_of(thing) is not None:
+        if state.kept is None:
+            raise not_found(thing)
+        if operation == "delete":
+            await state.kept.remove(thing, request.owner)
+            return _answer({"id": thing, "object": "response", "deleted": True}), report
+        row = await state.kept.answer(thing, request.owner)
+        return Success(mapping(decode_any(row.answer)), row.answer, _NO_USAGE), report
+    if thing in (".", ".."):  # of a path they would make another one
+        raise not_found(thing)
+    await state.makers.look_up(request)
+    target = _keeper(state, request, thing, ladders)
+    made = await _call(state, request, (target,), report, operation=operation, thing=thing)
+    if operation == "delete":
+        state.makers.forget(thing)
+    return made, report
+
+
+async def count_input(state: RouterState, request: RouteRequest) -> tuple[Success, RouteReport]:
+    """How many tokens a prompt is: as a target that speaks Responses natively counts it, else as the router does.
+
+    Raises NotFound, InvalidRequest, RouterUnavailable.
+    """
+    ladder = state.ladder(request.model)
+    asked = (await resolve(state, request)).request
+    plan = state.plan(asked, ladder)
+    report = RouteReport(state.next_request_id(), request.model, plan.asked)
+    everyone = [facts for tier in plan.tiers for facts in tier.targets]
+    native = [facts.target for facts in everyone if "count" in facts.operations and "responses" in facts.dialects]
+    if native:
+        return await _call(state, asked, native, report, operation="count"), report
+    if not everyone:
+        raise InvalidRequest(
+            f"no target of {request.model!r} can count this prompt: it refers to what none of them has"
+        )
+    tokens = state.weigh(everyone[0], asked)
+    return _answer({"object": "response.input_tokens", "input_tokens": tokens}), report
+
+
+def _keeper(state: RouterState, request: RouteRequest, thing: str, ladders: Iterable[Ladder]) -> Target:
+    """The target to be asked about an answer that a provider keeps."""
+    able = {f.id: f.target for one in ladders for tier in one.tiers for f in tier.targets if "retrieve" in f.operations}
+    named = ", ".join(able) or "none that speaks Responses"
+    if request.target is not None:
+        if request.target not in able:
+            raise InvalidRequest(f"target: {request.target[:100]!r} keeps no answers for this key; there are {named}")
+        return able[request.target]
+    maker = state.makers.of(thing)
+    if maker is not None:
+        return maker
+    accounts = {(target.provider, target.credential): target for target in able.values()}
+    if len(accounts) != 1:
+        raise NotFound(f"{thing[:100]!r}: its maker is not known here; x-router-target may name it, there are {named}")
+    return next(iter(accounts.values()))
+
+
+async def _call(
+    state: RouterState,
+    request: RouteRequest,
+    targets: Sequence[Target],
+    report: RouteReport,
+    *,
+    operation: Operation,
+    thing: str = "",
+) -> Success:
+    """The first answer of these targets. Raises NotFound where each that was asked lacks the operation or the thing."""
+    deadline = state.clock.now() + min(SECONDS, request.timeout or SECONDS)
+    told: list[str] = []
+    absent: NotFound | None = None
+    for target in targets:
+        gate, provider = state.fleet.gates.get(target.id), state.providers.get(target.provider)
+        if gate is None or provider is None or gate.isolated:
+            told.append(f"{target.id} isolated" if gate is not None and gate.isolated else f"{target.id} is not there")
+            continue
+        started = state.clock.now()
+        call = ProviderCall(
+            dialect="responses",
+            model=target.model,
+            payload=request.payload(target.model) if operation == "count" else b"",
+            body=request.body,
+            credential=target.credential,
+            connect_timeout=state.timeouts.connect,
+            headers=sent_to(state.destination(target), "responses", "responses", request.headers),
+            operation=operation,
+            thing=thing,
+        )
+        try:
+            async with asyncio.timeout(max(0.001, deadline - started)):
+                outcome = await provider.call(call)
+        except TimeoutError:
+            outcome = Failure(FailureClass.TIMEOUT, f"nothing for {state.clock.now() - started:.1f} s")
+        except Exception as bug:  # noqa: BLE001 - providers return failures: whatever they raise is their bug
+            outcome = Failure(FailureClass.SERVER_ERROR, f"the provider raised {type(bug).__name__}")
+        seconds = state.clock.now() - started
+        if isinstance(outcome, Success):
+            report.attempts.append(Attempt(target=target.id, seconds=seconds))
+            report.target, report.complete = target.id, True
+            return outcome
+        failure = state.scrub(outcome)
+        report.attempts.append(
+            Attempt(target=target.id, seconds=seconds, failure_class=failure.failure_class, message=failure.message)
+        )
+        if is_absent(failure):
+            absent = absent or not_there(target.id, failure)
+            continue
+        if failure.failure_class is FailureClass.INVALID_REQUEST:
+            message = f"{target.id}: {failure.message}"
+            raise InvalidRequest(message, report=report, status=failure.status, body=failure.raw)
+        told.append(f"{target.id} {failure.failure_class}")
+    if absent is not None and not told:
+        absent.report = report
+        raise absent
+    raise AllTargetsFailed(f"no target could be asked: {', '.join(told)}", report=report, retry_after=_AGAIN)
+
+
+def _answer(body: Mapping[str, Any]) -> Success:
+    return Success(body, encode(body), _NO_USAGE)

@@ -1,0 +1,200 @@
+"""The state of one stream's recovery: what its caller has, what is held back, how the next part joins on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from smart_model_router.core.holdback import HoldBack
+from smart_model_router.core.overlap import Overlap
+from smart_model_router.core.recoverable import HOLD_SECONDS, held, recoverable
+from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, StreamEvent, Usage
+from smart_model_router.domain.recovery_policy import Recovery
+from smart_model_router.domain.report import RouteReport, StreamRecovery
+from smart_model_router.domain.request import Dialect, RouteRequest
+from smart_model_router.wires import text_of
+from smart_model_router.wires.stream_join import Joint, Told, begins_call, joint, restart_event
+
+
+class Salvage:
+    """One stream under a policy that is not `none`. Every event passes through `take` on its way to the caller."""
+
+    def __init__(self, policy: Recovery, request: RouteRequest, report: RouteReport, now: Callable[[], float]) -> None:
+        self._policy = policy
+        self._dialect: Dialect = request.dialect
+        self._report = report
+        self._now = now
+        self._told = Told(request.dialect)
+        characters = {"buffered": math.inf, "hold_back": policy.characters}.get(policy.mode, 0)
+        self._held = HoldBack(characters)
+        self._holds = held(request, policy)
+        self._whole_since: float | None = None
+        """Since when a part that only makes sense whole is held, monotonic; None: there is none, or not any more."""
+        self._gave_up = False
+        """True when such a part took longer than it is held: it is delivered as it comes, and cannot be recovered."""
+        self._joint: Joint | None = None
+        self._overlap: Overlap | None = None
+        self._broken = 0
+        """Attempts of the report that were part of the answer and broke off."""
+
+    @property
+    def begun(self) -> str:
+        """What the next target is to go on from; "" when it answers anew."""
+        return self._told.text.rstrip() if self._goes_on else ""
+
+    @property
+    def _goes_on(self) -> bool:
+        return self._policy.mode != "restart" and self._told.anything
+
+    @property
+    def delays_the_beginning(self) -> bool:
+        """True when a stream is open only when there is something to deliver of it."""
+        return self._policy.mode in ("buffered", "hold_back")
+
+    @property
+    def holds_a_part(self) -> bool:
+        """True when a part that only makes sense whole is held: there may be nothing to deliver of an open stream."""
+        return self._whole_since is not None
+
+    def attempt(self, *, asked: bool) -> None:
+        """A target begins to answer: its events are to fit what the caller has.
+
+        `asked`: it is only asked in words to go on, and has to prove that it does.
+        """
+        self._drop()
+        if not self._goes_on:
+            return
+        self._overlap = Overlap(self._told.text, self.begun, trusted=not asked)
+        self._joint = joint(self._told, self._overlap, self._spent())
+
+    def take(self, events: Sequence[StreamEvent]) -> list[StreamEvent]:
+        """What the caller is to get for these events now; `delivered` is told when it does."""
+        if self._joint is not None:
+            events = [fitting for event in events for fitting in self._joint.feed(event)]
+            if self.repeats():
+                return []
+        if self._holds == "nothing" or self._gave_up:
+            return self._passed(events)
+        at = self._begin_of_part(events)
+        out = self._passed(events[:at])
+        if at < len(events):
+            self._whole_since = self._now()
+            self._held.hold()
+            out += self._passed(events[at:])
+        elif self._whole_since is not None and self._now() >= self._whole_since + HOLD_SECONDS:
+            self._gave_up, self._whole_since = True, None
+            out += self._held.release()
+        return out
+
+    def _begin_of_part(self, events: Sequence[StreamEvent]) -> int:
+        """The place from which on these events are held; their number where none is, or they are held already.
+
+        With a call goes all before it of which nothing is delivered, unless there is content in it.
+        """
+        if self._whole_since is not None:
+            return len(events)
+        if self._holds == "all":
+            return 0
+        at = next((at for at, event in enumerate(events) if begins_call(self._dialect, event)), len(events))
+        alone = not self._told.anything and not any(event.kind is EventKind.CONTENT for event in events[:at])
+        return 0 if at < len(events) and alone else at
+
+    def _passed(self, events: Sequence[StreamEvent]) -> list[StreamEvent]:
+        """What is delivered of these events now: a finish reason ends the waiting for the whole part before it."""
+        out: list[StreamEvent] = []
+        for event in events:
+            said = "" if event.data is None else (event.text or text_of(self._dialect, event.data))
+            out += self._held.take(event, len(said))
+            if event.finish is not None and self._whole_since is not None:
+                self._whole_since = None
+                out += self._held.release()
+        return out
+
+    @property
+    def undecided(self) -> bool:
+        """True when all text of a continuation so far may be repetition."""
+        return self._overlap is not None and not self._overlap.decided
+
+    def flush(self) -> list[StreamEvent]:
+        """The answer is complete: what was held back."""
+        return self._held.flush()
+
+    def delivered(self, events: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
+        """The caller gets these."""
+        for event in events:
+            self._told.take(event)
+        if self._overlap is not None and self._joint is not None:
+            newest = self._report.recoveries[-1]
+            newest.trimmed_characters = self._overlap.trimmed
+            newest.trimmed_thinking_characters = self._joint.unthought
+        return events
+
+    def repeats(self) -> Failure | None:
+        """The failure of a continuation that is none."""
+        if self._overlap is None or not self._overlap.begun_anew:
+            return None
+        return Failure(FailureClass.REJECTED_BY_FALLBACK, "it began another answer instead of going on")
+
+    def fell_back(self, target: str, failure: Failure) -> None:
+        """A stream broke off, and all that came of it was held back."""
+        dropped = self._drop()
+        if dropped and recoverable(failure):
+            self._note(target, failure, kept=len(self._told.text), dropped=dropped)
+
+    def broke(self, target: str, failure: Failure) -> bool:
+        """An open stream broke off; whether another target may go on, or begin again."""
+        restart = self._policy.mode == "restart"
+        if not recoverable(failure) or not self._can_be_recovered:
+            return False
+        self._broken = len(self._report.attempts)
+        dropped, text = self._drop(), len(self._told.text)
+        self._note(target, failure, kept=0 if restart else text, dropped=text if restart else dropped)
+        return True
+
+    @property
+    def _can_be_recovered(self) -> bool:
+        if self._policy.mode == "restart":
+            return self._told.only_text
+        if self._holds == "all":
+            return not self._told.anything
+        return self._told.can_go_on
+
+    def _drop(self) -> int:
+        """Forget what is held; how many characters of text that was."""
+        dropped = self._held.drop()
+        if self._whole_since is not None:
+            self._whole_since = None
+            self._held.release()
+        return dropped
+
+    def served(self, target: str) -> StreamEvent | None:
+        """Somebody serves on; what the caller is to be told first."""
+        waiting = [each for each in self._report.recoveries if each.to_target is None]
+        for each in waiting:
+            each.to_target = target
+        if self._policy.mode != "restart" or not self._told.anything:
+            return None  # the first to serve
+        self._told = Told(self._dialect)
+        return restart_event(self._dialect, waiting[-1].to_dict())
+
+    def _note(self, target: str, failure: Failure, *, kept: int, dropped: int) -> None:
+        thoughts = 0 if self._policy.mode == "restart" else self._told.thoughts
+        self._report.recoveries.append(
+            StreamRecovery(
+                str(self._policy),
+                target,
+                failure.failure_class,
+                kept_characters=kept,
+                dropped_characters=dropped,
+                kept_thinking_characters=thoughts,
+            )
+        )
+
+    def _spent(self) -> Usage:
+        """What the parts that the caller has were billed."""
+        known = [attempt.usage for attempt in self._report.attempts[: self._broken] if attempt.usage is not None]
+        return Usage(
+            sum(each.prompt_tokens for each in known),
+            sum(each.completion_tokens for each in known),
+            sum(each.cached_prompt_tokens for each in known),
+        )

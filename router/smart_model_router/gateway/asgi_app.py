@@ -1,0 +1,186 @@
+"""The gateway as an ASGI application: its routes, and the house they lead to."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncGenerator, Callable
+from ctypes import c_bool
+from typing import Any
+from weakref import WeakSet
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from smart_model_router.config import RouterConfig
+from smart_model_router.config.rules import short_keys
+from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router.gateway.admin import ACTIONS, acting, targets
+from smart_model_router.gateway.cors import with_cors
+from smart_model_router.gateway.dashboard_routes import Looking
+from smart_model_router.gateway.endpoint import (
+    DEPLOYMENT,
+    Asking,
+    Endpoint,
+    Walk,
+    kept,
+    local,
+    missing,
+    models,
+    passing,
+)
+from smart_model_router.gateway.health_routes import Health, liveness
+from smart_model_router.gateway.metric_routes import Figures
+from smart_model_router.gateway.retrieval import Searching
+from smart_model_router.gateway.router_generation import House
+from smart_model_router.http_api import ProblemError, family_of, problem_of, rendered
+from smart_model_router.http_api.api_errors import NOT_ALLOWED
+from smart_model_router.http_api.api_paths import canonical
+from smart_model_router.http_api.api_request import ENDPOINTS
+from smart_model_router.router import SmartModelRouter
+
+log = logging.getLogger("smart_model_router.gateway")
+Load = Callable[[], RouterConfig]
+
+
+class Gateway:
+    """An ASGI application over a configuration. `load` is asked for it at the start and at every `reload`.
+
+    The router is made when the application starts and closed when it stops. Raises ConfigurationError at once for a
+    configuration that cannot be; `make` makes a router of one. `draining` says whether an operator wants it to be not
+    ready; workers of one server share theirs.
+    """
+
+    def __init__(
+        self,
+        load: Load,
+        make: Callable[[RouterConfig], SmartModelRouter] = SmartModelRouter.from_config,
+        *,
+        draining: c_bool | None = None,
+    ) -> None:
+        self._load = load
+        self._make = make
+        config = load()
+        self._health = health = Health(c_bool(False) if draining is None else draining)
+        self._looking = Looking(self, lambda: health.draining)
+        self._houses = WeakSet[House]()
+        self.ending = False
+        """Whether the time to drain is over: what is under way ends now."""
+        self._house = self._furnished(config)
+        self._door = with_cors(self._found, config.gateway.cors)
+        self._figures = Figures(self, config)
+        self._asked = {path: Endpoint(self, Asking(asked)) for path, asked in ENDPOINTS.items()}
+        self._app = Starlette(routes=self._routes(), lifespan=self._lifespan, exception_handlers={405: _not_allowed})
+        self._app.router.default = Endpoint(self, missing)
+        self._app.router.redirect_slashes = False
+
+    @property
+    def house(self) -> House:
+        """The house that new requests enter."""
+        return self._house
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """ASGI. The endpoints of the dialects are found without a walk through the routes and their middleware.
+
+        Other spellings of a path (http_api/api_paths.py) stand for it.
+        """
+        await self._door(scope, receive, send)
+
+    async def _found(self, scope: Scope, receive: Receive, send: Send) -> None:
+        asked = None
+        if scope["type"] == "http":
+            if scope["path"] not in self._asked:
+                scope["path"], scope[DEPLOYMENT] = canonical(scope["path"])
+            asked = self._asked.get(scope["path"]) if scope["method"] == "POST" else None
+        await (asked or self._app)(scope, receive, send)
+
+    async def reload(self) -> bool:
+        """Read the configuration again; requests under way end in the old one. False, and a log line, for a bad one."""
+        try:
+            config = self._load()
+            house = self._furnished(config)
+        except ConfigurationError as error:
+            log.error("the new configuration is refused, the old one stays: %s", error.message)
+            return False
+        house.continue_from(self._house)
+        old, self._house = self._house, house
+        self._door = with_cors(self._found, config.gateway.cors)
+        await house.router.listen()
+        log.info("the new configuration is in use")
+        await old.retire()
+        return True
+
+    def stopping(self) -> None:
+        """The end is near: streams that would never end are ended."""
+        self._looking.close()
+
+    async def end(self) -> None:
+        """The time to drain is over: nothing is recovered or retried any more.
+
+        Requests without a head get a 503, answers that are finished end, other streams end as failed ones do.
+        """
+        self.ending = True
+        await asyncio.gather(*(house.close() for house in self._houses), return_exceptions=True)
+
+    def _furnished(self, config: RouterConfig) -> House:
+        for key, text in short_keys(config):
+            log.warning("%s: %s", key, text)
+        house = House(config, self._make(config))
+        self._houses.add(house)
+        self._looking.move_in(house)
+        return house
+
+    def _routes(self) -> list[Route]:
+        def route(path: str, walk: Walk, *methods: str) -> Route:
+            return Route(path, Endpoint(self, walk), methods=methods)
+
+        return [
+            *(Route(path, endpoint, methods=["POST"]) for path, endpoint in self._asked.items()),  # for their 405
+            route("/v1/messages/count_tokens", local, "POST"),
+            route("/v1/responses/{thing}", kept, "GET", "DELETE"),
+            route("/v1/moderations", passing, "POST"),
+            route("/v1/rerank", passing, "POST"),
+            route("/v1/audio/{path:path}", passing, "POST"),
+            route("/v1/images/{path:path}", passing, "POST"),
+            route("/v1/models", models, "GET"),
+            route("/v1/models/{name:path}", models, "GET"),
+            route("/query_documents", Searching(), "POST"),
+            route("/health/liveness", liveness, "GET"),
+            route("/health/readiness", self._health.readiness, "GET"),
+            route("/health", self._health.health, "GET"),
+            route("/metrics", self._figures.metrics, "GET"),
+            route("/api/stats", self._figures.stats, "GET"),
+            route("/api/drain", self._health.drain, "POST"),
+            *self._looking.routes(),
+            route("/api/targets", targets, "GET"),
+            *(route(f"/api/targets/{action}", acting(action), "POST") for action in ACTIONS),
+            route("/", liveness, "GET"),
+        ]
+
+    @contextlib.asynccontextmanager
+    async def _lifespan(self, app: Any) -> AsyncGenerator[None]:
+        del app
+        await self._figures.start()
+        await self._house.router.listen()
+        try:
+            yield
+        finally:
+            self._looking.close()
+            try:
+                await self._figures.stop()
+            finally:
+                await self._house.retire()
+
+
+async def _not_allowed(request: Request, error: Exception) -> Response:
+    """405 in the manners of the path."""
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    told = ProblemError(NOT_ALLOWED, f"{request.method[:20]} is not what {request.url.path[:200]} is for")
+    reply = rendered(problem_of(told), family_of(request.url.path, headers))
+    allow = (error.headers or {}) if isinstance(error, HTTPException) else {}
+    return Response(reply.body, reply.status, {**reply.headers, **allow})

@@ -1,0 +1,90 @@
+"""`POST /query_documents`: questions to the index that the configuration names, answered by the router's models."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from smart_model_router.domain.report import RouteReport
+from smart_model_router.flow import search_service
+from smart_model_router.flow.clock import WallClock
+from smart_model_router.gateway.client_keys import Guest
+from smart_model_router.gateway.endpoint import Arrival, admit
+from smart_model_router.gateway.router_generation import House
+from smart_model_router.http_api import HttpReply, read_ask, report_headers
+from smart_model_router.http_api.http import encoded, json_reply
+from smart_model_router.wires import text_of_answer
+
+if TYPE_CHECKING:
+    from smart_model_router_scoring.retrieval import Passage, QueryOrchestrator
+
+_BYTES_PER_TOKEN = 4
+_MOST_BYTES = 1_048_576
+"""Of a question with its filters."""
+_NO_INDEX = "search.index names no index; `smr index DIR --db FILE` makes one"
+
+
+class Searching:
+    """The walk. A house's orchestrator, with the vectors it holds in memory, lives as long as the house."""
+
+    def __init__(self) -> None:
+        self._orchestrators: WeakKeyDictionary[House, QueryOrchestrator] = WeakKeyDictionary()
+
+    async def __call__(self, arrival: Arrival) -> None:
+        """Read, search, have an answer written, reply."""
+        guest = arrival.house.ring.guest(arrival.headers)
+        body = await arrival.body(_MOST_BYTES)
+        await arrival.reply(await self._reply(arrival, guest, body))
+
+    async def _reply(self, arrival: Arrival, guest: Guest, body: bytes) -> HttpReply:
+        from smart_model_router_scoring.retrieval.answering import answer  # noqa: PLC0415 - only who searches pays
+
+        orchestrator = self._orchestrator(arrival.house)
+        if orchestrator is None:
+            return json_reply({"detail": _NO_INDEX}, 503)
+        writer = _Writer(arrival, guest)
+        status, told = await answer(body, orchestrator, writer.write)
+        reply = json_reply(told, status, writer.report)
+        if writer.report is None:
+            return reply
+        headers = {**reply.headers, **report_headers(writer.report, stream=False)}
+        return HttpReply(reply.status, headers, reply.body, reply.report)
+
+    def _orchestrator(self, house: House) -> QueryOrchestrator | None:
+        search = house.config.search
+        if search.index is None:
+            return None
+        if house not in self._orchestrators:
+            router = house.router
+
+            async def embed(body: Mapping[str, Any]) -> Mapping[str, Any]:
+                return (await router.embeddings(body)).body
+
+            file = Path(search.index).expanduser()
+            self._orchestrators[house] = search_service.orchestrator(search, file, now=WallClock().now, embed=embed)
+        return self._orchestrators[house]
+
+
+class _Writer:
+    """Has one answer written, at the expense of the guest. `report` is how, once it is."""
+
+    def __init__(self, arrival: Arrival, guest: Guest) -> None:
+        self._arrival = arrival
+        self._guest = guest
+        self.report: RouteReport | None = None
+
+    async def write(self, asked: str, passages: Sequence[Passage]) -> str:
+        """The answer. Raises ProblemError (403, 429) and SmartRouterError."""
+        house, clock = self._arrival.house, asyncio.get_running_loop().time
+        body = encoded(search_service.question(search_service.model_of(house.config), asked, passages))
+        ask = read_ask("chat", self._arrival.headers, body)
+        visit = await admit(house, self._guest, ask, len(body) // _BYTES_PER_TOKEN)
+        try:
+            reply = await house.router.chat(ask.body, **ask.options)
+            self.report = reply.report
+            return text_of_answer(reply.body)
+        finally:
+            visit.settle([] if self.report is None else [self.report], clock())

@@ -1,0 +1,168 @@
+"""A router's stream as the frames a client gets: events as they came, our name of the model, never a silent end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+from smart_model_router.core.flow_config import ModelName
+from smart_model_router.domain.outcome import EventKind, StreamEvent
+from smart_model_router.domain.report import RouteReport
+from smart_model_router.domain.request import Dialect
+from smart_model_router.flow.router_stream import RouterStream
+from smart_model_router.http_api.api_errors import Problem, error_body
+from smart_model_router.http_api.api_request import Ask
+from smart_model_router.http_api.headers import router_object
+from smart_model_router.http_api.model_name import Relabel, frame, name_for
+
+_CONTENT: Final = EventKind.CONTENT  # a global, as it is asked for each chunk: members are slow to find in their class
+
+PINGS: Mapping[Dialect, bytes] = MappingProxyType(
+    {
+        "chat": b": ping\n\n",
+        "messages": b'event: ping\ndata: {"type": "ping"}\n\n',
+        "responses": b": ping\n\n",
+    }
+)
+"""What keeps a silent connection alive without meaning anything."""
+
+_TERMINATORS: Mapping[Dialect, bytes] = MappingProxyType(
+    {"chat": b"data: [DONE]\n\n", "messages": b'event: message_stop\ndata: {"type":"message_stop"}\n\n'}
+)
+
+
+def error_frame(problem: Problem, dialect: Dialect) -> bytes | None:
+    """The event that tells of a problem once the head is sent, before the connection is aborted; None: there is none.
+
+    Clients of Responses ask again after an abort, and take an error event for the last word: they get one only for a
+    verdict on the request itself, which no other attempt would change.
+    """
+    if dialect == "responses":
+        if not problem.final:
+            return None
+        body = {"type": "error", "code": problem.kind.code, "message": problem.message, "param": None}
+        return problem.event or frame(dialect, body)
+    return frame(dialect, error_body(problem, "anthropic" if dialect == "messages" else "openai"))
+
+
+class EdgeStream:
+    """The frames of one stream. `start` waits for the first content; `next_frame` gives bytes until None.
+
+    Both are awaited on one and the same loop.
+
+    The last frames (finish reason, usage, terminator) are held until the stream is known to be complete: a stream that
+    fails after all has none of them. With `reported` the finish reason has the `router` object beside it.
+    """
+
+    def __init__(
+        self, stream: RouterStream, ask: Ask, *, named: ModelName = "served_on_fallback", reported: bool = True
+    ) -> None:
+        self._stream = stream
+        self._dialect: Dialect = ask.dialect
+        self._asked = ask.models[0] if ask.models else ""
+        self._named: ModelName = named
+        self._relabel = Relabel(self._asked, self._dialect)
+        options = ask.body.get("stream_options")
+        self._completion = ask.completion
+        self._usage_wanted = isinstance(options, Mapping) and options.get("include_usage") is True
+        self._reported = reported
+        self._next = stream.next_events
+        self._first: Sequence[StreamEvent] = ()
+        self._tail: list[StreamEvent] = []
+        self._ended = False
+
+    @property
+    def dialect(self) -> Dialect:
+        """The client's dialect."""
+        return self._dialect
+
+    @property
+    def report(self) -> RouteReport:
+        """What happened so far."""
+        return self._stream.report
+
+    async def start(self) -> None:
+        """Wait until somebody has begun to answer. Raises SmartRouterError when nobody can."""
+        self._first = await self._next()
+        self._relabel = Relabel(name_for(self._named, self._asked, self._stream.report), self._dialect)
+        self._next = self._stream.reader()  # the way there may be shorter now that the router has a home
+        if self._completion is not None:
+            self._stream.report.losses[:0] = self._completion.losses
+
+    async def next_frame(self) -> bytes | None:
+        """The next bytes for the client, None after the last. Raises StreamInterrupted for a failure after content.
+
+        Whoever reads it then sends what `error_frame` makes of that, and aborts the connection.
+        """
+        while not self._ended:
+            events, self._first = self._first, ()
+            events = events or await self._next()
+            if not events:
+                self._ended = True
+                return self._ending()
+            ready = self._take(events[0]) if len(events) == 1 else b"".join([self._take(event) for event in events])
+            if ready:
+                return ready
+        return None
+
+    async def aclose(self) -> None:
+        """Stop: the provider's connection is closed when this returns."""
+        await self._stream.aclose()
+
+    def abandon(self) -> None:
+        """Stop at once, without waiting for the connection to close."""
+        self._stream.abandon()
+
+    def _take(self, event: StreamEvent) -> bytes:
+        if event.kind is _CONTENT and event.finish is None:
+            if not self._tail:
+                return self._written(event)
+            return self._flushed() + self._written(event)  # of another choice, or of a block that was still open
+        if event.kind is EventKind.PING or not (self._tail or self._is_last(event)):
+            return self._written(event)
+        self._tail.append(event)
+        return b""
+
+    def _is_last(self, event: StreamEvent) -> bool:
+        """Whether an event is one of the last: Messages counts the prompt in its very first."""
+        if event.finish is not None or event.kind is EventKind.END:
+            return True
+        return event.usage is not None and not (event.data and event.data.get("type") == "message_start")
+
+    def _written(self, event: StreamEvent) -> bytes:
+        data = event.data
+        if data is None:
+            return event.raw
+        if self._completion is not None:
+            data = self._completion.chunk(data)
+            if data is None:
+                return b""
+            raw = frame(self._dialect, data)
+        else:
+            raw = event.raw
+        return self._relabel.frame(raw, data)
+
+    def _flushed(self) -> bytes:
+        held, self._tail = self._tail, []
+        return b"".join(self._written(event) for event in held if not self._is_only_ours(event))
+
+    def _ending(self) -> bytes:
+        places = [at for at, event in enumerate(self._tail) if event.finish is not None]
+        if places and self._reported:
+            self._tail[places[-1]] = self._with_report(self._tail[places[-1]])
+        closed = any(event.kind is EventKind.END for event in self._tail)
+        return self._flushed() + (b"" if closed else _TERMINATORS.get(self._dialect, b""))
+
+    def _with_report(self, event: StreamEvent) -> StreamEvent:
+        """The event with what a client may want to know of the routing: a stream's head could not know."""
+        if event.data is None:
+            return event
+        data: dict[str, Any] = {**event.data, "router": router_object(self.report)}
+        return event._replace(raw=frame(self._dialect, data), data=data)
+
+    def _is_only_ours(self, event: StreamEvent) -> bool:
+        """The usage chunk that only the router asked for."""
+        if self._dialect != "chat" or self._usage_wanted or event.usage is None or event.data is None:
+            return False
+        return not event.data.get("choices")

@@ -1,0 +1,199 @@
+"""The dashboard's snapshot of a statistics file: the figures of every process that writes to it, by its views."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from smart_model_router.observability.dashboard_history import NOBODY, STEP_SECONDS, STEPS
+from smart_model_router.observability.dashboard_snapshot import (
+    OTHERS,
+    SHOWN_REQUESTS,
+    SHOWN_SERIES,
+    SHOWN_TRANSITIONS,
+    VERSION,
+    errors_of,
+)
+from smart_model_router.observability.transitions import move_of
+from smart_model_router_stats.figures import ModelStats
+from smart_model_router_stats.open_db import StoreUnavailableError, open_to_read
+from smart_model_router_stats.reading import read_store
+from smart_model_router_stats.schema import STATS_MIGRATIONS
+
+_SPAN = STEP_SECONDS * STEPS
+_NEWEST_OF_A_MODEL = 20
+_GOOD = frozenset({"ok", "fallback", "degraded"})
+
+
+class StoredPainter:
+    """Makes snapshots of the file at `path`. Blocks: to be used on a thread."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def picture(self, now: float) -> dict[str, Any]:
+        """Return the content of the file at `now` (seconds since the epoch). Raises StoreUnavailableError."""
+        view = read_store(self._path)
+        try:
+            with closing(open_to_read(self._path, STATS_MIGRATIONS)) as connection:
+                connection.row_factory = sqlite3.Row
+                minutes = connection.execute(
+                    "SELECT * FROM v_target_minute WHERE minute > ?",  # a file of an older release has fewer columns
+                    (int(now // 60) - _SPAN // 60,),
+                ).fetchall()
+                events = connection.execute("SELECT id, at, kind, subject, detail FROM v_events LIMIT 2000").fetchall()
+                requests = connection.execute("SELECT * FROM v_requests WHERE at > ?", (now - _SPAN,)).fetchall()
+        except sqlite3.Error as error:
+            raise StoreUnavailableError(self._path, f"it cannot be read: {error}") from None
+        stands = _stands(events, now)
+        for one in view.isolated or ():
+            stands[one.target] = {"state": "isolated", "run": one.told}
+        return {
+            "version": VERSION,
+            "scope": "store",
+            "at": now,
+            "system": {"open_ratio": _open_ratio(view.figures.targets, stands), "offline": False, "shedding": False},
+            "models": list(_models(requests, stands)),
+            "targets": [_target(name, stats, stands, minutes, now) for name, stats in view.figures.targets.items()],
+            "served": _served(requests, now),
+            "errors": errors_of(
+                (failure, row["target"], count)
+                for row in minutes
+                for failure, count in json.loads(row["failures"]).items()
+            ),
+            "transitions": [_transition(row) for row in events[:SHOWN_TRANSITIONS]],
+            "requests": [_request(row) for row in requests[:SHOWN_REQUESTS]],
+            "sinks": [],
+        }
+
+    def trace(self, request_id: str) -> Mapping[str, Any] | None:
+        """Return the file's row of one request, with counts of calls and refusals. Raises StoreUnavailableError."""
+        try:
+            with closing(open_to_read(self._path, STATS_MIGRATIONS)) as connection:
+                connection.row_factory = sqlite3.Row
+                row = connection.execute("SELECT * FROM v_requests WHERE request_id = ?", (request_id,)).fetchone()
+        except sqlite3.Error as error:
+            raise StoreUnavailableError(self._path, f"it cannot be read: {error}") from None
+        if row is None:
+            return None
+        note = f"The file has counts alone: {row['attempts']} calls, {row['refusals']} refusals."
+        return {**_request(row), "waited_seconds": row["waited_seconds"], "steps": [], "note": note}
+
+
+def _stands(events: list[sqlite3.Row], now: float) -> dict[str, dict[str, Any]]:
+    """The state of each target by its newest events: its breaker's, and a rest that is not over."""
+    stands: defaultdict[str, dict[str, Any]] = defaultdict(dict)
+    for row in events:  # newest first
+        detail = json.loads(row["detail"])
+        stand = stands[row["subject"]]
+        if row["kind"] == "BreakerChanged" and "state" not in stand:
+            due = row["at"] + (detail.get("open_seconds") or 0.0) - now
+            state = detail["to_state"]
+            stand["state"] = "half_open" if state == "open" and due <= 0 else state
+            stand["due"] = due if stand["state"] == "open" else None
+            stand["run"] = detail["reason"] if state != "closed" else ""
+        if row["kind"] == "RestStarted" and "refusal" not in stand:
+            left = row["at"] + detail["seconds"] - now
+            stand["refusal"] = detail["reason"] if left > 0 else None
+            stand["rest"] = left if left > 0 else None
+            stand["because"] = detail["failure_class"] if left > 0 else None
+    return stands
+
+
+def _open_ratio(targets: Mapping[str, ModelStats], stands: Mapping[str, Mapping[str, Any]]) -> float:
+    providers: defaultdict[str, list[bool]] = defaultdict(list)
+    for name in targets:
+        providers[name.partition("/")[0]].append(stands.get(name, {}).get("state") == "open")
+    return sum(all(each) for each in providers.values()) / len(providers) if providers else 0.0
+
+
+def _target(
+    name: str, stats: ModelStats, stands: Mapping[str, Mapping[str, Any]], minutes: list[sqlite3.Row], now: float
+) -> dict[str, Any]:
+    stand = stands.get(name, {})
+    own = [row for row in minutes if row["target"] == name]
+    last = sum(row["calls"] for row in own if row["minute"] == int(now // 60) - 1)
+    recent = stats.recent_outcomes
+    prompt = sum(row["prompt_tokens"] for row in own)
+    kept = [row["cached_prompt_tokens"] for row in own if "cached_prompt_tokens" in tuple(row.keys())]
+    return {
+        "id": name,
+        "provider": name.partition("/")[0],
+        "state": stand.get("state", "closed"),
+        "refusal": stand.get("refusal"),
+        "because": stand.get("because"),
+        "due": stand.get("due") or stand.get("rest"),
+        "rate": last / 60,
+        "errors": 1 - stats.recent_successes / recent if recent else None,
+        "p50": stats.latency_15_min.p50,
+        "p95": stats.latency_15_min.p95,
+        "p99": stats.latency_15_min.p99,
+        "ttft": stats.ttft_15_min.p50,
+        "in_flight": None,
+        "slots": None,
+        "tokens": None,
+        "tokens_limit": None,
+        "cost_hour": sum(row["cost_usd"] for row in own) * 3600 / _SPAN,
+        "prompt_hour": prompt * 3600 / _SPAN,
+        "cached": sum(kept) / prompt if prompt and kept else None,
+        "run": stand.get("run", ""),
+    }
+
+
+def _models(requests: list[sqlite3.Row], stands: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    by_model: defaultdict[str, list[sqlite3.Row]] = defaultdict(list)
+    for row in requests:  # newest first
+        by_model[row["model"]].append(row)
+    resting = [
+        {"target": name, "why": why, "run": stand.get("run", ""), "due": stand.get("due") or stand.get("rest")}
+        for name, stand in stands.items()
+        if (why := stand.get("state", "closed")) != "closed" or (why := stand.get("refusal")) is not None
+    ]
+    for name, rows in sorted(by_model.items()):
+        target = Counter(_server(row) for row in rows[:_NEWEST_OF_A_MODEL]).most_common(1)[0][0]
+        since = rows[0]["at"]
+        for row in rows:
+            if _server(row) != target and since != rows[0]["at"]:
+                break
+            since = row["at"] if _server(row) == target else since
+        served_here = {_server(row) for row in rows}
+        yield {
+            "name": name,
+            "target": target or None,
+            "choice": None,
+            "tier": rows[0]["actual_tier"],
+            "degraded": bool(rows[0]["degraded"]),
+            "since": since,
+            "missing": [one for one in resting if one["target"] in served_here and one["target"] != target],
+        }
+
+
+def _server(row: sqlite3.Row) -> str:
+    return (row["target"] or NOBODY) if row["outcome"] in _GOOD else NOBODY
+
+
+def _served(requests: list[sqlite3.Row], now: float) -> dict[str, Any]:
+    rows = [row for row in requests if row["outcome"] != "cancelled"]
+    named = [name for name, _ in Counter(map(_server, rows)).most_common() if name != NOBODY][:SHOWN_SERIES]
+    series: dict[str, list[int]] = {name: [0] * STEPS for name in (*named, OTHERS, NOBODY)}
+    for row in rows:
+        place = STEPS - 1 - int((now - row["at"]) // STEP_SECONDS)
+        if 0 <= place < STEPS:
+            series[name if (name := _server(row)) in series else OTHERS][place] += 1
+    if not any(series[OTHERS]):
+        del series[OTHERS]
+    return {"step": STEP_SECONDS, "end": now, "series": [[name, counts] for name, counts in series.items()]}
+
+
+def _transition(row: sqlite3.Row) -> dict[str, Any]:
+    return {"number": row["id"], "at": row["at"], **move_of(row["kind"], json.loads(row["detail"]))._asdict()}
+
+
+def _request(row: sqlite3.Row) -> dict[str, Any]:
+    names = ("at", "request_id", "dialect", "model", "outcome", "target", "attempts", "refusals", "seconds")
+    return {name: row[name] for name in names}

@@ -1,0 +1,186 @@
+"""Where a scenario happens: it asks, strikes and waits here, and says what it finds."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+from smart_model_router.domain.events import BreakerChanged
+from smart_model_router.domain.outcome import FailureClass
+from smart_model_router.flow.inspection import TargetStatus
+from smart_model_router.rehearsal.chaos.client_calls import Asked, Ending, ask, body_of
+from smart_model_router.rehearsal.chaos.fault_fleet import Fleet
+from smart_model_router.rehearsal.chaos.verdict import Finding, Verdict
+from smart_model_router_providers.fault import Fault, FaultServer
+
+_SLACK = 1.0
+"""Seconds that sockets and a loaded machine may add to what the rules say."""
+_LEFT = 2.0
+"""Seconds in which connections that were given up may end."""
+
+
+class Arena:
+    """One scenario's fleet, with the provider that is struck: the one whose target is the first choice.
+
+    `others` are the providers of the tested model's tiers besides it, in order. `lag` is by how many seconds the event
+    loop was late at worst: bounds of time are widened by it.
+    """
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.fleet = fleet
+        self.router = fleet.router
+        self.rules = fleet.config.resilience
+        self.asked: list[Asked] = []
+        self.findings: list[Finding] = []
+        self.lag = 0.0
+        tiers = fleet.model.tiers
+        first = self.router.get_model_for_tier(tiers[0].name, fleet.model.name).target
+        self.victim = first.partition("/")[0]
+        named = dict.fromkeys(mention.provider for tier in tiers for mention in tier.targets)
+        self.others = [name for name in named if name != self.victim]
+        self._numbers = 0
+        self._struck: list[tuple[str, int]] = []
+
+    @property
+    def server(self) -> FaultServer:
+        """The struck provider's server."""
+        return self.fleet.servers[self.victim]
+
+    @property
+    def targets(self) -> list[TargetStatus]:
+        """The struck provider's targets as they stand."""
+        return [status for status in self.router.targets() if status.provider == self.victim]
+
+    @property
+    def has_others(self) -> bool:
+        """True when a provider other than the struck one could answer at all."""
+        return any(name != self.victim for name in self.fleet.servers)
+
+    @property
+    def slack(self) -> float:
+        """Seconds by which something may be later than the rules say."""
+        return _SLACK + 2 * self.lag
+
+    def strike(self, *faults: Fault, at: str | None = None) -> None:
+        """Let a provider (the first choice's) follow this script from now on."""
+        name = at or self.victim
+        self._struck.append((name, self.fleet.servers[name].calls()))
+        self.fleet.strike(*faults, at=name)
+
+    def heal(self) -> None:
+        """Let every provider be well."""
+        for name in self.fleet.servers:
+            self.fleet.strike(at=name)
+
+    async def ask(self, *, stream: bool = False, prefill: bool = False, timeout: float | None = None) -> Asked:
+        """Ask one question, as long as the configuration lets one take."""
+        self._numbers += 1
+        body = body_of(self._numbers, self.fleet.model.name, prefill=prefill)
+        limit = self.rules.timeouts.total if timeout is None else timeout
+        asked = await ask(self.router, body, stream=stream, timeout=limit, grace=self.slack)
+        self.asked.append(asked)
+        return asked
+
+    async def in_turn(self, count: int, *, stream: bool | None = None, pause: float = 0.0) -> list[Asked]:
+        """So many questions one after the other; `stream` None: every second one streamed."""
+        answers = []
+        for number in range(count):
+            answers.append(await self.ask(stream=number % 2 == 1 if stream is None else stream))
+            await asyncio.sleep(pause)
+        return answers
+
+    async def at_once(self, count: int, *, stream: bool = False) -> list[Asked]:
+        """So many questions at the same time."""
+        return await asyncio.gather(*(self.ask(stream=stream) for _ in range(count)))
+
+    async def load(self, seconds: float, per_second: float, *, timeout: float | None = None) -> list[Asked]:
+        """Questions at an even pace, however slowly they are answered, until all are; every second one streamed."""
+        count = max(1, round(seconds * per_second))
+        async with asyncio.TaskGroup() as group:
+            tasks = []
+            for number in range(count):
+                tasks.append(group.create_task(self.ask(stream=number % 2 == 1, timeout=timeout)))
+                await asyncio.sleep(1 / per_second)
+        return [task.result() for task in tasks]
+
+    async def until_out(self) -> None:
+        """Ask, many at a time, until every breaker of the struck provider that is used is open."""
+        for _ in range(4):
+            await self.at_once(10 * len(self.router.targets()))
+            if {status.refusal for status in self.targets} - {None} == {"open"}:
+                return
+
+    async def until_due(self) -> None:
+        """Sleep until the struck provider may be asked again, as far as is known."""
+        await asyncio.sleep(max([status.retry_after or 0.0 for status in self.targets], default=0.0) + 0.05)
+
+    def find(self, promise: str, kept: bool, measured: str, otherwise: Verdict = Verdict.PARTIAL) -> None:
+        """Note a finding; `otherwise` is the verdict when the promise was not kept."""
+        self.findings.append(Finding(promise, kept, measured, otherwise))
+
+    def find_spared(self, since: float) -> None:
+        """A provider that is down is left alone: three calls for a target and another at the end of every rest."""
+        calls = self._calls_since_strike(self.victim)
+        rest = min(self.rules.cooldown.failure, self.rules.cooldown.timeout, self.rules.breaker.open)
+        bound = round((3 + (time.monotonic() - since) / rest) * len(self.targets))
+        if self.has_others:
+            self.find("the broken provider is left alone", calls <= bound, f"{calls} calls, at most {bound}")
+
+    def find_unblamed(self, *classes: FailureClass) -> None:
+        """None of these failures opens a breaker."""
+        opened = [
+            event for event in self.fleet.events if isinstance(event, BreakerChanged) and event.to_state == "open"
+        ]
+        what = ", ".join(sorted({event.owner for event in opened})) or "none"
+        self.find(f"no breaker opens for {' or '.join(classes)}", not opened, f"open: {what}", Verdict.FAIL)
+
+    def share(self, answers: list[Asked]) -> float:
+        """Of these answers the share that the struck provider gave, in [0, 1]."""
+        served = [asked.report.target for asked in answers if asked.report is not None and asked.report.target]
+        return sum(target.startswith(f"{self.victim}/") for target in served) / max(1, len(served))
+
+    async def conclude(self, allows: frozenset[Ending]) -> None:
+        """The findings every scenario shares; `allows` are the ways its questions may end."""
+        count = Counter(asked.ending for asked in self.asked)
+        slowest = max((asked.seconds for asked in self.asked), default=0.0)
+        told = Counter(asked.told for asked in self.asked if asked.ending not in allows)
+        reasons = "".join(f"; {number} x {what}" for what, number in told.most_common(3))
+        well = sum(count[ending] for ending in allows)
+        ways = ", ".join(f"{number} {ending}" for ending, number in sorted(count.items()))
+        self.find("no question hangs", not count[Ending.HUNG], f"slowest {slowest:.2f} s", Verdict.FAIL)
+        self.find("no answer is wrong, no error unnamed", not count[Ending.WRONG], ways, Verdict.FAIL)
+        self.find("everybody is served", well == len(self.asked), ways + reasons, Verdict.SAFE)
+        for name, before in self._struck:
+            calls = self.fleet.servers[name].calls() - before
+            self.find("the fault was met", calls > 0, f"{calls} calls at {name} from then on")
+        left = await self._left()
+        self.find("nothing is left behind", not left, ", ".join(left) or "nothing in flight", Verdict.FAIL)
+
+    async def _left(self) -> list[str]:
+        deadline = time.monotonic() + _LEFT + self.slack
+        while True:
+            left = list(self._in_flight())
+            if not left or time.monotonic() > deadline:
+                return left
+            await asyncio.sleep(0.02)
+
+    def _in_flight(self) -> Iterator[str]:
+        for status in self.router.targets():
+            if status.in_flight:
+                yield f"{status.in_flight} places of {status.id}"
+        for name, server in self.fleet.servers.items():
+            if server.in_flight:
+                yield f"{server.in_flight} calls at {name}"
+
+    def _calls_since_strike(self, name: str) -> int:
+        before = next(calls for struck, calls in reversed(self._struck) if struck == name)
+        return self.fleet.servers[name].calls() - before
+
+    async def watch(self) -> None:
+        """Measure `lag` until cancelled."""
+        while True:
+            due = time.monotonic() + 0.05
+            await asyncio.sleep(0.05)
+            self.lag = max(self.lag, time.monotonic() - due)

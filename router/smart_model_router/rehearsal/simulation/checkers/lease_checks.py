@@ -1,0 +1,182 @@
+"""Promises of leases: one probe at a time, everything given back once, verdicts fenced, slots kept, order kept."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import TYPE_CHECKING, ClassVar
+
+from smart_model_router.domain.events import AttemptFinished
+from smart_model_router.domain.request import CRITICALITIES
+from smart_model_router.rehearsal.simulation.checkers.checker import Checker
+
+if TYPE_CHECKING:
+    from smart_model_router.domain.events import Event
+    from smart_model_router.flow.state import RouterState
+    from smart_model_router.flow.wait_queue import Ticket
+    from smart_model_router.rehearsal.simulation.history import History
+    from smart_model_router.rehearsal.simulation.trace_recorder import Held, Refused, Settled
+
+_SENIORITY = 5.0
+"""Seconds. A class that waits so much longer counts as the next higher one."""
+
+
+class OneProbe(Checker):
+    """I1: at most one probe in flight per breaker and per provider, an eager one included, and one call on probation.
+
+    Paced calls are bound by the success share (D4), not by the rule for probation.
+    """
+
+    needs: ClassVar[frozenset[str]] = frozenset({"serialized_probes"})
+
+    def admitted(self, held: Held, now: float) -> None:
+        provider = held.gate.provider
+        if held.probing and sum(h.probing and h.gate.provider is provider for h in self.witness.held.values()) > 1:
+            self.violate("I1", now, f"{held.gate.id}: a second probe is in flight at {provider.name}")
+        for trial in held.lease.snapshot().trials:
+            together = sum(trial in h.lease.snapshot().trials for h in self.witness.held.values())
+            if together > 1 and held.pacing == "off":
+                self.violate("I1", now, f"{held.gate.id}: {together} calls on probation at once")
+
+
+class SettledOnce(Checker):
+    """I2: every permit, slot and reservation is settled exactly once."""
+
+    def settled(self, settled: Settled) -> None:
+        held, lease = settled.held, settled.held.lease
+        if held.settlements > 1:
+            if settled.before != settled.after:
+                self.violate("I2", settled.now, f"{held.gate.id}: settling again changed something")
+            return
+        if lease.snapshot().out or lease.snapshot().trials:
+            self.violate("I2", settled.now, f"{held.gate.id}: a permit or a reservation is still out")
+
+    def event(self, event: Event) -> None:
+        self._counts(event.at)
+
+    def finish(self) -> None:
+        now = self.history.began + self.history.lasted
+        self._counts(now)
+        for held in self.witness.held.values():
+            self.violate("I2", now, f"{held.gate.id}: a lease of {held.at - self.history.began:.3f} was never settled")
+        for gate in self.state.fleet.gates.values():
+            provider = gate.provider
+            breakers = (provider.transport, *gate.breakers.values())
+            if provider.probe_in_flight or any(breaker.probe_in_flight for breaker in breakers):
+                self.violate("I2", now, f"{gate.id}: a probe is still out")
+            if gate.cooldown.on_trial or gate.credential.on_trial:
+                self.violate("I2", now, f"{gate.id}: a call on probation is still out")
+        room = self.state.room.snapshot()
+        if room.waiting or room.queues:
+            self.violate("I2", now, f"{room.waiting} places in the waiting room are still taken")
+        for name, simulated in self.history.providers.items():
+            if simulated.in_flight:
+                self.violate("I2", now, f"{name}: {simulated.in_flight} calls were never ended")
+
+    def _counts(self, now: float) -> None:
+        slots: dict[str, int] = {}
+        in_flight = Counter(held.gate for held in self.witness.held.values())
+        for gate in self.state.fleet.gates.values():
+            mine = in_flight[gate]
+            slots[gate.provider.name] = slots.get(gate.provider.name, 0) + mine
+            if gate.in_flight != mine:
+                self.violate("I2", now, f"{gate.id}: counts {gate.in_flight} calls in flight, there are {mine}")
+        for name, mine in slots.items():
+            counted = self.state.fleet.providers[name].bulkhead.in_flight
+            if counted != mine:
+                self.violate("I2", now, f"{name}: counts {counted} slots taken, there are {mine}")
+
+
+class OwnGeneration(Checker):
+    """I3: a verdict only moves the generation that admitted it."""
+
+    def settled(self, settled: Settled) -> None:
+        held, before, after = settled.held, settled.before, settled.after
+        fences = ((held.own, before.own, after.own), (held.transport, before.transport, after.transport))
+        for admitted_by, was, became in fences:
+            if admitted_by != was.generation and became != was:
+                self.violate(
+                    "I3", settled.now, f"{held.gate.id}: a verdict of generation {admitted_by} moved {was.generation}"
+                )
+
+
+class Slots(Checker):
+    """I10: in flight never exceeds the bulkhead, nor what the target was seen to bear."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"cascade_prevention"})
+
+    def admitted(self, held: Held, now: float) -> None:
+        provider = held.gate.provider
+        taken = self.witness.at_provider(provider.name)
+        if taken > provider.bulkhead.limit:
+            self.violate("I10", now, f"{provider.name}: {taken} in flight, {provider.bulkhead.limit} allowed")
+        learned, mine = held.gate.learned, self.witness.in_flight(held.gate)
+        if learned is not None and not held.last_resort and mine > learned.limit:
+            self.violate("I10", now, f"{held.gate.id}: {mine} in flight, it was seen to bear {learned.limit}")
+
+
+class FirstComeFirstServed(Checker):
+    """I10: waiters are served in order within their criticality, and a class older by 5 s counts as the next higher.
+
+    No request, old or new, passes one that stands before it in the queue of the same gate, unless law or judgement
+    refused that one at this instant: for being a stream or none, or for being asked in another way.
+    """
+
+    def admitted(self, held: Held, now: float) -> None:
+        gate = held.gate.id
+        queue = self.state.room.snapshot().queues.get(gate)
+        if not queue:
+            return
+        task = asyncio.current_task()
+        mine = None if task is None else self.witness.tickets.get(task)
+        for other in queue:
+            if other is not mine and self._passed(other, mine, held, now):
+                who = "a newcomer" if mine is None else f"waiter {mine.number}"
+                self.violate("I10", now, f"{gate}: {who} passed waiter {other.number}")
+                return
+
+    def _passed(self, other: Ticket, mine: Ticket | None, held: Held, now: float) -> bool:
+        resort = held.gate.id in other.resorts
+        if not resort and other.lane in held.excluded:
+            return False
+        if mine is not None:
+            if resort != (held.gate.id in mine.resorts):
+                return False
+            return (_place(other, resort), other.number) < (_place(mine, resort), mine.number)
+        if held.asked is None:
+            return False
+        rank = CRITICALITIES.index(held.asked.criticality)
+        return _place(other, resort) <= (rank if resort else now + _SENIORITY * rank)
+
+
+def _place(ticket: Ticket, resort: bool) -> float:
+    """Where a ticket stands: by arrival, later by 5 s for each rank; for a last resort by rank alone."""
+    return ticket.rank if resort else ticket.since + _SENIORITY * ticket.rank
+
+
+class OwnRefusals(Checker):
+    """I12: our own refusals never count against a provider (the throttle's own counter excepted)."""
+
+    def __init__(self, state: RouterState, history: History) -> None:
+        super().__init__(state, history)
+        self._attempts = self._settlements = 0
+
+    def refused(self, refused: Refused) -> None:
+        gate, reason, before, after = refused.gate, refused.refusal.reason, refused.before, refused.after
+        if (before.own, before.transport, before.rests) != (after.own, after.transport, after.rests):
+            self.violate("I12", refused.now, f"{gate.id}: refusing ({reason}) changed its state")
+        more = [new.requests - old.requests for old, new in zip(before.throttles, after.throttles, strict=True)]
+        accepted = any(new.accepts > old.accepts for old, new in zip(before.throttles, after.throttles, strict=True))
+        if accepted or sum(max(0, one) for one in more) > (reason == "throttle"):
+            self.violate("I12", refused.now, f"{gate.id}: the throttle counted a refusal ({reason})")
+
+    def settled(self, settled: Settled) -> None:
+        self._settlements += settled.held.settlements == 1
+
+    def event(self, event: Event) -> None:
+        self._attempts += isinstance(event, AttemptFinished)
+
+    def finish(self) -> None:
+        if self._attempts != self._settlements:
+            now = self.history.began + self.history.lasted
+            self.violate("I12", now, f"{self._attempts} attempts were told, {self._settlements} calls were made")

@@ -1,0 +1,320 @@
+"""The witness: sees every admission, refusal and settlement at every gate, with what each of them changed.
+
+It steps between the flow and the gates by giving the gates, their leases and the waiting room a class of its own that
+behaves as before and tells the checkers. It reads the core through `snapshot()` alone, and nothing of what the checkers
+see comes from the router's own account of itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from smart_model_router.core.breaker import CircuitBreaker
+from smart_model_router.core.evidence import PATIENCE
+from smart_model_router.core.gate import Gate, GateSnapshot, Pacing
+from smart_model_router.core.lease import Lease, Moved, Settlement
+from smart_model_router.core.ratelimit import Cost
+from smart_model_router.domain.outcome import CAPACITY_REASONS, NO_READING, Failure, LimitReading, Refusal, Usage
+from smart_model_router.flow.state import RouterState
+from smart_model_router.flow.wait_queue import Ticket, WaitingRoom
+from smart_model_router.rehearsal.simulation.checkers.checker import Checker
+from smart_model_router.rehearsal.simulation.workload import Asked
+
+Lane = tuple[bool, Pacing]
+"""The kind of a waiter (True for a stream) and its pacing: law and judgement decide by these two."""
+
+
+@dataclass(eq=False, slots=True)
+class Held:
+    """A lease from its admission to its settlement, by the witness's own account.
+
+    `own` and `transport` are the generations that admitted it; None for a last resort, which holds no permit. `asked`
+    is the request it was admitted for, `before` the state of the gate at its admission. `alternative` is another target
+    of the plan that was free then and that the request had not called, looked for where judgement only paced the
+    admission, or the request had called this target before. `excluded` are the lanes of the gate's queue whose waiters
+    law or judgement refused at that instant.
+    """
+
+    lease: Lease
+    gate: Gate
+    at: float
+    cost: Cost
+    breaker: CircuitBreaker
+    own: int | None
+    transport: int | None
+    probing: bool
+    last_resort: bool
+    pacing: Pacing
+    before: GateSnapshot
+    asked: Asked | None
+    alternative: str | None
+    excluded: frozenset[Lane]
+    proven: bool = False
+    begun: bool = False
+    """True for a stream that has brought content."""
+    settlements: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A refusal, as `Gate.try_admit` was asked: what was there before and after it."""
+
+    gate: Gate
+    refusal: Refusal
+    stream: bool
+    pacing: Pacing
+    before: GateSnapshot
+    after: GateSnapshot
+    now: float
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A settlement: what was there before, what came, what is there now. `patience` is in seconds."""
+
+    held: Held
+    failure: Failure | None
+    usage: Usage | None
+    before: GateSnapshot
+    after: GateSnapshot
+    now: float
+    patience: float
+
+
+@dataclass
+class Witness:
+    """The leases held now, and the request and the waiting ticket of each task."""
+
+    state: RouterState
+    checkers: Sequence[Checker]
+    held: dict[Lease, Held] = field(default_factory=dict)
+    tickets: dict[asyncio.Task[Any], Ticket] = field(default_factory=dict)
+    asking: dict[asyncio.Task[Any], Asked] = field(default_factory=dict)
+    called: dict[Asked, list[Held]] = field(default_factory=dict)
+    """Every call that was made for a request, in the order of admission."""
+
+    def watch(self) -> None:
+        """See everything that happens at the gates of the router from now on."""
+        watched = _watched_gate(self)
+        for gate in self.state.fleet.gates.values():
+            gate.__class__ = watched
+        self.state.room.__class__ = _watched_room(self)
+
+    def in_flight(self, gate: Gate) -> int:
+        """Leases of a gate that are not settled."""
+        return sum(held.gate is gate for held in self.held.values())
+
+    def at_provider(self, name: str) -> int:
+        """Leases of a provider that are not settled."""
+        return sum(held.gate.provider.name == name for held in self.held.values())
+
+    def begins(self, asked: Asked) -> None:
+        """The current task asks for this."""
+        if (task := asyncio.current_task()) is not None:
+            self.asking[task] = asked
+            self.called[asked] = []
+
+    def asker(self) -> Asked | None:
+        """The request of the current task."""
+        task = asyncio.current_task()
+        return None if task is None else self.asking.get(task)
+
+    def alternative(self, gate: Gate, now: float, *, stream: bool) -> str | None:
+        """Another target of the plan that is free now and that the current request has not called yet.
+
+        None where that cannot be told from here: buckets whose tokens the call may exceed, a toss that may have been
+        lost, a request whose answer has begun elsewhere. A request that is shed may call no free target.
+        """
+        asked = self.asker()
+        if asked is None or self.state.shedding.sheds(asked.criticality):
+            return None
+        if asked.recovery is not None or asked.first_content is not None:
+            return None
+        called = {held.gate for held in self.called[asked]}
+        waited_for = self.state.room.snapshot().queues
+        for other in self._plan():
+            if other is gate or other in called or other.id in waited_for or other.limits.known:
+                continue
+            if other.refusal(_NO_COST, now, stream=stream) is None and not _may_be_tossed(other, stream=stream):
+                return other.id
+        return None
+
+    def excluded(self, gate: Gate, now: float) -> frozenset[Lane]:
+        """The lanes of the gate's queue whose waiters it refuses now, and not for want of a slot or of tokens."""
+        lanes = {ticket.lane for ticket in self.state.room.snapshot().queues.get(gate.id, ())}
+        refusals = {lane: gate.refusal(_NO_COST, now, stream=lane[0], pacing=lane[1]) for lane in lanes}
+        return frozenset(
+            lane for lane, told in refusals.items() if told is not None and told.reason not in CAPACITY_REASONS
+        )
+
+    def admitted(self, held: Held, now: float) -> None:
+        """A gate said yes."""
+        self.held[held.lease] = held
+        if held.asked is not None:
+            self.called[held.asked].append(held)
+        for checker in self.checkers:
+            checker.admitted(held, now)
+
+    def refused(self, refused: Refused) -> None:
+        """A gate said no."""
+        for checker in self.checkers:
+            checker.refused(refused)
+
+    def proved(self, settled: Settled) -> None:
+        """A stream has delivered enough to count as a success; it goes on."""
+        for checker in self.checkers:
+            checker.proved(settled)
+
+    def let_in(self, gate: Gate, now: float) -> None:
+        """The operator let a target in."""
+        for checker in self.checkers:
+            checker.let_in(gate, now)
+
+    def settled(self, settled: Settled) -> None:
+        """A lease was settled (perhaps once more)."""
+        held = settled.held
+        held.settlements += 1
+        self.held.pop(held.lease, None)
+        for checker in self.checkers:
+            checker.settled(settled)
+
+    def ended(self, asked: Asked) -> None:
+        """The current task has its answer, or its error."""
+        if (task := asyncio.current_task()) is not None:
+            self.tickets.pop(task, None)
+            self.asking.pop(task, None)
+        for checker in self.checkers:
+            checker.ended(asked)
+        self.called.pop(asked, None)
+
+    def _plan(self) -> Iterator[Gate]:
+        """The gates of the targets that a request may be sent to, best first, but for the last resort."""
+        tiers = self.state.ladder("smart").tiers
+        for tier in tiers if self.state.degrade else tiers[:1]:
+            for facts in tier.targets:
+                yield self.state.fleet.gates[facts.id]
+
+
+_NO_COST = Cost(0, 0)
+
+
+def _may_be_tossed(gate: Gate, *, stream: bool) -> bool:
+    """True when the throttle may have refused this request there lately."""
+    if not gate.config.measures.cascade_prevention:
+        return False
+    shots = gate.snapshot(stream=stream).throttles
+    return any(shot.requests > gate.config.throttle.k * shot.accepts for shot in shots)
+
+
+def _watched_gate(witness: Witness) -> type[Gate]:
+    """A Gate that tells the witness. It has no slots of its own, so that a gate in use can become one."""
+
+    class WatchedLease(Lease):
+        __slots__ = ()
+
+        def begun(self) -> None:
+            super().begun()
+            known[self].begun = True
+
+        def prove(self, now: float) -> Settlement:
+            held = witness.held.get(self)
+            before = None if held is None or held.proven or not self.probe else held.gate.snapshot(stream=self.stream)
+            settlement = super().prove(now)
+            if held is not None and before is not None:
+                held.proven = True
+                witness.proved(Settled(held, None, None, before, held.gate.snapshot(stream=self.stream), now, PATIENCE))
+                transport = held.gate.provider.transport
+                held.probing = self.probes_breaker
+                held.own = held.breaker.generation if held.breaker.is_closed else None
+                held.transport = transport.generation if transport.is_closed else None
+            return settlement
+
+        def settle(
+            self,
+            failure: Failure | None,
+            now: float,
+            *,
+            usage: Usage | None = None,
+            reading: LimitReading = NO_READING,
+            roll: float = 0.0,
+            slow: bool = False,
+            patience: float = PATIENCE,
+        ) -> Settlement:
+            held = known[self]
+            before = held.gate.snapshot(stream=self.stream)
+            settlement = super().settle(
+                failure, now, usage=usage, reading=reading, roll=roll, slow=slow, patience=patience
+            )
+            after = held.gate.snapshot(stream=self.stream)
+            witness.settled(Settled(held, failure, usage, before, after, now, patience))
+            return settlement
+
+    known: dict[Lease, Held] = {}
+
+    class WatchedGate(Gate):
+        __slots__ = ()
+
+        def try_admit(
+            self,
+            cost: Cost,
+            now: float,
+            roll: float,
+            *,
+            stream: bool = False,
+            pacing: Pacing = "off",
+            last_resort: bool = False,
+        ) -> Lease | Refusal:
+            before = self.snapshot(stream=stream)
+            asked = witness.asker()
+            again = asked is not None and any(held.gate is self for held in witness.called[asked])
+            looks = not last_resort and (pacing != "off" or again)
+            alternative = witness.alternative(self, now, stream=stream) if looks else None
+            excluded = witness.excluded(self, now)
+            got = super().try_admit(cost, now, roll, stream=stream, pacing=pacing, last_resort=last_resort)
+            if isinstance(got, Refusal):
+                witness.refused(Refused(self, got, stream, pacing, before, self.snapshot(stream=stream), now))
+                return got
+            got.__class__ = WatchedLease
+            breaker = self.breakers["stream" if stream else "whole"]
+            transport = self.provider.transport
+            held = Held(
+                got,
+                self,
+                now,
+                cost,
+                breaker,
+                None if last_resort else breaker.generation,
+                None if last_resort else transport.generation,
+                probing=not last_resort and not (breaker.is_closed and transport.is_closed),
+                last_resort=last_resort,
+                pacing=pacing,
+                before=before,
+                asked=asked,
+                alternative=alternative,
+                excluded=excluded,
+            )
+            known[got] = held
+            witness.admitted(held, now)
+            return got
+
+        def close(self, now: float) -> tuple[Moved, ...]:
+            moved = super().close(now)
+            witness.let_in(self, now)
+            return moved
+
+    return WatchedGate
+
+
+def _watched_room(witness: Witness) -> type[WaitingRoom]:
+    class WatchedRoom(WaitingRoom):
+        def ticket(self, *, stream: bool, rank: int = 0) -> Ticket:
+            ticket = super().ticket(stream=stream, rank=rank)
+            task = asyncio.current_task()
+            if task is not None:
+                witness.tickets[task] = ticket
+            return ticket
+
+    return WatchedRoom
