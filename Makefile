@@ -76,7 +76,7 @@ format: setup  ## mend what ruff can mend
 
 nightly: setup  ## ten times the examples of every property, a thousand seeds through the simulation, the whole grid; hours
 	SMR_HYPOTHESIS_PROFILE=nightly $(BIN)/pytest -n auto --dist worksteal --timeout 1800 -m hypothesis tests/unit tests/property tests/e2e
-	SMR_FUZZ_CASES=200000 $(BIN)/pytest --timeout 7200 tests/unit/test_gateway_seeded_fuzz.py
+	SMR_FUZZ_CASES=200000 $(BIN)/pytest --timeout 7200 tests/unit/gateway/test_seeded_fuzz.py
 	$(BIN)/python -m tools.nightly
 
 mutants: setup  ## breaks the pure code in thousands of ways; its tests must notice (about an hour)

@@ -19,7 +19,7 @@ from uvicorn.protocols.http import httptools_impl
 from uvicorn.server import ServerState
 from yarl import URL
 
-from tests.unit.test_gateway_server import HEAD, Wire
+from tests.unit.gateway.test_uvicorn_server import HEAD, Wire
 
 pytestmark = pytest.mark.asyncio
 

@@ -10,7 +10,7 @@ from smart_model_router import ConfigurationError, InvalidRequest, RequestReject
 from smart_model_router.domain.outcome import Usage
 from smart_model_router.domain.request import peek
 from smart_model_router.testing import FakeProvider, FakeReply
-from tests.unit.test_gateway_walks import KEYED, asked, gateway_over
+from tests.unit.gateway.test_endpoint import KEYED, asked, gateway_over
 from tests.world import BODY, EMBED, World, virtual, world
 
 USED = Usage(1_000_000, 100_000, 400_000)

@@ -13,7 +13,7 @@ from smart_model_router import AllTargetsFailed, ContextTooLong, UnsupportedFeat
 from smart_model_router.domain.outcome import FailureClass, Usage
 from smart_model_router.testing import FakeProvider, FakeReply
 from tests.media_files import b64, data_url, pdf, png, wav
-from tests.unit.test_gateway_walks import KEYED, asked, gateway_over
+from tests.unit.gateway.test_endpoint import KEYED, asked, gateway_over
 from tests.world import World, failing, now, virtual, world
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "fixtures" / "media_golden.json").read_text())["rows"]

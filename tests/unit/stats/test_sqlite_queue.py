@@ -21,8 +21,8 @@ from smart_model_router_stats.sqlite import QUEUE_LIMIT, SqliteStore
 from smart_model_router_stats.writing import write
 from tests.e2e.eventually import becomes
 from tests.store_files import attempt, calls, one
-from tests.unit.telemetry.test_gathering import OPENED
-from tests.unit.telemetry.test_log import finished
+from tests.unit.observability.test_batching import OPENED
+from tests.unit.observability.test_log import finished
 
 
 def kept(path: Path) -> int:

@@ -15,7 +15,7 @@ from typing import Any
 from smart_model_router.gateway.asgi_app import Gateway
 from smart_model_router.testing import FakeProvider, run_virtual
 from smart_model_router_providers.fault import ScriptedProvider
-from tests.unit.test_gateway_fuzz import ASKED, HI, KEYS, LOOKED_AT, NAMES, Client, Manner, check, scope
+from tests.unit.gateway.test_fuzz import ASKED, HI, KEYS, LOOKED_AT, NAMES, Client, Manner, check, scope
 from tests.world import world
 
 CASES = int(os.environ.get("SMR_FUZZ_CASES", "2000"))

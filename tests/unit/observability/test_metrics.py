@@ -21,7 +21,7 @@ from smart_model_router.observability.registry import Registry, Sample
 from smart_model_router.testing import FakeProvider, FakeReply
 from smart_model_router_stats.memory import MemoryStore
 from tests.store_files import attempt
-from tests.unit.telemetry.test_log import finished
+from tests.unit.observability.test_log import finished
 from tests.world import BODY, DOWN, World, failing, limited, now, served_by, virtual, world
 
 PROMISED: dict[str, tuple[str, ...]] = {

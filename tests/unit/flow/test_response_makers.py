@@ -16,7 +16,7 @@ from smart_model_router.domain.shared_state import MakerRow
 from smart_model_router.flow import response_makers
 from smart_model_router.testing import FakeProvider
 from smart_model_router_stats.shared_memory import MemoryTables
-from tests.unit.runtime.test_sharing import LISTENED, Store, sharing
+from tests.unit.coordination.test_coordinator import LISTENED, Store, sharing
 from tests.world import World, now, virtual, world
 
 RESPONSES = {"kind": "openai", "base_url": "http://fake.invalid/v1"}

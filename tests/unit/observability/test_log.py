@@ -29,7 +29,7 @@ from smart_model_router.domain.redaction import Scrubber, redacted
 from smart_model_router.observability.log import LogSink
 from smart_model_router.observability.log_file import Lines, opened
 from smart_model_router.observability.log_redaction import Redaction
-from tests.unit.telemetry.test_sinks import CONFIG
+from tests.unit.observability.test_sinks import CONFIG
 
 WALL = 1_700_000_000.0
 
@@ -189,7 +189,7 @@ def test_good_news_is_sampled_and_trouble_never() -> None:
 FORKED = """
 import io, os
 from smart_model_router.observability.log import LogSink
-from tests.unit.telemetry.test_log import failed, finished
+from tests.unit.observability.test_log import failed, finished
 told = io.StringIO()
 sink = LogSink(told)
 sink.emit(finished(1))

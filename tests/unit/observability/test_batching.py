@@ -9,7 +9,7 @@ from smart_model_router.observability.batching import Gathering
 from smart_model_router.observability.dashboard_history import Recorder
 from smart_model_router.observability.metrics import Metrics
 from smart_model_router.observability.registry import Sample
-from tests.unit.telemetry.test_log import finished
+from tests.unit.observability.test_log import finished
 
 OPENED = BreakerChanged(at=100.0, owner="a/big", kind="whole", from_state="closed", to_state="open", reason="ratio")
 

@@ -22,7 +22,7 @@ def denied(*_: object, **__: object) -> NoReturn:
     raise PermissionError(errno.EACCES, "Permission denied", "stats.db")
 
 
-def serve(folder: Path) -> int:
+def run_serve(folder: Path) -> int:
     """Run `smr serve`."""
     file = folder / "smart-router.yaml"
     file.write_text("version: 1\nproviders: {s: {kind: scripted}}\nmodels: {m: {tiers: [{targets: [s/x]}]}}\n", "utf-8")

@@ -20,7 +20,7 @@ from smart_model_router.domain.redaction import Scrubber
 from smart_model_router.flow.content_capture import LIMIT, Content, Mode
 from smart_model_router.observability.spans import SpanSink
 from smart_model_router.testing import FakeProvider, RecordingSink
-from tests.unit.telemetry.test_sinks import CONFIG
+from tests.unit.observability.test_sinks import CONFIG
 
 KEY = "seed-of-the-configuration-51"
 SAID = f"I am ada@example.org, +44 20 7946 0018, my key is {KEY}, and sk-abcdefgh12345678 too: which cheese?"

@@ -17,7 +17,7 @@ from smart_model_router.domain.outcome import FailureClass
 from smart_model_router.observability.semconv import Names
 from smart_model_router.observability.spans import SpanSink, continued
 from smart_model_router.testing import FakeProvider, FakeReply, run_virtual
-from tests.unit.telemetry.test_log import finished
+from tests.unit.observability.test_log import finished
 from tests.world import BODY, World, failing, world
 
 BUSY = failing(FailureClass.OVERLOADED, 529)

@@ -18,7 +18,7 @@ from smart_model_router.domain.outcome import Failure, FailureClass, StreamEvent
 from smart_model_router.flow.router_stream import RouterStream
 from smart_model_router.http_api.api_errors import problem_of
 from smart_model_router.testing import FakeReply, chunk
-from tests.unit.runtime.test_pieces import DONE, ONE, STOP, THREE, TWO, InPieces
+from tests.unit.flow.test_pieces import DONE, ONE, STOP, THREE, TWO, InPieces
 from tests.world import BODY, HandMade, World, now, served_by, swallow, timers, virtual, world
 
 ENDLESS = FakeReply(pieces=("x",) * 10_000, gap=1.0)
