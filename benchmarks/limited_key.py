@@ -16,7 +16,7 @@ from benchmarks._measure import Figure, medians, report
 from smart_model_router import SmartModelRouter
 from smart_model_router.config import GatewayKeyConfig, Secret
 from smart_model_router.domain.ports import Provider
-from smart_model_router.gateway.client_keys import Guest, KeyRing
+from smart_model_router.gateway.client_keys import ApiClient, KeyRing
 
 RUNS = 9
 CALLS = 2_000
@@ -40,7 +40,7 @@ async def measure() -> Figure:
             ring.share(router.client_leases)
             clock = asyncio.get_running_loop().time
 
-            async def visit(guest: Guest) -> None:
+            async def visit(guest: ApiClient) -> None:
                 (await guest.admit(0, 0.0)).settle([], clock())
 
             free, limited = (ring.guest({"x-api-key": name}) for name in keys)

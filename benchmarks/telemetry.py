@@ -24,10 +24,10 @@ from benchmarks._measure import Figure, report
 
 from smart_model_router import SmartModelRouter
 from smart_model_router.domain.ports import EventSink, StatsStore
-from smart_model_router.observability.dashboard_history import Recorder
+from smart_model_router.observability.dashboard_history import DashboardHistory
 from smart_model_router.observability.metrics import Metrics
 from smart_model_router.observability.spans import SpanSink
-from smart_model_router.observability.worker import ApartSink
+from smart_model_router.observability.worker import QueuedSink
 from smart_model_router_stats.sqlite import SqliteStore
 
 PAIRS = 90
@@ -44,7 +44,7 @@ def watched(folder: Path) -> SmartModelRouter:
     telemetry = {"metrics": True, "log": log, "traces": {"enabled": True}}
     config = {**CONFIG, "telemetry": telemetry, "store": {"path": str(folder / "stats.db")}}
     router = SmartModelRouter.from_config(config, seed=1, providers=dict.fromkeys(PROVIDERS, InstantProvider()))
-    router.monitor.watch(Recorder())
+    router.monitor.watch(DashboardHistory())
     return router
 
 
@@ -62,9 +62,9 @@ class Way:
 
 PARTS = {
     "metrics": Metrics,
-    "log": ApartSink,
+    "log": QueuedSink,
     "traces without an SDK": SpanSink,
-    "dashboard": Recorder,
+    "dashboard": DashboardHistory,
     "store": SqliteStore,
 }
 """What a part of what watches is an instance of."""

@@ -13,7 +13,7 @@ from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.forwarded_headers import FORWARDED, USUAL_VERSION, VERSION
 from smart_model_router.domain.outcome import Failure, FailureClass
 from smart_model_router_providers.catalog import kind_of
-from smart_model_router_providers.http_transport import Endpoint, check_headers
+from smart_model_router_providers.http_transport import ProviderEndpoint, check_headers
 from smart_model_router_providers.model_lists import list_models
 from smart_model_router_providers.passing import read_plain_reply
 from smart_model_router_providers.pool import ConnectionPool
@@ -111,7 +111,7 @@ class HttpProvider:
             dialect: [{**_FIXED_HEADERS, **wires.get(dialect, {}), **_auth_header(auth, key), **own} for key in keys]
             for dialect in PATHS
         }
-        self._endpoints: dict[tuple[Dialect, int, str, str], Endpoint] = {}
+        self._endpoints: dict[tuple[Dialect, int, str, str], ProviderEndpoint] = {}
         self._pool = ConnectionPool(self._base_url, transport)
 
     async def call(self, call: ProviderCall) -> Outcome:
@@ -150,7 +150,7 @@ class HttpProvider:
         if "content-type" not in call.headers:
             del headers["content-type"]
         try:
-            reply = await self._pool.send(Endpoint(url, headers), call.body, call.length, call.connect_timeout)
+            reply = await self._pool.send(ProviderEndpoint(url, headers), call.body, call.length, call.connect_timeout)
             return await read_plain_reply(reply, self.kind)
         except Exception as exc:  # noqa: BLE001 - known_failure raises what is not a transport's
             return known_failure(exc, self.kind)
@@ -177,7 +177,7 @@ class HttpProvider:
         payload = self._payload(call) if self.dropped_params else call.payload
         return self._pool.post(endpoint, payload, call.connect_timeout)
 
-    def _told(self, endpoint: Endpoint, call: ProviderCall) -> Endpoint:
+    def _told(self, endpoint: ProviderEndpoint, call: ProviderCall) -> ProviderEndpoint:
         """The endpoint with what the client said. The version of Anthropic's API decides how the key is sent."""
         headers = {**endpoint.headers, **{name.lower(): value for name, value in call.headers.items()}}
         if self.kind == "anthropic" and headers.get(VERSION) != endpoint.headers.get(VERSION):
@@ -185,7 +185,7 @@ class HttpProvider:
             before, after = (_auth_header(_auth_of(one.get(VERSION, "")), key) for one in (endpoint.headers, headers))
             if before.items() <= headers.items():  # a configured header in its place stays
                 headers = {name: value for name, value in headers.items() if name not in before} | after
-        return Endpoint(endpoint.url, headers)
+        return ProviderEndpoint(endpoint.url, headers)
 
     def _payload(self, call: ProviderCall) -> bytes:
         if self.dropped_params.isdisjoint(call.body):
@@ -194,14 +194,14 @@ class HttpProvider:
         kept = {key: value for key, value in body.items() if key not in self.dropped_params}
         return json.dumps(kept, separators=(",", ":")).encode()
 
-    def _endpoint(self, dialect: Dialect, credential: int, deployment: str, query: str = "") -> Endpoint:
+    def _endpoint(self, dialect: Dialect, credential: int, deployment: str, query: str = "") -> ProviderEndpoint:
         key = (dialect, credential, deployment, query)
         found = self._endpoints.get(key)
         if found is None:
             url = self._url(PATHS[dialect], deployment)
             if query:
                 url = url.copy_merge_params(dict(parse_qsl(query)))
-            found = self._endpoints[key] = Endpoint(url, self._headers[dialect][credential])
+            found = self._endpoints[key] = ProviderEndpoint(url, self._headers[dialect][credential])
         return found
 
     def _url(self, path: str, deployment: str) -> httpx2.URL:
@@ -213,12 +213,12 @@ class HttpProvider:
         return self._base_url.copy_with(path=path, params={"api-version": self._azure_version})
 
 
-def _operated(endpoint: Endpoint, call: ProviderCall) -> Endpoint:
+def _operated(endpoint: ProviderEndpoint, call: ProviderCall) -> ProviderEndpoint:
     """Where another operation than an answer goes: `/responses/compact`, or `/responses/{id}`."""
     method, end = _OPERATIONS[call.operation]
     path, mark, query = endpoint.url.raw_path.partition(b"?")
     path += b"/" + (end or quote(call.thing, safe="")).encode()
-    return Endpoint(endpoint.url.copy_with(raw_path=path + mark + query), endpoint.headers, method)
+    return ProviderEndpoint(endpoint.url.copy_with(raw_path=path + mark + query), endpoint.headers, method)
 
 
 def _checked_url(kind: str, base_url: str | None) -> httpx2.URL:

@@ -43,7 +43,7 @@ _SWITCHING = 101
 _CHUNKED = b"transfer-encoding: chunked\r\n\r\n"
 
 
-class Endpoint:
+class ProviderEndpoint:
     """Where a call goes and what it says of itself. Header names are lower-case.
 
     Raises ConfigurationError for headers that cannot be sent, never showing one.
@@ -129,7 +129,7 @@ class Line:
         )
         self._spells_out = proxy is not None and not self._origin.is_ssl()
 
-    async def post(self, endpoint: Endpoint, payload: bytes, connect_timeout: float) -> Reply:
+    async def post(self, endpoint: ProviderEndpoint, payload: bytes, connect_timeout: float) -> Reply:
         """Send a body; return once the head of the reply is there. Raises what aiohttp raises.
 
         A kept connection that ends before the first byte of the reply was closed by the other side meanwhile: the body
@@ -160,7 +160,7 @@ class Line:
         return connection
 
     async def send(
-        self, endpoint: Endpoint, body: AsyncIterator[bytes], length: int | None, connect_timeout: float
+        self, endpoint: ProviderEndpoint, body: AsyncIterator[bytes], length: int | None, connect_timeout: float
     ) -> Reply:
         """Send a body in pieces as they come; return once the head of the reply is there. Nothing is sent twice.
 
@@ -170,13 +170,13 @@ class Line:
         framing = _CHUNKED if length is None else b"content-length: %d\r\n\r\n" % length
         return await self._exchange(connection, endpoint, framing, body)
 
-    def _post_on(self, connection: Connection, endpoint: Endpoint, payload: bytes) -> Awaitable[Reply]:
+    def _post_on(self, connection: Connection, endpoint: ProviderEndpoint, payload: bytes) -> Awaitable[Reply]:
         small = len(payload) <= SLICE_BYTES
         rest = b"content-length: %d\r\n\r\n%b" % (len(payload), payload if small else b"")
         return self._exchange(connection, endpoint, rest, None if small else Slices(payload))
 
     async def _exchange(
-        self, connection: Connection, endpoint: Endpoint, rest: bytes, body: AsyncIterator[bytes] | None
+        self, connection: Connection, endpoint: ProviderEndpoint, rest: bytes, body: AsyncIterator[bytes] | None
     ) -> Reply:
         """Write the head of a request, `rest` of it and what follows it, and `body`; return the head of the reply."""
         connections = self.connections
@@ -204,7 +204,7 @@ class Line:
             raise
         return reply_of(message, content, connections, connection, upload)
 
-    def _through_proxy(self, endpoint: Endpoint) -> bytes:
+    def _through_proxy(self, endpoint: ProviderEndpoint) -> bytes:
         """A proxy is told the whole URL, and who we are: its credentials are in its own."""
         credentials = self._origin.headers.get(PROXY_AUTHORIZATION)
         told = b"" if credentials is None else b"proxy-authorization: %b\r\n" % credentials.encode("latin-1")

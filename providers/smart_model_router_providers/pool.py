@@ -12,7 +12,7 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 import httpx2
 
-from smart_model_router_providers.http_transport import SLICE_BYTES, Endpoint, Line, Slices
+from smart_model_router_providers.http_transport import SLICE_BYTES, Line, ProviderEndpoint, Slices
 from smart_model_router_providers.resending import ResendingTransport
 from smart_model_router_providers.response import HttpxReply, Reply
 
@@ -42,7 +42,7 @@ class ConnectionPool:
         weakref.finalize(self, _abandon_all, self._lines)
         weakref.finalize(self, _abandon_all, self._fresh)
 
-    def post(self, endpoint: Endpoint, payload: bytes, connect_timeout: float) -> Awaitable[Reply]:
+    def post(self, endpoint: ProviderEndpoint, payload: bytes, connect_timeout: float) -> Awaitable[Reply]:
         """Send a body; return once the head of the reply is there.
 
         `connect_timeout` bounds all of getting a connection: DNS, connect and TLS. Every other timeout is the router's.
@@ -56,7 +56,7 @@ class ConnectionPool:
         return line.post(endpoint, payload, connect_timeout)
 
     def send(
-        self, endpoint: Endpoint, body: AsyncIterator[bytes], length: int | None, connect_timeout: float
+        self, endpoint: ProviderEndpoint, body: AsyncIterator[bytes], length: int | None, connect_timeout: float
     ) -> Awaitable[Reply]:
         """Send a body in pieces as they come, on a connection of its own; return once the head of the reply is there.
 
@@ -94,7 +94,7 @@ class ConnectionPool:
 
 
 async def _posted(
-    transport: httpx2.AsyncBaseTransport, endpoint: Endpoint, payload: bytes, connect_timeout: float
+    transport: httpx2.AsyncBaseTransport, endpoint: ProviderEndpoint, payload: bytes, connect_timeout: float
 ) -> Reply:
     """As `post`, over a transport that the owner gave."""
     small = len(payload) <= SLICE_BYTES
@@ -103,7 +103,7 @@ async def _posted(
 
 async def _sent(
     transport: httpx2.AsyncBaseTransport,
-    endpoint: Endpoint,
+    endpoint: ProviderEndpoint,
     content: bytes | AsyncIterator[bytes],
     length: int | None,
     connect_timeout: float,

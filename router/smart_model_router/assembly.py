@@ -20,16 +20,16 @@ from smart_model_router.config.secret import Secret
 from smart_model_router.config.strategies import strategy_named
 from smart_model_router.config.telemetry import ContentConfig
 from smart_model_router.config.tree_path import spelled
-from smart_model_router.coordination import Owners, Sharing
+from smart_model_router.coordination import Coordinator, SharedKeys
 from smart_model_router.core.budget import RetryBudget
 from smart_model_router.core.connectivity import Connectivity
 from smart_model_router.core.gate import Gate, ProviderState
-from smart_model_router.core.gate_registry import Fleet
+from smart_model_router.core.gate_registry import GateRegistry
 from smart_model_router.core.passthrough import Route, RouteTarget, by_path
 from smart_model_router.core.ratelimit import RateLimitTracker, TokenFactor
 from smart_model_router.core.selection import Candidate
 from smart_model_router.core.shedding import Shedding
-from smart_model_router.core.tiers import Ladder, TargetFacts, Tier
+from smart_model_router.core.tiers import ModelRoute, TargetFacts, Tier
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.events import StoreChanged
 from smart_model_router.domain.forwarded_headers import Destination
@@ -50,10 +50,10 @@ from smart_model_router.domain.shared_state import slot_scope
 from smart_model_router.domain.suggest import did_you_mean
 from smart_model_router.flow.boot_clock import here
 from smart_model_router.flow.clock import SystemClock, SystemDice, WallClock
-from smart_model_router.flow.content_capture import Content
+from smart_model_router.flow.content_capture import ContentCapture
 from smart_model_router.flow.kept_responses import KeptResponses
 from smart_model_router.flow.state import RouterState
-from smart_model_router.flow.wildcards import Ladders
+from smart_model_router.flow.wildcards import WildcardRoutes
 from smart_model_router.observability.sinks import sinks_of
 from smart_model_router.wires.translate import reachable
 from smart_model_router_providers.catalog import KINDS, Kind, failure_domain, kind_of, limit_pool, resolve
@@ -127,7 +127,7 @@ def assemble(
         degrade=measures.tiered_degradation,
         content=_content(config.telemetry.content, scrubber.text),
     )
-    state.ladder = ladders = Ladders(config, parts, state)
+    state.ladder = ladders = WildcardRoutes(config, parts, state)
     if kept is not None and isinstance(kept, SupportsStatus):
         kept.on_change(lambda reason: _store_changed(state, reason))
     if kept is not None and isinstance(kept, SupportsPast):
@@ -151,24 +151,24 @@ def _dropped_params(provider: Provider) -> frozenset[str]:
     return frozenset(provider.dropped_params) if isinstance(provider, SupportsDroppedParams) else frozenset()
 
 
-def _content(config: ContentConfig, scrub: Callable[[str], str]) -> Content | None:
+def _content(config: ContentConfig, scrub: Callable[[str], str]) -> ContentCapture | None:
     """Who says what may be told of prompts and answers; nobody, when nothing may."""
     if config.mode == "off":
         return None
-    return Content(config.mode, scrub=scrub, wall=WallClock().now, until=config.ends_at)
+    return ContentCapture(config.mode, scrub=scrub, wall=WallClock().now, until=config.ends_at)
 
 
 def _store_changed(state: RouterState, reason: str) -> None:
     state.emit(StoreChanged(at=state.clock.now(), store="stats", degraded=bool(reason), reason=reason))
 
 
-def _share(config: RouterConfig, state: RouterState, parts: _Parts, ladders: Ladders) -> Sharing:
+def _share(config: RouterConfig, state: RouterState, parts: _Parts, ladders: WildcardRoutes) -> Coordinator:
     """This router's part in the state that the processes of the host share."""
     from smart_model_router_stats.shared_schema import state_path  # noqa: PLC0415 - brings sqlite3
     from smart_model_router_stats.shared_sqlite import SqliteSharedState  # noqa: PLC0415 - as above
 
     shared = SqliteSharedState(state_path(Path(cast("str", config.store.path))), here)
-    return Sharing(
+    return Coordinator(
         state,
         shared,
         parts.owners,
@@ -342,13 +342,13 @@ class _Parts:
         self.routes = self._routes()
         uncounted = {*(self._ids(resorts) - self._ids(in_tiers)), *(target.id for target in self.passing)}
         passing = [self._made[target.id] for target in self.passing]
-        self.fleet = Fleet((*gates, *passing), self._connectivity, uncounted=uncounted)
+        self.fleet = GateRegistry((*gates, *passing), self._connectivity, uncounted=uncounted)
         self._written = frozenset(self.targets)
         self.owners = {target.id: self._owners_of(target) for target in self.targets.values()}
         """How every target is named among the processes that share its state."""
         self.ladders = {name: self._ladder(name, model) for name, model in config.models.items() if "*" not in name}
 
-    def extend(self, configured: str, model: ModelConfig) -> tuple[Ladder, tuple[Gate, ...]]:
+    def extend(self, configured: str, model: ModelConfig) -> tuple[ModelRoute, tuple[Gate, ...]]:
         """The ladder of a model that a wildcard stands for, and the gates of its targets that are new."""
         mentions = [self._as_written(mention) for tier in model.tiers for mention in tier.targets]
         found = {mention.target: mention for mention in mentions}
@@ -482,7 +482,7 @@ class _Parts:
             self.passing.append(target)
             yield RouteTarget(target.id, provider, number, deployment, beside.id if deployment else "")
 
-    def _owners_of(self, target: Target) -> Owners:
+    def _owners_of(self, target: Target) -> SharedKeys:
         keys = keys_of(self._config.providers[target.provider])
         key = keys[target.credential] if target.credential < len(keys) else ""
         mark = f"@{hashlib.sha256(key.encode()).hexdigest()[:8]}" if key else ""
@@ -492,7 +492,7 @@ class _Parts:
         pool = limit_pool(self._config.providers[target.provider].kind, target.model)
         alone = mention.rpm or mention.tpm or not self._gate_config.measures.rate_limit_awareness
         limits = name if alone else f"{target.provider}/{pool}"
-        return Owners(
+        return SharedKeys(
             f"{name}{mark}", f"{target.provider}{mark}", f"{limits}{mark}", slots=self._slots_of(target.provider)
         )
 
@@ -506,9 +506,9 @@ class _Parts:
         whose = json.dumps([provider.kind, provider.base_url, sorted(keys_of(provider))])
         return f"{name}@{hashlib.sha256(whose.encode()).hexdigest()[:8]}"
 
-    def _ladder(self, configured: str, model: ModelConfig, *, name: str = "") -> Ladder:
+    def _ladder(self, configured: str, model: ModelConfig, *, name: str = "") -> ModelRoute:
         strategy = model.strategy or self._config.routing.strategy
-        return Ladder(
+        return ModelRoute(
             configured,
             tuple(Tier(tier.name, self._facts(tier.targets, strategy)) for tier in model.tiers),
             self._facts(model.last_resort or (), "ordered"),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 from smart_model_router.config import RouterConfig
 from smart_model_router.core.gate import Gate
 from smart_model_router.core.passthrough import route_of
-from smart_model_router.core.tiers import Ladder, ModelSelection
+from smart_model_router.core.tiers import ModelRoute, ModelSelection
 from smart_model_router.domain.errors import InvalidRequest, NotFound, RouterUnavailable
 from smart_model_router.domain.fast_dataclass import quick
 from smart_model_router.domain.long_json import LARGE_BYTES
@@ -63,12 +63,12 @@ class SmartModelRouter:
     """
 
     def __init__(
-        self, *, config: RouterConfig, state: RouterState, book: StatsBook, ladders: Mapping[str, Ladder]
+        self, *, config: RouterConfig, state: RouterState, book: StatsBook, ladders: Mapping[str, ModelRoute]
     ) -> None:
-        from smart_model_router.flow.executor import Course  # noqa: PLC0415
+        from smart_model_router.flow.executor import RequestExecutor  # noqa: PLC0415
         from smart_model_router.flow.router_stream import RouterStream  # noqa: PLC0415
 
-        self._course = Course
+        self._course = RequestExecutor
         self._router_stream = RouterStream
         self._config = config
         self._state = state
@@ -155,7 +155,7 @@ class SmartModelRouter:
         body = {"model": "-", "previous_response_id": response}
         request, state = self._peek("responses", body, options, b"", stream=False), self._state
 
-        def usable() -> list[Ladder]:
+        def usable() -> list[ModelRoute]:
             if request.target is not None:
                 state.ladder.revive((request.target,), may_use)
             names = (*self._config.names, *state.ladder.names)
@@ -432,7 +432,7 @@ class SmartModelRouter:
         if self._state.closed:
             raise RouterUnavailable("this router is closed")
 
-    def _ladder(self, model: str | None) -> Ladder:
+    def _ladder(self, model: str | None) -> ModelRoute:
         if model is None and not self._ladders:
             raise InvalidRequest("model: a name is needed, as all models of this configuration are wildcards")
         return next(iter(self._ladders.values())) if model is None else self._state.ladder(model)

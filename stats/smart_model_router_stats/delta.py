@@ -22,7 +22,7 @@ SUCCESS = "OK"
 """Stands in the place of a failure class."""
 
 
-class Cell:
+class DeltaCell:
     """The calls of one target that ended in one minute; every figure merges by addition or by maximum."""
 
     __slots__ = (
@@ -141,7 +141,7 @@ class Delta:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._cells: dict[tuple[str, int], Cell] = {}
+        self._cells: dict[tuple[str, int], DeltaCell] = {}
         self._notes: dict[str, deque[Row]] = {name: deque(maxlen=limit) for name in ("new_event", "new_request")}
         self.calls = 0
         self.lost = 0
@@ -164,7 +164,7 @@ class Delta:
         if cell is None:
             if len(self._cells) >= self._limit:
                 self._lose_oldest()
-            cell = self._cells[key] = Cell(event.provider, event.model)
+            cell = self._cells[key] = DeltaCell(event.provider, event.model)
         cell.add(event, wall)
         self.calls += 1
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         CallRow,
         Changes,
         Claim,
-        Here,
+        ClockReading,
         MakerRow,
         OperatorRow,
         Restored,
@@ -169,7 +169,7 @@ class MemorySharedState:
     `failure`, when set, is what every question is answered with.
     """
 
-    def __init__(self, tables: MemoryTables, here: Callable[[], Here]) -> None:
+    def __init__(self, tables: MemoryTables, here: Callable[[], ClockReading]) -> None:
         self._tables = tables
         self._here = here
         self._seen = -1

@@ -15,8 +15,8 @@ from smart_model_router.domain.shared_state import (
     BucketRow,
     BudgetRow,
     CallRow,
+    ClockReading,
     Deadline,
-    Here,
     MakerRow,
     OperatorRow,
     OperatorWord,
@@ -398,7 +398,7 @@ def _call(row: Sequence[Any]) -> CallRow:
     seconds, ttft = _number(row[7]), None if row[8] is None else _number(row[8])
     return CallRow(
         target=str(row[1]),
-        at=Here(str(row[2]), _number(row[3]), _number(row[4])),
+        at=ClockReading(str(row[2]), _number(row[3]), _number(row[4])),
         failure=_failure(row[5]) or (None if row[5] is None else FailureClass.SERVER_ERROR),
         stream=bool(_count(row[6])),
         seconds=seconds if seconds >= 0 and math.isfinite(seconds) else 0.0,
@@ -414,6 +414,6 @@ def _word(row: Sequence[Any]) -> OperatorRow:
         word=cast("OperatorWord", row[1]),
         by=str(row[2]),
         why=str(row[3]),
-        at=Here(str(row[4]), _number(row[5]), _number(row[6])),
+        at=ClockReading(str(row[4]), _number(row[5]), _number(row[6])),
         gen=_count(row[7]),
     )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         BucketGrant,
         BudgetAsk,
         Changes,
-        Here,
+        ClockReading,
         MakerRow,
         SharedView,
         SlotAsk,
@@ -38,7 +38,7 @@ class SqliteSharedState:
     """One process's way to the file: every question is one transaction (see SqliteFile)."""
 
     def __init__(
-        self, path: Path, here: Callable[[], Here], *, filesystem: Callable[[Path], str] = filesystem_of
+        self, path: Path, here: Callable[[], ClockReading], *, filesystem: Callable[[Path], str] = filesystem_of
     ) -> None:
         self._file = SqliteFile(path, STATE_MIGRATIONS, filesystem=filesystem)
         self._here = here

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         BucketRow,
         BudgetRow,
         CallRow,
-        Here,
+        ClockReading,
         MakerRow,
         OperatorRow,
         RestRow,
@@ -150,7 +150,7 @@ def view(tables: Tables) -> SharedView:
     )
 
 
-def restore(tables: Tables, here: Here) -> Restored:
+def restore(tables: Tables, here: ClockReading) -> Restored:
     """Return the state for a new process. Deadlines of an earlier boot are converted to this boot's clock."""
     for breaker in tables.breakers():
         if breaker.until.boot != here.boot:
@@ -161,7 +161,7 @@ def restore(tables: Tables, here: Here) -> Restored:
     return Restored(view(tables), tuple(tables.calls()))
 
 
-def may_claim(tables: Tables, rows: Sequence[BreakerRow], here: Here) -> bool:
+def may_claim(tables: Tables, rows: Sequence[BreakerRow], here: ClockReading) -> bool:
     """True when every one of these probes is free: due here, or not taken, and none of the provider under way."""
     for row in rows:
         known = tables.breaker(row.key)
@@ -174,7 +174,7 @@ def may_claim(tables: Tables, rows: Sequence[BreakerRow], here: Here) -> bool:
     )
 
 
-def claim(tables: Tables, rows: Sequence[BreakerRow], here: Here) -> Claim:
+def claim(tables: Tables, rows: Sequence[BreakerRow], here: ClockReading) -> Claim:
     """Take the probes of all these breakers, or none. A refusal brings what is there instead."""
     if not may_claim(tables, rows, here):
         return Claim((), view(tables))
@@ -195,7 +195,7 @@ def renew(tables: Tables, rows: Sequence[BreakerRow]) -> tuple[BreakerRow, ...]:
     return tuple(held)
 
 
-def publish(tables: Tables, changes: Changes, here: Here) -> SharedView:
+def publish(tables: Tables, changes: Changes, here: ClockReading) -> SharedView:
     """Write what may be written; then the rows of all these keys as they are."""
     for breaker in changes.breakers:
         known = tables.breaker(breaker.key)
@@ -223,19 +223,19 @@ def publish(tables: Tables, changes: Changes, here: Here) -> SharedView:
     )
 
 
-def lease(tables: Tables, asks: Sequence[BucketAsk | BudgetAsk], here: Here) -> tuple[BucketGrant, ...]:
+def lease(tables: Tables, asks: Sequence[BucketAsk | BudgetAsk], here: ClockReading) -> tuple[BucketGrant, ...]:
     """Settle the account with each limit and budget, in this order."""
     return tuple(_spend(tables, ask, here) if isinstance(ask, BudgetAsk) else _lease(tables, ask, here) for ask in asks)
 
 
-def _lease(tables: Tables, ask: BucketAsk, here: Here) -> BucketGrant:
+def _lease(tables: Tables, ask: BucketAsk, here: ClockReading) -> BucketGrant:
     before = tables.bucket(ask.key)
     row, grant = lease_tokens(before, ask, here)
     tables.put_bucket(row, news=not ask.ours and is_news(before, row))
     return grant
 
 
-def slots(tables: Tables, asks: Sequence[SlotAsk], here: Here) -> tuple[SlotGrant, ...]:
+def slots(tables: Tables, asks: Sequence[SlotAsk], here: ClockReading) -> tuple[SlotGrant, ...]:
     """Give each process its slots; those of dead ones are removed.
 
     It is news that a process waits, or no longer does, and that a slot is free while one waits.
@@ -260,11 +260,11 @@ def slots(tables: Tables, asks: Sequence[SlotAsk], here: Here) -> tuple[SlotGran
     return tuple(grants)
 
 
-def _spend(tables: Tables, ask: BudgetAsk, here: Here) -> BucketGrant:
+def _spend(tables: Tables, ask: BudgetAsk, here: ClockReading) -> BucketGrant:
     row, grant = spend(tables.budget(ask.key), ask, here)
     tables.put_budget(row)
     return grant
 
 
-def _anew(deadline: Deadline, here: Here) -> Deadline:
+def _anew(deadline: Deadline, here: ClockReading) -> Deadline:
     return Deadline.after(remaining(deadline, here, math.inf), here)

@@ -18,8 +18,8 @@ from smart_model_router.domain.shared_state import (
     BudgetAsk,
     CallRow,
     Changes,
+    ClockReading,
     Deadline,
-    Here,
     MakerRow,
     OperatorRow,
     RestRow,
@@ -45,8 +45,8 @@ class Clock:
         self.boottime = 1_000.0
         self.wall = 1_700_000_000.0
 
-    def __call__(self) -> Here:
-        return Here(self.boot, self.boottime, self.wall)
+    def __call__(self) -> ClockReading:
+        return ClockReading(self.boot, self.boottime, self.wall)
 
     def advance(self, seconds: float) -> None:
         """Time passes."""

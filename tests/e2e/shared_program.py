@@ -20,7 +20,7 @@ from smart_model_router.config import GatewayKeyConfig, Secret
 from smart_model_router.domain.events import Event, ProbeStarted, StoreChanged
 from smart_model_router.domain.outcome import Failure, FailureClass, Outcome
 from smart_model_router.domain.ports import EventSink, ProviderCall
-from smart_model_router.domain.shared_state import Here
+from smart_model_router.domain.shared_state import ClockReading
 from smart_model_router.flow import boot_clock
 from smart_model_router.gateway.client_keys import KeyRing
 from smart_model_router.http_api import ProblemError
@@ -34,7 +34,7 @@ DOWN = FakeReply(failure=Failure(FailureClass.SERVER_ERROR, "500", status=500))
 def stand_at(boottime: str) -> None:
     """Stop the clocks that all processes have in common at this instant: how fast the machine is changes nothing."""
     real = boot_clock.here()
-    now = Here(real.boot, float(boottime), real.wall + float(boottime) - real.boottime)
+    now = ClockReading(real.boot, float(boottime), real.wall + float(boottime) - real.boottime)
     vars(importlib.import_module("smart_model_router.assembly"))["here"] = lambda: now
 
 

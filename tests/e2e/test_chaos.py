@@ -17,9 +17,9 @@ import pytest
 
 from smart_model_router import RouterConfig
 from smart_model_router.core.gate import Measures
-from smart_model_router.rehearsal.chaos import MEASURES, SCENARIOS, Card, Verdict, play
-from smart_model_router.rehearsal.chaos.client_calls import Asked, Ending, ask, body_of
-from smart_model_router.rehearsal.chaos.network_guard import Fence
+from smart_model_router.rehearsal.chaos import MEASURES, SCENARIOS, Scorecard, Verdict, play
+from smart_model_router.rehearsal.chaos.client_calls import ClientCall, Ending, ask, body_of
+from smart_model_router.rehearsal.chaos.network_guard import NetworkGuard
 from smart_model_router.router import SmartModelRouter
 from smart_model_router_providers.fault import Fault, FaultServer
 from tests.e2e.command import Smr
@@ -66,7 +66,7 @@ def drilled() -> tuple[int, dict[str, Any]]:
     return done.returncode, json.loads(done.stdout)
 
 
-def play_one(scenario: str, config: Mapping[str, Any], speed: float = 10.0) -> Card:
+def play_one(scenario: str, config: Mapping[str, Any], speed: float = 10.0) -> Scorecard:
     """Play one scenario in this process."""
     tree = RouterConfig.from_mapping(config, environ={})
     row = SCENARIOS[scenario]
@@ -136,7 +136,7 @@ def test_the_catalogue_is_listed() -> None:
     assert [line.split()[0] for line in done.stdout.splitlines()] == list(SCENARIOS)
 
 
-async def _asked(script: list[Fault], *, stream: bool, text: str | None = None) -> Asked:
+async def _asked(script: list[Fault], *, stream: bool, text: str | None = None) -> ClientCall:
     async with FaultServer(script, name="chaos", text=text) as server:
         provider = {"kind": "openai_compatible", "base_url": server.base_url}
         config = {**ALONE, "providers": {"only": provider}, "resilience": {"timeouts": {"idle": 0.5}}}
@@ -175,7 +175,7 @@ def test_the_fence_sees_what_the_router_s_own_transport_does() -> None:
                 asked = await ask(router, body_of(1, "smart"), stream=False, timeout=5.0, grace=1.0)
             return asked.ending, server.calls()
 
-    with Fence() as fence:
+    with NetworkGuard() as fence:
         ending, calls = asyncio.run(dial())
     assert (ending, calls) == (Ending.UNSERVED, 0)
     assert fence.refused
@@ -195,7 +195,11 @@ def test_the_fence_sees_what_the_router_s_own_transport_does() -> None:
 )
 def test_no_packet_and_no_question_gets_out(leave: Callable[[socket.socket], object], where: str) -> None:
     """Nor does what needs no connection: a packet, or a question for a name or an address."""
-    with socket.socket(type=socket.SOCK_DGRAM) as one, Fence() as fence, pytest.raises(PermissionError, match=where):
+    with (
+        socket.socket(type=socket.SOCK_DGRAM) as one,
+        NetworkGuard() as fence,
+        pytest.raises(PermissionError, match=where),
+    ):
         leave(one)
     assert fence.refused == [where]
 
@@ -212,7 +216,7 @@ def test_a_connection_elsewhere_is_refused_and_remembered() -> None:
     """Within the fence only the ports it knows can be reached; outside of it all is as before."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = listener.getsockname()
-        fence = Fence()
+        fence = NetworkGuard()
         with fence:
             with pytest.raises(PermissionError, match=f"127.0.0.1:{address[1]}"):
                 socket.create_connection(address)

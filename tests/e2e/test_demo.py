@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from smart_model_router.cli.demo.demo_figures import (
+    DemoFigures,
     Expectation,
-    Figures,
     half_open_spans,
     most_at_once,
     trips,
     waited_after_429,
 )
-from smart_model_router.cli.demo.demo_fleet import LAST_RESORT, MODEL, REMOTES, Fleet, configuration
+from smart_model_router.cli.demo.demo_fleet import LAST_RESORT, MODEL, REMOTES, DemoFleet, configuration
 from smart_model_router.cli.demo.narrator import Narrator
 from smart_model_router.cli.demo.story import Story
 from smart_model_router.config import RouterConfig
@@ -140,7 +140,7 @@ def test_a_slow_machine_has_as_long_to_load_the_model_as_to_answer() -> None:
     assert [last.timeout for last in last_resort] == [config.local.start_timeout]
 
 
-class SoundFleet(Fleet):
+class SoundFleet(DemoFleet):
     """A fleet that does not fail when it is told to."""
 
     def fail(self, *faults: Fault, at: tuple[str, ...] = ()) -> None:
@@ -167,8 +167,8 @@ async def test_a_story_that_did_not_happen_is_not_told_as_true() -> None:
 def test_one_broken_promise_is_enough() -> None:
     """All but one came true is not as promised."""
     kept, broken = Expectation("a", came_true=True, measured=""), Expectation("b", came_true=False, measured="")
-    assert Figures(expectations=[kept]).as_promised
-    assert not Figures(expectations=[kept, broken]).as_promised
+    assert DemoFigures(expectations=[kept]).as_promised
+    assert not DemoFigures(expectations=[kept, broken]).as_promised
 
 
 def arrival(at: float, *, status: int = 200, ended_at: float | None = None, stream: bool = False) -> RecordedRequest:

@@ -47,7 +47,7 @@ class Asked:
 
 
 @dataclass(slots=True)
-class Fleet:
+class GateRegistry:
     """A router on shipped defaults over fault servers named a, b, c, ...; `began` is when their scripts began."""
 
     router: SmartModelRouter
@@ -87,7 +87,7 @@ class Fleet:
 @asynccontextmanager
 async def fleet(
     ladder: Sequence[Sequence[str]], slots: int | None = None, **scripts: Sequence[Fault]
-) -> AsyncGenerator[Fleet]:
+) -> AsyncGenerator[GateRegistry]:
     """One server for each script, and a router whose model has this ladder of targets."""
     servers = {name: FaultServer(list(script), text="Paris.") for name, script in scripts.items()}
     for server in servers.values():
@@ -104,7 +104,7 @@ async def fleet(
         async with SmartModelRouter.from_config(tree, seed=1, sinks=[sink]) as router:
             for name, server in servers.items():
                 server.set(list(scripts[name]))
-            yield Fleet(router, servers, sink)
+            yield GateRegistry(router, servers, sink)
     finally:
         for server in servers.values():
             await server.aclose()

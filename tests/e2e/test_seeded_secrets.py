@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from smart_model_router import SmartModelRouter, SmartRouterError
-from smart_model_router.observability.dashboard_history import Recorder
+from smart_model_router.observability.dashboard_history import DashboardHistory
 from smart_model_router.observability.spans import SpanSink
 from smart_model_router.testing import RecordingSink
 from smart_model_router_providers.fault import Fault, FaultServer
@@ -158,7 +158,7 @@ async def test_no_key_is_in_an_event_a_span_or_an_error(status: int) -> None:
     """A provider that echoes the key and the prompt in its error puts neither into what is told of it."""
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    sink, recorder = RecordingSink(), Recorder()
+    sink, recorder = RecordingSink(), DashboardHistory()
     with FaultServer([Fault.status(status, body=ECHO)]) as a:
         async with SmartModelRouter.from_config(configuration(a), sinks=[sink]) as router:
             router.monitor.watch(SpanSink({}, provider=provider))

@@ -103,7 +103,7 @@ class Provider(FakeProvider):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class WorkloadRequest:
     """One request and its end. `at` is seconds since the beginning; `target` is None when it was not served."""
 
     at: float
@@ -141,7 +141,7 @@ class Storm:
 
     async def ask(
         self, number: object, *, timeout: float | None, model: str = "smart", stream: bool = False, **options: Any
-    ) -> Asked:
+    ) -> WorkloadRequest:
         """Send one request now and return its end; `number` keys its draws."""
         at = now()
         body = question(number, model)
@@ -154,8 +154,8 @@ class Storm:
             else:
                 report = (await self.world.router.chat(body, timeout=timeout, **options)).report
         except RouterUnavailable as error:
-            return Asked(at - START, now() - at, None, error, error.report)
-        return Asked(at - START, now() - at, report.target, None, report)
+            return WorkloadRequest(at - START, now() - at, None, error, error.report)
+        return WorkloadRequest(at - START, now() - at, report.target, None, report)
 
     async def play(
         self,
@@ -165,10 +165,10 @@ class Storm:
         stream: bool = False,
         named: str = "",
         **options: Any,
-    ) -> list[Asked]:
+    ) -> list[WorkloadRequest]:
         """Send a request at each of these instants (seconds since the beginning); all their ends, by arrival."""
 
-        async def arrive(number: int, at: float) -> Asked:
+        async def arrive(number: int, at: float) -> WorkloadRequest:
             await asyncio.sleep(START + at - now())
             return await self.ask(f"{named}{number}", timeout=timeout, stream=stream, **options)
 
@@ -179,7 +179,7 @@ class Storm:
 class Run:
     """What became of some traffic, and the calls that it took."""
 
-    asked: list[Asked]
+    asked: list[WorkloadRequest]
     sent: int
 
     @property
@@ -215,7 +215,7 @@ def looped(
     """The same traffic by D1's loop: `for provider in providers`, twice round, without memory. The same draws."""
     providers = [Provider(name, each) for name, each in zip("abcdef", behaviours, strict=False)]
 
-    async def ask(number: int, at: float) -> Asked:
+    async def ask(number: int, at: float) -> WorkloadRequest:
         await asyncio.sleep(START + at - now())
         began = now()
         for provider in [*providers, *providers]:
@@ -228,10 +228,10 @@ def looped(
             except TimeoutError:
                 continue
             if isinstance(outcome, Success):
-                return Asked(at, now() - began, "served")
-        return Asked(at, now() - began, None)
+                return WorkloadRequest(at, now() - began, "served")
+        return WorkloadRequest(at, now() - began, None)
 
-    async def play() -> list[Asked]:
+    async def play() -> list[WorkloadRequest]:
         return list(await asyncio.gather(*(ask(number, at) for number, at in enumerate(arrivals))))
 
     return Run(run_virtual(play()), sum(len(provider.calls) for provider in providers))
@@ -258,13 +258,13 @@ def spaced(rate: float, end: float, *, start: float = 0.0) -> list[float]:
     return [start + (number + 0.3719) / rate for number in range(count)]
 
 
-def share_served(asked: Iterable[Asked], start: float = 0.0, end: float = math.inf) -> float:
+def share_served(asked: Iterable[WorkloadRequest], start: float = 0.0, end: float = math.inf) -> float:
     """The share of the requests arriving from `start` to `end` that was served."""
     judged = [one for one in asked if start <= one.at < end]
     return sum(one.target is not None for one in judged) / len(judged)
 
 
-def share_of(target: str, asked: Iterable[Asked], start: float = 0.0, end: float = math.inf) -> float:
+def share_of(target: str, asked: Iterable[WorkloadRequest], start: float = 0.0, end: float = math.inf) -> float:
     """The share of the requests arriving from `start` to `end` that this target served."""
     judged = [one for one in asked if start <= one.at < end]
     return sum(one.target == target for one in judged) / len(judged)

@@ -12,7 +12,7 @@ from smart_model_router.core.gate import Measures
 from smart_model_router.rehearsal.simulation.combinations import NAMES, combinations
 from smart_model_router.rehearsal.simulation.grid import NAMED, Cell, select
 from smart_model_router.rehearsal.simulation.grid_run import FEWEST_JUDGED, run_cell
-from smart_model_router.rehearsal.simulation.grid_table import HEADINGS, Result, replay_command, run_one
+from smart_model_router.rehearsal.simulation.grid_table import HEADINGS, GridResult, replay_command, run_one
 
 SEEDS = range(3)
 LONG_REQUESTS = 2000
@@ -32,7 +32,7 @@ def name_of(cell: Cell) -> str:
     return cell.name
 
 
-def told(result: Result, seeds: range, requests: int) -> str:
+def told(result: GridResult, seeds: range, requests: int) -> str:
     """The table's line, the violations, and the command that shows them again."""
     lines = (HEADINGS, result.line(), *result.violations, replay_command(result.cell, seeds, requests))
     return "\n" + "\n".join(lines)

@@ -15,10 +15,10 @@ from tests.simulation.storms import (
     OVERLOADED,
     SILENCE,
     Arrival,
-    Asked,
     Behaviour,
     Provider,
     Storm,
+    WorkloadRequest,
     away,
     ladder,
     looped,
@@ -65,7 +65,7 @@ RETURN = 16.0
 SLOW_START = 10.0
 
 
-def assert_back(asked: list[Asked], recovered: float) -> None:
+def assert_back(asked: list[WorkloadRequest], recovered: float) -> None:
     """The first choice served within 16 s of its recovery, and serves what comes once its slow start is over."""
     soon, after = recovered + RETURN, recovered + RETURN + SLOW_START
     again = share_of("a/x", asked, recovered, soon)

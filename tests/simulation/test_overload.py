@@ -11,9 +11,9 @@ from smart_model_router.domain.events import BreakerChanged
 from tests.simulation.storms import (
     ERROR,
     OVERLOADED,
-    Asked,
     Behaviour,
     Storm,
+    WorkloadRequest,
     away,
     looped,
     losing,
@@ -41,7 +41,7 @@ def four(**others: Behaviour) -> Storm:
     return Storm([f"{name}/x" for name in behaviour], behaviour=behaviour, slots=SLOTS)
 
 
-def typical_seconds(asked: list[Asked], start: float = 0.0) -> float:
+def typical_seconds(asked: list[WorkloadRequest], start: float = 0.0) -> float:
     """The median of the seconds that served requests took; infinite when none was served."""
     return median([one.seconds for one in asked if one.target is not None and one.at >= start] or [math.inf])
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import pytest
 
 from smart_model_router import SmartModelRouter
-from smart_model_router.coordination import Owners, Sharing
-from smart_model_router.domain.shared_state import BucketAsk, BucketGrant, BudgetAsk, Here
+from smart_model_router.coordination import Coordinator, SharedKeys
+from smart_model_router.domain.shared_state import BucketAsk, BucketGrant, BudgetAsk, ClockReading
 from smart_model_router.testing import LoopClock
 from smart_model_router_providers.fault import Fault, ScriptedProvider
 from smart_model_router_providers.fault.effects import LimitKind
@@ -22,9 +22,9 @@ LIMIT = 600
 WORKERS = 2
 
 
-def here() -> Here:
+def here() -> ClockReading:
     """The clocks that all processes have in common."""
-    return Here("boot", now() + 5_000, now() + 1_700_000_000)
+    return ClockReading("boot", now() + 5_000, now() + 1_700_000_000)
 
 
 class Store(MemorySharedState):
@@ -58,10 +58,10 @@ async def use_up(refill: LimitKind, burst: float | None, begins: Sequence[float]
             "models": {"smart": {"tiers": [{"targets": ["p/m"]}], "last_resort": []}},
         }
         router = SmartModelRouter.from_config(tree, clock=LoopClock(), seed=number, providers={"p": provider})
-        owners = {"p/m": Owners("p/m", "p", "p/m")}
+        owners = {"p/m": SharedKeys("p/m", "p", "p/m")}
         state = router._state
         state.here = here
-        state.sharing = Sharing(state, Store(tables, chance), owners, holder=lambda: f"process {number}")
+        state.sharing = Coordinator(state, Store(tables, chance), owners, holder=lambda: f"process {number}")
 
         async def worker() -> None:
             body = {"model": "smart", "messages": [{"role": "user", "content": "hello"}], "user": str(number)}

@@ -41,7 +41,7 @@ def _smr(
 
 
 @command(app, "ask")
-class Ask(Command):
+class ApiRequest(Command):
     """Ask a model; the answer comes from the first target that can give it."""
 
     prompt: Prompt

@@ -12,7 +12,7 @@ from smart_model_router.cli.exit_codes import ExitCode
 from smart_model_router.cli.output import print_answer, print_json, print_line, print_listed, print_table
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.suggest import did_you_mean
-from smart_model_router.rehearsal.chaos import SCENARIOS, Card, Result, Verdict, play
+from smart_model_router.rehearsal.chaos import SCENARIOS, Result, Scorecard, Verdict, play
 
 if TYPE_CHECKING:
     from smart_model_router.cli.rehearsal_commands import Chaos
@@ -45,7 +45,7 @@ def _told(result: Result) -> None:
     print_line(f"{result.verdict.value:8} {result.scenario} ({result.seconds:.1f} s)")
 
 
-def _show(card: Card) -> None:
+def _show(card: Scorecard) -> None:
     print_table(("scenario", "verdict", "measured"), [_row(result) for result in card.results], sys.stdout)
     count = {verdict: sum(result.verdict is verdict for result in card.results) for verdict in Verdict}
     tally = ", ".join(f"{number} {verdict.value}" for verdict, number in count.items() if number)

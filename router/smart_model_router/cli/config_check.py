@@ -14,7 +14,7 @@ from smart_model_router.cli.configured import configured
 from smart_model_router.cli.doctor import guessable_keys, shared_domains, unpriced_budgets
 from smart_model_router.cli.dry_run import ladders_of
 from smart_model_router.cli.exit_codes import ExitCode
-from smart_model_router.cli.finding import Finding
+from smart_model_router.cli.finding import DoctorFinding
 from smart_model_router.cli.output import print_json, print_line, print_table
 from smart_model_router.config import ConfigurationWarning, RouterConfig
 from smart_model_router.config.conversion import references
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def run(asked: Check) -> int:
     """Print every fault and every warning; 3 when there is a fault."""
     faults: list[ConfigurationError] = []
-    findings: list[Finding] = []
+    findings: list[DoctorFinding] = []
     file = asked.config or default_file(os.environ)
     source = str(file or "the environment")
     try:
@@ -40,7 +40,9 @@ def run(asked: Check) -> int:
             warnings.simplefilter("always", ConfigurationWarning)
             found = configured(asked.config)
         findings = [
-            Finding("warning", w.key, w.text) for one in told if isinstance(w := one.message, ConfigurationWarning)
+            DoctorFinding("warning", w.key, w.text)
+            for one in told
+            if isinstance(w := one.message, ConfigurationWarning)
         ]
         source, faults = found.source, list(_unmakeable(found.config))
         if not faults:
@@ -95,7 +97,7 @@ def _in_order(faults: list[ConfigurationError], file: Path) -> list[Configuratio
     return sorted(placed_faults, key=lambda fault: document.line_of(fault.key) or 0)
 
 
-def _as_dict(source: str, faults: list[ConfigurationError], warnings: list[Finding]) -> dict[str, Any]:
+def _as_dict(source: str, faults: list[ConfigurationError], warnings: list[DoctorFinding]) -> dict[str, Any]:
     return {
         "ok": not faults,
         "source": source,

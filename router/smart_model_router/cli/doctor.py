@@ -14,14 +14,14 @@ from smart_model_router.assembly import keys_of
 from smart_model_router.cli.configured import configured
 from smart_model_router.cli.dry_run import ladders_of
 from smart_model_router.cli.exit_codes import ExitCode
-from smart_model_router.cli.finding import Finding
+from smart_model_router.cli.finding import DoctorFinding
 from smart_model_router.cli.output import print_json, print_table
 from smart_model_router.cli.store_check import store_findings
 from smart_model_router.config import ModelConfig, ProviderConfig, RouterConfig, TargetConfig
 from smart_model_router.config.known_models import KnownTarget
 from smart_model_router.config.rules import mentions_of, short_keys
 from smart_model_router.config.secret import MASK, masked_urls
-from smart_model_router.core.tiers import Ladder
+from smart_model_router.core.tiers import ModelRoute
 from smart_model_router_providers.catalog import kind_of
 from smart_model_router_providers.local import Readiness, is_ready
 
@@ -34,8 +34,10 @@ def run(asked: Doctor) -> int:
     found = configured(asked.config)
     ladders = ladders_of(found.config)
     findings = [
-        Finding("ok", "version", f"smart-model-router {version('smart-model-router')}, Python {python_version()}"),
-        Finding("ok", "configuration", found.source),
+        DoctorFinding(
+            "ok", "version", f"smart-model-router {version('smart-model-router')}, Python {python_version()}"
+        ),
+        DoctorFinding("ok", "configuration", found.source),
         *_look(found.config, ladders, is_ready()),
     ]
     store = store_findings(found.config.store)
@@ -50,12 +52,12 @@ def run(asked: Doctor) -> int:
     return ExitCode.OK if healthy else ExitCode.FAILED
 
 
-def _look(config: RouterConfig, ladders: Mapping[str, Ladder], embedded: Readiness) -> Iterator[Finding]:
+def _look(config: RouterConfig, ladders: Mapping[str, ModelRoute], embedded: Readiness) -> Iterator[DoctorFinding]:
     ready = {name: _is_ready(provider, embedded) for name, provider in config.providers.items()}
     for name, provider in config.providers.items():
         if provider.kind != "local":
-            yield Finding("ok" if ready[name] else "warning", f"provider {name}", _described(provider))
-    yield Finding("ok" if embedded.ready else "warning", "embedded model", embedded.reason or f"{embedded.model}")
+            yield DoctorFinding("ok" if ready[name] else "warning", f"provider {name}", _described(provider))
+    yield DoctorFinding("ok" if embedded.ready else "warning", "embedded model", embedded.reason or f"{embedded.model}")
     for model in config.models.values():
         yield _served(model, ready)
         if model.name in ladders:  # a wildcard has tiers only for the names that fit it
@@ -87,31 +89,31 @@ def _key(provider: ProviderConfig, variables: tuple[str, ...]) -> str:
     return f"no key: set api_key or ${variables[0]}" if variables else "no key, and none is asked for"
 
 
-def _served(model: ModelConfig, ready: dict[str, bool]) -> Finding:
+def _served(model: ModelConfig, ready: dict[str, bool]) -> DoctorFinding:
     topic = f"model {model.name}"
     mentions = [mention for tier in model.tiers for mention in tier.targets]
     count = _ready_in(mentions, ready)
     if count:
-        return Finding("ok", topic, f"{count} of {len(mentions)} targets can be called")
+        return DoctorFinding("ok", topic, f"{count} of {len(mentions)} targets can be called")
     if _ready_in(model.last_resort or (), ready):
-        return Finding("warning", topic, "only its last resort can be called: every answer will be degraded")
-    return Finding("problem", topic, "no target can be called")
+        return DoctorFinding("warning", topic, "only its last resort can be called: every answer will be degraded")
+    return DoctorFinding("problem", topic, "no target can be called")
 
 
 def _ready_in(mentions: Iterable[TargetConfig], ready: dict[str, bool]) -> int:
     return sum(ready[mention.provider] for mention in mentions)
 
 
-def shared_domains(ladder: Ladder) -> Iterator[Finding]:
+def shared_domains(ladder: ModelRoute) -> Iterator[DoctorFinding]:
     """A warning for each tier whose targets would all fail together."""
     for tier in ladder.tiers:
         domains = {facts.candidate.domain for facts in tier.targets}
         if len(tier.targets) > 1 and len(domains) == 1:
             text = f"all {len(tier.targets)} targets fail together: they share the failure domain {domains.pop()}"
-            yield Finding("warning", f"tier {ladder.model}/{tier.name}", text)
+            yield DoctorFinding("warning", f"tier {ladder.model}/{tier.name}", text)
 
 
-def unpriced_budgets(config: RouterConfig) -> Iterator[Finding]:
+def unpriced_budgets(config: RouterConfig) -> Iterator[DoctorFinding]:
     """A warning for each key with a budget in USD, naming the targets of unknown price: its requests skip them."""
     if config.routing.unpriced == "allow":
         return
@@ -128,22 +130,24 @@ def unpriced_budgets(config: RouterConfig) -> Iterator[Finding]:
                 f"not spent at {', '.join(unpriced)}: the price is unknown; "
                 "give the target its `price` or set `routing.unpriced: allow`"
             )
-            yield Finding("warning", f"gateway.keys.{name}.usd_per_day", text)
+            yield DoctorFinding("warning", f"gateway.keys.{name}.usd_per_day", text)
 
 
-def guessable_keys(config: RouterConfig) -> Iterator[Finding]:
+def guessable_keys(config: RouterConfig) -> Iterator[DoctorFinding]:
     """A warning for each short key of the gateway."""
     for key, text in short_keys(config):
-        yield Finding("warning", key, text)
+        yield DoctorFinding("warning", key, text)
 
 
-def _last_resort(model: ModelConfig, ready: dict[str, bool]) -> Finding:
+def _last_resort(model: ModelConfig, ready: dict[str, bool]) -> DoctorFinding:
     topic = f"last resort of {model.name}"
     named = [mention.target for mention in model.last_resort or ()]
     if _ready_in(model.last_resort or (), ready):
-        return Finding("ok", topic, f"ready: {', '.join(named)}")
+        return DoctorFinding("ok", topic, f"ready: {', '.join(named)}")
     if named:
-        return Finding("warning", topic, f"not ready: {', '.join(named)}")
+        return DoctorFinding("warning", topic, f"not ready: {', '.join(named)}")
     if model.last_resort is None:
-        return Finding("warning", topic, "none: when every provider fails, so will the request (smr local install)")
-    return Finding("ok", topic, "none, as configured")
+        return DoctorFinding(
+            "warning", topic, "none: when every provider fails, so will the request (smr local install)"
+        )
+    return DoctorFinding("ok", topic, "none, as configured")

@@ -10,16 +10,16 @@ from pathlib import Path
 
 from smart_model_router.assembly import assemble
 from smart_model_router.config import RouterConfig
-from smart_model_router.core.tiers import Ladder
+from smart_model_router.core.tiers import ModelRoute
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.router import SmartModelRouter
 
 
-def ladders_of(config: RouterConfig) -> Mapping[str, Ladder]:
+def ladders_of(config: RouterConfig) -> Mapping[str, ModelRoute]:
     """The tiers of each model, as a router would have them. Raises ConfigurationError for what no router is made of."""
     parts = assemble(_without_log_file(config))
     asyncio.run(SmartModelRouter(**parts).aclose())
-    ladders: Mapping[str, Ladder] = parts["ladders"]
+    ladders: Mapping[str, ModelRoute] = parts["ladders"]
     return ladders
 
 

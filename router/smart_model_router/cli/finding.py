@@ -7,7 +7,7 @@ from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DoctorFinding:
     """The result of one check. A `problem` prevents serving; a `warning` is about later trouble."""
 
     level: Literal["ok", "warning", "problem"]

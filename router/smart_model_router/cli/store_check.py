@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
-from smart_model_router.cli.finding import Finding
+from smart_model_router.cli.finding import DoctorFinding
 from smart_model_router.config import StoreConfig
 from smart_model_router_stats.migrations import Migration
 from smart_model_router_stats.open_db import (
@@ -22,10 +22,10 @@ from smart_model_router_stats.schema import STATS_MIGRATIONS
 from smart_model_router_stats.shared_schema import STATE_MIGRATIONS, state_path
 
 
-def store_findings(store: StoreConfig) -> list[Finding]:
+def store_findings(store: StoreConfig) -> list[DoctorFinding]:
     """The library's version, and the configured file. A problem: routers keep their statistics in memory."""
     if store.path is None:
-        return [_library(), Finding("ok", "store", "none: statistics live in memory (store.path)")]
+        return [_library(), DoctorFinding("ok", "store", "none: statistics live in memory (store.path)")]
     path = Path(store.path).expanduser()
     found = [_library(), _file("store", path, STATS_MIGRATIONS, "statistics stay in memory")]
     if store.shared_state:
@@ -37,17 +37,17 @@ def store_findings(store: StoreConfig) -> list[Finding]:
     return found
 
 
-def _library() -> Finding:
+def _library() -> DoctorFinding:
     version = sqlite3.sqlite_version
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
-        return Finding("warning", "SQLite", f"{version} is too old for a store")
+        return DoctorFinding("warning", "SQLite", f"{version} is too old for a store")
     if has_wal_reset_bug(sqlite3.sqlite_version_info):
         bug = "has the WAL-reset bug (3.7.0 to 3.51.2): one elected process makes all checkpoints"
-        return Finding("ok", "SQLite", f"{version} {bug}")
-    return Finding("ok", "SQLite", version)
+        return DoctorFinding("ok", "SQLite", f"{version} {bug}")
+    return DoctorFinding("ok", "SQLite", version)
 
 
-def _file(topic: str, path: Path, migrations: Sequence[Migration], otherwise: str) -> Finding:
+def _file(topic: str, path: Path, migrations: Sequence[Migration], otherwise: str) -> DoctorFinding:
     try:
         refuse(path)
         made = path.exists()
@@ -55,7 +55,7 @@ def _file(topic: str, path: Path, migrations: Sequence[Migration], otherwise: st
             open_to_read(path, migrations).close()
         problem = writable_problem(path)
     except StoreUnavailableError as error:
-        return Finding("problem", topic, f"{path}: {error.reason}: {otherwise}")
+        return DoctorFinding("problem", topic, f"{path}: {error.reason}: {otherwise}")
     if problem is not None:
-        return Finding("problem", topic, f"{path}: {problem}: {otherwise}")
-    return Finding("ok", topic, str(path) if made else f"{path} will be made when there is something to write")
+        return DoctorFinding("problem", topic, f"{path}: {problem}: {otherwise}")
+    return DoctorFinding("ok", topic, str(path) if made else f"{path} will be made when there is something to write")

@@ -7,10 +7,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from smart_model_router.coordination.probe_leases import PROBE_SECONDS
-from smart_model_router.coordination.store_health import Reach
+from smart_model_router.coordination.store_health import StoreReachability
 from smart_model_router.core.client_limits import ClientBudget, ClientLimit, ClientRate, Question
 from smart_model_router.domain.ports import SharedState
-from smart_model_router.domain.shared_state import BucketGrant, Here, SharedStateError, SharedView, remaining, told
+from smart_model_router.domain.shared_state import (
+    BucketGrant,
+    ClockReading,
+    SharedStateError,
+    SharedView,
+    remaining,
+    told,
+)
 
 LEASE_WAIT = PROBE_SECONDS
 """Seconds that a request waits to hear whether a limit has something left for it."""
@@ -34,7 +41,11 @@ class ClientLeases:
     """
 
     def __init__(
-        self, shared: SharedState, reach: Reach, touch: Callable[[], object], here: Callable[[], Here]
+        self,
+        shared: SharedState,
+        reach: StoreReachability,
+        touch: Callable[[], object],
+        here: Callable[[], ClockReading],
     ) -> None:
         self._shared = shared
         self._reach = reach

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from smart_model_router.core.cooldown import Cooldown, RestRecord
 from smart_model_router.core.gate import Gate
 from smart_model_router.core.lease import Settlement
-from smart_model_router.domain.shared_state import Deadline, Here, RestRow, SharedView, remaining
+from smart_model_router.domain.shared_state import ClockReading, Deadline, RestRow, SharedView, remaining
 
 if TYPE_CHECKING:
     from smart_model_router.coordination.local_router import LocalRouter
@@ -26,7 +26,7 @@ class _Known:
     known: dict[str, tuple[RestRow, float]] = field(default_factory=dict)
 
 
-class SharedRests:
+class SharedCooldowns:
     """All rests, by target and by credential. Not thread-safe: it belongs to the router's loop."""
 
     def __init__(self, state: LocalRouter) -> None:
@@ -43,7 +43,7 @@ class SharedRests:
         """Forget the rests of a target."""
         self._entries.pop(owner, None)
 
-    def differences(self, now: float, here: Here) -> tuple[RestRow, ...]:
+    def differences(self, now: float, here: ClockReading) -> tuple[RestRow, ...]:
         """What is different from what the others know."""
         return tuple(row for owner, entry in self._entries.items() for row in _different(owner, entry, now, here))
 
@@ -55,7 +55,7 @@ class SharedRests:
             del entry.known[reason]
         return bool(lost)
 
-    def take(self, rows: Sequence[RestRow], now: float, here: Here) -> bool:
+    def take(self, rows: Sequence[RestRow], now: float, here: ClockReading) -> bool:
         """Take over what others have changed; whether what we know goes further than one of them."""
         further = False
         for row in rows:
@@ -64,7 +64,7 @@ class SharedRests:
                 further = True
         return further
 
-    def _take(self, entry: _Known, row: RestRow, now: float, here: Here) -> bool:
+    def _take(self, entry: _Known, row: RestRow, now: float, here: ClockReading) -> bool:
         known = entry.known.get(row.reason)
         if known is not None and known[0].gen == row.gen:
             return False
@@ -92,7 +92,7 @@ class SharedRests:
             self._state.apply(entry.gate, Settlement(recovered=recovered), now, None)
 
 
-def _different(owner: str, entry: _Known, now: float, here: Here) -> Iterator[RestRow]:
+def _different(owner: str, entry: _Known, now: float, here: ClockReading) -> Iterator[RestRow]:
     records = {record.reason: record for record in entry.cooldown.records()}
     for record in records.values():
         known, until = entry.known.get(record.reason, (None, 0.0))

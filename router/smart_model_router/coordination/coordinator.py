@@ -15,12 +15,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from smart_model_router.coordination.client_leases import ClientLeases
-from smart_model_router.coordination.cooldowns import SharedRests
-from smart_model_router.coordination.keys import Owners
-from smart_model_router.coordination.probe_leases import Probes
+from smart_model_router.coordination.cooldowns import SharedCooldowns
+from smart_model_router.coordination.keys import SharedKeys
+from smart_model_router.coordination.probe_leases import ProbeLeases
 from smart_model_router.coordination.recent_calls import RecentCalls, Untold
 from smart_model_router.coordination.shared_breakers import SharedBreakers
-from smart_model_router.coordination.shared_commands import SharedWords
+from smart_model_router.coordination.shared_commands import SharedCommands
 from smart_model_router.coordination.slot_leases import LOOK_SECONDS, SlotLeases
 from smart_model_router.coordination.store_health import (
     POLL_SECONDS,
@@ -28,7 +28,7 @@ from smart_model_router.coordination.store_health import (
     SLOW_SECONDS,
     TELL_SECONDS,
     TOO_SLOW,
-    Reach,
+    StoreReachability,
 )
 from smart_model_router.coordination.token_leases import TokenLeases
 from smart_model_router.core.gate import Gate
@@ -48,7 +48,7 @@ FIRST_LOOK_SECONDS = 0.1
 _NOTHING = Changes()
 
 
-class Sharing:
+class Coordinator:
     """One router's part in the shared state. `owners` has the targets that take part, `holder` names this router.
 
     There are `processes` at least. `revive` is told the names of all targets that calls are known of from before: it
@@ -61,7 +61,7 @@ class Sharing:
         self,
         state: LocalRouter,
         shared: SharedState,
-        owners: Mapping[str, Owners],
+        owners: Mapping[str, SharedKeys],
         *,
         holder: Callable[[], str],
         processes: int = 1,
@@ -73,15 +73,15 @@ class Sharing:
         self._revive = revive
         self._here = state.here
         self._new_holder = holder
-        self._reach = Reach(state.clock, self._reach_changed)
+        self._reach = StoreReachability(state.clock, self._reach_changed)
         self._breakers = SharedBreakers(state, owners)
-        self._probes = Probes(state, shared, self._breakers, self._reach, here=state.here, heard=self._take)
-        self._rests = SharedRests(state)
+        self._probes = ProbeLeases(state, shared, self._breakers, self._reach, here=state.here, heard=self._take)
+        self._rests = SharedCooldowns(state)
         self._calls = RecentCalls(state, owners)
         self._tokens = TokenLeases(state, shared, owners)
         self._slots = SlotLeases(state, shared, self._reach, state.here, processes=processes, look_soon=self._look_soon)
         self.clients = ClientLeases(shared, self._reach, self.touch, state.here)
-        self._words = SharedWords(state)
+        self._words = SharedCommands(state)
         self._closed = False
         self._heard_at = -math.inf
         self._view: SharedView | None = None
@@ -177,7 +177,7 @@ class Sharing:
             self.changed()
         self._slots.settled(gate)
 
-    def continue_from(self, before: Sharing | None) -> None:
+    def continue_from(self, before: Coordinator | None) -> None:
         """Take the place of another router of this process, whose calls under way hold slots in both."""
         self._register()
         if before is not None:

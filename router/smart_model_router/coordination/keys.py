@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Owners:
+class SharedKeys:
     """How a target, its credential and its limits are named among processes: no key, 8 hex digits of its SHA-256."""
 
     target: str

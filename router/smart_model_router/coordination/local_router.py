@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from smart_model_router.core.gate import Gate
-from smart_model_router.core.gate_registry import Fleet
+from smart_model_router.core.gate_registry import GateRegistry
 from smart_model_router.core.lease import Settlement
 from smart_model_router.domain.events import AttemptFinished, Event
 from smart_model_router.domain.outcome import Failure
 from smart_model_router.domain.ports import Clock
-from smart_model_router.domain.shared_state import Here, MakerRow, OperatorRow
+from smart_model_router.domain.shared_state import ClockReading, MakerRow, OperatorRow
 
 
 class LocalBook(Protocol):
@@ -41,7 +41,7 @@ class LocalMakers(Protocol):
         ...
 
 
-class LocalWords(Protocol):
+class LocalCommands(Protocol):
     """The newest operator command on each target."""
 
     @property
@@ -63,12 +63,12 @@ class LocalRouter(Protocol):
         ...
 
     @property
-    def here(self) -> Callable[[], Here]:
+    def here(self) -> Callable[[], ClockReading]:
         """Reads the clocks that other processes read as well."""
         ...
 
     @property
-    def fleet(self) -> Fleet:
+    def fleet(self) -> GateRegistry:
         """The gates of all targets."""
         ...
 
@@ -83,7 +83,7 @@ class LocalRouter(Protocol):
         ...
 
     @property
-    def words(self) -> LocalWords:
+    def words(self) -> LocalCommands:
         """The operator's commands."""
         ...
 

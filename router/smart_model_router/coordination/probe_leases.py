@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from smart_model_router.coordination.shared_breaker import SharedBreaker
 from smart_model_router.coordination.shared_breakers import SharedBreakers
-from smart_model_router.coordination.store_health import POLL_SECONDS, Reach
+from smart_model_router.coordination.store_health import POLL_SECONDS, StoreReachability
 from smart_model_router.core.gate import Gate
 from smart_model_router.core.lease import Lease
 from smart_model_router.domain.ports import SharedState
-from smart_model_router.domain.shared_state import LEASE_SECONDS, Deadline, Here, SharedStateError, SharedView
+from smart_model_router.domain.shared_state import LEASE_SECONDS, ClockReading, Deadline, SharedStateError, SharedView
 
 if TYPE_CHECKING:
     from smart_model_router.coordination.local_router import LocalRouter
@@ -23,7 +23,7 @@ PROBE_SECONDS = 0.02
 _RENEW_SECONDS = LEASE_SECONDS / 3
 
 
-class Probes:
+class ProbeLeases:
     """This router's claims. `heard` takes over what a refused claim has shown of the others."""
 
     def __init__(
@@ -31,9 +31,9 @@ class Probes:
         state: LocalRouter,
         shared: SharedState,
         breakers: SharedBreakers,
-        reach: Reach,
+        reach: StoreReachability,
         *,
-        here: Callable[[], Here],
+        here: Callable[[], ClockReading],
         heard: Callable[[SharedView], None],
     ) -> None:
         self._state = state

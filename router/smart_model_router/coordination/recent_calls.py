@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from smart_model_router.coordination.keys import Owners
+from smart_model_router.coordination.keys import SharedKeys
 from smart_model_router.core.gate import Gate
 from smart_model_router.domain.events import AttemptFinished
 from smart_model_router.domain.outcome import FailureClass, Usage
-from smart_model_router.domain.shared_state import CallRow, Here, age
+from smart_model_router.domain.shared_state import CallRow, ClockReading, age
 
 if TYPE_CHECKING:
     from smart_model_router.coordination.local_router import LocalRouter
@@ -32,7 +32,7 @@ class Untold:
 class RecentCalls:
     """What nobody was told of yet. Not thread-safe: it belongs to the router's loop."""
 
-    def __init__(self, state: LocalRouter, owners: Mapping[str, Owners]) -> None:
+    def __init__(self, state: LocalRouter, owners: Mapping[str, SharedKeys]) -> None:
         self._state = state
         self._owners = owners
         self._calls: dict[str, deque[AttemptFinished]] = {}
@@ -65,7 +65,7 @@ class RecentCalls:
             self._calls[target] = deque([*untold.calls[target], *self._calls.get(target, ())], maxlen=_KEPT)
         self._anew |= untold.anew
 
-    def rows(self, untold: Untold, now: float, here: Here) -> tuple[CallRow, ...]:
+    def rows(self, untold: Untold, now: float, here: ClockReading) -> tuple[CallRow, ...]:
         """What is written of them."""
         return tuple(
             CallRow(
@@ -82,7 +82,7 @@ class RecentCalls:
             for number, event in enumerate(events)
         )
 
-    def restore(self, rows: Iterable[CallRow], now: float, here: Here) -> None:
+    def restore(self, rows: Iterable[CallRow], now: float, here: ClockReading) -> None:
         """Take in the calls that others told before this process began, oldest first."""
         targets = {owners.target: target for target, owners in self._owners.items()}
         for row in rows:
@@ -95,8 +95,8 @@ class RecentCalls:
             self._state.book.restore(event)
 
 
-def _ago(here: Here, seconds: float) -> Here:
-    return Here(here.boot, here.boottime - seconds, here.wall - seconds)
+def _ago(here: ClockReading, seconds: float) -> ClockReading:
+    return ClockReading(here.boot, here.boottime - seconds, here.wall - seconds)
 
 
 def _event(call: CallRow, gate: Gate, at: float) -> AttemptFinished:

@@ -9,8 +9,8 @@ from smart_model_router.core.gate import Gate
 from smart_model_router.domain.shared_state import (
     BreakerKind,
     BreakerRow,
+    ClockReading,
     Deadline,
-    Here,
     SharedBreakerState,
     remaining,
 )
@@ -67,7 +67,7 @@ class SharedBreaker:
             gen=0 if self.known is None else self.known.gen,
         )
 
-    def different(self, now: float, here: Here, *, ending: bool) -> BreakerRow | None:
+    def different(self, now: float, here: ClockReading, *, ending: bool) -> BreakerRow | None:
         """What the others do not know yet; a probe under way has nothing to tell before it (or the process) ends."""
         breaker, known = self.breaker, self.known
         if breaker.isolated or (breaker.probe_in_flight and not ending):
@@ -81,7 +81,7 @@ class SharedBreaker:
             return None
         return self.row("open", Deadline.after(max(0.0, until - now), here))
 
-    def take(self, row: BreakerRow, now: float, here: Here) -> Transition | None:
+    def take(self, row: BreakerRow, now: float, here: ClockReading) -> Transition | None:
         """Take over what another process has written; what moved here by that."""
         known, breaker = self.known, self.breaker
         if known is not None and row.gen == known.gen:

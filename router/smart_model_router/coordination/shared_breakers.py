@@ -6,23 +6,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from smart_model_router.coordination.keys import Owners
+from smart_model_router.coordination.keys import SharedKeys
 from smart_model_router.coordination.shared_breaker import Key, SharedBreaker
 from smart_model_router.core.breaker import BreakerState, Transition
 from smart_model_router.core.gate import Gate
 from smart_model_router.core.lease import Lease, Moved, Settlement
-from smart_model_router.domain.shared_state import LEASE_SECONDS, BreakerRow, Here, SharedView, remaining
+from smart_model_router.domain.shared_state import LEASE_SECONDS, BreakerRow, ClockReading, SharedView, remaining
 
 if TYPE_CHECKING:
     from smart_model_router.coordination.local_router import LocalRouter
 
-_NOBODY = Owners("", "", "")
+_NOBODY = SharedKeys("", "", "")
 
 
 class SharedBreakers:
     """By owner and kind. Not thread-safe: it belongs to the router's loop."""
 
-    def __init__(self, state: LocalRouter, owners: Mapping[str, Owners]) -> None:
+    def __init__(self, state: LocalRouter, owners: Mapping[str, SharedKeys]) -> None:
         self._state = state
         self._owners = owners
         self._entries: dict[Key, SharedBreaker] = {}
@@ -77,7 +77,7 @@ class SharedBreakers:
         for entry in self._entries.values():
             entry.breaker.probed_elsewhere(0.0)
 
-    def yield_probes(self, now: float, here: Here) -> None:
+    def yield_probes(self, now: float, here: ClockReading) -> None:
         """While another process probes at a provider, none of its breakers is probed here."""
         leases: dict[str, float] = {}
         for entry in self._entries.values():
@@ -93,7 +93,7 @@ class SharedBreakers:
 
     # Telling and listening ----------------------------------------------------------------------------------
 
-    def differences(self, now: float, here: Here, *, ending: bool) -> tuple[BreakerRow, ...]:
+    def differences(self, now: float, here: ClockReading, *, ending: bool) -> tuple[BreakerRow, ...]:
         """What is different from what the others know. Until it is `told`, no probe of these begins on our lease."""
         rows = []
         for entry in self._entries.values():
@@ -124,7 +124,7 @@ class SharedBreakers:
             entry.known = entry.held = None
         return bool(lost)
 
-    def take(self, rows: Sequence[BreakerRow], now: float, here: Here) -> None:
+    def take(self, rows: Sequence[BreakerRow], now: float, here: ClockReading) -> None:
         """Take over what others have changed."""
         for row in rows:
             entry = self._entries.get(row.key)

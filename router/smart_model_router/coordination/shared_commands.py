@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from smart_model_router.domain.shared_state import Here, OperatorRow, SharedView, is_later
+from smart_model_router.domain.shared_state import ClockReading, OperatorRow, SharedView, is_later
 
 if TYPE_CHECKING:
     from smart_model_router.coordination.local_router import LocalRouter
 
 
-class SharedWords:
+class SharedCommands:
     """What the others know of this router's words. Not thread-safe: it belongs to the router's loop."""
 
     def __init__(self, state: LocalRouter) -> None:
@@ -35,7 +35,7 @@ class SharedWords:
             del self._known[target]
         return bool(lost)
 
-    def take(self, rows: Iterable[OperatorRow], here: Here) -> bool:
+    def take(self, rows: Iterable[OperatorRow], here: ClockReading) -> bool:
         """Obey what others have said, as far as nothing later was said here; whether something was.
 
         An `enable` that was said before this router began ends no rest.

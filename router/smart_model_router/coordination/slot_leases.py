@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from smart_model_router.coordination.probe_leases import PROBE_SECONDS
-from smart_model_router.coordination.store_health import Reach
+from smart_model_router.coordination.store_health import StoreReachability
 from smart_model_router.core.bulkhead import Bulkhead
 from smart_model_router.core.gate import Gate
 from smart_model_router.domain.ports import SharedState
-from smart_model_router.domain.shared_state import Here, SharedStateError, SlotAsk, SlotRow, lease_slots
+from smart_model_router.domain.shared_state import ClockReading, SharedStateError, SlotAsk, SlotRow, lease_slots
 from smart_model_router.domain.shared_state.slots import SLOT_SECONDS, lot_of, slots_alone
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class _Slots:
     hope_at: float = 0.0
     others_wait: bool = False
     rows: Sequence[SlotRow] = ()
-    heard: Here | None = None
+    heard: ClockReading | None = None
 
     @property
     def confirmed(self) -> int:
@@ -86,8 +86,8 @@ class SlotLeases:
         self,
         state: LocalRouter,
         shared: SharedState,
-        reach: Reach,
-        here: Callable[[], Here],
+        reach: StoreReachability,
+        here: Callable[[], ClockReading],
         *,
         processes: int,
         look_soon: Callable[[], None],

@@ -20,7 +20,7 @@ _TICK = 0.05
 """How often one looks meanwhile: a process that is not given the processor must not blame the store."""
 
 
-class Reach:
+class StoreReachability:
     """`reason` says why the shared state is out of reach, "" while it is not; `changed` is told of every change."""
 
     def __init__(self, clock: Clock, changed: Callable[[str], None]) -> None:

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from smart_model_router.coordination.keys import Owners
-from smart_model_router.core.limit_bucket import Meter
+from smart_model_router.coordination.keys import SharedKeys
+from smart_model_router.core.limit_bucket import LimitBucket
 from smart_model_router.core.ratelimit import RateLimitTracker
-from smart_model_router.core.token_lease import Stock
+from smart_model_router.core.token_lease import TokenLease
 from smart_model_router.domain.ports import SharedState
-from smart_model_router.domain.shared_state import BucketRow, Here, told
+from smart_model_router.domain.shared_state import BucketRow, ClockReading, told
 
 if TYPE_CHECKING:
     from smart_model_router.coordination.local_router import LocalRouter
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class TokenLeases:
     """The limits of all targets that take part. Not thread-safe: it belongs to the router's loop."""
 
-    def __init__(self, state: LocalRouter, shared: SharedState, owners: Mapping[str, Owners]) -> None:
+    def __init__(self, state: LocalRouter, shared: SharedState, owners: Mapping[str, SharedKeys]) -> None:
         self._state = state
         self._shared = shared
         self._owners = owners
@@ -40,7 +40,7 @@ class TokenLeases:
         for _, stock in self._accounts().values():
             stock.forget()
 
-    def take(self, rows: Sequence[BucketRow], now: float, here: Here) -> None:
+    def take(self, rows: Sequence[BucketRow], now: float, here: ClockReading) -> None:
         """Take over what others know of the limits."""
         trackers = self._trackers()
         for row in rows:
@@ -71,7 +71,7 @@ class TokenLeases:
         if any(grant.granted for grant in grants):
             self._state.pump(None)
 
-    def _accounts(self) -> dict[str, tuple[Meter, Stock]]:
+    def _accounts(self) -> dict[str, tuple[LimitBucket, TokenLease]]:
         """Every shared limit by its name among processes."""
         return {
             f"{owner} {name}": (meter, stock)

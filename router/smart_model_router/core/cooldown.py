@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 from smart_model_router.core.checked_options import DAY, Count, FailingShare, Interval, Options, Seconds
 from smart_model_router.core.cost import base_seconds, cap_seconds, grown
-from smart_model_router.core.rate_limit_recovery import Clearing
+from smart_model_router.core.rate_limit_recovery import RateLimitRecovery
 from smart_model_router.domain.outcome import Category, CooldownRule, Failure, FailureClass, Refusal, RestReason, Wait
 
 LawReason = Literal["wait", "wall", "off"]
@@ -150,7 +150,7 @@ class Cooldown:
         self._overloads = 0
         self._auth_failures = 0
         self._last_success: float | None = None
-        self._clearing = Clearing()
+        self._clearing = RateLimitRecovery()
         self._must_prove = self._must_prove_unless_alive = False
         self.returning = False
         """Whether a rest began and no later call has succeeded since: the first success is a recovery."""

@@ -34,7 +34,7 @@ class _Failed:
     again_at: float
 
 
-class Progress:
+class AttemptHistory:
     """The tries of one request. `used` counts toward the total, per target and per tier as the table says."""
 
     __slots__ = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from smart_model_router.core.fallback import Progress
+from smart_model_router.core.fallback import AttemptHistory
 from smart_model_router.core.operations import is_absent
 from smart_model_router.core.tiers import Plan
 from smart_model_router.domain.errors import (
@@ -54,7 +54,7 @@ def final_rejection(target: str, failure: Failure, *, content_filter_fallback: b
 
 def final_error(
     plan: Plan,
-    progress: Progress,
+    progress: AttemptHistory,
     report: RouteReport,
     *,
     expired: bool,
@@ -88,7 +88,7 @@ def not_there(target: str, failure: Failure) -> NotFound:
     return NotFound(f"{target}: {failure.message}", status=_NOT_FOUND, body=body)
 
 
-def _absent(plan: Plan, progress: Progress, model: str, operation: Operation) -> NotFound | None:
+def _absent(plan: Plan, progress: AttemptHistory, model: str, operation: Operation) -> NotFound | None:
     """The 404 where no target has the operation; None where one has it, or may have it."""
     if plan.empty and plan.left_out and all(refusal.reason == "filtered:wire" for _, refusal in plan.left_out):
         told = ", ".join(target for target, _ in plan.left_out)
@@ -99,7 +99,7 @@ def _absent(plan: Plan, progress: Progress, model: str, operation: Operation) ->
     return not_there(facts.id, failure)
 
 
-def _attempts(progress: Progress, report: RouteReport) -> Iterator[str]:
+def _attempts(progress: AttemptHistory, report: RouteReport) -> Iterator[str]:
     """Every attempt by its class; at the first one of a target the reason for which no connection was made."""
     reasons = {facts.id: failure.reason for facts, failure in reversed(progress.failures) if failure.reason}
     for attempt in report.attempts:

@@ -10,7 +10,7 @@ from smart_model_router.core.gate import Gate, ProviderState
 from smart_model_router.core.ratelimit import RateLimitTracker
 
 
-class Fleet:
+class GateRegistry:
     """All targets' gates by id, their providers by name. `counted` are the targets system health looks at."""
 
     def __init__(self, gates: Iterable[Gate], connectivity: Connectivity, *, uncounted: Iterable[str] = ()) -> None:
@@ -20,7 +20,7 @@ class Fleet:
         self._uncounted = frozenset(uncounted)
         self._counted = self._count()
 
-    def continue_from(self, before: Fleet, *, shared: bool) -> frozenset[str]:
+    def continue_from(self, before: GateRegistry, *, shared: bool) -> frozenset[str]:
         """Go on where another configuration's fleet is; the ids of the targets that are configured as they were there.
 
         For a reload: this fleet has admitted nothing yet, the one of before admits and settles until it is drained.
@@ -93,7 +93,7 @@ class Fleet:
     def _members(self, provider: str) -> tuple[Gate, ...]:
         return tuple(g for g in self.gates.values() if g.provider.name == provider and g.id not in self._uncounted)
 
-    def _unchanged(self, before: Fleet) -> dict[str, Gate]:
+    def _unchanged(self, before: GateRegistry) -> dict[str, Gate]:
         """The gates of before, as far as they are configured as ours, with the same others in each pool of limits."""
         found: dict[str, Gate] = {}
         pools: dict[RateLimitTracker, RateLimitTracker] = {}  # one to one, looked up from either side
@@ -108,7 +108,7 @@ class Fleet:
                 found[gate_id] = old
         return found
 
-    def _take_over(self, before: Fleet, unchanged: Mapping[str, Gate]) -> None:
+    def _take_over(self, before: GateRegistry, unchanged: Mapping[str, Gate]) -> None:
         """Put the parts of before in the place of ours."""
         ours = self.providers
         stay = {

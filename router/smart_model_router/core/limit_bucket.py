@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from smart_model_router.core.bucket import TokenBucket
-from smart_model_router.core.token_lease import Stock
+from smart_model_router.core.token_lease import TokenLease
 from smart_model_router.domain.outcome import BucketReading, Usage
 from smart_model_router.domain.shared_state import BucketAsk, ToldLimit
 
@@ -79,7 +79,7 @@ class _Anchor:
     latency: float
 
 
-class Meter:
+class LimitBucket:
     """A bucket of `per_minute` a minute, or of what the provider says.
 
     An owner's own figure (`per_minute`) is never exceeded, whatever the provider would allow. `share` is the part of
@@ -110,7 +110,7 @@ class Meter:
         capacity *= share
         self.bucket = TokenBucket(capacity, capacity / window)
         self.window = window
-        self.stock: Stock | None = None
+        self.stock: TokenLease | None = None
         """What this process has leased, when several share the limit."""
         self._share = share
         self._configured = capacity if configured else None
@@ -143,7 +143,7 @@ class Meter:
         due = self.bucket.due_at(amount, now)
         return due if due > now or self.stock is None else self.stock.due_at(amount, now)
 
-    def ask(self, key: str, stock: Stock, now: float) -> BucketAsk:
+    def ask(self, key: str, stock: TokenLease, now: float) -> BucketAsk:
         """This process's account of the limit, to be settled with the others."""
         bucket, window = self.bucket, self.bucket.window
         level = bucket.level(now)

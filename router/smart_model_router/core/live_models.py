@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from weakref import finalize
 
-from smart_model_router.core.tiers import Ladder
+from smart_model_router.core.tiers import ModelRoute
 
 MOST = 1000
 """Models kept at once."""
@@ -19,7 +19,7 @@ class LiveModels:
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
-        self._ladders: OrderedDict[str, Ladder] = OrderedDict()
+        self._ladders: OrderedDict[str, ModelRoute] = OrderedDict()
         self._users: Counter[str] = Counter()
         """By target, how many models that still exist have it."""
         self._released: list[tuple[str, ...]] = []
@@ -30,14 +30,14 @@ class LiveModels:
         """The models kept, the least recently used first."""
         return tuple(self._ladders)
 
-    def get(self, name: str) -> Ladder | None:
+    def get(self, name: str) -> ModelRoute | None:
         """The model of this name, which counts as used now."""
         ladder = self._ladders.get(name)
         if ladder is not None:
             self._ladders.move_to_end(name)
         return ladder
 
-    def add(self, name: str, ladder: Ladder, made: tuple[str, ...]) -> None:
+    def add(self, name: str, ladder: ModelRoute, made: tuple[str, ...]) -> None:
         """Keep a new model. `made` are the ids of the targets that it has by its wildcard."""
         self._ladders[name] = ladder
         self._users.update(made)

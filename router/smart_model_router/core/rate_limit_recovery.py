@@ -8,7 +8,7 @@ _IDLE = 2.0
 """Seconds. A call so long after the end of a wait says that nobody asked sooner, not how long it took."""
 
 
-class Clearing:
+class RateLimitRecovery:
     """The spells of one target, from the first un-hinted refusal to the next admitted call.
 
     Somewhere between the longest time that was too short and the shortest that was long enough lies the truth.

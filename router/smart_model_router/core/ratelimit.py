@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from smart_model_router.core.bucket import TokenBucket
-from smart_model_router.core.limit_bucket import MINUTE, Cost, Meter, Outstanding, Refill, window_of
-from smart_model_router.core.token_lease import Stock
+from smart_model_router.core.limit_bucket import MINUTE, Cost, LimitBucket, Outstanding, Refill, window_of
+from smart_model_router.core.token_lease import TokenLease
 from smart_model_router.domain.outcome import NO_READING, LimitReading, Refusal, Usage
 from smart_model_router.domain.shared_state import ToldLimit
 
@@ -94,10 +94,10 @@ class Reservation:
 
     cost: Cost
     sent_seq: int
-    charged: tuple[tuple[Meter, int], ...]
+    charged: tuple[tuple[LimitBucket, int], ...]
     settled: bool = False
 
-    def will_refund(self, meter: Meter) -> bool:
+    def will_refund(self, meter: LimitBucket) -> bool:
         """Whether settling it may give tokens back that the provider never counted."""
         return meter.counted != "requests" and any(charged is meter for charged, _ in self.charged)
 
@@ -142,7 +142,7 @@ class RateLimitTracker:
         """What it was made with: trackers of equal terms differ in what happened alone."""
         configured = {"requests": rpm, "tokens": tpm}
         self._meters = {
-            name: Meter(name, most, configured=True, share=share) for name, most in configured.items() if most
+            name: LimitBucket(name, most, configured=True, share=share) for name, most in configured.items() if most
         }
         self._share = share
         self._stocked = self._suspended = False
@@ -230,7 +230,7 @@ class RateLimitTracker:
                 begun = now if sent_at is None else sent_at
                 meter.learn(bucket, self._outstanding(meter, sent_seq), sent_seq=sent_seq, sent_at=begun, now=now)
             elif bucket.limit is not None:
-                meter = Meter(bucket.name, bucket.limit, window_of(bucket.limit, bucket), share=self._share)
+                meter = LimitBucket(bucket.name, bucket.limit, window_of(bucket.limit, bucket), share=self._share)
                 open_calls = self._outstanding(meter, sent_seq)
                 meter.begin(bucket, open_calls, self._refill, now)
                 self._meters[key] = meter
@@ -246,7 +246,7 @@ class RateLimitTracker:
         self._stocked = True
         for meter in self._meters.values():
             if meter.stock is None:
-                meter.stock = Stock(meter.bucket.capacity)
+                meter.stock = TokenLease(meter.bucket.capacity)
                 meter.stock.suspend(suspended=self._suspended)
 
     def hear(self, name: str, told: ToldLimit, now: float) -> None:
@@ -259,7 +259,7 @@ class RateLimitTracker:
             if not self._learns or told.left >= told.capacity:
                 return
             window = told.window or round(told.capacity / told.rate, 3)
-            meter = self._meters[name] = Meter(name.partition("/")[0], told.capacity, window)
+            meter = self._meters[name] = LimitBucket(name.partition("/")[0], told.capacity, window)
             self.share_out()
             meter.owe(sum(meter.charge(reservation.cost) for reservation in self._open), now)
         meter.hear(told, now)
@@ -271,7 +271,7 @@ class RateLimitTracker:
             stock.suspend(suspended=suspended)
 
     @property
-    def stocks(self) -> tuple[tuple[str, Meter, Stock], ...]:
+    def stocks(self) -> tuple[tuple[str, LimitBucket, TokenLease], ...]:
         """Every shared limit by name, with what is leased of it."""
         return tuple((name, meter, meter.stock) for name, meter in self._meters.items() if meter.stock is not None)
 
@@ -317,7 +317,7 @@ class RateLimitTracker:
         meter = self._meters.get(name)
         return None if meter is None else meter.bucket
 
-    def _outstanding(self, meter: Meter, sent_seq: int) -> Outstanding:
+    def _outstanding(self, meter: LimitBucket, sent_seq: int) -> Outstanding:
         everyone = later = 0
         for reservation in self._open:
             if reservation.sent_seq == sent_seq and not reservation.will_refund(meter):

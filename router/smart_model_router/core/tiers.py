@@ -95,7 +95,7 @@ class Tier:
 
 
 @dataclass(frozen=True)
-class Ladder:
+class ModelRoute:
     """The route of one public model name. `recovery` is its policy for streams that are cut after content.
 
     `selector` orders the targets of a tier; `strategy` is its configured name.
@@ -206,7 +206,7 @@ MadeBy = Callable[[str], Target | None]
 
 def plan(
     request: RouteRequest,
-    ladder: Ladder,
+    ladder: ModelRoute,
     *,
     tokens: Weigh,
     estimate_usd: EstimateUsd,
@@ -273,7 +273,7 @@ class _Wanted:
     unpriced: bool
 
 
-def _makers(request: RouteRequest, ladder: Ladder, made_by: MadeBy) -> frozenset[str] | None:
+def _makers(request: RouteRequest, ladder: ModelRoute, made_by: MadeBy) -> frozenset[str] | None:
     """The targets that know what the request refers to; None when any may be asked.
 
     The caller's own word counts first. What one target made, others of its account know too: they are asked where it is

@@ -12,7 +12,7 @@ _LOOK_AGAIN = 0.25
 _EPSILON = 1e-6
 
 
-class Stock:
+class TokenLease:
     """Tokens of one limit. `level` below 0 was taken on credit, and is owed. Pure: instants are arguments."""
 
     __slots__ = ("_capacity", "_due", "_taken_at", "_wanted", "level", "plenty", "suspended")

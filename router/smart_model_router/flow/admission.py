@@ -9,28 +9,28 @@ from smart_model_router.core.gate import Pacing
 from smart_model_router.core.lease import Kind, Lease
 from smart_model_router.core.ratelimit import Cost
 from smart_model_router.core.selection import Candidate, View
-from smart_model_router.core.selection.exploration import Look
+from smart_model_router.core.selection.exploration import ExplorationCall
 from smart_model_router.core.selection.failure_domain import elsewhere_first
 from smart_model_router.core.selection.groups import spread
 from smart_model_router.core.selection.sampling import redistribute
 from smart_model_router.core.selection.scoring import scores
-from smart_model_router.core.tiers import Ladder, TargetFacts, Tier
+from smart_model_router.core.tiers import ModelRoute, TargetFacts, Tier
 from smart_model_router.domain.events import ProbeStarted
 from smart_model_router.domain.outcome import CAPACITY_REASONS, Refusal
-from smart_model_router.flow.attempt import Admission, Caller
-from smart_model_router.flow.report_builder import Account
+from smart_model_router.flow.attempt import AdmittedTarget, AttemptRunner
+from smart_model_router.flow.report_builder import ReportBuilder
 from smart_model_router.flow.request_translation import PREFILL
-from smart_model_router.flow.wait_policy import Pause, Pauses
+from smart_model_router.flow.wait_policy import PlannedWait, WaitPolicy
 
 _FREE = Cost(0, 0)
 _NO_SLOT = Refusal("bulkhead")
 _TOSS_SECONDS = 1.0
 
 
-class Admitter:
+class AdmissionController:
     """Asks the gates for one request. `pauses` knows the request's place among those who wait there."""
 
-    def __init__(self, caller: Caller, account: Account, pauses: Pauses, ladder: Ladder) -> None:
+    def __init__(self, caller: AttemptRunner, account: ReportBuilder, pauses: WaitPolicy, ladder: ModelRoute) -> None:
         self._caller = caller
         self._state = caller.state
         self._request = caller.request
@@ -49,7 +49,7 @@ class Admitter:
         """What the request's conversation is known by, by tier."""
         self._homes: dict[str, str] = {}
         """Under what the conversation's home is remembered, by target that is it or may become it."""
-        self._look: Look | None = None
+        self._look: ExplorationCall | None = None
         """The second look that this request is to take, when its target admits it."""
 
     def begin(self) -> None:
@@ -65,7 +65,7 @@ class Admitter:
             if translations.refusal(facts) is None:
                 translations.sent(facts)
 
-    def in_tier(self, tier: Tier, now: float) -> Admission | Pause | None:
+    def in_tier(self, tier: Tier, now: float) -> AdmittedTarget | PlannedWait | None:
         """The best target of a tier that takes the call, or a wait for that one which has the prompt in its cache."""
         self._look = None
         order = self._order(tier, now)
@@ -80,7 +80,7 @@ class Admitter:
             rest = self._redistributed(rest, now)
         return self._first_of(rest, tier.name, now)
 
-    def _first_of(self, order: Iterable[TargetFacts], tier: str, now: float) -> Admission | None:
+    def _first_of(self, order: Iterable[TargetFacts], tier: str, now: float) -> AdmittedTarget | None:
         """The first of these targets that takes the call. Those that only lack a slot are told together."""
         gates, stream, able = self._state.fleet.gates, self._request.stream, self._caller.translations.refusal
         full: list[str] = []
@@ -103,7 +103,7 @@ class Admitter:
             for target in targets:
                 self._state.sharing.asked(self._state.fleet.gates[target])
 
-    def anyway(self, now: float, pacing: Pacing) -> Admission | None:
+    def anyway(self, now: float, pacing: Pacing) -> AdmittedTarget | None:
         """No target is free: ask those that only our own judgement refuses, paced, the least tried and not OPEN first.
 
         A target that failed this request before is asked again after its back-off.
@@ -127,7 +127,7 @@ class Admitter:
                 return admission
         return None
 
-    def finding_out(self, now: float) -> Admission | None:
+    def finding_out(self, now: float) -> AdmittedTarget | None:
         """Admit the request only as a call that finds out whether a target is back: a probe, or a try while offline."""
         self._look = None
         for facts, refusal in self._away(now):
@@ -151,7 +151,7 @@ class Admitter:
                     refusal or gate.refusal(self._caller.cost(facts, now), now, stream=stream, pacing="eager"),
                 )
 
-    def in_turn(self, target: str, pacing: Pacing, now: float) -> Admission | None:
+    def in_turn(self, target: str, pacing: Pacing, now: float) -> AdmittedTarget | None:
         """The target whose turn for this request has come, while the others that it waits for refuse it.
 
         One that it does not wait for may have become free unnoticed (a wall has ended): then no call is paced (D3).
@@ -165,7 +165,7 @@ class Admitter:
             return admission
         return self.ask(facts, tier, now, pacing=pacing)
 
-    def last_resort(self, now: float) -> Admission | tuple[str, ...]:
+    def last_resort(self, now: float) -> AdmittedTarget | tuple[str, ...]:
         """A target of the last resort that takes the call, or those whose slots the request may queue for."""
         full: list[str] = []
         for facts in self._plan.last_resort:
@@ -178,13 +178,13 @@ class Admitter:
             got = _NO_SLOT if behind else gate.try_admit(_FREE, now, 0.0, last_resort=True)
             if isinstance(got, Lease):
                 self._state.held[got] = gate
-                return Admission(facts, self._last_resort_tier(facts), gate, got, last_resort=True)
+                return AdmittedTarget(facts, self._last_resort_tier(facts), gate, got, last_resort=True)
             self._account.tell(facts.id, got, now)
             if got.reason == "bulkhead" and self._pauses.may_queue(facts.id, gate):
                 full.append(facts.id)
         return tuple(full)
 
-    def beside(self, late: Admission, *, anywhere: bool = False) -> Admission | None:
+    def beside(self, late: AdmittedTarget, *, anywhere: bool = False) -> AdmittedTarget | None:
         """A target of another provider that takes the call at once, and is no probe: of the same tier, or `anywhere`.
 
         From another tier only targets that this request has not asked yet.
@@ -195,7 +195,7 @@ class Admitter:
         tiers = self._plan.tiers if anywhere else [tier for tier in self._plan.tiers if tier.name == late.tier]
         return next((found for tier in tiers if (found := self._beside_in(tier, late)) is not None), None)
 
-    def _beside_in(self, tier: Tier, late: Admission) -> Admission | None:
+    def _beside_in(self, tier: Tier, late: AdmittedTarget) -> AdmittedTarget | None:
         state, now, stream = self._state, self._state.clock.now(), self._request.stream
         own = late.facts.target.provider
         for facts in self._order(tier, now, looking=False):
@@ -209,10 +209,10 @@ class Admitter:
                 state.sharing.asked(gate)
             if isinstance(got, Lease):
                 state.held[got] = gate
-                return Admission(facts, tier.name, gate, got, beside=late.facts.id, watchdog=state.watchdog())
+                return AdmittedTarget(facts, tier.name, gate, got, beside=late.facts.id, watchdog=state.watchdog())
         return None
 
-    def ask(self, facts: TargetFacts, tier: str, now: float, *, pacing: Pacing = "off") -> Admission | None:
+    def ask(self, facts: TargetFacts, tier: str, now: float, *, pacing: Pacing = "off") -> AdmittedTarget | None:
         """Ask one target; a refusal is told once and kept in `refused`."""
         if self._ruled_out(facts, now):
             return None
@@ -243,9 +243,9 @@ class Admitter:
         if look is not None:
             state.looks.began(look, now)
             self._look, self._probe_taken = None, True
-        return Admission(facts, tier, gate, got, look=look, home=self._homes.get(facts.id))
+        return AdmittedTarget(facts, tier, gate, got, look=look, home=self._homes.get(facts.id))
 
-    def _at_home(self, target: str, now: float) -> Pause | None:
+    def _at_home(self, target: str, now: float) -> PlannedWait | None:
         """A wait for the home of the request's key, which has just refused it: no longer than its cache is worth."""
         key, homes = self._homes.get(target), self._state.homes
         if key is None or homes.of(key) != target:
@@ -256,12 +256,12 @@ class Admitter:
         """A toss that was lost holds for about a second."""
         return Refusal("throttle", now + _TOSS_SECONDS * (0.5 + self._state.dice.roll()))
 
-    def stands_at_once(self, step: Admission) -> bool:
+    def stands_at_once(self, step: AdmittedTarget) -> bool:
         """True when there is nothing to ask other processes about this admission."""
         sharing = self._state.sharing
         return not step.lease.probe and (sharing is None or sharing.has_slot(step.gate))
 
-    async def stands(self, step: Admission) -> bool:
+    async def stands(self, step: AdmittedTarget) -> bool:
         """Ask the other processes for the probe and the slot of this admission; withdraw it where they have them."""
         lease, sharing = step.lease, self._state.sharing
         if sharing is not None:
@@ -382,7 +382,7 @@ class Admitter:
             self._account.tell(facts.id, self._progress.rule_out(facts.id, str(why), need), now)
         return why is not None
 
-    def _withdraw(self, step: Admission) -> None:
+    def _withdraw(self, step: AdmittedTarget) -> None:
         now = self._state.clock.now()
         settlement = step.lease.withdraw(now)
         self._state.held.pop(step.lease, None)

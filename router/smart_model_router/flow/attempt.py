@@ -12,14 +12,14 @@ from typing import Any
 
 from smart_model_router.core.backoff import full_jitter
 from smart_model_router.core.evidence import PATIENCE
-from smart_model_router.core.fallback import Progress, gate_waits
+from smart_model_router.core.fallback import AttemptHistory, gate_waits
 from smart_model_router.core.final_error import final_rejection
 from smart_model_router.core.gate import Gate
 from smart_model_router.core.lease import Lease
 from smart_model_router.core.media_tokens import media_tokens
 from smart_model_router.core.operations import of_operation, of_target
 from smart_model_router.core.ratelimit import Cost, estimate
-from smart_model_router.core.selection.exploration import Look
+from smart_model_router.core.selection.exploration import ExplorationCall
 from smart_model_router.core.tiers import Plan, TargetFacts
 from smart_model_router.domain.errors import SmartRouterError
 from smart_model_router.domain.events import AttemptFinished
@@ -30,9 +30,9 @@ from smart_model_router.domain.ports import Provider, ProviderCall
 from smart_model_router.domain.report import Attempt, RouteReport
 from smart_model_router.domain.request import RouteRequest
 from smart_model_router.flow.clock import EARLY
-from smart_model_router.flow.detached_calls import Verdicts
-from smart_model_router.flow.reference_resolution import Asked
-from smart_model_router.flow.request_translation import Answers, Sent, Translations
+from smart_model_router.flow.detached_calls import DetachedCalls
+from smart_model_router.flow.reference_resolution import ResolvedRequest
+from smart_model_router.flow.request_translation import Answers, RequestTranslations, TranslatedRequest
 from smart_model_router.flow.state import RouterState
 from smart_model_router.flow.watchdog import Expired, Watchdog
 from smart_model_router.wires.dialects import NOT_UTF8
@@ -54,7 +54,7 @@ _OF_ANSWERS = (JSONDecodeError, UnicodeDecodeError)
 
 @quick
 @dataclass(frozen=True, slots=True)
-class Admission:
+class AdmittedTarget:
     """A target that said yes, and what it holds for us."""
 
     facts: TargetFacts
@@ -64,7 +64,7 @@ class Admission:
     last_resort: bool = False
     beside: str | None = None
     """The target whose head was late, when this is a hedge."""
-    look: Look | None = None
+    look: ExplorationCall | None = None
     """When it is to find out whether the target is its old self again."""
     home: str | None = None
     """Under what the home of the request's conversation is remembered, when this target is it or may become it."""
@@ -78,16 +78,16 @@ class Admission:
 
 
 @dataclass(kw_only=True)
-class Caller:
+class AttemptRunner:
     """Makes the calls of one request. `deadline` is the request's, monotonic."""
 
     state: RouterState
     request: RouteRequest
     plan: Plan
-    progress: Progress
+    progress: AttemptHistory
     report: RouteReport
     deadline: float
-    asked: Asked | None = None
+    asked: ResolvedRequest | None = None
     """What was asked before references were resolved, as it is kept with the answer; None: nothing was referred to."""
     ends_at: float = math.inf
     """When a stream that is gone on with has to be over, monotonic."""
@@ -99,7 +99,7 @@ class Caller:
     """What the answer begins with already."""
     _media: dict[str, int] = field(init=False, default_factory=dict)
     """What the request's media cost, by family: a target is asked about its cost many times."""
-    translations: Translations = field(init=False)
+    translations: RequestTranslations = field(init=False)
     _answers: Answers | None = field(init=False)
     left: set[Lease] = field(init=False, default_factory=set)
     """The calls that run on for their verdict without their caller: they are their targets' upkeep."""
@@ -107,7 +107,7 @@ class Caller:
     def __post_init__(self) -> None:
         self.watchdog = self.state.watchdog()
         self._answers = self._named()
-        self.translations = Translations(self.request, self.state.wall, answers=self._answers)
+        self.translations = RequestTranslations(self.request, self.state.wall, answers=self._answers)
 
     def _named(self) -> Answers | None:
         kept, request = self.state.kept, self.request
@@ -117,12 +117,12 @@ class Caller:
         issue = partial(kept.issue, owner=request.owner)
         return Answers(issue, request.body.get("store") is not False, previous)
 
-    def keep(self, step: Admission, answer: Mapping[str, Any]) -> None:
+    def keep(self, step: AdmittedTarget, answer: Mapping[str, Any]) -> None:
         """Keep an answer of Responses that was made by translation, where it may be kept."""
         answers, kept = self._answers, self.state.kept
         if answers is None or kept is None or not answers.kept or step.lease in self.left:
             return
-        kept.keep({**answer, "model": self.request.model}, self.asked or Asked(self.request))
+        kept.keep({**answer, "model": self.request.model}, self.asked or ResolvedRequest(self.request))
 
     @property
     def answers(self) -> bool:
@@ -133,15 +133,15 @@ class Caller:
         """Whether the deadline is there, or so near that a timer which was to fire at it has fired."""
         return now >= self.deadline - EARLY
 
-    async def whole(self, step: Admission) -> Success | Failure:
+    async def whole(self, step: AdmittedTarget) -> Success | Failure:
         """One whole-answer call: everything the lease holds is given back, whatever happens."""
         limit, own = self.limit(step)
-        verdicts = Verdicts(self)
+        verdicts = DetachedCalls(self)
         if verdicts.wanted(step):
             return await verdicts.performed(step, limit, self._whole)
         return await self._whole(step, limit, own)
 
-    async def _whole(self, step: Admission, limit: float, own: bool) -> Success | Failure:
+    async def _whole(self, step: AdmittedTarget, limit: float, own: bool) -> Success | Failure:
         lease = step.lease
         outcome: Success | Failure
         sent = self.sent(step)
@@ -165,12 +165,12 @@ class Caller:
         self.made(step, outcome.body)
         return outcome
 
-    def made(self, step: Admission, data: Mapping[str, Any]) -> None:
+    def made(self, step: AdmittedTarget, data: Mapping[str, Any]) -> None:
         """An answer of the target (or an event of one), as it came, may have made things at its provider."""
         if self.request.dialect in step.facts.dialects:
             self.state.makers.note(step.facts.target, self.request.owner, data)
 
-    def _translated(self, step: Admission, translation: Translation, success: Success) -> Success | Failure:
+    def _translated(self, step: AdmittedTarget, translation: Translation, success: Success) -> Success | Failure:
         """The answer in the caller's dialect."""
         losses = Losses()
         body = translation.answer(success.body, losses)
@@ -181,11 +181,11 @@ class Caller:
         self.keep(step, body)
         return replace(success, body=body, raw=dumps(body).encode(errors="backslashreplace"))
 
-    def sent(self, step: Admission) -> Sent:
+    def sent(self, step: AdmittedTarget) -> TranslatedRequest:
         """What this target is sent, in its own dialect."""
         return self.translations.sent(step.facts)
 
-    def limit(self, step: Admission) -> tuple[float, bool]:
+    def limit(self, step: AdmittedTarget) -> tuple[float, bool]:
         """Until when the call may last (streams: to first content), and whether that is the target's own limit."""
         facts, lease, now = step.facts, step.lease, step.lease.admitted_at
         remaining = self.deadline - now
@@ -207,7 +207,7 @@ class Caller:
             own, allowed = self._verdict_limit(step, now, own, allowed)
         return now + min(own, allowed), own <= allowed
 
-    def _margin(self, step: Admission, remaining: float, now: float) -> float:
+    def _margin(self, step: AdmittedTarget, remaining: float, now: float) -> float:
         """Seconds of those that remain that are left for another candidate: none where it could not answer in them.
 
         One of which nothing is known is taken to be quick; after a failure, to be like the others of the plan, but for
@@ -222,7 +222,7 @@ class Caller:
                 return margin
         return 0.0
 
-    def _own_limit(self, step: Admission, now: float) -> float:
+    def _own_limit(self, step: AdmittedTarget, now: float) -> float:
         """The target's own limit in seconds: for whole answers what they take, once that is known."""
         own = self._own_timeout(step.facts)
         if self.request.stream or not self.answers:  # an operation has a pace of its own
@@ -235,7 +235,7 @@ class Caller:
             own = min(own, max(self.patience(step.facts, now), usual))
         return max(own, usual)
 
-    def _verdict_limit(self, step: Admission, now: float, own: float, allowed: float) -> tuple[float, float]:
+    def _verdict_limit(self, step: AdmittedTarget, now: float, own: float, allowed: float) -> tuple[float, float]:
         """How many seconds a probe or paced call may be silent; it runs on for its verdict when its caller leaves.
 
         A probe that others wait for, or that another target could answer for, is left after patience. Where somebody
@@ -268,7 +268,7 @@ class Caller:
         tried = self.progress.last_resort_tried
         return self.progress.last_resort_allowed() and any(f.id not in tried for f in self.plan.last_resort)
 
-    def note(self, step: Admission, failure: Failure) -> None:
+    def note(self, step: AdmittedTarget, failure: Failure) -> None:
         """The call failed: what the request may still try, and when it may try this target again."""
         now = self.state.clock.now()
         again_at = now
@@ -296,39 +296,39 @@ class Caller:
             usual *= _SPREAD
         return min(max(config.minimum, usual), self._own_timeout(facts))
 
-    def timed_out(self, step: Admission, own: bool, silent_since: float) -> Failure:
+    def timed_out(self, step: AdmittedTarget, own: bool, silent_since: float) -> Failure:
         """The limit came first: the target's fault, unless our caller was in more of a hurry than is fair."""
         seconds = self.state.clock.now() - silent_since
         if own or seconds >= self.patience(step.facts, step.lease.admitted_at):
             return Failure(FailureClass.TIMEOUT, f"nothing for {seconds:.1f} s")
         return Failure(FailureClass.CANCELLED, f"the caller's deadline left it only {seconds:.1f} s")
 
-    def watchdog_of(self, step: Admission) -> Watchdog:
+    def watchdog_of(self, step: AdmittedTarget) -> Watchdog:
         """Who keeps time for a call: one for all calls of a request, as they are made in turn, but for a hedge."""
         return self.watchdog if step.watchdog is None else step.watchdog
 
-    def final_rejection(self, step: Admission, failure: Failure) -> SmartRouterError | None:
+    def final_rejection(self, step: AdmittedTarget, failure: Failure) -> SmartRouterError | None:
         """The error that ends the request, where the failure is its own fault."""
         fallback = self.state.routing.content_filter_fallback
         return final_rejection(step.facts.id, failure, content_filter_fallback=fallback)
 
-    def outrun(self, step: Admission) -> None:
+    def outrun(self, step: AdmittedTarget) -> None:
         """Another target's head came first: give everything back."""
         self.settle(step, self.given_up(step, step.lease.admitted_at, who="another target answered"))
         self.watchdog_of(step).close()
 
-    def given_up(self, step: Admission, silent_since: float, *, who: str = "the caller left") -> Failure:
+    def given_up(self, step: AdmittedTarget, silent_since: float, *, who: str = "the caller left") -> Failure:
         """The caller left: TIMEOUT when the target had been silent beyond patience, else nobody's fault."""
         silent = self.state.clock.now() - silent_since
         if silent >= self.patience(step.facts, step.lease.admitted_at):
             return Failure(FailureClass.TIMEOUT, f"{who} after {silent:.1f} silent seconds")
         return Failure(FailureClass.CANCELLED, who)
 
-    def provider(self, step: Admission) -> Provider:
+    def provider(self, step: AdmittedTarget) -> Provider:
         """Who is called."""
         return self.state.providers[step.facts.target.provider]
 
-    def provider_call(self, step: Admission, request: RouteRequest) -> ProviderCall:
+    def provider_call(self, step: AdmittedTarget, request: RouteRequest) -> ProviderCall:
         """What is sent: `request`, in the target's dialect."""
         target = step.facts.target
         self._asked_first = self._asked_first or target.id
@@ -352,7 +352,7 @@ class Caller:
 
     def settle(
         self,
-        step: Admission,
+        step: AdmittedTarget,
         failure: Failure,
         *,
         ttft: float | None = None,
@@ -387,7 +387,7 @@ class Caller:
         missing = failure.failure_class is FailureClass.MISCONFIGURED and failure.status in (404, 405, 501)
         return missing and self.answers and self.request.dialect != "chat"
 
-    def _access_of_the_client(self, step: Admission, failure: Failure) -> bool:
+    def _access_of_the_client(self, step: AdmittedTarget, failure: Failure) -> bool:
         """The client named an account, or a version that has never worked here: no reason to rest the target."""
         if failure.failure_class not in _OF_ACCESS or not self.request.headers:
             return False
@@ -396,20 +396,20 @@ class Caller:
         proven = VERSION not in named or proof in self.state.proven_versions
         return not proven or bool(named.keys() - {VERSION})
 
-    def _note_version(self, step: Admission, failure: Failure | None) -> None:
+    def _note_version(self, step: AdmittedTarget, failure: Failure | None) -> None:
         """The call was answered: its version is let in here."""
         if failure is None and VERSION in self.request.headers:
             version = self._access_named(step).get(VERSION)
             if version is not None:
                 self.state.proven_versions.add((step.facts.target.provider, version))
 
-    def _access_named(self, step: Admission) -> Mapping[str, str]:
+    def _access_named(self, step: AdmittedTarget) -> Mapping[str, str]:
         to, asked, spoken = self.state.destination(step.facts.target), self.request.dialect, self.sent(step).request
         return access_named(to, asked, spoken.dialect, self.request.headers)
 
     def settled(
         self,
-        step: Admission,
+        step: AdmittedTarget,
         failure: Failure | None,
         *,
         usage: Usage | None = None,
@@ -505,13 +505,13 @@ class Caller:
         elif failure is None:
             self.report.usage, self.report.cost_usd = usage, cost
 
-    def spent(self, step: Admission, told: Usage | None, pieces: int) -> Usage:
+    def spent(self, step: AdmittedTarget, told: Usage | None, pieces: int) -> Usage:
         """What a stream that broke off has cost at least: what it told, our estimate of the prompt, a token a piece."""
         prompt = told.prompt_tokens if told is not None else self.state.weigh(step.facts, self.request, self._begun)
         said = told.completion_tokens if told is not None else 0
         return Usage(prompt, max(said, pieces), 0 if told is None else told.cached_prompt_tokens)
 
-    def held_until(self, step: Admission) -> float:
+    def held_until(self, step: AdmittedTarget) -> float:
         """Until when a stream of which nothing is delivered yet may go on: time is left for another candidate."""
         now = self.state.clock.now()
         margin = self.state.timeouts.margin if self.another_left(step.facts) else 0.0
@@ -527,7 +527,7 @@ class Caller:
         self.deadline, self.ends_at, self._begun = deadline, ends_at, text
         self.watchdog.close()
         self.watchdog = self.state.watchdog()  # the loser of a race may still have to leave the one before
-        self.translations = Translations(self.request, self.state.wall, begun=text, answers=self._answers)
+        self.translations = RequestTranslations(self.request, self.state.wall, begun=text, answers=self._answers)
 
     def cost(self, facts: TargetFacts, now: float) -> Cost:
         """What the call will probably cost the target's buckets."""

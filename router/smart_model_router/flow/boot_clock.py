@@ -8,15 +8,15 @@ import time
 from functools import cache
 from pathlib import Path
 
-from smart_model_router.domain.shared_state import Here
+from smart_model_router.domain.shared_state import ClockReading
 
 _LINUX = Path("/proc/sys/kernel/random/boot_id")
 
 
-def here() -> Here:
+def here() -> ClockReading:
     """Now. On Linux and macOS the boot has a name; elsewhere the wall clock alone counts."""
     boot = boot_id()
-    return Here(boot, boottime() if boot else 0.0, time.time())
+    return ClockReading(boot, boottime() if boot else 0.0, time.time())
 
 
 @cache

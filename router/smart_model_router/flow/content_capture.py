@@ -17,7 +17,7 @@ _MARGIN = 1024
 _PERSONAL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?<![\w.])\+?\d(?:[ ()/-]?\d){8,}(?![\w.])")
 
 
-class Content:
+class ContentCapture:
     """Makes what may be told of content.
 
     `scrub` takes keys out of a text, in every mode. `until` is the instant (seconds since the epoch, of `wall`) from

@@ -16,20 +16,20 @@ from smart_model_router.domain.report import Attempt
 from smart_model_router.flow.clock import EARLY
 
 if TYPE_CHECKING:
-    from smart_model_router.flow.attempt import Admission, Caller
+    from smart_model_router.flow.attempt import AdmittedTarget, AttemptRunner
 
 T = TypeVar("T")
 
 
-class Verdicts:
+class DetachedCalls:
     """The calls of one request that are made for their verdict. No caller keeps it: that would be a cycle."""
 
     __slots__ = ("_caller",)
 
-    def __init__(self, caller: Caller) -> None:
+    def __init__(self, caller: AttemptRunner) -> None:
         self._caller = caller
 
-    def wanted(self, step: Admission) -> bool:
+    def wanted(self, step: AdmittedTarget) -> bool:
         """Whether the call has to come to its verdict, whether or not its caller stays."""
         lease, caller = step.lease, self._caller
         if step.last_resort or step.watchdog is not None or not caller.answers:
@@ -42,10 +42,10 @@ class Verdicts:
 
     async def performed(
         self,
-        step: Admission,
+        step: AdmittedTarget,
         limit: float,
-        perform: Callable[[Admission, float, bool], Awaitable[T | Failure]],
-        drop: Callable[[T, Admission], Awaitable[None]] | None = None,
+        perform: Callable[[AdmittedTarget, float, bool], Awaitable[T | Failure]],
+        drop: Callable[[T, AdmittedTarget], Awaitable[None]] | None = None,
     ) -> T | Failure:
         """What the call comes to until the instant `limit`; it goes on until patience has passed.
 
@@ -107,14 +107,14 @@ class Verdicts:
         await leave(why)
         return Failure(FailureClass.CANCELLED, why)
 
-    def _runs_on(self, step: Admission, patience: float) -> bool:
+    def _runs_on(self, step: AdmittedTarget, patience: float) -> bool:
         """Whether a call under way runs on without its caller: one at a time to a target of unknown pace."""
         lease, state = step.lease, self._caller.state
         if lease.settled or state.closed or state.clock.now() - lease.admitted_at >= patience:
             return False
         return lease.probe or lease.paced or step.facts.id not in state.detached.values()
 
-    def _leave(self, step: Admission, task: asyncio.Task[T | Failure], why: str) -> None:
+    def _leave(self, step: AdmittedTarget, task: asyncio.Task[T | Failure], why: str) -> None:
         """The call runs on without its caller."""
         caller = self._caller
         caller.left.add(step.lease)

@@ -1,6 +1,6 @@
 """One request on its way: plan, admit, call, settle, retry, fall back, wait - until somebody answered.
 
-`Course.answer` serves whole answers, `Course.serve` opens streams as well; both walk the same steps. Each step is
+`RequestExecutor.answer` serves whole answers, `RequestExecutor.serve` opens streams as well; both walk the same steps. Each step is
 decided in one breath (no await between asking a gate and holding its lease). Whom to ask is admission.py, what to wait
 for wait_policy.py, when a call gets a hedge hedging.py.
 """
@@ -12,7 +12,7 @@ import math
 from typing import TypeVar
 
 from smart_model_router.core.backoff import full_jitter
-from smart_model_router.core.fallback import Progress, least_retry_after
+from smart_model_router.core.fallback import AttemptHistory, least_retry_after
 from smart_model_router.core.final_error import final_error
 from smart_model_router.core.gate import Pacing
 from smart_model_router.core.ratelimit import Cost
@@ -23,15 +23,15 @@ from smart_model_router.domain.long_json import LARGE_BYTES
 from smart_model_router.domain.outcome import Failure, FailureClass, Refusal, Success
 from smart_model_router.domain.report import RouteReport
 from smart_model_router.domain.request import RouteRequest
-from smart_model_router.flow.admission import Admitter
-from smart_model_router.flow.attempt import Admission, Caller
+from smart_model_router.flow.admission import AdmissionController
+from smart_model_router.flow.attempt import AdmittedTarget, AttemptRunner
 from smart_model_router.flow.hedge_race import Perform
 from smart_model_router.flow.hedging import Hedging
 from smart_model_router.flow.off_loop import off_loop
-from smart_model_router.flow.reference_resolution import Asked, resolve
-from smart_model_router.flow.report_builder import Account
+from smart_model_router.flow.reference_resolution import ResolvedRequest, resolve
+from smart_model_router.flow.report_builder import ReportBuilder
 from smart_model_router.flow.state import RouterState
-from smart_model_router.flow.wait_policy import Pause, Pauses
+from smart_model_router.flow.wait_policy import PlannedWait, WaitPolicy
 from smart_model_router.wires.dialects import NOT_UTF8
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ _JUST = 5.0
 """Seconds. A target that answered no longer ago serves requests; it is the longest pause between eager probes."""
 
 
-class Course:
+class RequestExecutor:
     """One request's walk. `report` is live all the way."""
 
     def __init__(self, state: RouterState, request: RouteRequest) -> None:
@@ -53,7 +53,7 @@ class Course:
         if not request.state_ids:
             self._tell_left_out()
 
-    def _begin(self, request: RouteRequest, asked: Asked | None) -> None:
+    def _begin(self, request: RouteRequest, asked: ResolvedRequest | None) -> None:
         """Plan the request, which `asked` has come to, and make the parts of its walk."""
         state, started = self.state, self._started
         self.request = request
@@ -63,9 +63,9 @@ class Course:
         self._plan = state.plan(request, ladder)
         self.report.requested_tier = self._plan.asked
         self.recovery = effective(request, ladder.recovery)
-        self._progress = Progress(state.routing, self._plan)
-        self.account = Account(state, request, ladder, self._plan, self.report, started)
-        self.caller = Caller(
+        self._progress = AttemptHistory(state.routing, self._plan)
+        self.account = ReportBuilder(state, request, ladder, self._plan, self.report, started)
+        self.caller = AttemptRunner(
             state=state,
             request=request,
             plan=self._plan,
@@ -74,8 +74,8 @@ class Course:
             deadline=deadline,
             asked=asked,
         )
-        self._pauses = Pauses(self.caller)
-        self._admitter = Admitter(self.caller, self.account, self._pauses, ladder)
+        self._pauses = WaitPolicy(self.caller)
+        self._admitter = AdmissionController(self.caller, self.account, self._pauses, ladder)
         self._turn: tuple[str, Pacing] | None = None
         """The target whose turn for the request has come, and how it is asked."""
         self._hedging = Hedging(self.caller, self._admitter, self.recovery, state.budget, state.hedges)
@@ -139,7 +139,7 @@ class Course:
         error.report = self.report
         self.account.finish("rejected_local" if isinstance(error, Overloaded) else "failed", type(error).__name__)
 
-    async def resume(self, broken: Admission, failure: Failure, perform: Perform[T]) -> T:
+    async def resume(self, broken: AdmittedTarget, failure: Failure, perform: Perform[T]) -> T:
         """Walk on after the stream of `broken`, once delivered, came to `failure`; its account stays open.
 
         Another target is asked, or, where none is left, the same one: at once out of the retry budget, then after its
@@ -164,7 +164,7 @@ class Course:
         try:
             while True:
                 step = self._next_step()
-                if isinstance(step, Pause):
+                if isinstance(step, PlannedWait):
                     woken = await self._pauses.take(step)
                     self._turn = None if woken is None or woken in step.resorts else (woken, step.pacing)
                     continue
@@ -177,7 +177,7 @@ class Course:
         finally:
             self._pauses.leave_room()
 
-    def _next_step(self) -> Admission | Pause:
+    def _next_step(self) -> AdmittedTarget | PlannedWait:
         """Routing.md section 8, "Order": each line is one of its steps."""
         now, admitter, pauses = self.state.clock.now(), self._admitter, self._pauses
         admitter.begin()
@@ -197,13 +197,13 @@ class Course:
             return pause
         raise self._final_error(now)
 
-    def _real_target(self, now: float) -> Admission | Pause | None:
+    def _real_target(self, now: float) -> AdmittedTarget | PlannedWait | None:
         """The one whose turn has come, else the best that is free, else the best that is asked all the same."""
         if self._progress.exhausted or self._only_last_resort():
             return None
         admitter, pauses = self._admitter, self._pauses
         turn, self._turn = self._turn, None
-        step: Admission | Pause | None
+        step: AdmittedTarget | PlannedWait | None
         if turn is not None and (step := admitter.in_turn(*turn, now)) is not None:
             return step
         for number, tier in enumerate(self._plan.tiers):
@@ -218,13 +218,13 @@ class Course:
         """How targets are asked when none is free: OPEN ones by back-off only where no last resort can answer."""
         return "on" if self.caller.last_resort_left and not self._shed_without_last_resort() else "eager"
 
-    def _last_resort(self, now: float) -> Admission | Pause | None:
+    def _last_resort(self, now: float) -> AdmittedTarget | PlannedWait | None:
         if not self._progress.last_resort_allowed() or self._shed_without_last_resort():
             return None
         found = self._admitter.last_resort(now)
-        return found if isinstance(found, Admission) else self._pauses.in_queue(found, self._admitter.refused, now)
+        return found if isinstance(found, AdmittedTarget) else self._pauses.in_queue(found, self._admitter.refused, now)
 
-    async def _tried(self, step: Admission, perform: Perform[T]) -> T | Failure:
+    async def _tried(self, step: AdmittedTarget, perform: Perform[T]) -> T | Failure:
         """Call one target, and once more quickly where that is worth it: what it served, or the last failure."""
         while True:
             late_at = self._hedging.late_at(step)
@@ -249,7 +249,7 @@ class Course:
                 return served
             step = again
 
-    def _prefill_refused(self, step: Admission, failure: Failure) -> bool:
+    def _prefill_refused(self, step: AdmittedTarget, failure: Failure) -> bool:
         """Return whether the target refused the way in which it was asked to continue, and is asked in words next."""
         if failure.failure_class is not FailureClass.REJECTED_BY_FALLBACK or failure.status not in _REFUSED:
             return False
@@ -258,7 +258,7 @@ class Course:
         self._progress.forgive_rejection()
         return True
 
-    async def _quick_retry(self, step: Admission, failure: Failure, now: float) -> Admission | None:
+    async def _quick_retry(self, step: AdmittedTarget, failure: Failure, now: float) -> AdmittedTarget | None:
         state, gate = self.state, step.gate
         if not self._progress.may_retry_same(step.facts, failure) or gate.refusal(_FREE, now, stream=step.lease.stream):
             return None
@@ -290,7 +290,7 @@ class Course:
         state.update_shedding(now)
         return self._shed_without_last_resort()
 
-    def _for_the_shed(self, now: float) -> Admission:
+    def _for_the_shed(self, now: float) -> AdmittedTarget:
         """Admit a request that is shed where it finds out whether a target is back. Raise Overloaded elsewhere.
 
         A shed request counts as waiting (D4): with no other traffic, no probe would be sent before the open time is

@@ -10,14 +10,14 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from smart_model_router.domain.outcome import Failure
 from smart_model_router.domain.ports import Clock
-from smart_model_router.flow.attempt import Admission
+from smart_model_router.flow.attempt import AdmittedTarget
 
 T = TypeVar("T")
-Perform = Callable[[Admission], Awaitable[T | Failure]]
+Perform = Callable[[AdmittedTarget], Awaitable[T | Failure]]
 
 
 @runtime_checkable
-class Spare(Protocol):
+class Discardable(Protocol):
     """Somebody who can make a call in vain."""
 
     def drop(self, served: Any) -> Coroutine[Any, Any, None]:
@@ -26,7 +26,7 @@ class Spare(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Race(Generic[T]):
+class HedgeRace(Generic[T]):
     """How a call is made that may be hedged. What a loser holds is given back before the winner is told.
 
     `second` admits the hedge, or None. `failed` is told of a failure while the other call goes on, and says whether
@@ -36,13 +36,13 @@ class Race(Generic[T]):
 
     clock: Clock
     perform: Perform[T]
-    second: Callable[[], Admission | None]
-    failed: Callable[[Admission, Failure], bool]
-    settle: Callable[[Admission], object]
+    second: Callable[[], AdmittedTarget | None]
+    failed: Callable[[AdmittedTarget, Failure], bool]
+    settle: Callable[[AdmittedTarget], object]
     drop: Callable[[T], Coroutine[Any, Any, None]]
     keep: Callable[[asyncio.Task[None]], object]
 
-    async def run(self, first: Admission, late_at: float) -> tuple[Admission, T | Failure]:
+    async def run(self, first: AdmittedTarget, late_at: float) -> tuple[AdmittedTarget, T | Failure]:
         """Call `first`, and from the instant `late_at` on a hedge as well; who answered (or failed last), and what."""
         begun = self._begin(first)
         runners = {begun: first}
@@ -61,7 +61,9 @@ class Race(Generic[T]):
             for runner, step in runners.items():
                 self._dismiss(runner, step)
 
-    async def _decided(self, runners: dict[asyncio.Task[T | Failure], Admission]) -> tuple[Admission, T | Failure]:
+    async def _decided(
+        self, runners: dict[asyncio.Task[T | Failure], AdmittedTarget]
+    ) -> tuple[AdmittedTarget, T | Failure]:
         """The first good head, in the order of asking; else the last failure, or one that ends the race."""
         while True:
             await asyncio.wait(runners, return_when=asyncio.FIRST_COMPLETED)
@@ -70,7 +72,7 @@ class Race(Generic[T]):
                 if not isinstance(served, Failure) or not runners or self.failed(step, served):
                     return step, served
 
-    def _dismiss(self, runner: asyncio.Task[T | Failure], step: Admission) -> None:
+    def _dismiss(self, runner: asyncio.Task[T | Failure], step: AdmittedTarget) -> None:
         """See a loser off: settled now, its connection closed behind everybody's back."""
         loop = asyncio.get_running_loop()
         if not runner.done():
@@ -88,7 +90,7 @@ class Race(Generic[T]):
             if not isinstance(late, Failure):  # it would not be cancelled
                 await self.drop(late)
 
-    def _begin(self, step: Admission) -> asyncio.Task[T | Failure]:
+    def _begin(self, step: AdmittedTarget) -> asyncio.Task[T | Failure]:
         async def performed() -> T | Failure:
             return await self.perform(step)
 

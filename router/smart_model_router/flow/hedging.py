@@ -8,9 +8,9 @@ from smart_model_router.core.budget import RetryBudget
 from smart_model_router.core.hedge_config import hedge_after
 from smart_model_router.domain.outcome import Failure
 from smart_model_router.domain.recovery_policy import Recovery
-from smart_model_router.flow.admission import Admitter
-from smart_model_router.flow.attempt import Admission, Caller
-from smart_model_router.flow.hedge_race import Perform, Race, Spare
+from smart_model_router.flow.admission import AdmissionController
+from smart_model_router.flow.attempt import AdmittedTarget, AttemptRunner
+from smart_model_router.flow.hedge_race import Discardable, HedgeRace, Perform
 
 T = TypeVar("T")
 
@@ -26,7 +26,12 @@ class Hedging:
     """
 
     def __init__(
-        self, caller: Caller, admitter: Admitter, recovery: Recovery, retries: RetryBudget, hedges: RetryBudget | None
+        self,
+        caller: AttemptRunner,
+        admitter: AdmissionController,
+        recovery: Recovery,
+        retries: RetryBudget,
+        hedges: RetryBudget | None,
     ) -> None:
         self._caller = caller
         self._admitter = admitter
@@ -34,7 +39,7 @@ class Hedging:
         self._retries = retries
         self._hedges = hedges
 
-    def late_at(self, step: Admission) -> float | None:
+    def late_at(self, step: AdmittedTarget) -> float | None:
         """From when on a second target is asked beside the call; None where none is."""
         caller, lease = self._caller, step.lease
         if step.last_resort or (lease.stream and (self._delayed or caller.resumes)):
@@ -49,11 +54,13 @@ class Hedging:
                 return lease.admitted_at + after
         return None
 
-    async def call(self, step: Admission, late_at: float, perform: Perform[T]) -> tuple[Admission, T | Failure]:
+    async def call(
+        self, step: AdmittedTarget, late_at: float, perform: Perform[T]
+    ) -> tuple[AdmittedTarget, T | Failure]:
         """Make the call, and a second one beside it from `late_at` on. Who answered, or failed last, and what."""
         spare = cast("object", perform)
-        drop = spare.drop if isinstance(spare, Spare) else _nothing_to_drop
-        race = Race(
+        drop = spare.drop if isinstance(spare, Discardable) else _nothing_to_drop
+        race = HedgeRace(
             clock=self._caller.state.clock,
             perform=perform,
             second=lambda: self._second(step),
@@ -67,14 +74,14 @@ class Hedging:
             last.watchdog.close()
         return last, served
 
-    def _waits_beside(self, step: Admission) -> bool:
+    def _waits_beside(self, step: AdmittedTarget) -> bool:
         """Whether silence of this call is to be answered by a second target, not by cutting it off."""
         caller = self._caller
         if caller.request.state_ids:
             return False
         return not caller.is_known(step.facts, step.lease.admitted_at) and caller.another_left(step.facts)
 
-    def _second(self, late: Admission) -> Admission | None:
+    def _second(self, late: AdmittedTarget) -> AdmittedTarget | None:
         """The second call, where somebody takes it at once, and a hedge can be paid for."""
         if self._caller.progress.left < 2:
             return None
@@ -88,7 +95,7 @@ class Hedging:
             self._hedges.try_spend()
         return hedge
 
-    def _failed(self, step: Admission, failure: Failure) -> bool:
+    def _failed(self, step: AdmittedTarget, failure: Failure) -> bool:
         """One of two calls came to nothing; whether the other need not go on, as the request itself is refused."""
         caller = self._caller
         if step.watchdog is not None:

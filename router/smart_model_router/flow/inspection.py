@@ -12,12 +12,12 @@ from smart_model_router.core.ratelimit import Cost
 from smart_model_router.core.selection import View
 from smart_model_router.core.selection.groups import spread
 from smart_model_router.core.selection.scoring import scores
-from smart_model_router.core.tiers import Ladder, ModelSelection, TargetFacts, Tier
+from smart_model_router.core.tiers import ModelRoute, ModelSelection, TargetFacts, Tier
 from smart_model_router.domain.errors import AllTargetsFailed, InvalidRequest
 from smart_model_router.domain.outcome import Refusal
 from smart_model_router.domain.request import RouteRequest
 from smart_model_router.domain.shared_state import Isolation
-from smart_model_router.flow.request_translation import Translations
+from smart_model_router.flow.request_translation import RequestTranslations
 from smart_model_router.flow.state import RouterState
 
 _FREE = Cost(0, 0)
@@ -119,7 +119,7 @@ def statuses(state: RouterState) -> tuple[TargetStatus, ...]:
     return tuple(_status(state, gate, now) for gate in state.fleet.gates.values())
 
 
-def select(state: RouterState, ladder: Ladder, tier: str) -> ModelSelection:
+def select(state: RouterState, ladder: ModelRoute, tier: str) -> ModelSelection:
     """The target that would serve `tier` now; lower tiers and the last resort are degraded."""
     names = [t.name for t in ladder.tiers]
     if tier not in names:
@@ -149,7 +149,7 @@ def explain(state: RouterState, request: RouteRequest) -> Explanation:
     ladder = state.ladder(request.model)
     drawn = state.plan(request, ladder)
     lines: list[PlannedTarget] = []
-    untranslatable = Translations(request, state.wall).refusal
+    untranslatable = RequestTranslations(request, state.wall).refusal
     for tier in drawn.tiers:
         view = _view(state, ladder, tier, now, request)
         health = scores([f.candidate for f in tier.targets], view, now) if tier.targets else {}
@@ -189,7 +189,7 @@ def _line(
 
 
 def _ordered(
-    state: RouterState, ladder: Ladder, tier: Tier, now: float, request: RouteRequest | None = None
+    state: RouterState, ladder: ModelRoute, tier: Tier, now: float, request: RouteRequest | None = None
 ) -> list[TargetFacts]:
     """The targets of a tier in the order in which they would be asked, but for chance."""
     if not tier.targets:
@@ -200,7 +200,7 @@ def _ordered(
     return [by_id[c.id] for c in (spread(order, view, 0.0) if tier.grouped else order)]
 
 
-def _view(state: RouterState, ladder: Ladder, tier: Tier, now: float, request: RouteRequest | None) -> View:
+def _view(state: RouterState, ladder: ModelRoute, tier: Tier, now: float, request: RouteRequest | None) -> View:
     ids = [facts.id for facts in tier.targets]
     if request is None:
         return state.view(ids, now)

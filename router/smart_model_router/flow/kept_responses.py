@@ -14,7 +14,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from smart_model_router.coordination.store_health import RETRY_SECONDS, SLOW_SECONDS, TOO_SLOW, Reach
+from smart_model_router.coordination.store_health import RETRY_SECONDS, SLOW_SECONDS, TOO_SLOW, StoreReachability
 from smart_model_router.domain.errors import InvalidRequest, NotFound, RouterUnavailable
 from smart_model_router.domain.events import StoreChanged
 from smart_model_router.domain.fork_hooks import in_children
@@ -26,7 +26,7 @@ from smart_model_router.flow.response_makers import LOOKS, not_found
 from smart_model_router.wires import own_ids
 
 if TYPE_CHECKING:
-    from smart_model_router.flow.reference_resolution import Asked
+    from smart_model_router.flow.reference_resolution import ResolvedRequest
     from smart_model_router.flow.state import RouterState
 
 T = TypeVar("T")
@@ -54,7 +54,7 @@ class KeptResponses:
         self._store = store
         self._lifetime = lifetime
         self._nonce = nonce
-        self._reach = Reach(state.clock, self._reach_changed)
+        self._reach = StoreReachability(state.clock, self._reach_changed)
         self._secrets = [nonce(own_ids.NONCE_BYTES)]
         """The newest first: ids that were issued before the store's was known are ours, too."""
         self._secret_known = False
@@ -92,7 +92,7 @@ class KeptResponses:
         """An id for an answer of this target."""
         return own_ids.issue(self._nonce(own_ids.NONCE_BYTES), target, owner, self._secrets[0])
 
-    def keep(self, answer: Mapping[str, Any], asked: Asked) -> None:
+    def keep(self, answer: Mapping[str, Any], asked: ResolvedRequest) -> None:
         """Keep an answer as it is delivered to what was asked."""
         request = asked.request
         large = request.prompt_bytes > LARGE_BYTES

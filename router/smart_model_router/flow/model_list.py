@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from smart_model_router.config import RouterConfig
 from smart_model_router.config.aliases import text_of
-from smart_model_router.core.tiers import Ladder
+from smart_model_router.core.tiers import ModelRoute
 from smart_model_router.domain.errors import ModelNotFound
 from smart_model_router.domain.outcome import Failure
 from smart_model_router.domain.ports import ListedModel, SupportsModels
@@ -33,7 +33,7 @@ class NamedModel:
 class ModelList:
     """Not thread-safe: it belongs to the router's loop."""
 
-    def __init__(self, config: RouterConfig, state: RouterState, ladders: Mapping[str, Ladder]) -> None:
+    def __init__(self, config: RouterConfig, state: RouterState, ladders: Mapping[str, ModelRoute]) -> None:
         self._config = config
         self._state = state
         self._ladders = ladders

@@ -17,7 +17,7 @@ _BY_LIMIT, _WHY_LIMIT = 100, 200
 """Characters: one line of a log, and of a terminal."""
 
 
-class OperatorWords:
+class OperatorCommands:
     """By target. Not thread-safe: it belongs to the router's loop."""
 
     def __init__(self, state: RouterState) -> None:
@@ -56,7 +56,7 @@ class OperatorWords:
         if row is not None and gate.isolated != (row.word == "isolate"):
             _ = gate.close(now) if gate.isolated else gate.isolate(now)
 
-    def continue_from(self, before: OperatorWords) -> None:
+    def continue_from(self, before: OperatorCommands) -> None:
         """Take over what was said to the router in whose place this one is, as far as nothing later is known."""
         here = self._state.here()
         for target, row in before.rows.items():

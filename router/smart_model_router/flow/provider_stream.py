@@ -11,7 +11,7 @@ from typing import Any, Final, TypeGuard
 from smart_model_router.core.stream import StreamGuard, StreamState
 from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, StreamEvent
 from smart_model_router.domain.ports import PieceStream, ProviderStream
-from smart_model_router.flow.attempt import Admission, Caller, provider_bug
+from smart_model_router.flow.attempt import AdmittedTarget, AttemptRunner, provider_bug
 from smart_model_router.flow.shutdown import CLOSE_SECONDS
 from smart_model_router.wires.finish_check import finishing
 from smart_model_router.wires.snapshots import snapshots
@@ -24,10 +24,10 @@ _CONTENT: Final = EventKind.CONTENT
 _TOO_DEEP = "an event that is nested too deeply to be written"
 
 
-class LiveStream:
+class ProviderStreamReader:
     """One provider stream and the lease it runs under. Settled exactly once, on every path."""
 
-    def __init__(self, caller: Caller, step: Admission, source: ProviderStream) -> None:
+    def __init__(self, caller: AttemptRunner, step: AdmittedTarget, source: ProviderStream) -> None:
         self._caller = caller
         self._state = caller.state
         self._step = step
@@ -58,7 +58,7 @@ class LiveStream:
         self._pieces = 0
 
     @property
-    def step(self) -> Admission:
+    def step(self) -> AdmittedTarget:
         """Who serves it, and what it holds."""
         return self._step
 

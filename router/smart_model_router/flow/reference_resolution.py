@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ResolvedRequest:
     """A request with what it refers to in its place, its own items among that, and the kept answer they go on from."""
 
     request: RouteRequest
@@ -34,12 +34,12 @@ class Asked:
         return self.own if self.own is not None else references.own_items(_plain(self.request), {})
 
 
-async def resolve(state: RouterState, request: RouteRequest) -> Asked:
+async def resolve(state: RouterState, request: RouteRequest) -> ResolvedRequest:
     """Put kept answers in the place of references to them, and find out who made what else is referred to.
 
     Raises NotFound, and RouterUnavailable while kept answers are out of reach.
     """
-    asked = Asked(request)
+    asked = ResolvedRequest(request)
     ours = {thing: found for thing in request.state_ids if (found := response_of(thing)) is not None}
     if ours:
         if state.kept is None:
@@ -49,7 +49,7 @@ async def resolve(state: RouterState, request: RouteRequest) -> Asked:
     return asked
 
 
-async def _with_kept(kept: KeptResponses, request: RouteRequest, ours: dict[str, str]) -> Asked:
+async def _with_kept(kept: KeptResponses, request: RouteRequest, ours: dict[str, str]) -> ResolvedRequest:
     previous = text(request.body.get(references.PREVIOUS))
     parent = previous if previous in ours else None
     chain = [] if parent is None else await kept.chain(parent, request.owner)
@@ -60,7 +60,7 @@ async def _with_kept(kept: KeptResponses, request: RouteRequest, ours: dict[str,
     size = request.prompt_bytes + sum(row.size for row in (*chain, *others))
     large = size > LARGE_BYTES
 
-    def resolved() -> Asked:
+    def resolved() -> ResolvedRequest:
         return _in_place(request, ours, parent, chain, others, large=large)
 
     return await off_loop(resolved, size) if large else resolved()
@@ -74,7 +74,7 @@ def _in_place(
     others: Iterable[KeptResponse],
     *,
     large: bool,
-) -> Asked:
+) -> ResolvedRequest:
     """The request after `chain` (the newest answer first), items of `others` in the place of references to them."""
     history: list[Any] = []
     for row in reversed(chain):
@@ -97,7 +97,7 @@ def _in_place(
         text_bytes=made.text_bytes,
         media=made.media,
     )
-    return Asked(resolved, tuple(own), parent)
+    return ResolvedRequest(resolved, tuple(own), parent)
 
 
 def _items_of(row: KeptResponse) -> dict[str, dict[str, Any]]:

@@ -6,25 +6,31 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 
-from smart_model_router.core.tiers import Ladder, Plan
+from smart_model_router.core.tiers import ModelRoute, Plan
 from smart_model_router.domain.events import NAME_LIMIT, ContentSeen, RequestFinished, RequestOutcome, TargetRefused
 from smart_model_router.domain.forwarded_headers import lost_at
 from smart_model_router.domain.outcome import Refusal
 from smart_model_router.domain.report import ReportedRefusal, RouteReport
 from smart_model_router.domain.request import RouteRequest
-from smart_model_router.flow.attempt import Admission
-from smart_model_router.flow.request_translation import Sent
+from smart_model_router.flow.attempt import AdmittedTarget
+from smart_model_router.flow.request_translation import TranslatedRequest
 from smart_model_router.flow.state import RouterState
 
 
-class Account:
+class ReportBuilder:
     """Writes the report of one request and tells the sinks.
 
     `ladder` is the configured model it is for, `started` the monotonic instant it began.
     """
 
     def __init__(
-        self, state: RouterState, request: RouteRequest, ladder: Ladder, plan: Plan, report: RouteReport, started: float
+        self,
+        state: RouterState,
+        request: RouteRequest,
+        ladder: ModelRoute,
+        plan: Plan,
+        report: RouteReport,
+        started: float,
     ) -> None:
         self._state = state
         self._request = request
@@ -56,7 +62,7 @@ class Account:
                 refusals.append(ReportedRefusal(target, reason, retry_after))
             emit(TargetRefused(at=now, request_id=request_id, target=target, reason=reason, retry_after=retry_after))
 
-    def served_by(self, step: Admission, sent: Sent) -> None:
+    def served_by(self, step: AdmittedTarget, sent: TranslatedRequest) -> None:
         """Somebody answered: where it stands among the targets, what was lost, and what ruled out the better ones."""
         report, provider = self._report, step.facts.target.provider
         report.target, report.actual_tier = step.facts.id, step.tier

@@ -46,7 +46,7 @@ class Answers:
 
 @quick
 @dataclass(frozen=True, slots=True)
-class Sent:
+class TranslatedRequest:
     """What a target is sent. `translation` is None where it speaks the caller's own dialect."""
 
     request: RouteRequest
@@ -56,7 +56,7 @@ class Sent:
     """The target is asked in words to continue an answer: what it says has to prove that it does."""
 
 
-class Translations:
+class RequestTranslations:
     """One request in the dialects of its targets. `wall` gives epoch seconds for answers that are stamped with them.
 
     `begun` is text its answer has already: only targets that go on from there can be asked. `answers` says how answers
@@ -71,9 +71,9 @@ class Translations:
         self._wall = wall
         self._answers = answers
         self._refused_prefill: set[str] = set()
-        self._native: dict[Prefill, Sent] = {}
-        self._made: dict[_Key, Sent | Untranslatable] = {}
-        self._own: dict[str, Sent] = {}
+        self._native: dict[Prefill, TranslatedRequest] = {}
+        self._made: dict[_Key, TranslatedRequest | Untranslatable] = {}
+        self._own: dict[str, TranslatedRequest] = {}
         """What targets with defaults are sent, by target."""
 
     def refusal(self, facts: TargetFacts) -> Untranslatable | None:
@@ -98,13 +98,13 @@ class Translations:
             return "none"
         return "asked" if facts.id in self._refused_prefill else facts.prefill
 
-    def sent(self, facts: TargetFacts) -> Sent:
+    def sent(self, facts: TargetFacts) -> TranslatedRequest:
         """What a target is sent; only for targets without a `refusal`."""
         if facts.defaults:
             return self._with_defaults(facts)
         return self._sent(facts)
 
-    def _with_defaults(self, facts: TargetFacts) -> Sent:
+    def _with_defaults(self, facts: TargetFacts) -> TranslatedRequest:
         found = self._own.get(facts.id)
         if found is None:
             # Before translation, which gives Messages a cap of its own; after it for what the caller's dialect lacks.
@@ -114,7 +114,7 @@ class Translations:
             found = self._own[facts.id] = replace(sent, request=_filled(sent.request, facts))
         return found
 
-    def _sent(self, facts: TargetFacts) -> Sent:
+    def _sent(self, facts: TargetFacts) -> TranslatedRequest:
         if self._request.dialect in facts.dialects:
             how = self._way(facts)
             sent = self._native.get(how)
@@ -126,7 +126,7 @@ class Translations:
             raise TypeError(f"{facts.id} cannot be asked: {found}")
         return found
 
-    def _translated(self, facts: TargetFacts) -> Sent | Untranslatable:
+    def _translated(self, facts: TargetFacts) -> TranslatedRequest | Untranslatable:
         goal = spoken(self._request.dialect, facts.dialects)
         if goal is None:
             return Untranslatable("body", f"{self._request.dialect} has no translation that {facts.id} speaks")
@@ -162,7 +162,7 @@ def _filled(request: RouteRequest, facts: TargetFacts) -> RouteRequest:
     return request if body is plain else _again(request, request.dialect, body)
 
 
-def _marked(sent: Sent, how: Prefill) -> Sent:
+def _marked(sent: TranslatedRequest, how: Prefill) -> TranslatedRequest:
     """What is sent, with the sign by which the target knows that it is to go on."""
     asked = is_asked(sent.request.body, how)
     if how == "none" or (how == "plain" and not asked):
@@ -171,20 +171,20 @@ def _marked(sent: Sent, how: Prefill) -> Sent:
     return replace(sent, request=_again(sent.request, sent.request.dialect, body), asked=asked)
 
 
-def _native(request: RouteRequest) -> Sent:
+def _native(request: RouteRequest) -> TranslatedRequest:
     """The body as it came; but for signatures of ours, which only look like the provider's own."""
     if not holds_seals(request.dialect, request.before, request.after):
-        return Sent(request)
+        return TranslatedRequest(request)
     body = without_seals(request.dialect, _plain(request))
-    return Sent(_again(request, request.dialect, body), losses=(SEALED,))
+    return TranslatedRequest(_again(request, request.dialect, body), losses=(SEALED,))
 
 
-def _in_dialect(request: RouteRequest, goal: Dialect, terms: Terms) -> Sent | Untranslatable:
+def _in_dialect(request: RouteRequest, goal: Dialect, terms: Terms) -> TranslatedRequest | Untranslatable:
     made = translate(request.dialect, goal, _plain(request), terms)
     if isinstance(made, Untranslatable):
         return made
     try:
-        return Sent(_again(request, goal, made.body), made, made.losses)
+        return TranslatedRequest(_again(request, goal, made.body), made, made.losses)
     except InvalidRequest as error:
         return Untranslatable("body", str(error))
 

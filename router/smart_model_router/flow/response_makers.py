@@ -38,7 +38,7 @@ class Made:
     owner: str
 
 
-class Makers:
+class ResponseMakers:
     """By the ids of things; the oldest are forgotten. Not thread-safe: it belongs to the router's loop."""
 
     def __init__(self, state: RouterState) -> None:
@@ -48,7 +48,7 @@ class Makers:
         self._sought: dict[str, float] = {}
         """By thing, the instant of the last look that did not find it."""
 
-    def continue_from(self, before: Makers) -> None:
+    def continue_from(self, before: ResponseMakers) -> None:
         """Know what another router of this loop knows, in whose place this one is."""
         self._known, self._untold, self._sought = before._known, before._untold, before._sought
 

@@ -18,8 +18,8 @@ from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, 
 from smart_model_router.domain.report import RouteReport
 from smart_model_router.domain.request import Dialect
 from smart_model_router.flow.clock import EARLY
-from smart_model_router.flow.executor import Course
-from smart_model_router.flow.provider_stream import LiveStream
+from smart_model_router.flow.executor import RequestExecutor
+from smart_model_router.flow.provider_stream import ProviderStreamReader
 from smart_model_router.flow.stream_opening import StreamOpener
 from smart_model_router.flow.stream_recovery import Salvage
 from smart_model_router.wires.dialects import TEXT_READERS
@@ -42,12 +42,12 @@ class RouterStream:
     ever comes back; when it does it finds what had arrived, then the error.
     """
 
-    def __init__(self, course: Course) -> None:
+    def __init__(self, course: RequestExecutor) -> None:
         self._course = course
         self._portal = course.state.portal
         self._dialect: Dialect = course.request.dialect
         self._text_of = TEXT_READERS[self._dialect]
-        self._live: LiveStream | None = None
+        self._live: ProviderStreamReader | None = None
         self._ready: deque[StreamEvent] = deque()
         self._text: list[str] = []
         """Of what arrived, also of what waits in `_ready`."""
@@ -238,7 +238,7 @@ class RouterStream:
                 self._text.append(text)
         return events
 
-    def _await_reader(self, live: LiveStream) -> None:
+    def _await_reader(self, live: ProviderStreamReader) -> None:
         """Something is handed over: from now on the reader has its time for it."""
         now = self._taken_at = self._now()
         live.watchdog.absent(min(now + self._idle, live.ends_at), self._absent)
@@ -259,7 +259,7 @@ class RouterStream:
             self._draining = asyncio.get_running_loop().create_task(self._drain(live))
             state.keep(self._draining)
 
-    async def _drain(self, live: LiveStream) -> None:
+    async def _drain(self, live: ProviderStreamReader) -> None:
         """The reader's time is over: take what has come, for an answer that is all there is not to be lost."""
         until, room = self._now() + _DRAIN_SECONDS, _DRAIN_BYTES
         while room > 0 and (got := await live.more(until)) and not self._ended:
@@ -275,19 +275,21 @@ class RouterStream:
         else:
             self._cut_off(live, "reader_idle", f"its reader read nothing for {self._idle:g} s")
 
-    def _cut_off(self, live: LiveStream, reason: Interruption, why: str) -> None:
+    def _cut_off(self, live: ProviderStreamReader, reason: Interruption, why: str) -> None:
         """Give everything back now, and tell the reader when it comes back, unless it has the whole answer."""
         self._ready.extend(self._passed_on(live.cut_short(why)))
         self._closing = asyncio.get_running_loop().create_task(live.close())
         self._course.state.keep(self._closing)
         self._untold = self._end(live, None if live.complete else Failure(FailureClass.CANCELLED, why), reason)
 
-    def _settle_completeness(self, live: LiveStream) -> None:
+    def _settle_completeness(self, live: ProviderStreamReader) -> None:
         """The report says whether the answer is complete, and what was odd about it."""
         self.report.notes += live.guard.notes
         self.report.complete = live.complete and not (self._mended or live.guard.mended)
 
-    def _end(self, live: LiveStream, failure: Failure | None, reason: Interruption = "cut") -> StreamInterrupted | None:
+    def _end(
+        self, live: ProviderStreamReader, failure: Failure | None, reason: Interruption = "cut"
+    ) -> StreamInterrupted | None:
         """It is over: complete, or cut by a failure that nobody makes good and the reader is still to be told of."""
         self._ended = True
         if failure is None:
@@ -308,7 +310,7 @@ class RouterStream:
         self._course.account.finish(outcome, StreamInterrupted.__name__, self._said)
         return StreamInterrupted(message, report=self.report, text=text, reason=reason, failure=failure)
 
-    def _stop_timers(self, live: LiveStream) -> None:
+    def _stop_timers(self, live: ProviderStreamReader) -> None:
         """Keep time no longer, neither for the stream nor for the call that was to take its place."""
         live.watchdog.close()
         self._course.caller.watchdog.close()
@@ -329,7 +331,7 @@ class RouterStream:
         self.report.ttft_seconds = live.ttft
         self._go_on(live, head if salvage is None or delaying is not None else salvage.take(head))
 
-    async def _recovered(self, live: LiveStream, failure: Failure) -> bool:
+    async def _recovered(self, live: ProviderStreamReader, failure: Failure) -> bool:
         """Whether somebody else goes on with the stream that broke off, or begins it again."""
         course, salvage, guard = self._course, self._salvage, live.guard
         if not guard.can_be_continued:
@@ -351,7 +353,7 @@ class RouterStream:
         self._go_on(found, head)
         return True
 
-    def _go_on(self, live: LiveStream, head: Sequence[StreamEvent]) -> None:
+    def _go_on(self, live: ProviderStreamReader, head: Sequence[StreamEvent]) -> None:
         self._live = live
         live.guard.skipping = self._skips
         if self._salvage is not None:
@@ -400,7 +402,7 @@ def _weakly(method: WeakMethod[Callable[[], None]]) -> Callable[[], None]:
     return call
 
 
-def _may_skip(course: Course) -> bool:
+def _may_skip(course: RequestExecutor) -> bool:
     """Whether events that cannot be read may be passed over: no call and no schema may have a hole."""
     return course.state.routing.malformed_events == "skip" and course.request.needs.isdisjoint(("tools", "schema"))
 

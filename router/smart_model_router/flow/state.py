@@ -10,22 +10,22 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Protocol
 
-from smart_model_router.coordination import Sharing
+from smart_model_router.coordination import Coordinator
 from smart_model_router.core.backoff import BackoffConfig
 from smart_model_router.core.breaker import BreakerState
 from smart_model_router.core.budget import RetryBudget
 from smart_model_router.core.flow_config import PatienceConfig, RoutingConfig, TimeoutConfig
 from smart_model_router.core.gate import Gate
-from smart_model_router.core.gate_registry import Fleet
+from smart_model_router.core.gate_registry import GateRegistry
 from smart_model_router.core.lease import Lease, Settlement
 from smart_model_router.core.media_tokens import media_tokens
 from smart_model_router.core.passthrough import Route
 from smart_model_router.core.ratelimit import DEFAULT_OUTPUT_TOKENS
 from smart_model_router.core.selection import Load, View
 from smart_model_router.core.selection.affinity import Homes
-from smart_model_router.core.selection.exploration import Looks
+from smart_model_router.core.selection.exploration import Exploration
 from smart_model_router.core.shedding import Shedding
-from smart_model_router.core.tiers import Ladder, Plan, TargetFacts, plan
+from smart_model_router.core.tiers import ModelRoute, Plan, TargetFacts, plan
 from smart_model_router.domain.errors import InvalidRequest
 from smart_model_router.domain.events import (
     AttemptFinished,
@@ -40,14 +40,14 @@ from smart_model_router.domain.forwarded_headers import Destination
 from smart_model_router.domain.outcome import CAPACITY_REASONS, Failure, FailureClass, LimitReading, Snapshot, Usage
 from smart_model_router.domain.ports import Clock, Dice, EventSink, Provider, StatsStore, TimerHandle
 from smart_model_router.domain.request import WAITING_CRITICALITIES, RouteRequest, Target
-from smart_model_router.domain.shared_state import Here
+from smart_model_router.domain.shared_state import ClockReading
 from smart_model_router.flow.boot_clock import here
-from smart_model_router.flow.content_capture import Content
+from smart_model_router.flow.content_capture import ContentCapture
 from smart_model_router.flow.kept_responses import KeptResponses
-from smart_model_router.flow.operator_commands import OperatorWords
+from smart_model_router.flow.operator_commands import OperatorCommands
 from smart_model_router.flow.portal import Portal
-from smart_model_router.flow.response_makers import Makers
-from smart_model_router.flow.wait_queue import FULL, Due, Ticket, WaitingRoom
+from smart_model_router.flow.response_makers import ResponseMakers
+from smart_model_router.flow.wait_queue import FULL, Due, Waiter, WaitQueue
 from smart_model_router.flow.watchdog import Watchdog
 
 RECENT_EVENTS = 1000
@@ -90,7 +90,7 @@ class Book(Protocol):
         ...
 
 
-class Ladders(Protocol):
+class ModelRoutes(Protocol):
     """Every model by the names callers use (wildcards.py)."""
 
     @property
@@ -98,7 +98,7 @@ class Ladders(Protocol):
         """The models that were made of wildcards."""
         ...
 
-    def __call__(self, name: str) -> Ladder:
+    def __call__(self, name: str) -> ModelRoute:
         """The ladder that `name` leads to. Raises ModelNotFound."""
         ...
 
@@ -117,7 +117,7 @@ class RouterState:
 
     clock: Clock
     dice: Dice
-    fleet: Fleet
+    fleet: GateRegistry
     providers: Mapping[str, Provider]
     book: Book
     budget: RetryBudget
@@ -140,16 +140,16 @@ class RouterState:
     """Provider and version of Anthropic's API, where a client's call with it was answered."""
     sinks: Sequence[EventSink] = ()
     store: StatsStore | None = None
-    content: Content | None = None
+    content: ContentCapture | None = None
     """What sinks are told of prompts and answers; None is nothing."""
     hedges: RetryBudget | None = None
     """What hedges are paid from, beside `budget`; None: nothing is hedged."""
     degrade: bool = True
     wall: Callable[[], float] = time.time
     """Epoch seconds, for people and for answers that are stamped with them; no decision reads it."""
-    here: Callable[[], Here] = here
+    here: Callable[[], ClockReading] = here
     """The clocks that other processes read as well."""
-    looks: Looks = field(default_factory=Looks)
+    looks: Exploration = field(default_factory=Exploration)
     homes: Homes = field(default_factory=Homes)
     closed: bool = False
     sink_errors: int = 0
@@ -174,12 +174,12 @@ class RouterState:
     """Rings when the first of them is to be forgotten."""
     ticking: set[Watchdog] = field(default_factory=set)
     """What keeps time for the calls under way, their streams and their back-offs: a closing router ends them all."""
-    ladder: Ladders = field(init=False)
-    room: WaitingRoom = field(init=False)
+    ladder: ModelRoutes = field(init=False)
+    room: WaitQueue = field(init=False)
     portal: Portal = field(init=False)
-    words: OperatorWords = field(init=False)
-    makers: Makers = field(init=False)
-    sharing: Sharing | None = field(init=False, default=None)
+    words: OperatorCommands = field(init=False)
+    makers: ResponseMakers = field(init=False)
+    sharing: Coordinator | None = field(init=False, default=None)
     """This router's part in the state that processes share; None shares nothing."""
     kept: KeptResponses | None = field(init=False, default=None)
     """Its answers by translation that later requests may refer to; None keeps none."""
@@ -190,17 +190,17 @@ class RouterState:
 
     def __post_init__(self) -> None:
         self._instance = f"{int(self.dice.roll() * 16**6):06x}"
-        self.room = WaitingRoom(self.clock, self.routing.max_waiting, self._look)
+        self.room = WaitQueue(self.clock, self.routing.max_waiting, self._look)
         self.portal = Portal(self._moved)
-        self.words = OperatorWords(self)
-        self.makers = Makers(self)
+        self.words = OperatorCommands(self)
+        self.makers = ResponseMakers(self)
         self.together = [self]
 
     def continue_from(self, before: RouterState) -> frozenset[str]:
         """Go on where another router is, whose place this one takes; the ids of the targets that nothing changed for.
 
         Both live on one loop: this one has served nobody yet, that one ends what it began. What they call in common
-        has one state (see `Fleet.continue_from`), and who waits for it waits in one queue.
+        has one state (see `GateRegistry.continue_from`), and who waits for it waits in one queue.
         """
         now = self.clock.now()
         self.ladder.continue_from(before.ladder.names)
@@ -244,7 +244,7 @@ class RouterState:
         self._requests += 1
         return f"req-{self._instance}-{self._requests}"
 
-    def plan(self, request: RouteRequest, ladder: Ladder) -> Plan:
+    def plan(self, request: RouteRequest, ladder: ModelRoute) -> Plan:
         """Who may serve `request`. Raises InvalidRequest for a name or a tier that there is not."""
         if request.avoid:
             self._check_avoided(request)
@@ -457,7 +457,7 @@ class RouterState:
         """Return how many requests wait for a target."""
         return self.room.queued(target)
 
-    def _look(self, gate_id: str, ticket: Ticket, now: float) -> Due:
+    def _look(self, gate_id: str, ticket: Waiter, now: float) -> Due:
         """When a waiter should ask this gate; at once where the operator says no, for that is not waited out."""
         gate = self.fleet.gates[gate_id]
         if gate.isolated:
@@ -472,7 +472,7 @@ class RouterState:
         return Due(gate.ready_at(refusal), lane_alone=refusal.reason not in CAPACITY_REASONS)
 
 
-def _check_target(target: str, ladder: Ladder) -> None:
+def _check_target(target: str, ladder: ModelRoute) -> None:
     """Raises InvalidRequest for a `target` that is none of the model's."""
     known = [facts.id for facts in (*chain(*(tier.targets for tier in ladder.tiers)), *ladder.last_resort)]
     if target not in known:

@@ -26,7 +26,7 @@ from smart_model_router.wires.own_ids import response_of
 from smart_model_router.wires.values import mapping
 
 if TYPE_CHECKING:
-    from smart_model_router.core.tiers import Ladder
+    from smart_model_router.core.tiers import ModelRoute
     from smart_model_router.flow.state import RouterState
 
 SECONDS = 30.0
@@ -36,7 +36,7 @@ _NO_USAGE = Usage(0, 0)
 
 
 async def kept_response(
-    state: RouterState, request: RouteRequest, thing: str, operation: Operation, ladders: Iterable[Ladder]
+    state: RouterState, request: RouteRequest, thing: str, operation: Operation, ladders: Iterable[ModelRoute]
 ) -> tuple[Success, RouteReport]:
     """Get or delete the answer `thing`. For one of unknown making targets of `ladders` may be asked.
 
@@ -82,7 +82,7 @@ async def count_input(state: RouterState, request: RouteRequest) -> tuple[Succes
     return _answer({"object": "response.input_tokens", "input_tokens": tokens}), report
 
 
-def _keeper(state: RouterState, request: RouteRequest, thing: str, ladders: Iterable[Ladder]) -> Target:
+def _keeper(state: RouterState, request: RouteRequest, thing: str, ladders: Iterable[ModelRoute]) -> Target:
     """The target to be asked about an answer that a provider keeps."""
     able = {f.id: f.target for one in ladders for tier in one.tiers for f in tier.targets if "retrieve" in f.operations}
     named = ", ".join(able) or "none that speaks Responses"

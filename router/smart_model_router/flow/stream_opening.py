@@ -7,35 +7,35 @@ from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from smart_model_router.domain.outcome import Failure, StreamEvent
-from smart_model_router.flow.attempt import Admission, Caller, provider_bug
-from smart_model_router.flow.detached_calls import Verdicts
-from smart_model_router.flow.provider_stream import LiveStream
+from smart_model_router.flow.attempt import AdmittedTarget, AttemptRunner, provider_bug
+from smart_model_router.flow.detached_calls import DetachedCalls
+from smart_model_router.flow.provider_stream import ProviderStreamReader
 from smart_model_router.flow.stream_recovery import Salvage
 from smart_model_router.flow.watchdog import Expired
 
 
 class StreamOpener:
-    """Opens the stream of a course: what `Course.serve` performs for each admitted target.
+    """Opens the stream of a course: what `RequestExecutor.serve` performs for each admitted target.
 
     Under a policy of recovery (`salvage`) a stream is open when there is something to deliver of it.
     """
 
-    def __init__(self, caller: Caller, salvage: Salvage | None) -> None:
+    def __init__(self, caller: AttemptRunner, salvage: Salvage | None) -> None:
         self._caller = caller
         self._salvage = salvage
 
-    async def __call__(self, step: Admission) -> tuple[LiveStream, Sequence[StreamEvent]] | Failure:
+    async def __call__(self, step: AdmittedTarget) -> tuple[ProviderStreamReader, Sequence[StreamEvent]] | Failure:
         """An open stream and its first events, or the failure of a head nobody saw."""
         caller = self._caller
         limit, own = caller.limit(step)
-        verdicts = Verdicts(caller)
+        verdicts = DetachedCalls(caller)
         if verdicts.wanted(step) and self._salvage is None:
             return await verdicts.performed(step, limit, self._opened, _content_is_enough)
         return await self._opened(step, limit, own)
 
     async def _opened(
-        self, step: Admission, limit: float, own: bool
-    ) -> tuple[LiveStream, Sequence[StreamEvent]] | Failure:
+        self, step: AdmittedTarget, limit: float, own: bool
+    ) -> tuple[ProviderStreamReader, Sequence[StreamEvent]] | Failure:
         caller = self._caller
         try:
             source = await caller.watchdog_of(step).within(
@@ -51,7 +51,7 @@ class StreamOpener:
         if isinstance(source, Failure):
             return caller.settle(step, source)
         caller.state.heard(step.gate, step.lease, source.reading)
-        live = LiveStream(caller, step, source)
+        live = ProviderStreamReader(caller, step, source)
         head = await live.hold(limit, own)
         if isinstance(head, Failure):
             return head
@@ -60,14 +60,14 @@ class StreamOpener:
         ready = await self._something_new(live, head, self._salvage)
         return ready if isinstance(ready, Failure) else (live, ready)
 
-    def drop(self, served: tuple[LiveStream, Sequence[StreamEvent]]) -> Coroutine[Any, Any, None]:
+    def drop(self, served: tuple[ProviderStreamReader, Sequence[StreamEvent]]) -> Coroutine[Any, Any, None]:
         """Nobody wants this stream: everything is given back now; await the end of its connection."""
         live, _ = served
         live.abandon()
         return live.close()
 
     async def _something_new(
-        self, live: LiveStream, got: Sequence[StreamEvent], salvage: Salvage
+        self, live: ProviderStreamReader, got: Sequence[StreamEvent], salvage: Salvage
     ) -> list[StreamEvent] | Failure:
         """Read on until there is something the caller is to have, past what is held back or was delivered before."""
         salvage.attempt(asked=self._caller.sent(live.step).asked)
@@ -89,7 +89,7 @@ class StreamOpener:
         return failure
 
 
-async def _content_is_enough(served: tuple[LiveStream, Sequence[StreamEvent]], step: Admission) -> None:  # noqa: ARG001
+async def _content_is_enough(served: tuple[ProviderStreamReader, Sequence[StreamEvent]], step: AdmittedTarget) -> None:  # noqa: ARG001
     """A stream that its caller left has proved its target by its first content."""
     live, _ = served
     await live.close_proved()

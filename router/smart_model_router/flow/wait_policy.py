@@ -12,8 +12,8 @@ from smart_model_router.core.gate import Gate, Pacing
 from smart_model_router.domain.events import WaitFinished
 from smart_model_router.domain.outcome import Refusal
 from smart_model_router.domain.request import CRITICALITIES, WAITING_CRITICALITIES
-from smart_model_router.flow.attempt import Caller
-from smart_model_router.flow.wait_queue import Ticket
+from smart_model_router.flow.attempt import AttemptRunner
+from smart_model_router.flow.wait_queue import Waiter
 
 _BY_LAW = frozenset({"wait", "requests", "tokens"})
 """Refusals that end at an exact instant of the provider's own word."""
@@ -24,7 +24,7 @@ _LAST_RESORT_SHARE = 0.6
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
+class PlannedWait:
     """Nobody can be asked now: wait for one of `gates` (none: only for time), at most until `until`.
 
     `place` is the gate whose bucket the request will most likely take from, `pacing` how the gates are asked on its
@@ -40,13 +40,13 @@ class Pause:
     pacing: Pacing = "off"
 
 
-class Pauses:
+class WaitPolicy:
     """The pauses of one request. Each method that offers one gives None where waiting cannot help, or nobody may wait.
 
     `refused` is always what the targets just asked said no with, by target.
     """
 
-    def __init__(self, caller: Caller) -> None:
+    def __init__(self, caller: AttemptRunner) -> None:
         self._caller = caller
         self._state = caller.state
         self._report = caller.report
@@ -54,7 +54,7 @@ class Pauses:
         """Whether requests like this one wait for as long as they have time."""
         self._rank = CRITICALITIES.index(caller.request.criticality)
         self._started = caller.state.clock.now()
-        self.ticket: Ticket | None = None
+        self.ticket: Waiter | None = None
         """Its place in the waiting room, from its first pause on."""
         self._waited: defaultdict[str, float] = defaultdict(float)
         """Seconds waited, by budget."""
@@ -68,7 +68,7 @@ class Pauses:
         """Where requests like this one stand in a queue, 0 first."""
         return self._rank
 
-    def in_asked_tier(self, refused: Mapping[str, Refusal], now: float) -> Pause | None:
+    def in_asked_tier(self, refused: Mapping[str, Refusal], now: float) -> PlannedWait | None:
         """Before a lower tier is taken: for what ends by law, or for a slot that is free soon."""
         most = self._state.routing.degrade_after
         if most <= self._waited["asked tier"] or not refused:
@@ -87,7 +87,7 @@ class Pauses:
         providers = self._state.fleet.providers
         return any(now < providers[name].bulkhead.returned_by for name in self._caller.plan.providers)
 
-    def at_home(self, target: str, refused: Mapping[str, Refusal], now: float, worth: float) -> Pause | None:
+    def at_home(self, target: str, refused: Mapping[str, Refusal], now: float, worth: float) -> PlannedWait | None:
         """For the target that has the prompt in its cache, which saves `worth` seconds, before an equal is asked.
 
         A request with less than twice its patience left does not wait: a cache is worth no request.
@@ -99,7 +99,7 @@ class Pauses:
             return None
         return self._pause({target: refusal}, now, within, budget="home")
 
-    def before_last_resort(self, refused: Mapping[str, Refusal], now: float) -> Pause | None:
+    def before_last_resort(self, refused: Mapping[str, Refusal], now: float) -> PlannedWait | None:
         """Before the last resort is taken: while a real target is ill, but not gone."""
         if not self.waits or not self._caller.last_resort_left:
             return None
@@ -109,16 +109,16 @@ class Pauses:
         worth = {target: refusal for target, refusal in refused.items() if refusal.reason not in _DOWN}
         return self._pause(worth, now, due - now, pacing="on")
 
-    def to_the_end(self, refused: Mapping[str, Refusal], now: float, pacing: Pacing) -> Pause | None:
+    def to_the_end(self, refused: Mapping[str, Refusal], now: float, pacing: Pacing) -> PlannedWait | None:
         """When nobody else is left."""
         return self._pause(refused, now, math.inf, pacing=pacing)
 
-    def in_queue(self, resorts: tuple[str, ...], refused: Mapping[str, Refusal], now: float) -> Pause | None:
+    def in_queue(self, resorts: tuple[str, ...], refused: Mapping[str, Refusal], now: float) -> PlannedWait | None:
         """A wait for a slot of the last resort, and for whoever comes due before it is free."""
         until = min(now + self._time_left(now), self._caller.deadline)
         if not resorts or until <= now:
             return None
-        better = self._pause(refused, now, until - now, pacing="on") or Pause((), None, until)
+        better = self._pause(refused, now, until - now, pacing="on") or PlannedWait((), None, until)
         return replace(better, gates=(*better.gates, *resorts), resorts=frozenset(resorts))
 
     def may_queue(self, target: str, gate: Gate) -> bool:
@@ -127,7 +127,7 @@ class Pauses:
         mine = self.ticket is not None and target in self.ticket.gates
         return mine or (not room.full and (limit is None or room.queued(target) < limit))
 
-    async def take(self, pause: Pause) -> str | None:
+    async def take(self, pause: PlannedWait) -> str | None:
         """Wait; the report and the sinks hear of it. The gate whose turn came; None when there was none in time."""
         state, began = self._state, self._state.clock.now()
         self._caller.progress.waited()
@@ -160,7 +160,7 @@ class Pauses:
         *,
         budget: str = "",
         pacing: Pacing = "off",
-    ) -> Pause | None:
+    ) -> PlannedWait | None:
         """A wait for those of `refused` that may come due within so many seconds.
 
         The sum of a request's waits and its deadline bound it in any case. It ends while an answer still fits into
@@ -186,7 +186,7 @@ class Pauses:
                 gates.append(target)
         place = min(instants)[1] if instants else None
         place = place if place in gates else None
-        return Pause(tuple(gates), place, until, budget=budget, pacing=pacing)
+        return PlannedWait(tuple(gates), place, until, budget=budget, pacing=pacing)
 
     def _time_left(self, now: float) -> float:
         """Seconds that the request may still wait, but for its deadline."""

@@ -22,7 +22,7 @@ _RANK_SECONDS = 5.0
 
 
 @dataclass(eq=False, slots=True)
-class Ticket:
+class Waiter:
     """A request's place in the queues. It keeps its number however often it has to wait.
 
     `gates` are those it waits for now, with what it would cost at each; `place` is the one whose bucket it will most
@@ -61,7 +61,7 @@ class Ticket:
 
 _Lane = tuple[bool, Pacing]
 """Whether its tickets want streams, and how the gate is asked for them."""
-_Place = tuple[float, int, Ticket]
+_Place = tuple[float, int, Waiter]
 """A ticket and what it is ordered by."""
 
 
@@ -76,7 +76,7 @@ class _Queue:
     name: str
     lanes: dict[_Lane, deque[_Place]] = field(default_factory=dict)
     tickets: int = 0
-    placed: dict[Ticket, None] = field(default_factory=dict)
+    placed: dict[Waiter, None] = field(default_factory=dict)
     alarm: TimerHandle | None = None
     full: bool = False
 
@@ -130,11 +130,11 @@ class _Shared:
 
 
 @dataclass(frozen=True, slots=True)
-class RoomSnapshot:
+class WaitQueueSnapshot:
     """The queues of a waiting room at one instant, by gate, each in its order; empty ones are left out."""
 
     waiting: int
-    queues: Mapping[str, tuple[Ticket, ...]]
+    queues: Mapping[str, tuple[Waiter, ...]]
 
 
 class Due(NamedTuple):
@@ -151,27 +151,27 @@ class Due(NamedTuple):
 
 FULL = Due(None, full=True)
 
-Look = Callable[[str, Ticket, float], Due]
+ExplorationCall = Callable[[str, Waiter, float], Due]
 
 
-class WaitingRoom:
+class WaitQueue:
     """One per router. `look` asks a gate on behalf of a ticket; the room decides whose turn it is.
 
     One waiter per gate is woken at a time; when it has taken its turn (or left), the next one is looked at.
     """
 
-    def __init__(self, clock: Clock, capacity: int, look: Look) -> None:
+    def __init__(self, clock: Clock, capacity: int, look: ExplorationCall) -> None:
         self._clock = clock
         self._capacity = capacity
         self._look = look
         self._share(_Shared())
-        self._here: dict[Ticket, None] = {}
+        self._here: dict[Waiter, None] = {}
         """Those who wait for this room's router, in the order in which they began to."""
         self._names: dict[str, str] = {}
         self._mark = ""
         self._closed = False
 
-    def continue_from(self, before: WaitingRoom, same: Iterable[str]) -> None:
+    def continue_from(self, before: WaitQueue, same: Iterable[str]) -> None:
         """Share the room of a router that this one takes the place of: its capacity, and the queues of `same` gates.
 
         Those are one gate in both, and its waiters one queue, in the order of their arrival. Nobody waits here yet.
@@ -185,27 +185,29 @@ class WaitingRoom:
         """How many wait."""
         return self._shared.waiting
 
-    def ticket(self, *, stream: bool, rank: int = 0) -> Ticket:
+    def ticket(self, *, stream: bool, rank: int = 0) -> Waiter:
         """A new place at the end of its rank."""
         self._shared.tickets += 1
-        return Ticket(self._shared.tickets, stream, rank, self._clock.now())
+        return Waiter(self._shared.tickets, stream, rank, self._clock.now())
 
     @property
     def full(self) -> bool:
         """Whether nobody more may wait."""
         return self.waiting >= self._capacity
 
-    def snapshot(self) -> RoomSnapshot:
+    def snapshot(self) -> WaitQueueSnapshot:
         """Everything that waits, for checkers."""
         queues = {gate: sorted(chain(*queue.lanes.values())) for gate, queue in self._queues.items()}
-        return RoomSnapshot(self.waiting, {gate: tuple(place[2] for place in queue) for gate, queue in queues.items()})
+        return WaitQueueSnapshot(
+            self.waiting, {gate: tuple(place[2] for place in queue) for gate, queue in queues.items()}
+        )
 
     def queued(self, gate: str) -> int:
         """How many wait for a gate."""
         queue = self._queue(gate)
         return 0 if queue is None else queue.tickets
 
-    def is_behind(self, ticket: Ticket | None, gate: str, rank: int = 0) -> bool:
+    def is_behind(self, ticket: Waiter | None, gate: str, rank: int = 0) -> bool:
         """Whether a ticket of an earlier place waits for the gate; None is a newcomer of this `rank`.
 
         Those whose lane alone is refused do not count: the gate says no to whoever stands behind them there. At a full
@@ -224,7 +226,7 @@ class WaitingRoom:
                 return True
         return False
 
-    def ahead(self, ticket: Ticket | None, gate: str) -> tuple[int, int]:
+    def ahead(self, ticket: Waiter | None, gate: str) -> tuple[int, int]:
         """The requests and tokens that older waiters will take from the gate's buckets first."""
         queue = self._queue(gate)
         here = () if queue is None else queue.placed
@@ -233,7 +235,7 @@ class WaitingRoom:
 
     async def wait(
         self,
-        ticket: Ticket,
+        ticket: Waiter,
         gates: Mapping[str, Cost],
         place: str | None,
         until: float,
@@ -261,7 +263,7 @@ class WaitingRoom:
             self._here.pop(ticket, None)
         return gate or None
 
-    def done(self, ticket: Ticket) -> None:
+    def done(self, ticket: Waiter) -> None:
         """The ticket took its turn or gave up: the next ones of its gates may look."""
         if not ticket.gates:
             return
@@ -334,11 +336,11 @@ class WaitingRoom:
     def _queue(self, gate: str) -> _Queue | None:
         return self._queues.get(self._names.get(gate) or gate + self._mark)  # as `_queue_of`: often asked
 
-    def _everyone(self) -> set[Ticket]:
+    def _everyone(self) -> set[Waiter]:
         return {place[2] for queue in self._queues.values() for lane in queue.lanes.values() for place in lane}
 
     def _enter(
-        self, ticket: Ticket, gates: Mapping[str, Cost], place: str | None, resorts: frozenset[str], pacing: Pacing
+        self, ticket: Waiter, gates: Mapping[str, Cost], place: str | None, resorts: frozenset[str], pacing: Pacing
     ) -> None:
         self._shared.waiting += not ticket.gates
         moved = self._leave(ticket)
@@ -357,7 +359,7 @@ class WaitingRoom:
                 moved[gate] = queue
         self._look_again(moved)
 
-    def _leave(self, ticket: Ticket) -> dict[str, _Queue]:
+    def _leave(self, ticket: Waiter) -> dict[str, _Queue]:
         """Take the ticket out of every queue; the gates where another is the first of its lane now, by id."""
         moved: dict[str, _Queue] = {}
         lane, (rising, ranked) = ticket.lane, ticket.places
@@ -384,6 +386,6 @@ def _seniority(since: float, rank: int) -> float:
     return since + _RANK_SECONDS * rank
 
 
-def _wake(ticket: Ticket, gate: str | None) -> None:
+def _wake(ticket: Waiter, gate: str | None) -> None:
     if ticket.woken is not None and not ticket.woken.done():
         ticket.woken.set_result(gate or "")

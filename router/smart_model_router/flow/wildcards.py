@@ -10,7 +10,7 @@ from smart_model_router.config import ModelConfig, RouterConfig, expanded
 from smart_model_router.config.aliases import text_of
 from smart_model_router.core.gate import Gate
 from smart_model_router.core.live_models import LiveModels
-from smart_model_router.core.tiers import Ladder
+from smart_model_router.core.tiers import ModelRoute
 from smart_model_router.domain.errors import ModelNotFound
 from smart_model_router.domain.events import TargetsForgotten
 from smart_model_router.flow.state import RouterState
@@ -22,11 +22,11 @@ class Workshop(Protocol):
     """Makes the parts of a model (assembly.py)."""
 
     @property
-    def ladders(self) -> Mapping[str, Ladder]:
+    def ladders(self) -> Mapping[str, ModelRoute]:
         """The models that are written without a `*`."""
         ...
 
-    def extend(self, configured: str, model: ModelConfig) -> tuple[Ladder, tuple[Gate, ...]]:
+    def extend(self, configured: str, model: ModelConfig) -> tuple[ModelRoute, tuple[Gate, ...]]:
         """The ladder of `model`, which the wildcard `configured` stands for, and the gates that are new."""
         ...
 
@@ -39,7 +39,7 @@ class Workshop(Protocol):
         ...
 
 
-class Ladders:
+class WildcardRoutes:
     """Every model by the names callers use. Not thread-safe: it belongs to the router's loop."""
 
     def __init__(self, config: RouterConfig, workshop: Workshop, state: RouterState) -> None:
@@ -50,7 +50,7 @@ class Ladders:
         self._busy: set[str] = set()
         """Targets to forget as soon as their calls have ended."""
 
-    def __call__(self, name: str) -> Ladder:
+    def __call__(self, name: str) -> ModelRoute:
         """The ladder that `name` leads to. Raises ModelNotFound."""
         written = self._workshop.ladders.get(name)
         if written is not None:
@@ -90,7 +90,7 @@ class Ladders:
         except ModelNotFound:
             return
 
-    def _begin(self, configured: str, name: str) -> Ladder:
+    def _begin(self, configured: str, name: str) -> ModelRoute:
         self._sweep()
         ladder, gates = self._workshop.extend(configured, expanded(self._config.models[configured], name))
         everyone = {facts.id: facts.target for tier in ladder.tiers for facts in tier.targets}

@@ -7,8 +7,8 @@ from dataclasses import asdict
 from types import MappingProxyType
 from typing import Any, Protocol
 
-from smart_model_router.gateway.endpoint import ORDER_BYTES, Arrival, Walk
-from smart_model_router.gateway.router_generation import House
+from smart_model_router.gateway.endpoint import ORDER_BYTES, GatewayRequest, Walk
+from smart_model_router.gateway.router_generation import RouterGeneration
 from smart_model_router.http_api import ProblemError
 from smart_model_router.http_api.api_errors import BAD_REQUEST, FORBIDDEN
 from smart_model_router.http_api.http import json_reply
@@ -30,7 +30,7 @@ ACTIONS: Mapping[str, Action] = MappingProxyType(
 """What an operator may do to a target: `enable` forgets every rest and breaker, `isolate` sends it nothing more."""
 
 
-async def targets(arrival: Arrival) -> None:
+async def targets(arrival: GatewayRequest) -> None:
     """Every target that a key may see, as it stands."""
     visible = arrival.house.visible(arrival.headers)
     statuses = [status for status in arrival.house.router.targets() if visible.target(status.id)]
@@ -45,7 +45,7 @@ def acting(action: str) -> Walk:
     """
     act = ACTIONS[action]
 
-    async def walk(arrival: Arrival) -> None:
+    async def walk(arrival: GatewayRequest) -> None:
         house = arrival.house
         guest = house.ring.guest(arrival.headers)
         if not guest.admin:
@@ -70,7 +70,7 @@ def _line(said: Mapping[str, Any], key: str) -> str:
     return given
 
 
-def _chosen(house: House, name: str) -> frozenset[str]:
+def _chosen(house: RouterGeneration, name: str) -> frozenset[str]:
     """The ids that a name stands for: its own, or all of a provider's. Raises ProblemError."""
     statuses = house.router.targets()
     chosen = frozenset(status.id for status in statuses if name in (status.id, status.provider))

@@ -22,10 +22,10 @@ from smart_model_router.config.rules import short_keys
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.gateway.admin import ACTIONS, acting, targets
 from smart_model_router.gateway.cors import with_cors
-from smart_model_router.gateway.dashboard_routes import Looking
+from smart_model_router.gateway.dashboard_routes import DashboardRoutes
 from smart_model_router.gateway.endpoint import (
     DEPLOYMENT,
-    Asking,
+    DialectHandler,
     Endpoint,
     Walk,
     kept,
@@ -34,10 +34,10 @@ from smart_model_router.gateway.endpoint import (
     models,
     passing,
 )
-from smart_model_router.gateway.health_routes import Health, liveness
-from smart_model_router.gateway.metric_routes import Figures
-from smart_model_router.gateway.retrieval import Searching
-from smart_model_router.gateway.router_generation import House
+from smart_model_router.gateway.health_routes import HealthRoutes, liveness
+from smart_model_router.gateway.metric_routes import GatewayMetrics
+from smart_model_router.gateway.retrieval import RetrievalRoutes
+from smart_model_router.gateway.router_generation import RouterGeneration
 from smart_model_router.http_api import ProblemError, family_of, problem_of, rendered
 from smart_model_router.http_api.api_errors import NOT_ALLOWED
 from smart_model_router.http_api.api_paths import canonical
@@ -66,21 +66,21 @@ class Gateway:
         self._load = load
         self._make = make
         config = load()
-        self._health = health = Health(c_bool(False) if draining is None else draining)
-        self._looking = Looking(self, lambda: health.draining)
-        self._houses = WeakSet[House]()
+        self._health = health = HealthRoutes(c_bool(False) if draining is None else draining)
+        self._looking = DashboardRoutes(self, lambda: health.draining)
+        self._houses = WeakSet[RouterGeneration]()
         self.ending = False
         """Whether the time to drain is over: what is under way ends now."""
         self._house = self._furnished(config)
         self._door = with_cors(self._found, config.gateway.cors)
-        self._figures = Figures(self, config)
-        self._asked = {path: Endpoint(self, Asking(asked)) for path, asked in ENDPOINTS.items()}
+        self._figures = GatewayMetrics(self, config)
+        self._asked = {path: Endpoint(self, DialectHandler(asked)) for path, asked in ENDPOINTS.items()}
         self._app = Starlette(routes=self._routes(), lifespan=self._lifespan, exception_handlers={405: _not_allowed})
         self._app.router.default = Endpoint(self, missing)
         self._app.router.redirect_slashes = False
 
     @property
-    def house(self) -> House:
+    def house(self) -> RouterGeneration:
         """The house that new requests enter."""
         return self._house
 
@@ -127,10 +127,10 @@ class Gateway:
         self.ending = True
         await asyncio.gather(*(house.close() for house in self._houses), return_exceptions=True)
 
-    def _furnished(self, config: RouterConfig) -> House:
+    def _furnished(self, config: RouterConfig) -> RouterGeneration:
         for key, text in short_keys(config):
             log.warning("%s: %s", key, text)
-        house = House(config, self._make(config))
+        house = RouterGeneration(config, self._make(config))
         self._houses.add(house)
         self._looking.move_in(house)
         return house
@@ -149,7 +149,7 @@ class Gateway:
             route("/v1/images/{path:path}", passing, "POST"),
             route("/v1/models", models, "GET"),
             route("/v1/models/{name:path}", models, "GET"),
-            route("/query_documents", Searching(), "POST"),
+            route("/query_documents", RetrievalRoutes(), "POST"),
             route("/health/liveness", liveness, "GET"),
             route("/health/readiness", self._health.readiness, "GET"),
             route("/health", self._health.health, "GET"),

@@ -17,7 +17,7 @@ from smart_model_router.coordination.client_leases import LEASE_WAIT, ClientLeas
 from smart_model_router.core.client_limits import ClientBudget, ClientLimit, ClientRate, micro_dollars
 from smart_model_router.domain.report import RouteReport
 from smart_model_router.domain.request import CRITICALITIES, Criticality, RequestOptions
-from smart_model_router.http_api import Ask, ProblemError
+from smart_model_router.http_api import ApiRequest, ProblemError
 from smart_model_router.http_api.api_errors import FORBIDDEN, LIMITED, UNAUTHORIZED
 
 Need = tuple[ClientLimit, float]
@@ -30,7 +30,7 @@ _NO_NAME = "without keys this machine answers to localhost and to its addresses,
 _RANKS = {criticality: rank for rank, criticality in enumerate(CRITICALITIES)}
 
 
-class Guest:
+class ApiClient:
     """One virtual key with what it has used of its limits. Instants are the loop's; not thread-safe.
 
     `owner` is the mark of the key, 8 hex digits of its SHA-256: its limits are named by it among processes, and what
@@ -46,7 +46,7 @@ class Guest:
         limits = {what: made for what, made in _limits(config, owner).items() if made is not None}
         self._limits: dict[str, ClientLimit] = limits
 
-    def continue_from(self, before: Guest) -> None:
+    def continue_from(self, before: ApiClient) -> None:
         """The same key before a reload: what it has used is used, of limits that are the same."""
         for what, theirs in before._limits.items():
             ours = self._limits.get(what)
@@ -75,7 +75,7 @@ class Guest:
         patterns = self._config.models
         return not patterns or any(fnmatchcase(model, pattern) for pattern in patterns)
 
-    def check(self, ask: Ask) -> None:
+    def check(self, ask: ApiRequest) -> None:
         """Bound a question by what the key may. Raises ProblemError (403)."""
         config = self._config
         if config.models:
@@ -97,7 +97,7 @@ class Guest:
         if self.counts_usd:
             options["priced"] = True
 
-    async def admit(self, tokens: int, usd: float) -> Visit:
+    async def admit(self, tokens: int, usd: float) -> UsageReservation:
         """Let a question in that will take about so much. Raises ProblemError (429) with the time to wait.
 
         Another process may have used the limit: without a lease at hand this waits for one, 20 ms at most. Without an
@@ -125,7 +125,7 @@ class Guest:
             limit.take(amount, now)
             if self._leases is not None and limit.short:
                 self._leases.changed(limit)
-        return Visit(needs, self._leases)
+        return UsageReservation(needs, self._leases)
 
     def _missing(self, needs: Mapping[str, Need], now: float) -> list[Need]:
         """Those to ask the other processes for; none when one of them is refused anyway."""
@@ -149,7 +149,7 @@ class Guest:
         raise ProblemError(LIMITED, f"the key {self.name!r} has used up its {_TOLD[last]}", retry_after=due - now)
 
 
-class Visit:
+class UsageReservation:
     """One admitted question of a guest, to be settled when it is answered."""
 
     __slots__ = ("_leases", "_needs")
@@ -179,7 +179,7 @@ def _spent(reports: Sequence[RouteReport]) -> float:
     return float(micro_dollars(sum(cost for cost in costs if cost is not None)))
 
 
-_FREE = Visit({}, None)
+_FREE = UsageReservation({}, None)
 
 
 class KeyRing:
@@ -188,8 +188,8 @@ class KeyRing:
     def __init__(self, keys: Mapping[str, GatewayKeyConfig], *, origins: Sequence[str] = ()) -> None:
         self._origins = frozenset(origins)
         digests = {name: _digest_of(key) for name, key in keys.items()}
-        self._guests = [(digest, Guest(name, keys[name], digest.hex()[:8])) for name, digest in digests.items()]
-        self._anyone = Guest("anyone", GatewayKeyConfig(criticality="critical_plus", admin=True))
+        self._guests = [(digest, ApiClient(name, keys[name], digest.hex()[:8])) for name, digest in digests.items()]
+        self._anyone = ApiClient("anyone", GatewayKeyConfig(criticality="critical_plus", admin=True))
 
     def continue_from(self, before: KeyRing) -> None:
         """Take the place of the ring before a reload: a key begins where it was."""
@@ -203,7 +203,7 @@ class KeyRing:
         for _, guest in self._guests:
             guest.share(leases)
 
-    def guest(self, headers: Mapping[str, str]) -> Guest:
+    def guest(self, headers: Mapping[str, str]) -> ApiClient:
         """Who is asking. Raises ProblemError: 401 without a known key; 403 for a web page from elsewhere."""
         if not self._guests:
             if (origin := headers.get("origin")) not in self._origins:
@@ -212,7 +212,7 @@ class KeyRing:
             return self._anyone
         text = _shown(headers)
         shown = hashlib.sha256(text.encode("latin-1", "replace")).digest()  # as it came, byte by byte
-        found: Guest | None = None
+        found: ApiClient | None = None
         for digest, guest in self._guests:  # all of them, always: how long it takes tells nothing
             if hmac.compare_digest(digest, shown):
                 found = guest

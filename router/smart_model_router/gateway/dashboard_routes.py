@@ -10,28 +10,28 @@ from starlette.routing import Route
 
 from smart_model_router.gateway.dashboard.board import Board
 from smart_model_router.gateway.dashboard.feed import Feed
-from smart_model_router.gateway.router_generation import House
+from smart_model_router.gateway.router_generation import RouterGeneration
 from smart_model_router.http_api import ProblemError
 from smart_model_router.http_api.api_errors import FORBIDDEN
-from smart_model_router.observability.dashboard_history import Recorder, Transition
+from smart_model_router.observability.dashboard_history import DashboardHistory, ToldTransition
 
 if TYPE_CHECKING:
-    from smart_model_router.gateway.endpoint import Houses
-    from smart_model_router.observability.dashboard_snapshot import Painter
+    from smart_model_router.gateway.endpoint import RouterGenerations
+    from smart_model_router.observability.dashboard_snapshot import DashboardSnapshot
 
 
-class Looking:
+class DashboardRoutes:
     """Remembers the events of every house, and shows the present one, `draining` or not."""
 
-    def __init__(self, houses: Houses, draining: Callable[[], bool]) -> None:
+    def __init__(self, houses: RouterGenerations, draining: Callable[[], bool]) -> None:
         self._houses = houses
         self._draining = draining
-        self._recorder = Recorder()
+        self._recorder = DashboardHistory()
         self._recorder.listeners.append(self._moved)
-        self._painter: Painter | None = None
+        self._painter: DashboardSnapshot | None = None
         self._feed = Feed(self._draw)
 
-    def move_in(self, house: House) -> None:
+    def move_in(self, house: RouterGeneration) -> None:
         """A house (the first, or one after a reload) is the one to look at."""
         house.router.monitor.watch(self._recorder)
         self._painter = house.router.monitor.painter(self._recorder)
@@ -50,7 +50,7 @@ class Looking:
         picture = await self._painter.picture()
         return {**picture, "system": {**picture["system"], "draining": self._draining()}}
 
-    def _moved(self, move: Transition) -> None:
+    def _moved(self, move: ToldTransition) -> None:
         self._feed.tell(move.to_dict())
 
     async def _trace(self, request_id: str) -> Mapping[str, Any] | None:

@@ -18,7 +18,7 @@ from smart_model_router.domain.errors import RouterUnavailable
 from smart_model_router.domain.long_json import LARGE_BYTES
 from smart_model_router.domain.request import media_of
 from smart_model_router.flow.off_loop import off_loop
-from smart_model_router.gateway.client_keys import Guest, Visit
+from smart_model_router.gateway.client_keys import ApiClient, UsageReservation
 from smart_model_router.gateway.request_body import (
     WATCH_AFTER,
     Client,
@@ -29,9 +29,9 @@ from smart_model_router.gateway.request_body import (
     headers_of,
 )
 from smart_model_router.gateway.response import Keepalive, Responder
-from smart_model_router.gateway.router_generation import House
+from smart_model_router.gateway.router_generation import RouterGeneration
 from smart_model_router.http_api import (
-    Ask,
+    ApiRequest,
     HttpReply,
     ProblemError,
     answer_locally,
@@ -61,11 +61,11 @@ ORDER_BYTES = 65_536
 """An operator's order has no more."""
 
 
-class Houses(Protocol):
+class RouterGenerations(Protocol):
     """Where the present configuration is found."""
 
     @property
-    def house(self) -> House:
+    def house(self) -> RouterGeneration:
         """The house that new requests enter."""
         ...
 
@@ -76,10 +76,10 @@ class Houses(Protocol):
 
 
 @dataclass(slots=True)
-class Arrival:
+class GatewayRequest:
     """A request whose head is read. Header names are lower-case."""
 
-    house: House
+    house: RouterGeneration
     scope: Scope
     receive: Receive
     responder: Responder
@@ -121,13 +121,13 @@ class Arrival:
         await self.responder.reply(reply)
 
 
-Walk = Callable[[Arrival], Awaitable[None]]
+Walk = Callable[[GatewayRequest], Awaitable[None]]
 
 
 class Endpoint:
     """An ASGI application that runs a walk: every end of it is an answer in the client's dialect, or silence."""
 
-    def __init__(self, houses: Houses, walk: Walk) -> None:
+    def __init__(self, houses: RouterGenerations, walk: Walk) -> None:
         self._houses = houses
         self._walk = walk
 
@@ -137,7 +137,7 @@ class Endpoint:
         house.enter()
         headers = headers_of(scope)
         responder = Responder(send, family_of(scope["path"], headers), scope)
-        arrival = Arrival(house, scope, receive, responder, headers)
+        arrival = GatewayRequest(house, scope, receive, responder, headers)
         try:
             try:
                 check_head(scope, headers, house.config.gateway.head_bytes)
@@ -166,13 +166,13 @@ class Endpoint:
                 await house.close()
 
 
-class Asking:
+class DialectHandler:
     """The walk of a dialect's endpoint."""
 
     def __init__(self, asked: Asked) -> None:
         self._asked: Asked = asked
 
-    async def __call__(self, arrival: Arrival) -> None:
+    async def __call__(self, arrival: GatewayRequest) -> None:
         """Read, admit, answer, settle."""
         house, clock = arrival.house, asyncio.get_running_loop().time
         guest = house.ring.guest(arrival.headers)
@@ -189,27 +189,27 @@ class Asking:
         finally:
             visit.settle(ask.reports, clock())
 
-    def _read(self, arrival: Arrival, body: bytes, *, counting: bool) -> tuple[Ask, int]:
+    def _read(self, arrival: GatewayRequest, body: bytes, *, counting: bool) -> tuple[ApiRequest, int]:
         """The question, and about how many tokens it is (0 where that is not `counting`)."""
         ask = read_ask(self._asked, arrival.headers, body, arrival.scope["query_string"].decode("latin-1"))
         ask.ask_for(arrival.scope.get(DEPLOYMENT, ""))
         return ask, _prompt_tokens(ask, len(body)) if counting else 0
 
 
-async def admit(house: House, guest: Guest, ask: Ask, tokens: int) -> Visit:
+async def admit(house: RouterGeneration, guest: ApiClient, ask: ApiRequest, tokens: int) -> UsageReservation:
     """Let a question of about so many tokens in. Raises ProblemError: 403, or 429 with the time to wait."""
     guest.check(ask)
     return await guest.admit(tokens, dearest_usd(house.router, ask) if guest.counts_usd else 0.0)
 
 
-def _prompt_tokens(ask: Ask, size: int) -> int:
+def _prompt_tokens(ask: ApiRequest, size: int) -> int:
     """About how many tokens a body of `size` bytes is, whoever will answer."""
     media = media_of(ask.dialect, ask.body)
     text = size - sum(medium.encoded for medium in media)
     return text // _BYTES_PER_TOKEN + media_tokens(media, "")
 
 
-async def local(arrival: Arrival) -> None:
+async def local(arrival: GatewayRequest) -> None:
     """The walk of count_tokens, which needs no provider."""
     arrival.house.ring.guest(arrival.headers)
     body = await arrival.body()
@@ -220,14 +220,14 @@ async def local(arrival: Arrival) -> None:
     await arrival.reply(found)
 
 
-async def models(arrival: Arrival) -> None:
+async def models(arrival: GatewayRequest) -> None:
     """The walk of the models, listed or one."""
     house, path = arrival.house, arrival.path
     guest = house.ring.guest(arrival.headers)
     await arrival.reply(await answer_models(house.router, path, family_of(path, arrival.headers), guest.may_use))
 
 
-async def kept(arrival: Arrival) -> None:
+async def kept(arrival: GatewayRequest) -> None:
     """The walk of an answer of Responses that is kept: GET and DELETE."""
     router, scope, headers = arrival.house.router, arrival.scope, arrival.headers
     guest, thing = arrival.house.ring.guest(headers), kept_thing(arrival.path)
@@ -238,7 +238,7 @@ async def kept(arrival: Arrival) -> None:
     await arrival.reply(reply)
 
 
-async def passing(arrival: Arrival) -> None:
+async def passing(arrival: GatewayRequest) -> None:
     """The walk of a request that passes through: neither of its bodies is held."""
     house, responder, clock = arrival.house, arrival.responder, asyncio.get_running_loop().time
     guest = house.ring.guest(arrival.headers)
@@ -263,18 +263,18 @@ async def passing(arrival: Arrival) -> None:
     await responder.end()
 
 
-async def missing(arrival: Arrival) -> None:
+async def missing(arrival: GatewayRequest) -> None:
     """The walk of a path that nobody has."""
     raise not_found(arrival)
 
 
-def not_found(arrival: Arrival) -> ProblemError:
+def not_found(arrival: GatewayRequest) -> ProblemError:
     """What is said of a path that nobody has."""
     right = hint(arrival.path, (*ENDPOINTS, MODELS, COUNT_TOKENS, "/health", "/metrics", "/api/stats"))
     return ProblemError(NOT_FOUND, f"there is no {arrival.scope['method'][:20]} {arrival.path[:200]}; {right}")
 
 
-async def _stream(arrival: Arrival, ask: Ask) -> None:
+async def _stream(arrival: GatewayRequest, ask: ApiRequest) -> None:
     house, responder = arrival.house, arrival.responder
     config = house.config.gateway
     keepalive = Keepalive(responder, ask, hold=config.hold_head, ping=config.ping)

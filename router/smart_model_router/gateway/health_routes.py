@@ -10,8 +10,8 @@ from importlib.metadata import version
 from typing import Any
 
 from smart_model_router.domain.errors import AllTargetsFailed
-from smart_model_router.gateway.endpoint import ORDER_BYTES, Arrival
-from smart_model_router.gateway.router_generation import House
+from smart_model_router.gateway.endpoint import ORDER_BYTES, GatewayRequest
+from smart_model_router.gateway.router_generation import RouterGeneration
 from smart_model_router.http_api import ProblemError
 from smart_model_router.http_api.api_errors import BAD_REQUEST, FORBIDDEN
 from smart_model_router.http_api.http import json_reply
@@ -20,12 +20,12 @@ from smart_model_router.wires.values import decode_object
 log = logging.getLogger("smart_model_router.gateway")
 
 
-async def liveness(arrival: Arrival) -> None:
+async def liveness(arrival: GatewayRequest) -> None:
     """The loop turns. Never bad because providers are down."""
     await arrival.reply(json_reply({"status": "ok"}))
 
 
-class Health:
+class HealthRoutes:
     """What a load balancer and a person ask. `draining` is the operator's word: this server wants no more requests.
 
     Its value is in memory that all workers of the server share, and ends with the server.
@@ -39,7 +39,7 @@ class Health:
         """Whether the server drains."""
         return self._draining.value
 
-    async def readiness(self, arrival: Arrival) -> None:
+    async def readiness(self, arrival: GatewayRequest) -> None:
         """Whether each model has somebody to serve it now, and nobody drains us; 503 with reasons when not.
 
         A store that cannot be written is told, and is no reason: requests are served from memory as before. Where
@@ -55,7 +55,7 @@ class Health:
             told["store"] = visible.state(house.router.monitor.store_problem)
         await arrival.reply(json_reply(told, 200 if ready else 503))
 
-    async def health(self, arrival: Arrival) -> None:
+    async def health(self, arrival: GatewayRequest) -> None:
         """All that a key may know of the fleet."""
         house = arrival.house
         visible, monitor = house.visible(arrival.headers), house.router.monitor
@@ -74,7 +74,7 @@ class Health:
             told["sinks"] = [asdict(sink) for sink in monitor.sinks()]
         await arrival.reply(json_reply(told))
 
-    async def drain(self, arrival: Arrival) -> None:
+    async def drain(self, arrival: GatewayRequest) -> None:
         """Be ready or not, as an operator says (`{"on": true}`), in every worker; requests are served all the same."""
         guest = arrival.house.ring.guest(arrival.headers)
         if not guest.admin:
@@ -87,7 +87,7 @@ class Health:
         await arrival.reply(json_reply({"draining": wanted}))
 
 
-def _unserved(house: House) -> dict[str, str]:
+def _unserved(house: RouterGeneration) -> dict[str, str]:
     """Models that nobody could serve now, and why. Those of wildcards do not count: clients choose their names."""
     reasons: dict[str, str] = {}
     for name, model in house.config.models.items():

@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import parse_qs
 
 from smart_model_router.config import RouterConfig
-from smart_model_router.gateway.endpoint import Arrival, Houses
+from smart_model_router.gateway.endpoint import GatewayRequest, RouterGenerations
 from smart_model_router.http_api import HttpReply, ProblemError
 from smart_model_router.http_api.api_errors import BAD_REQUEST, NOT_FOUND
 from smart_model_router.http_api.http import json_reply
@@ -24,10 +24,10 @@ log = logging.getLogger("smart_model_router.gateway")
 SHARE_SECONDS = 1.0
 
 
-class Figures:
+class GatewayMetrics:
     """The figures of a gateway. With a store, metrics are those of every gateway process that has the same one."""
 
-    def __init__(self, houses: Houses, config: RouterConfig) -> None:
+    def __init__(self, houses: RouterGenerations, config: RouterConfig) -> None:
         self._houses = houses
         path = config.store.path
         self._shared = None if path is None else SharedMetrics(metrics_file(Path(path)))
@@ -48,13 +48,13 @@ class Figures:
             await self._sharing
         await self._samples()
 
-    async def metrics(self, arrival: Arrival) -> None:
+    async def metrics(self, arrival: GatewayRequest) -> None:
         """The page that Prometheus reads, of what a key may see."""
         visible = arrival.house.visible(arrival.headers)
         page = rendered(visible.samples(await self._samples()))
         await arrival.reply(HttpReply(200, {"content-type": CONTENT_TYPE}, page))
 
-    async def stats(self, arrival: Arrival) -> None:
+    async def stats(self, arrival: GatewayRequest) -> None:
         """What `router.stats()` says; with `?scope=store` the same of every process that writes to the store.
 
         Of what a key may see.

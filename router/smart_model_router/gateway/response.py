@@ -8,7 +8,16 @@ from collections.abc import Awaitable, Callable, Mapping
 from starlette.types import Scope, Send
 
 from smart_model_router.domain.request import Dialect
-from smart_model_router.http_api import EVENT_STREAM, PINGS, Ask, Family, HttpReply, Problem, error_frame, rendered
+from smart_model_router.http_api import (
+    EVENT_STREAM,
+    PINGS,
+    ApiRequest,
+    Family,
+    HttpReply,
+    Problem,
+    error_frame,
+    rendered,
+)
 from smart_model_router.http_api.headers import id_headers
 
 WHOLE = "smart_model_router.whole"
@@ -135,7 +144,7 @@ class Responder:
 class Keepalive:
     """One re-armed timer a stream: after `hold` seconds the head goes out, then a ping whenever `ping` were silent."""
 
-    def __init__(self, responder: Responder, ask: Ask, *, hold: float, ping: float) -> None:
+    def __init__(self, responder: Responder, ask: ApiRequest, *, hold: float, ping: float) -> None:
         self._responder = responder
         self._ask = ask
         self._ping = ping

@@ -11,9 +11,9 @@ from weakref import WeakKeyDictionary
 from smart_model_router.domain.report import RouteReport
 from smart_model_router.flow import search_service
 from smart_model_router.flow.clock import WallClock
-from smart_model_router.gateway.client_keys import Guest
-from smart_model_router.gateway.endpoint import Arrival, admit
-from smart_model_router.gateway.router_generation import House
+from smart_model_router.gateway.client_keys import ApiClient
+from smart_model_router.gateway.endpoint import GatewayRequest, admit
+from smart_model_router.gateway.router_generation import RouterGeneration
 from smart_model_router.http_api import HttpReply, read_ask, report_headers
 from smart_model_router.http_api.http import encoded, json_reply
 from smart_model_router.wires import text_of_answer
@@ -27,19 +27,19 @@ _MOST_BYTES = 1_048_576
 _NO_INDEX = "search.index names no index; `smr index DIR --db FILE` makes one"
 
 
-class Searching:
+class RetrievalRoutes:
     """The walk. A house's orchestrator, with the vectors it holds in memory, lives as long as the house."""
 
     def __init__(self) -> None:
-        self._orchestrators: WeakKeyDictionary[House, QueryOrchestrator] = WeakKeyDictionary()
+        self._orchestrators: WeakKeyDictionary[RouterGeneration, QueryOrchestrator] = WeakKeyDictionary()
 
-    async def __call__(self, arrival: Arrival) -> None:
+    async def __call__(self, arrival: GatewayRequest) -> None:
         """Read, search, have an answer written, reply."""
         guest = arrival.house.ring.guest(arrival.headers)
         body = await arrival.body(_MOST_BYTES)
         await arrival.reply(await self._reply(arrival, guest, body))
 
-    async def _reply(self, arrival: Arrival, guest: Guest, body: bytes) -> HttpReply:
+    async def _reply(self, arrival: GatewayRequest, guest: ApiClient, body: bytes) -> HttpReply:
         from smart_model_router_scoring.retrieval.answering import answer  # noqa: PLC0415 - only who searches pays
 
         orchestrator = self._orchestrator(arrival.house)
@@ -53,7 +53,7 @@ class Searching:
         headers = {**reply.headers, **report_headers(writer.report, stream=False)}
         return HttpReply(reply.status, headers, reply.body, reply.report)
 
-    def _orchestrator(self, house: House) -> QueryOrchestrator | None:
+    def _orchestrator(self, house: RouterGeneration) -> QueryOrchestrator | None:
         search = house.config.search
         if search.index is None:
             return None
@@ -71,7 +71,7 @@ class Searching:
 class _Writer:
     """Has one answer written, at the expense of the guest. `report` is how, once it is."""
 
-    def __init__(self, arrival: Arrival, guest: Guest) -> None:
+    def __init__(self, arrival: GatewayRequest, guest: ApiClient) -> None:
         self._arrival = arrival
         self._guest = guest
         self.report: RouteReport | None = None

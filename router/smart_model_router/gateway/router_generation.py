@@ -11,7 +11,7 @@ from smart_model_router.gateway.visibility import Visible
 from smart_model_router.router import SmartModelRouter
 
 
-class House:
+class RouterGeneration:
     """A router with its keys, and how many requests are inside."""
 
     def __init__(self, config: RouterConfig, router: SmartModelRouter) -> None:
@@ -24,7 +24,7 @@ class House:
         self._retired = False
         self._traces = config.telemetry.traces.enabled
 
-    def continue_from(self, before: House) -> None:
+    def continue_from(self, before: RouterGeneration) -> None:
         """Take the place of another one, before anybody enters."""
         self.router.continue_from(before.router)
         self.ring.continue_from(before.ring)

@@ -7,7 +7,7 @@ went wrong in the client's own words, token_counting.py answers what needs no pr
 from __future__ import annotations
 
 from smart_model_router.http_api.api_errors import Problem, ProblemError, bug, problem_of, rendered, stopping
-from smart_model_router.http_api.api_request import Ask, endpoint, family_of, read_ask
+from smart_model_router.http_api.api_request import ApiRequest, endpoint, family_of, read_ask
 from smart_model_router.http_api.event_stream import PINGS, EdgeStream, error_frame
 from smart_model_router.http_api.handler import dearest_usd, open_stream, serve
 from smart_model_router.http_api.headers import EVENT_STREAM, report_headers
@@ -17,7 +17,7 @@ from smart_model_router.http_api.token_counting import answer_locally
 __all__ = [
     "EVENT_STREAM",
     "PINGS",
-    "Ask",
+    "ApiRequest",
     "EdgeStream",
     "Family",
     "HttpReply",

@@ -36,7 +36,7 @@ MOST_RETRY_AFTER = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ErrorKind:
     """One row: the status, and the words each family has for it. `anthropic_status` is where it has its own."""
 
     status: int
@@ -46,32 +46,32 @@ class Kind:
     anthropic_status: int | None = None
 
 
-BAD_REQUEST = Kind(400, "invalid_request_error", None, "invalid_request_error")
-UNAUTHORIZED = Kind(401, "authentication_error", "invalid_api_key", "authentication_error")
-FORBIDDEN = Kind(403, "permission_error", "model_not_allowed", "permission_error")
-NOT_FOUND = Kind(404, "invalid_request_error", "not_found", "not_found_error")
-NO_MODEL = Kind(404, "invalid_request_error", "model_not_found", "not_found_error")
-NOT_ALLOWED = Kind(405, "invalid_request_error", "method_not_allowed", "invalid_request_error")
-SLOW_BODY = Kind(408, "invalid_request_error", "request_timeout", "invalid_request_error")
-TOO_LARGE = Kind(413, "invalid_request_error", "request_too_large", "request_too_large")
-HEAD_TOO_LARGE = Kind(431, "invalid_request_error", "headers_too_large", "invalid_request_error")
-LIMITED = Kind(429, "rate_limit_error", "rate_limit_exceeded", "rate_limit_error")
-BUG = Kind(500, "server_error", "internal_error", "api_error")
-CUT = Kind(502, "server_error", "stream_interrupted", "api_error")
-STOPPING = Kind(503, "server_error", "shutting_down", "api_error")
-UNAVAILABLE = Kind(503, "server_error", "all_targets_failed", "overloaded_error", 529)
-EXPIRED = Kind(504, "server_error", "deadline_exceeded", "timeout_error")
+BAD_REQUEST = ErrorKind(400, "invalid_request_error", None, "invalid_request_error")
+UNAUTHORIZED = ErrorKind(401, "authentication_error", "invalid_api_key", "authentication_error")
+FORBIDDEN = ErrorKind(403, "permission_error", "model_not_allowed", "permission_error")
+NOT_FOUND = ErrorKind(404, "invalid_request_error", "not_found", "not_found_error")
+NO_MODEL = ErrorKind(404, "invalid_request_error", "model_not_found", "not_found_error")
+NOT_ALLOWED = ErrorKind(405, "invalid_request_error", "method_not_allowed", "invalid_request_error")
+SLOW_BODY = ErrorKind(408, "invalid_request_error", "request_timeout", "invalid_request_error")
+TOO_LARGE = ErrorKind(413, "invalid_request_error", "request_too_large", "request_too_large")
+HEAD_TOO_LARGE = ErrorKind(431, "invalid_request_error", "headers_too_large", "invalid_request_error")
+LIMITED = ErrorKind(429, "rate_limit_error", "rate_limit_exceeded", "rate_limit_error")
+BUG = ErrorKind(500, "server_error", "internal_error", "api_error")
+CUT = ErrorKind(502, "server_error", "stream_interrupted", "api_error")
+STOPPING = ErrorKind(503, "server_error", "shutting_down", "api_error")
+UNAVAILABLE = ErrorKind(503, "server_error", "all_targets_failed", "overloaded_error", 529)
+EXPIRED = ErrorKind(504, "server_error", "deadline_exceeded", "timeout_error")
 
-KINDS: Mapping[type[SmartRouterError], Kind] = MappingProxyType(
+KINDS: Mapping[type[SmartRouterError], ErrorKind] = MappingProxyType(
     {
         InvalidRequest: BAD_REQUEST,
         ModelNotFound: NO_MODEL,
         NotFound: NOT_FOUND,
-        ContextTooLong: Kind(400, "invalid_request_error", "context_length_exceeded", "invalid_request_error"),
-        ContentBlocked: Kind(400, "invalid_request_error", "content_filter", "invalid_request_error"),
-        UnsupportedFeature: Kind(400, "invalid_request_error", "unsupported_feature", "invalid_request_error"),
-        TranslationRefused: Kind(400, "invalid_request_error", "unsupported_feature", "invalid_request_error"),
-        Overloaded: Kind(503, "server_error", "overloaded", "overloaded_error", 529),
+        ContextTooLong: ErrorKind(400, "invalid_request_error", "context_length_exceeded", "invalid_request_error"),
+        ContentBlocked: ErrorKind(400, "invalid_request_error", "content_filter", "invalid_request_error"),
+        UnsupportedFeature: ErrorKind(400, "invalid_request_error", "unsupported_feature", "invalid_request_error"),
+        TranslationRefused: ErrorKind(400, "invalid_request_error", "unsupported_feature", "invalid_request_error"),
+        Overloaded: ErrorKind(503, "server_error", "overloaded", "overloaded_error", 529),
         AllTargetsFailed: UNAVAILABLE,
         DeadlineExceeded: EXPIRED,
         StreamInterrupted: CUT,
@@ -79,7 +79,7 @@ KINDS: Mapping[type[SmartRouterError], Kind] = MappingProxyType(
 )
 """Every error that ends a request (wires.md section 3)."""
 
-CUTS: Mapping[Interruption, Kind] = MappingProxyType(
+CUTS: Mapping[Interruption, ErrorKind] = MappingProxyType(
     {reason: CUT if reason == "cut" else replace(CUT, code=reason) for reason in get_args(Interruption)}
 )
 """A stream that ended early, by its reason: a client can tell its own slowness from a provider's cut."""
@@ -87,7 +87,7 @@ CUTS: Mapping[Interruption, Kind] = MappingProxyType(
 CLOSES: Mapping[str, str] = MappingProxyType({"connection": "close"})
 """The header of an answer that is the last one on its connection."""
 
-VERDICTS: Mapping[FailureClass, Kind] = MappingProxyType(
+VERDICTS: Mapping[FailureClass, ErrorKind] = MappingProxyType(
     {
         FailureClass.INVALID_REQUEST: KINDS[InvalidRequest],
         FailureClass.CONTEXT_LENGTH: KINDS[ContextTooLong],
@@ -111,7 +111,7 @@ class Problem:
     is no use; `event` is that of the provider's stream, where one told it.
     """
 
-    kind: Kind
+    kind: ErrorKind
     message: str
     retry_after: float | None = None
     waitable: bool = False
@@ -132,7 +132,9 @@ def stopping(report: RouteReport | None = None) -> Problem:
 class ProblemError(Exception):
     """A problem found at the edge itself, before or beside routing."""
 
-    def __init__(self, kind: Kind, message: str, *, retry_after: float | None = None, closes: bool = False) -> None:
+    def __init__(
+        self, kind: ErrorKind, message: str, *, retry_after: float | None = None, closes: bool = False
+    ) -> None:
         super().__init__(message)
         self.problem = Problem(kind, message, retry_after, waitable=kind is LIMITED, closes=closes)
 

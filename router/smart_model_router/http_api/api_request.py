@@ -59,7 +59,7 @@ _DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(ms|s|m|h|)")
 
 
 @dataclass(slots=True)
-class Ask:
+class ApiRequest:
     """A question: `models` are the name asked for and then those to fall back to, in order.
 
     `options` are the router's; `own_deadline` says that `options["timeout"]` is how long the client itself waits.
@@ -99,7 +99,7 @@ def family_of(path: str, headers: Mapping[str, str]) -> Family:
     return "anthropic" if asked == "messages" else "openai"
 
 
-def read_ask(asked: Asked, headers: Mapping[str, str], body: bytes, query: str = "") -> Ask:
+def read_ask(asked: Asked, headers: Mapping[str, str], body: bytes, query: str = "") -> ApiRequest:
     """Read a request. Header names are lower-case; `query` is the query string.
 
     Raises InvalidRequest and TranslationRefused that name the fault.
@@ -119,7 +119,7 @@ def read_ask(asked: Asked, headers: Mapping[str, str], body: bytes, query: str =
     operation: Operation = asked if asked in ("compact", "count") else "create"
     dialect = _DIALECTS[asked]
     body_of = found if completion is None else completion.body
-    ask = Ask(
+    ask = ApiRequest(
         dialect,
         body_of,
         _models(body_of),
@@ -138,7 +138,7 @@ def read_ask(asked: Asked, headers: Mapping[str, str], body: bytes, query: str =
 
 def read_options(headers: Mapping[str, str]) -> RequestOptions:
     """What the headers of a request without a body ask of the router. Raises InvalidRequest."""
-    ask = Ask("responses", {}, (), stream=False)
+    ask = ApiRequest("responses", {}, (), stream=False)
     _read_headers(ask, headers)
     return ask.options
 
@@ -173,7 +173,7 @@ def _are_names(value: object) -> TypeGuard[list[Any]]:
     return all(isinstance(name.get("model") if is_object(name) else name, str) for name in value)
 
 
-def _read_headers(ask: Ask, headers: Mapping[str, str]) -> None:
+def _read_headers(ask: ApiRequest, headers: Mapping[str, str]) -> None:
     if _ASKING.isdisjoint(headers):
         return
     options = ask.options

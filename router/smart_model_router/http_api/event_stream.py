@@ -12,7 +12,7 @@ from smart_model_router.domain.report import RouteReport
 from smart_model_router.domain.request import Dialect
 from smart_model_router.flow.router_stream import RouterStream
 from smart_model_router.http_api.api_errors import Problem, error_body
-from smart_model_router.http_api.api_request import Ask
+from smart_model_router.http_api.api_request import ApiRequest
 from smart_model_router.http_api.headers import router_object
 from smart_model_router.http_api.model_name import Relabel, frame, name_for
 
@@ -56,7 +56,7 @@ class EdgeStream:
     """
 
     def __init__(
-        self, stream: RouterStream, ask: Ask, *, named: ModelName = "served_on_fallback", reported: bool = True
+        self, stream: RouterStream, ask: ApiRequest, *, named: ModelName = "served_on_fallback", reported: bool = True
     ) -> None:
         self._stream = stream
         self._dialect: Dialect = ask.dialect

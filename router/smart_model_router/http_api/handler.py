@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from smart_model_router.domain.errors import DeadlineExceeded, InvalidRequest, RouterUnavailable
 from smart_model_router.domain.request import RequestOptions
-from smart_model_router.http_api.api_request import Ask
+from smart_model_router.http_api.api_request import ApiRequest
 from smart_model_router.http_api.event_stream import EdgeStream
 from smart_model_router.http_api.headers import report_headers
 from smart_model_router.http_api.http import HttpReply, encoded
@@ -19,7 +19,7 @@ from smart_model_router.router import RouterReply, SmartModelRouter
 T = TypeVar("T")
 
 
-async def serve(router: SmartModelRouter, ask: Ask) -> HttpReply:
+async def serve(router: SmartModelRouter, ask: ApiRequest) -> HttpReply:
     """The whole answer. Raises SmartRouterError."""
 
     def once(options: RequestOptions) -> Awaitable[RouterReply]:
@@ -39,7 +39,7 @@ async def serve(router: SmartModelRouter, ask: Ask) -> HttpReply:
     return HttpReply(200, report_headers(reply.report, stream=False), body, reply.report)
 
 
-async def open_stream(router: SmartModelRouter, ask: Ask, *, reported: bool = True) -> EdgeStream:
+async def open_stream(router: SmartModelRouter, ask: ApiRequest, *, reported: bool = True) -> EdgeStream:
     """A stream whose first content is there. Raises SmartRouterError."""
 
     async def once(options: RequestOptions) -> EdgeStream:
@@ -54,7 +54,7 @@ async def open_stream(router: SmartModelRouter, ask: Ask, *, reported: bool = Tr
     return await _through_models(ask, once)
 
 
-def dearest_usd(router: SmartModelRouter, ask: Ask) -> float:
+def dearest_usd(router: SmartModelRouter, ask: ApiRequest) -> float:
     """What the answer may cost in USD, under the dearest of its names. A name that cannot be served costs nothing."""
     dearest = 0.0
     for name in ask.models:
@@ -65,7 +65,7 @@ def dearest_usd(router: SmartModelRouter, ask: Ask) -> float:
     return dearest
 
 
-async def _through_models(ask: Ask, once: Callable[[RequestOptions], Awaitable[T]]) -> T:
+async def _through_models(ask: ApiRequest, once: Callable[[RequestOptions], Awaitable[T]]) -> T:
     """Ask under each name in turn while nobody of the one before can serve, within one deadline."""
     loop = asyncio.get_running_loop()
     started, timeout = loop.time(), ask.options.get("timeout")
@@ -90,5 +90,5 @@ def _rest_of(options: RequestOptions, timeout: float | None, spent: float) -> Re
     return options if timeout is None else {**options, "timeout": max(0.001, timeout - spent)}
 
 
-def _named(ask: Ask, name: str) -> dict[str, Any]:
+def _named(ask: ApiRequest, name: str) -> dict[str, Any]:
     return ask.body if ask.body.get("model") == name else {**ask.body, "model": name}

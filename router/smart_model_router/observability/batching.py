@@ -14,7 +14,7 @@ _FREQUENT = frozenset((AttemptFinished, RequestFinished, TargetRefused, WaitFini
 """The events of ordinary requests; other events are rare and are handled at once."""
 
 
-class Gathering:
+class Batcher:
     """Hands events to `handlers`, by type, in their order, in batches.
 
     A reader of the results calls `catch_up` first. Belongs to the router's loop.

@@ -28,7 +28,7 @@ from smart_model_router.domain.events import (
     WaitFinished,
 )
 from smart_model_router.domain.outcome import FailureClass
-from smart_model_router.observability.batching import Gathering
+from smart_model_router.observability.batching import Batcher
 from smart_model_router.observability.open_requests import OpenRequests
 from smart_model_router.observability.transitions import move_of
 from smart_model_router_stats.event_fields import details_of
@@ -42,7 +42,7 @@ NOBODY = ""
 
 
 @dataclass(slots=True)
-class Step:
+class TimeStep:
     """The events of ten seconds."""
 
     number: int
@@ -55,7 +55,7 @@ class Step:
     cached_prompt_tokens: Counter[str] = field(default_factory=Counter)
 
 
-class Serving:
+class ServedRequests:
     """The target that serves one model and since when; equals share the load, so one other answer changes nothing."""
 
     __slots__ = ("_newest", "last_at", "since", "target")
@@ -85,7 +85,7 @@ class Serving:
 
 
 @dataclass(frozen=True, slots=True)
-class Transition:
+class ToldTransition:
     """A state change. `at` is seconds since the epoch; `bad` marks a turn for the worse."""
 
     number: int
@@ -123,7 +123,7 @@ class Trace:
         return {**self.line(), "waited_seconds": done.waited_seconds, "ttft_seconds": done.ttft_seconds, "steps": steps}
 
 
-class Recorder(Gathering):
+class DashboardHistory(Batcher):
     """Remembers events of one router (or of one after another). `clock` is that of the events' instants."""
 
     def __init__(
@@ -150,12 +150,12 @@ class Recorder(Gathering):
         )
         self.clock = clock
         self.wall = wall
-        self.listeners: list[Callable[[Transition], None]] = []
-        self.transitions: deque[Transition] = deque(maxlen=TRANSITIONS)
-        self._steps: deque[Step] = deque(maxlen=STEPS)
+        self.listeners: list[Callable[[ToldTransition], None]] = []
+        self.transitions: deque[ToldTransition] = deque(maxlen=TRANSITIONS)
+        self._steps: deque[TimeStep] = deque(maxlen=STEPS)
         self._step_ends = -math.inf
         self._requests: OrderedDict[str, Trace] = OrderedDict()
-        self._serving: dict[str, Serving] = {}
+        self._serving: dict[str, ServedRequests] = {}
         self._runs: dict[str, Counter[str]] = {}
         self._open = OpenRequests[AttemptFinished | TargetRefused | WaitFinished]()
         self._moved = 0
@@ -166,7 +166,7 @@ class Recorder(Gathering):
         self.clock = clock
 
     @property
-    def steps(self) -> deque[Step]:
+    def steps(self) -> deque[TimeStep]:
         """The steps of ten seconds of the last 15 minutes, oldest first."""
         self.catch_up()
         return self._steps
@@ -178,7 +178,7 @@ class Recorder(Gathering):
         return self._requests
 
     @property
-    def serving(self) -> dict[str, Serving]:
+    def serving(self) -> dict[str, ServedRequests]:
         """The target that serves each model."""
         self.catch_up()
         return self._serving
@@ -189,7 +189,7 @@ class Recorder(Gathering):
         self.catch_up()
         return self._runs
 
-    def recent(self, seconds: float) -> Iterator[Step]:
+    def recent(self, seconds: float) -> Iterator[TimeStep]:
         """The steps of the last so many seconds, newest first."""
         least = int(self.clock() // STEP_SECONDS) - int(seconds // STEP_SECONDS)
         for step in reversed(self.steps):
@@ -201,13 +201,13 @@ class Recorder(Gathering):
         """The seconds that the steps of `recent(seconds)` cover: the newest is not over."""
         return seconds - STEP_SECONDS + self.clock() % STEP_SECONDS
 
-    def _step(self, at: float) -> Step:
+    def _step(self, at: float) -> TimeStep:
         if at < self._step_ends:
             return self._steps[-1]
         number = int(at // STEP_SECONDS)
         steps = self._steps
         if not steps or steps[-1].number < number:
-            steps.append(Step(number))
+            steps.append(TimeStep(number))
             while steps[0].number <= number - STEPS:
                 steps.popleft()
             self._step_ends = (number + 1.0) * STEP_SECONDS
@@ -244,7 +244,7 @@ class Recorder(Gathering):
             self._step(event.at).served[target] += 1
             serving = self._serving.get(model)
             if serving is None:
-                serving = self._serving[model] = Serving()
+                serving = self._serving[model] = ServedRequests()
             serving.note(target, at)
         self._requests[event.request_id] = Trace(event, tuple(self._open.take(event.request_id)), at)
         if len(self._requests) > REQUESTS:
@@ -258,7 +258,7 @@ class Recorder(Gathering):
         if isinstance(event, BreakerChanged) and event.to_state == "open":
             details["run"] = told(self._runs.get(event.owner, {}))
         self._moved += 1
-        moved = Transition(self._moved, self._wall_of(event.at), *move_of(type(event).__name__, details))
+        moved = ToldTransition(self._moved, self._wall_of(event.at), *move_of(type(event).__name__, details))
         self.transitions.append(moved)
         for listener in self.listeners:
             listener(moved)

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from smart_model_router.core.tiers import Ladder
+from smart_model_router.core.tiers import ModelRoute
 from smart_model_router.domain.errors import RouterUnavailable
 from smart_model_router.flow.inspection import TargetStatus, select, statuses, system_health
 from smart_model_router.flow.state import RouterState
-from smart_model_router.observability.dashboard_history import NOBODY, STEP_SECONDS, STEPS, Recorder, told
+from smart_model_router.observability.dashboard_history import NOBODY, STEP_SECONDS, STEPS, DashboardHistory, told
 from smart_model_router.observability.sinks import statuses as sink_statuses
 from smart_model_router_stats.book import StatsBook
 
@@ -27,10 +27,12 @@ _TARGETS_AT_A_TIME = 10
 OTHERS = "others"
 
 
-class Painter:
+class DashboardSnapshot:
     """Makes snapshots of one router. Belongs to its loop. It remembers parts of the last snapshot."""
 
-    def __init__(self, state: RouterState, book: StatsBook, ladders: Mapping[str, Ladder], recorder: Recorder) -> None:
+    def __init__(
+        self, state: RouterState, book: StatsBook, ladders: Mapping[str, ModelRoute], recorder: DashboardHistory
+    ) -> None:
         self._state = state
         self._book = book
         self._ladders = ladders
@@ -104,7 +106,7 @@ class Painter:
             self._spreads[target] = (now, known)
         return known
 
-    def _model(self, name: str, ladder: Ladder, known: Mapping[str, TargetStatus], wall: float) -> dict[str, Any]:
+    def _model(self, name: str, ladder: ModelRoute, known: Mapping[str, TargetStatus], wall: float) -> dict[str, Any]:
         order = [(facts.id, tier.name) for tier in ladder.tiers for facts in tier.targets]
         order += [(facts.id, "last_resort") for facts in ladder.last_resort]
         places = {target: place for place, (target, _) in reversed(list(enumerate(order)))}
@@ -133,7 +135,7 @@ class Painter:
         """The cause of the state: the operator's word, else a run of failures."""
         return told(self._recorder.runs.get(status.id, {})) if status.isolated is None else status.isolated.told
 
-    def _served_by(self, model: str, ladder: Ladder, wall: float) -> tuple[str | None, float]:
+    def _served_by(self, model: str, ladder: ModelRoute, wall: float) -> tuple[str | None, float]:
         """The target that serves the model and since when: the most frequent one of late, else the first choice."""
         serving = self._recorder.serving.get(model)
         if serving is not None and wall - serving.last_at < SERVING_SECONDS:
@@ -146,14 +148,14 @@ class Painter:
         self._serving[model] = (target, since)
         return target, since
 
-    def _would_serve(self, ladder: Ladder) -> str | None:
+    def _would_serve(self, ladder: ModelRoute) -> str | None:
         try:
             return select(self._state, ladder, ladder.tiers[0].name).target
         except RouterUnavailable:
             return None
 
 
-def served_by_step(recorder: Recorder, wall: float) -> dict[str, Any]:
+def served_by_step(recorder: DashboardHistory, wall: float) -> dict[str, Any]:
     """Answers by target in steps of ten seconds, the busiest targets by name; `end` is seconds since the epoch."""
     last = int(recorder.clock() // STEP_SECONDS)
     totals: Counter[str] = Counter()
@@ -173,7 +175,7 @@ def served_by_step(recorder: Recorder, wall: float) -> dict[str, Any]:
     return {"step": STEP_SECONDS, "end": wall, "series": [[name, counts] for name, counts in series.items()]}
 
 
-def newest(recorder: Recorder) -> dict[str, Any]:
+def newest(recorder: DashboardHistory) -> dict[str, Any]:
     """The newest transitions and requests, newest first."""
     moves = list(recorder.transitions)[-SHOWN_TRANSITIONS:]
     traces = list(recorder.requests.values())[-SHOWN_REQUESTS:]
@@ -183,7 +185,7 @@ def newest(recorder: Recorder) -> dict[str, Any]:
     }
 
 
-def _errors(recorder: Recorder) -> list[dict[str, Any]]:
+def _errors(recorder: DashboardHistory) -> list[dict[str, Any]]:
     counts: Counter[tuple[str, str]] = Counter()
     for step in recorder.recent(STEP_SECONDS * STEPS):
         counts.update(step.errors)

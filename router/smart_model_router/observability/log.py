@@ -30,7 +30,7 @@ from smart_model_router.domain.events import (
     TargetRefused,
 )
 from smart_model_router.domain.fork_hooks import in_children
-from smart_model_router.observability.log_file import Lines
+from smart_model_router.observability.log_file import LogFile
 from smart_model_router.observability.log_redaction import Redaction
 from smart_model_router.observability.open_requests import OpenRequests
 
@@ -73,7 +73,7 @@ class LogSink:
 
     def __init__(
         self,
-        stream: TextIO | Lines,
+        stream: TextIO | LogFile,
         *,
         fine_share: float = 1.0,
         secrets: tuple[str, ...] = (),
@@ -137,7 +137,7 @@ class LogSink:
 
     def close(self) -> None:
         """Close the file; the process's own streams stay open."""
-        if isinstance(self._stream, Lines):
+        if isinstance(self._stream, LogFile):
             self._stream.close()
 
     def _attempt(self, event: AttemptFinished) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TextIO
 
 
-class Lines:
+class LogFile:
     """A file to which whole lines are appended: processes may share it. Only its owner can read it."""
 
     def __init__(self, path: Path) -> None:
@@ -29,12 +29,12 @@ class Lines:
         os.close(self._descriptor)
 
 
-def opened(target: str) -> TextIO | Lines:
+def opened(target: str) -> TextIO | LogFile:
     """Open the output of a log: `stderr`, `stdout`, or the path of a file. Raises OSError.
 
     A process that has no such stream (a service, a program without a console) writes into nothing, as `print` does.
     """
     streams: dict[str, TextIO | None] = {"stderr": sys.stderr, "stdout": sys.stdout}
     if target in streams:
-        return streams[target] or Lines(Path(os.devnull))
-    return Lines(Path(target).expanduser())
+        return streams[target] or LogFile(Path(os.devnull))
+    return LogFile(Path(target).expanduser())

@@ -13,12 +13,12 @@ from smart_model_router.domain.events import (
     TargetsForgotten,
 )
 from smart_model_router.domain.outcome import FailureClass
-from smart_model_router.observability.batching import Gathering
+from smart_model_router.observability.batching import Batcher
 from smart_model_router.observability.open_requests import OpenRequests
 from smart_model_router.observability.registry import Cell, Histogram, Registry, Sample
 
 
-class Metrics(Gathering):
+class Metrics(Batcher):
     """Counts events."""
 
     def __init__(self) -> None:

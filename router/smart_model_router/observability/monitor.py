@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from smart_model_router.core.tiers import Ladder
+from smart_model_router.core.tiers import ModelRoute
 from smart_model_router.domain.ports import SupportsStatus
 from smart_model_router.flow.state import RouterState
 from smart_model_router.observability.exposition import rendered
@@ -15,8 +15,8 @@ from smart_model_router.observability.sinks import SinkStatus, metrics_in, statu
 
 if TYPE_CHECKING:
     from smart_model_router.domain.ports import EventSink
-    from smart_model_router.observability.dashboard_history import Recorder
-    from smart_model_router.observability.dashboard_snapshot import Painter
+    from smart_model_router.observability.dashboard_history import DashboardHistory
+    from smart_model_router.observability.dashboard_snapshot import DashboardSnapshot
     from smart_model_router_stats.book import StatsBook
 
 _NOT_SHARED = "there is no shared state (store.path names no file, or store.shared_state is off)"
@@ -25,7 +25,7 @@ _NOT_SHARED = "there is no shared state (store.path names no file, or store.shar
 class Monitor:
     """Watches one router; `router.monitor` makes one."""
 
-    def __init__(self, state: RouterState, book: StatsBook, ladders: Mapping[str, Ladder]) -> None:
+    def __init__(self, state: RouterState, book: StatsBook, ladders: Mapping[str, ModelRoute]) -> None:
         self._state = state
         self._book = book
         self._ladders = ladders
@@ -71,12 +71,12 @@ class Monitor:
             own.continue_from(others)
         self._state.counted_before = counters(before._state)
 
-    def painter(self, recorder: Recorder) -> Painter:
+    def painter(self, recorder: DashboardHistory) -> DashboardSnapshot:
         """Return the maker of snapshots of this router, with the past that `recorder` remembers."""
-        from smart_model_router.observability.dashboard_snapshot import Painter  # noqa: PLC0415 - only a dashboard pays
+        from smart_model_router.observability.dashboard_snapshot import DashboardSnapshot  # noqa: PLC0415 - only a dashboard pays
 
         recorder.follow(self._state.clock.now)
-        return Painter(self._state, self._book, self._ladders, recorder)
+        return DashboardSnapshot(self._state, self._book, self._ladders, recorder)
 
     def _samples(self) -> list[Sample]:
         counted = metrics_in(self._state.sinks)

@@ -30,7 +30,7 @@ _NEWEST_OF_A_MODEL = 20
 _GOOD = frozenset({"ok", "fallback", "degraded"})
 
 
-class StoredPainter:
+class StoreSnapshot:
     """Makes snapshots of the file at `path`. Blocks: to be used on a thread."""
 
     def __init__(self, path: Path) -> None:

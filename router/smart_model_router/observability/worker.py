@@ -156,7 +156,7 @@ class HasWorker(Protocol):
         ...
 
 
-class ApartSink:
+class QueuedSink:
     """A sink on a thread of its own (ports.EventSink): `caught_up` and `close` are called there, `wants` here."""
 
     inline = True
@@ -180,4 +180,4 @@ class ApartSink:
 
 def kept_apart(sink: EventSink) -> EventSink:
     """Return the sink as the router may call it: behind a queue, unless it is inline."""
-    return sink if isinstance(sink, SupportsInline) and sink.inline else ApartSink(sink)
+    return sink if isinstance(sink, SupportsInline) and sink.inline else QueuedSink(sink)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _CONTENT: Final = EventKind.CONTENT
 
 
-class Finishing(Protocol):
+class FinishCheck(Protocol):
     """Follows one stream. `finished`: all of the answer has come, whatever becomes of the transport."""
 
     finished: bool
@@ -123,11 +123,11 @@ class _ResponsesFinishing:
         return "" if self.finished else "a status"
 
 
-_FINISHINGS: Mapping[Dialect, Callable[[int], Finishing]] = MappingProxyType(
+_FINISHINGS: Mapping[Dialect, Callable[[int], FinishCheck]] = MappingProxyType(
     {"chat": _ChatFinishing, "messages": _MessagesFinishing, "responses": _ResponsesFinishing}
 )
 
 
-def finishing(dialect: Dialect, choices: int = 1) -> Finishing:
+def finishing(dialect: Dialect, choices: int = 1) -> FinishCheck:
     """The rules of a streaming dialect for one stream; `choices` is how many answers were asked for."""
     return _FINISHINGS[dialect](choices)

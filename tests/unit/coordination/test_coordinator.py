@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from smart_model_router.coordination import Owners, Sharing
+from smart_model_router.coordination import Coordinator, SharedKeys
 from smart_model_router.core.lease import Lease
 from smart_model_router.core.ratelimit import Cost
 from smart_model_router.domain.events import AttemptFinished, BreakerChanged, ProbeStarted, StoreChanged
@@ -20,7 +20,7 @@ from smart_model_router.domain.shared_state import (
     BudgetAsk,
     Changes,
     Claim,
-    Here,
+    ClockReading,
     SharedStateError,
     SharedView,
 )
@@ -32,9 +32,9 @@ LISTENED = 0.3
 """Seconds after which everybody has heard."""
 
 
-def here() -> Here:
+def here() -> ClockReading:
     """The clocks that all routers of this loop have in common."""
-    return Here("boot", now() + 5_000, now() + 1_700_000_000)
+    return ClockReading("boot", now() + 5_000, now() + 1_700_000_000)
 
 
 class Store(MemorySharedState):
@@ -67,8 +67,10 @@ def sharing(*ladder: Sequence[str], tables: MemoryTables, **given: Any) -> tuple
     made, store = world(*ladder, **given), Store(tables)
     made.state.here = here
     gates = made.state.fleet.gates
-    owners = {name: Owners(name, f"{gate.provider.name}@cafe0123", f"{name}@cafe0123") for name, gate in gates.items()}
-    made.state.sharing = Sharing(made.state, store, owners, holder=lambda: f"router {id(made)}")
+    owners = {
+        name: SharedKeys(name, f"{gate.provider.name}@cafe0123", f"{name}@cafe0123") for name, gate in gates.items()
+    }
+    made.state.sharing = Coordinator(made.state, store, owners, holder=lambda: f"router {id(made)}")
     return made, store
 
 
@@ -352,7 +354,7 @@ async def test_a_store_that_fails_at_the_start_is_told() -> None:
     made, store = world(["a/m"]), Store(tables)
     store.failure = "it is locked"
     made.state.here = here
-    made.state.sharing = Sharing(made.state, store, {"a/m": Owners("a/m", "a", "a/m")}, holder=lambda: "x")
+    made.state.sharing = Coordinator(made.state, store, {"a/m": SharedKeys("a/m", "a", "a/m")}, holder=lambda: "x")
     assert made.state.sharing.reason == "it is locked"
     assert [event.degraded for event in made.sink.of(StoreChanged)] == [True]
     assert await served_by(made) == "a/m"
@@ -367,7 +369,7 @@ async def test_a_limit_is_used_up_while_the_store_is_out_of_reach() -> None:
     store = Store(tables)
     store.failure = "it is locked"
     made.state.here = here
-    made.state.sharing = Sharing(made.state, store, {"a/m": Owners("a/m", "a", "a/m")}, holder=lambda: "x")
+    made.state.sharing = Coordinator(made.state, store, {"a/m": SharedKeys("a/m", "a", "a/m")}, holder=lambda: "x")
     assert [await served_by(made) for _ in range(30)] == ["a/m"] * 30
     learned = LimitReading(buckets=(BucketReading("searches", limit=600, remaining=600),))
     made.gate("a/m").limits.update(learned, 10_000, now())

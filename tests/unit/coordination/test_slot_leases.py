@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from smart_model_router.coordination import Owners, Sharing
-from smart_model_router.domain.shared_state import Here, SlotAsk, SlotGrant
+from smart_model_router.coordination import Coordinator, SharedKeys
+from smart_model_router.domain.shared_state import ClockReading, SlotAsk, SlotGrant
 from smart_model_router.domain.shared_state.slots import SLOT_SECONDS
 from smart_model_router.testing import FakeProvider, FakeReply
 from smart_model_router_stats.shared_memory import MemorySharedState, MemoryTables
@@ -20,9 +20,9 @@ AT_ONCE = {"routing": {"degrade_after": "1ms"}}
 """Where another tier is free nobody waits."""
 
 
-def here() -> Here:
+def here() -> ClockReading:
     """The clocks that all routers of this loop have in common."""
-    return Here("boot", now() + 5_000, now() + 1_700_000_000)
+    return ClockReading("boot", now() + 5_000, now() + 1_700_000_000)
 
 
 class Store(MemorySharedState):
@@ -55,8 +55,8 @@ class Host:
         made = world(*tiers, replies={"a": self.provider}, kinds={"a": {"bulkhead": self.slots}}, config=config)
         state, store = made.state, Store(self.tables)
         state.here = here
-        owners = {name: Owners(name, name, name, slots="a" if name == "a/m" else "") for name in state.fleet.gates}
-        state.sharing = Sharing(state, store, owners, holder=lambda: f"process {id(made)}")
+        owners = {name: SharedKeys(name, name, name, slots="a" if name == "a/m" else "") for name in state.fleet.gates}
+        state.sharing = Coordinator(state, store, owners, holder=lambda: f"process {id(made)}")
         return made, store
 
     async def watch(self) -> None:
@@ -381,10 +381,10 @@ async def test_a_reload_that_makes_slots_those_of_each_process_frees_them() -> N
     assert bulkhead.free == 0
     after = world(["a/m"], replies={"a": host.provider}, kinds={"a": {"bulkhead": SLOTS}})
     after.state.here = here
-    after.state.sharing = Sharing(
+    after.state.sharing = Coordinator(
         after.state,
         Store(host.tables),
-        {name: Owners(name, name, name) for name in after.state.fleet.gates},
+        {name: SharedKeys(name, name, name) for name in after.state.fleet.gates},
         holder=lambda: "after",
     )
     after.router.continue_from(before.router)

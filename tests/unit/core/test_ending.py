@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smart_model_router.core.fallback import Progress
+from smart_model_router.core.fallback import AttemptHistory
 from smart_model_router.core.final_error import final_error, final_rejection
 from smart_model_router.core.flow_config import RoutingConfig
 from smart_model_router.core.selection import Candidate
@@ -33,7 +33,7 @@ def ending(
     *failures: FailureClass, plan: Plan = PLAN, expired: bool = False, refused: bool = False
 ) -> SmartRouterError:
     """How a request ends whose targets failed so in turn; with `refused`, one more target was not asked."""
-    progress = Progress(RoutingConfig(), plan)
+    progress = AttemptHistory(RoutingConfig(), plan)
     report = RouteReport("id", "smart", "frontier")
     for target, failure_class in zip((A, B, A), failures, strict=False):
         failure = Failure(failure_class, f"{failure_class} says {target.id}", status=418, raw=b"body")
@@ -101,7 +101,7 @@ def test_a_rejection_in_the_callers_own_dialect_goes_before_a_translated_one(
     bodies: tuple[bytes, bytes], told: str
 ) -> None:
     """The first with a body to hand on; without any body the first of all."""
-    progress = Progress(RoutingConfig(), PLAN)
+    progress = AttemptHistory(RoutingConfig(), PLAN)
     for target, body in zip((A, B), bodies, strict=True):
         progress.note(target, "frontier", Failure(FailureClass.REJECTED_BY_FALLBACK, "no", raw=body), 0.0)
     report = RouteReport("id", "smart", "frontier")
@@ -122,7 +122,7 @@ def test_the_exception_names_every_attempt_and_refusal() -> None:
 
 def test_the_reason_for_a_missing_connection_is_said_once_for_each_target() -> None:
     """An operator learns from the error itself that a certificate is wrong; the class alone would not tell."""
-    progress = Progress(RoutingConfig(), PLAN)
+    progress = AttemptHistory(RoutingConfig(), PLAN)
     report = RouteReport("id", "smart", "frontier")
     for target, reason in ((A, "refused"), (B, ""), (A, "reset"), (B, "no such name")):
         progress.note(target, "frontier", Failure(FailureClass.TRANSPORT, "at 10.0.0.1", reason=reason), 0.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smart_model_router.core.fallback import Progress, comes_due, gate_waits, least_retry_after
+from smart_model_router.core.fallback import AttemptHistory, comes_due, gate_waits, least_retry_after
 from smart_model_router.core.flow_config import RoutingConfig
 from smart_model_router.core.selection import Candidate
 from smart_model_router.core.tiers import Plan, TargetFacts, Tier
@@ -26,13 +26,13 @@ RETRIED = [c for c in FailureClass if c.policy.retry_same]
 ERROR = FailureClass.SERVER_ERROR
 
 
-def progress(*targets: TargetFacts, config: RoutingConfig | None = None) -> Progress:
+def progress(*targets: TargetFacts, config: RoutingConfig | None = None) -> AttemptHistory:
     """Begin a request over one tier of these targets."""
     tier = Tier("frontier", targets)
-    return Progress(config or RoutingConfig(), Plan("frontier", (tier,), (), first=targets[0].id))
+    return AttemptHistory(config or RoutingConfig(), Plan("frontier", (tier,), (), first=targets[0].id))
 
 
-def note(tries: Progress, target: TargetFacts, failure_class: FailureClass, again_at: float = 0.0) -> None:
+def note(tries: AttemptHistory, target: TargetFacts, failure_class: FailureClass, again_at: float = 0.0) -> None:
     """A call of the frontier tier failed; the target may be asked again at `again_at`."""
     tries.note(target, "frontier", Failure(failure_class), again_at)
 

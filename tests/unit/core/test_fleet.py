@@ -6,14 +6,14 @@ import pytest
 
 from smart_model_router.core.connectivity import Connectivity
 from smart_model_router.core.gate import Gate, ProviderState
-from smart_model_router.core.gate_registry import Fleet
+from smart_model_router.core.gate_registry import GateRegistry
 from smart_model_router.core.lease import Lease
 from smart_model_router.core.ratelimit import Cost
 from smart_model_router.core.shedding import Shedding
 from smart_model_router.domain.outcome import Failure, FailureClass
 
 
-def make_fleet(*targets: str, uncounted: tuple[str, ...] = (), local: tuple[str, ...] = ()) -> Fleet:
+def make_fleet(*targets: str, uncounted: tuple[str, ...] = (), local: tuple[str, ...] = ()) -> GateRegistry:
     """Make a fleet of `provider/model` targets."""
     names = dict.fromkeys(target.split("/")[0] for target in targets)
     connectivity = Connectivity(sum(name not in local for name in names))
@@ -21,10 +21,10 @@ def make_fleet(*targets: str, uncounted: tuple[str, ...] = (), local: tuple[str,
         name: ProviderState(name, slots=20, remote=name not in local, connectivity=connectivity) for name in names
     }
     gates = [Gate(target, providers[target.split("/")[0]]) for target in targets]
-    return Fleet(gates, connectivity, uncounted=uncounted)
+    return GateRegistry(gates, connectivity, uncounted=uncounted)
 
 
-def fail(fleet: Fleet, target: str, failure_class: FailureClass, times: int, now: float = 0.0) -> None:
+def fail(fleet: GateRegistry, target: str, failure_class: FailureClass, times: int, now: float = 0.0) -> None:
     """Let so many calls to a target, in flight together for three seconds, fail at `now`: what opens does for 30 s."""
     leases = [fleet.gates[target].try_admit(Cost(1, 1), now - 3.0, 0.999) for _ in range(times)]
     for lease in leases:
@@ -32,7 +32,7 @@ def fail(fleet: Fleet, target: str, failure_class: FailureClass, times: int, now
         lease.settle(Failure(failure_class), now)
 
 
-def kill(fleet: Fleet, target: str, now: float = 0.0) -> None:
+def kill(fleet: GateRegistry, target: str, now: float = 0.0) -> None:
     """Open the breaker of a target."""
     fail(fleet, target, FailureClass.SERVER_ERROR, 5, now)
 

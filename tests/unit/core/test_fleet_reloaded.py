@@ -10,7 +10,7 @@ from smart_model_router.core.adaptive_limit import AdaptiveConfig
 from smart_model_router.core.breaker import BreakerConfig
 from smart_model_router.core.connectivity import Connectivity
 from smart_model_router.core.gate import Gate, GateConfig, Measures, ProviderState
-from smart_model_router.core.gate_registry import Fleet
+from smart_model_router.core.gate_registry import GateRegistry
 from smart_model_router.core.lease import Lease
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker
 from smart_model_router.core.throttle import ThrottleConfig
@@ -33,7 +33,7 @@ def make(
     rpm: Mapping[str, float] | None = None,
     pools: Mapping[str, RateLimitTracker] | None = None,
     uncounted: Sequence[str] = (),
-) -> Fleet:
+) -> GateRegistry:
     """Make a fleet of `provider/model` targets; `#2` is the second credential."""
     names = dict.fromkeys(target.split("/")[0] for target in targets)
     connectivity = Connectivity(len(names))
@@ -52,10 +52,10 @@ def make(
         )
         for target in targets
     ]
-    return Fleet(gates, connectivity, uncounted=uncounted)
+    return GateRegistry(gates, connectivity, uncounted=uncounted)
 
 
-def admitted(fleet: Fleet, target: str, now: float = 0.0) -> Lease:
+def admitted(fleet: GateRegistry, target: str, now: float = 0.0) -> Lease:
     """One call to a target."""
     lease = fleet.gates[target].try_admit(COST, now, 0.999)
     assert isinstance(lease, Lease)
@@ -63,7 +63,7 @@ def admitted(fleet: Fleet, target: str, now: float = 0.0) -> Lease:
 
 
 def fail(
-    fleet: Fleet, target: str, failure: FailureClass | Failure = FailureClass.SERVER_ERROR, times: int = 5
+    fleet: GateRegistry, target: str, failure: FailureClass | Failure = FailureClass.SERVER_ERROR, times: int = 5
 ) -> None:
     """Let so many calls to a target fail, one after another."""
     failure = failure if isinstance(failure, Failure) else Failure(failure)
@@ -73,13 +73,13 @@ def fail(
         lease.settle(failure, 0.0)
 
 
-def said(fleet: Fleet, target: str, now: float = 0.0) -> str | None:
+def said(fleet: GateRegistry, target: str, now: float = 0.0) -> str | None:
     """Why a call would be refused."""
     refusal = fleet.gates[target].refusal(COST, now)
     return None if refusal is None else refusal.reason
 
 
-def reloaded(before: Fleet, after: Fleet, *, shared: bool = False) -> frozenset[str]:
+def reloaded(before: GateRegistry, after: GateRegistry, *, shared: bool = False) -> frozenset[str]:
     """Take its place."""
     return after.continue_from(before, shared=shared)
 

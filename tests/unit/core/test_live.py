@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from smart_model_router.core.connectivity import Connectivity
 from smart_model_router.core.gate import Gate, ProviderState
-from smart_model_router.core.gate_registry import Fleet
+from smart_model_router.core.gate_registry import GateRegistry
 from smart_model_router.core.live_models import LiveModels
-from smart_model_router.core.tiers import Ladder
+from smart_model_router.core.tiers import ModelRoute
 
 
-def ladder(name: str) -> Ladder:
+def ladder(name: str) -> ModelRoute:
     """A model without targets."""
-    return Ladder("w/*", (), name=name)
+    return ModelRoute("w/*", (), name=name)
 
 
 def test_the_least_recently_used_model_is_dropped() -> None:
@@ -47,9 +47,9 @@ def test_a_conversation_has_a_home_under_each_name_of_a_wildcard() -> None:
     assert len(names) == 3
 
 
-def fleet_of(*gates: Gate) -> Fleet:
+def fleet_of(*gates: Gate) -> GateRegistry:
     """A fleet of these gates."""
-    return Fleet(gates, Connectivity(1))
+    return GateRegistry(gates, Connectivity(1))
 
 
 def provider() -> ProviderState:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smart_model_router.core.limit_bucket import Cost, Meter, Outstanding
+from smart_model_router.core.limit_bucket import Cost, LimitBucket, Outstanding
 from smart_model_router.core.ratelimit import RateLimitTracker, TokenFactor
 from smart_model_router.domain.outcome import BucketReading, LimitReading, Refusal, Usage
 
@@ -630,7 +630,7 @@ def test_a_family_learns_together() -> None:
 
 def test_a_name_nobody_knows_counts_requests() -> None:
     """A standard header may name its bucket as it likes."""
-    meter = Meter("default", 100.0)
+    meter = LimitBucket("default", 100.0)
     assert (meter.bucket.capacity, meter.take(CALL, 0.0)) == (100.0, 1)
     meter.begin(BucketReading("default", 100, 40), Outstanding(everyone=3.0), "continuous", 0.0)
     assert meter.bucket.level(0.0) == 37.0

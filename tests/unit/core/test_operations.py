@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smart_model_router.core.fallback import Progress
+from smart_model_router.core.fallback import AttemptHistory
 from smart_model_router.core.final_error import final_error
 from smart_model_router.core.flow_config import RoutingConfig
 from smart_model_router.core.operations import is_absent, of_operation, of_target
@@ -62,7 +62,7 @@ def test_other_failures_stay_as_they_are() -> None:
 
 
 def _end(*failures: Failure, plan: Plan = PLAN) -> SmartRouterError:
-    progress = Progress(RoutingConfig(), plan)
+    progress = AttemptHistory(RoutingConfig(), plan)
     for facts, failure in zip((A, B), failures, strict=False):
         progress.note(facts, "only", failure, 0.0)
     report = RouteReport("id", "smart", "only")

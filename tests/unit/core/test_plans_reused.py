@@ -6,7 +6,7 @@ from itertools import product
 from typing import Any
 
 from smart_model_router.core.selection import Candidate
-from smart_model_router.core.tiers import Ladder, Plan, TargetFacts, Tier, plan
+from smart_model_router.core.tiers import ModelRoute, Plan, TargetFacts, Tier, plan
 from smart_model_router.domain.request import RouteRequest, Target, peek
 
 WISHES: tuple[dict[str, Any], ...] = (
@@ -36,13 +36,13 @@ def facts(target: str, **known: Any) -> TargetFacts:
     return TargetFacts(Target(target, provider, model), Candidate(target, provider, 0), frozenset({"chat"}), **known)
 
 
-def new_ladder() -> Ladder:
+def new_ladder() -> ModelRoute:
     """Make two tiers whose targets differ in what they can do and in how much they take, and a small last resort."""
     frontier = Tier("frontier", (facts("a/big"), facts("b/blunt", lacks=frozenset({"tools"}))))
-    return Ladder("m", (frontier, Tier("standard", (facts("b/small", context_tokens=1_000),))), (facts("l/local"),))
+    return ModelRoute("m", (frontier, Tier("standard", (facts("b/small", context_tokens=1_000),))), (facts("l/local"),))
 
 
-def planned(asked: RouteRequest, ladder: Ladder, switches: dict[str, bool]) -> Plan:
+def planned(asked: RouteRequest, ladder: ModelRoute, switches: dict[str, bool]) -> Plan:
     """Plan where one target has a price, and one made the container."""
     return plan(
         asked,

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smart_model_router.domain.shared_state import Here, SlotAsk, SlotGrant, SlotRow, lease_slots
+from smart_model_router.domain.shared_state import ClockReading, SlotAsk, SlotGrant, SlotRow, lease_slots
 from smart_model_router.domain.shared_state.slots import SLOT_SECONDS, lot_of, slots_alone
 
-HERE = Here("boot", 1_000.0, 1_700_000_000.0)
+HERE = ClockReading("boot", 1_000.0, 1_700_000_000.0)
 
 
 def row(holder: str, held: int, *, until: float = SLOT_SECONDS, waits: float = 0.0, boot: str = "boot") -> SlotRow:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker
-from smart_model_router.core.token_lease import Stock
+from smart_model_router.core.token_lease import TokenLease
 from smart_model_router.domain.outcome import BucketReading, LimitReading, Refusal, Usage
 from smart_model_router.domain.shared_state import BucketAsk, ToldLimit, chunk_of
 
 ONE = Cost(0, 0)
 
 
-def scarce(level: float = 0.0, now: float = 0.0, due: float = 0.0) -> Stock:
+def scarce(level: float = 0.0, now: float = 0.0, due: float = 0.0) -> TokenLease:
     """A stock of a limit of 300 (chunks of 6) of which nobody has much left."""
-    stock = Stock(300)
+    stock = TokenLease(300)
     stock.settled(0.0, 0.0, level, 0.0, due)
     return stock
 
@@ -27,7 +27,7 @@ def test_a_chunk_is_two_percent_at_least_one(capacity: float, chunk: float) -> N
 
 def test_a_new_stock_asks_for_nothing_and_may_be_used_at_once() -> None:
     """Nobody has wanted anything yet, and there is plenty until somebody looks."""
-    stock = Stock(300)
+    stock = TokenLease(300)
     assert stock.account(300, 0.0) == (0.0, 0.0, 0.0, 0.0)
     assert stock.suspended is False
     assert stock.plenty is True
@@ -36,14 +36,14 @@ def test_a_new_stock_asks_for_nothing_and_may_be_used_at_once() -> None:
 @pytest.mark.parametrize(("left", "plenty"), [(24.0, True), (23.0, False), (1.0, False)])
 def test_four_chunks_are_plenty(left: float, plenty: bool) -> None:
     """So much has to be left for everybody when the processes settle."""
-    stock = Stock(300)
+    stock = TokenLease(300)
     stock.settled(0.0, 0.0, 0.0, left, 0.0)
     assert stock.plenty is plenty
 
 
 def test_while_there_is_plenty_a_chunk_is_taken_first_and_leased_afterwards() -> None:
     """No request waits for the others to be asked; what was taken is owed."""
-    stock = Stock(300)
+    stock = TokenLease(300)
     for _ in range(6):
         assert stock.due_at(1, 0.0) == 0.0
         stock.take(1, 0.0)
@@ -56,7 +56,7 @@ def test_while_there_is_plenty_a_chunk_is_taken_first_and_leased_afterwards() ->
 
 def test_with_plenty_a_call_larger_than_a_chunk_is_let_through() -> None:
     """One at a time, as long as nothing is owed."""
-    stock = Stock(300)
+    stock = TokenLease(300)
     assert stock.due_at(50, 0.0) == 0.0
     stock.take(50, 0.0)
     assert stock.due_at(50, 0.0) > 0.0
@@ -160,7 +160,7 @@ def test_out_of_reach_of_the_others_each_process_decides_alone() -> None:
 
 def test_what_others_found_left_decides_whether_a_chunk_is_on_credit() -> None:
     """Who last settled when there was plenty does not take what is gone since."""
-    stock = Stock(300)
+    stock = TokenLease(300)
     stock.hear(23.0)
     assert stock.due_at(1, 0.0) > 0.0
     stock.hear(24.0)
@@ -349,7 +349,7 @@ def test_an_answer_that_says_little_is_left_ends_the_credit(rpm: float | None, r
 
 def test_an_answer_that_says_much_is_left_gives_no_credit() -> None:
     """Others may have leased it."""
-    stock = Stock(600.0)
+    stock = TokenLease(600.0)
     stock.settled(0.0, 0.0, 0.0, 5.0, 0.0)
     stock.see(500.0)
     assert not stock.plenty

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from smart_model_router.core.selection import Candidate
-from smart_model_router.core.tiers import Ladder, ModelSelection, Plan, TargetFacts, Tier, plan
+from smart_model_router.core.tiers import ModelRoute, ModelSelection, Plan, TargetFacts, Tier, plan
 from smart_model_router.domain.errors import InvalidRequest
 from smart_model_router.domain.outcome import Refusal
 from smart_model_router.domain.request import RouteRequest, Target, peek
@@ -35,7 +35,7 @@ def request(
 
 def planned(
     asked: RouteRequest,
-    ladder: Ladder,
+    ladder: ModelRoute,
     prices: Callable[[TargetFacts, RouteRequest], float | None] = lambda f, r: None,
     made_by: Callable[[str], str | None] = lambda thing: None,
     **options: bool,
@@ -54,13 +54,13 @@ def in_fours(_: TargetFacts, asked: RouteRequest) -> float:
     return asked.text_bytes / 4
 
 
-def one_tier(*targets: TargetFacts, last_resort: tuple[TargetFacts, ...] = ()) -> Ladder:
+def one_tier(*targets: TargetFacts, last_resort: tuple[TargetFacts, ...] = ()) -> ModelRoute:
     """Make a ladder of one tier."""
-    return Ladder("m", (Tier("frontier", targets),), last_resort)
+    return ModelRoute("m", (Tier("frontier", targets),), last_resort)
 
 
 BIG, SMALL, TINY, LOCAL = facts("a/big"), facts("a/small"), facts("b/tiny"), facts("l/local")
-LADDER = Ladder("m", (Tier("frontier", (BIG,)), Tier("standard", (SMALL,)), Tier("economy", (TINY,))), (LOCAL,))
+LADDER = ModelRoute("m", (Tier("frontier", (BIG,)), Tier("standard", (SMALL,)), Tier("economy", (TINY,))), (LOCAL,))
 
 
 def names(made: Plan) -> list[str]:
@@ -319,7 +319,7 @@ def test_among_equals_a_conversation_is_known_by_how_it_begins() -> None:
 
 def test_a_conversation_has_a_home_in_each_tier_of_each_model() -> None:
     """The same session may use several models."""
-    names = {Ladder(model, ()).home_name(tier, "s") for model in ("x", "y") for tier in ("t", "u")}
+    names = {ModelRoute(model, ()).home_name(tier, "s") for model in ("x", "y") for tier in ("t", "u")}
     assert len(names) == 4
 
 
@@ -342,7 +342,7 @@ def test_a_fallback_serves_in_the_place_of_the_first_choice(target: str, written
         return replace(made, candidate=replace(made.candidate, group=group))
 
     tier = (grouped("a/first", "g"), grouped("b/equal", "g"), facts("c/behind"), grouped("d/alone", "h"))
-    ladder = Ladder("m", (Tier("frontier", tier), Tier("standard", (facts("e/lower"),))), (LOCAL,))
+    ladder = ModelRoute("m", (Tier("frontier", tier), Tier("standard", (facts("e/lower"),))), (LOCAL,))
     made = planned(request(), ladder)
     assert [made.is_fallback(target, strategy) for strategy in ("ordered", "health")] == [written, written]
     assert [made.is_fallback(target, strategy) for strategy in ("weighted", "cheapest")] == [other, other]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from smart_model_router.core.fallback import Progress
+from smart_model_router.core.fallback import AttemptHistory
 from smart_model_router.core.final_error import final_error
 from smart_model_router.core.flow_config import RoutingConfig
 from smart_model_router.core.selection import Candidate
-from smart_model_router.core.tiers import Ladder, Plan, TargetFacts, Tier, plan
+from smart_model_router.core.tiers import ModelRoute, Plan, TargetFacts, Tier, plan
 from smart_model_router.domain.errors import AllTargetsFailed, InvalidRequest, SmartRouterError, TranslationRefused
 from smart_model_router.domain.outcome import Failure, FailureClass, Refusal
 from smart_model_router.domain.report import Attempt, RouteReport
@@ -28,7 +28,7 @@ PLAN = Plan("frontier", (Tier("frontier", (MESSAGES,)), Tier("standard", (CHAT,)
 def test_a_target_that_translation_reaches_is_planned() -> None:
     """Speaking another dialect is no reason to be left out; having no translation is."""
     request = peek("chat", {"model": "m", "messages": [{"role": "user", "content": "hi"}]})
-    ladder = Ladder("m", (Tier("frontier", (MESSAGES, CHAT, MUTE)),))
+    ladder = ModelRoute("m", (Tier("frontier", (MESSAGES, CHAT, MUTE)),))
     made = plan(request, ladder, tokens=lambda f, r: 0, estimate_usd=lambda f, r: None, made_by=lambda thing: None)
     assert made.tiers[0].targets == (MESSAGES, CHAT)
     assert made.left_out == (("e/m", Refusal("filtered:wire")),)
@@ -36,7 +36,7 @@ def test_a_target_that_translation_reaches_is_planned() -> None:
 
 def test_who_is_ruled_out_is_not_asked() -> None:
     """It counts as tried: nobody waits for it and no time is kept for it."""
-    progress = Progress(RoutingConfig(), PLAN)
+    progress = AttemptHistory(RoutingConfig(), PLAN)
     assert (progress.refusal(MESSAGES, 0.0), progress.untried()) == (None, 2)
     assert progress.rule_out("m/m", "tools: x") == Refusal("filtered:translation")
     assert progress.refusal(MESSAGES, 0.0) == Refusal("filtered:translation")
@@ -45,7 +45,7 @@ def test_who_is_ruled_out_is_not_asked() -> None:
 
 def ended(*ruled_out: str, failure: Failure | None = None) -> SmartRouterError:
     """How a request ends that could not be sent to these, and failed at `c/m`."""
-    progress = Progress(RoutingConfig(), PLAN)
+    progress = AttemptHistory(RoutingConfig(), PLAN)
     report = RouteReport("id", "smart", "frontier")
     for target in ruled_out:
         progress.rule_out(target, f"tools: {target} has none")
@@ -71,7 +71,7 @@ def test_one_target_that_could_be_sent_it_decides(ruled_out: tuple[str, ...]) ->
 
 def test_the_most_native_rejection_is_handed_back() -> None:
     """Of several 400s the one in the caller's own dialect is shown: it is the one that has a body."""
-    progress = Progress(RoutingConfig(), PLAN)
+    progress = AttemptHistory(RoutingConfig(), PLAN)
     rejected = Failure(FailureClass.REJECTED_BY_FALLBACK, "translated", 400)
     progress.note(MESSAGES, "frontier", rejected, 0.0)
     progress.note(CHAT, "standard", Failure(FailureClass.REJECTED_BY_FALLBACK, "native", 422, raw=b"body"), 0.0)

@@ -12,8 +12,8 @@ from smart_model_router.domain.shared_state import (
     BreakerRow,
     BucketAsk,
     BucketRow,
+    ClockReading,
     Deadline,
-    Here,
     OperatorRow,
     RestRow,
     ToldLimit,
@@ -28,13 +28,13 @@ from smart_model_router.domain.shared_state import (
     told,
 )
 
-WRITTEN = Here("boot-1", 1_000.0, 1_700_000_000.0)
+WRITTEN = ClockReading("boot-1", 1_000.0, 1_700_000_000.0)
 DEADLINE = Deadline.after(60.0, WRITTEN)
 
 
-def at(boot: str = "boot-1", boottime: float = 0.0, wall: float = 0.0) -> Here:
+def at(boot: str = "boot-1", boottime: float = 0.0, wall: float = 0.0) -> ClockReading:
     """An instant so many seconds after WRITTEN on either clock."""
-    return Here(boot, WRITTEN.boottime + boottime, WRITTEN.wall + wall)
+    return ClockReading(boot, WRITTEN.boottime + boottime, WRITTEN.wall + wall)
 
 
 @pytest.mark.parametrize(
@@ -54,18 +54,18 @@ def at(boot: str = "boot-1", boottime: float = 0.0, wall: float = 0.0) -> Here:
         pytest.param(at("boot-2", -990, 86_400), 0.0, id="reboot, wall set forward: over"),
         pytest.param(at("another host", 77, 20), 40.0, id="another host: the wall tells"),
         pytest.param(at("", 0, 20), 40.0, id="no boots here: the wall tells"),
-        pytest.param(Here("boot-2", 1.0, 0.0), 60.0, id="a clock in 1970: all of it"),
+        pytest.param(ClockReading("boot-2", 1.0, 0.0), 60.0, id="a clock in 1970: all of it"),
     ],
 )
-def test_what_is_left_after_a_restart(here: Here, left: float) -> None:
+def test_what_is_left_after_a_restart(here: ClockReading, left: float) -> None:
     """The restart table of stats.md, for a deadline written to last 60 s."""
     assert remaining(DEADLINE, here, 600.0) == left
 
 
 def test_a_deadline_without_a_boot_is_never_of_the_same_one() -> None:
     """Where boots have no names CLOCK_BOOTTIME says nothing, even when both sides have none."""
-    nowhere = Deadline.after(60.0, Here("", 0.0, 1_000.0))
-    assert remaining(nowhere, Here("", 50.0, 1_020.0), 600.0) == 40.0
+    nowhere = Deadline.after(60.0, ClockReading("", 0.0, 1_000.0))
+    assert remaining(nowhere, ClockReading("", 50.0, 1_020.0), 600.0) == 40.0
 
 
 @pytest.mark.parametrize("cap", [30.0, 59.0])
@@ -77,7 +77,7 @@ def test_no_more_than_the_cap_of_its_cause_is_left(cap: float) -> None:
 @pytest.mark.parametrize("field", ["boottime", "boottime_until", "wall", "wall_until", "duration"])
 @pytest.mark.parametrize("garbage", [math.nan, math.inf, -math.inf, -1e9, 1e300])
 @pytest.mark.parametrize("here", [at(boottime=10, wall=10), at("boot-2", 0, 10)])
-def test_garbage_is_clamped(field: str, garbage: float, here: Here) -> None:
+def test_garbage_is_clamped(field: str, garbage: float, here: ClockReading) -> None:
     """Whatever a file holds, what is left lies between 0 and the cap."""
     facts: dict[str, Any] = {field: garbage}
     spoilt = replace(DEADLINE, **facts)
@@ -358,7 +358,9 @@ def test_tokens_may_be_leased_in_parts() -> None:
         pytest.param(at(boottime=math.nan), at(), at(), False, id="what somebody wrote by hand is not earlier"),
     ],
 )
-def test_the_later_word_of_the_operator_counts(known: Here, new: Here, here: Here, accepted: bool) -> None:
+def test_the_later_word_of_the_operator_counts(
+    known: ClockReading, new: ClockReading, here: ClockReading, accepted: bool
+) -> None:
     """Unless the new one is said in knowledge of the old one: then it counts whatever the clocks say."""
     there = OperatorRow(target="a/m", word="isolate", by="ada", why="", at=known, gen=7)
     said = replace(there, word="enable", at=new, gen=3)

@@ -17,7 +17,7 @@ from smart_model_router.config import RouterConfig
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.events import ContentSeen
 from smart_model_router.domain.redaction import Scrubber
-from smart_model_router.flow.content_capture import LIMIT, Content, Mode
+from smart_model_router.flow.content_capture import LIMIT, ContentCapture, Mode
 from smart_model_router.observability.spans import SpanSink
 from smart_model_router.testing import FakeProvider, RecordingSink
 from tests.unit.observability.test_sinks import CONFIG
@@ -91,9 +91,9 @@ async def test_a_mode_tells_what_it_may(
     assert "ContentSeen" not in remembered
 
 
-def content_of(mode: Mode) -> Content:
+def content_of(mode: Mode) -> ContentCapture:
     """One that knows a key."""
-    return Content(mode, scrub=Scrubber([KEY]).text, wall=lambda: 0.0)
+    return ContentCapture(mode, scrub=Scrubber([KEY]).text, wall=lambda: 0.0)
 
 
 def test_a_hash_is_that_of_the_text() -> None:

@@ -11,7 +11,7 @@ import pytest
 from smart_model_router import AllTargetsFailed, ConfigurationError, FailureClass, GuardLimits
 from smart_model_router.core.breaker import BreakerState
 from smart_model_router.domain.events import AttemptFinished, GuardsForgotten
-from smart_model_router.observability.dashboard_history import Recorder
+from smart_model_router.observability.dashboard_history import DashboardHistory
 from smart_model_router.testing import FakeDice
 from tests.world import BODY, DOWN, World, now, swallow, timers, virtual, world
 
@@ -210,7 +210,7 @@ def test_nonsense_limits_are_refused_by_name() -> None:
 
 async def targets(w: World) -> set[str]:
     """Every name that stands anywhere where people look: targets, statistics, metrics, dashboard."""
-    painter = w.router.monitor.painter(Recorder())
+    painter = w.router.monitor.painter(DashboardHistory())
     samples = {value for sample in w.router.monitor.samples() for label, value in sample.labels if label == "target"}
     view = w.router.stats()
     return {

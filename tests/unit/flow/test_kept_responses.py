@@ -19,7 +19,7 @@ from smart_model_router.domain.request import RouteRequest, peek
 from smart_model_router.domain.shared_state import KeptResponse, SharedStateError
 from smart_model_router.flow import kept_responses, reference_resolution
 from smart_model_router.flow.kept_responses import KeptResponses
-from smart_model_router.flow.reference_resolution import Asked
+from smart_model_router.flow.reference_resolution import ResolvedRequest
 from smart_model_router.testing import FakeProvider, FakeReply
 from smart_model_router_stats.responses_memory import MemoryResponses
 from smart_model_router_stats.responses_sqlite import SqliteResponses
@@ -81,7 +81,7 @@ async def test_calls_and_results_of_tools_go_on_whole() -> None:
     answer_id = kept.issue("a/big", "")
     place = answer_id.removeprefix("resp_")
     answer = {"id": answer_id, "object": "response", "output": [{"id": f"fc_{place}_0", **call}]}
-    kept.keep(answer, Asked(peek("responses", {"model": "smart", "input": "weather?"})))
+    kept.keep(answer, ResolvedRequest(peek("responses", {"model": "smart", "input": "weather?"})))
     result = {"type": "function_call_output", "call_id": "c1", "output": "sunny"}
     tools = [{"type": "function", "name": "f", "parameters": {"type": "object"}}]
     await ask(w, [result], previous_response_id=answer_id, instructions="be brief", tools=tools)
@@ -240,7 +240,7 @@ async def test_a_large_answer_is_there_while_it_is_still_encoded(monkeypatch: py
     w, store = keeping_world()
     kept = w.state.kept
     assert kept is not None
-    asked = Asked(peek("responses", {"model": "smart", "input": "x" * (LARGE_BYTES + 1)}))
+    asked = ResolvedRequest(peek("responses", {"model": "smart", "input": "x" * (LARGE_BYTES + 1)}))
     ids = [kept.issue("a/big", "") for _ in range(3)]
     for one in ids:
         kept.keep({"id": one, "output": []}, asked)

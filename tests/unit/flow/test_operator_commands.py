@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from smart_model_router.coordination import Owners, Sharing
+from smart_model_router.coordination import Coordinator, SharedKeys
 from smart_model_router.domain.errors import AllTargetsFailed, InvalidRequest
 from smart_model_router.domain.events import OperatorSpoke, WaitFinished
 from smart_model_router.domain.outcome import FailureClass
@@ -130,7 +130,7 @@ async def test_an_enable_of_before_ends_nothing_in_a_process_that_hears_of_it_la
     made.state.here, store = here, Store(tables)
     store.failure = "it is away"
     await asyncio.sleep(1)
-    made.state.sharing = Sharing(made.state, store, {"a/m": Owners("a/m", "a", "a/m")}, holder=lambda: "made")
+    made.state.sharing = Coordinator(made.state, store, {"a/m": SharedKeys("a/m", "a", "a/m")}, holder=lambda: "made")
     await asyncio.gather(*(served_by(made) for _ in range(5)))
     store.failure = ""
     await asyncio.sleep(2)

@@ -71,7 +71,7 @@ class Place:
             self.loop.close()
 
 
-class Here(FakeProvider):
+class ClockReading(FakeProvider):
     """Notes the thread of each call."""
 
     def __init__(self, *replies: FakeReply) -> None:
@@ -144,7 +144,7 @@ def test_at_home_nothing_is_hopped() -> None:
 
 def test_every_call_is_made_at_home(home: Place, away: Place) -> None:
     """Whole answers and streams asked for on another loop, and by a thread without one, reach providers at home."""
-    provider = Here()
+    provider = ClockReading()
     router = make(provider)
     home.run(router.chat(BODY))
 
@@ -161,7 +161,7 @@ def test_every_call_is_made_at_home(home: Place, away: Place) -> None:
 
 def test_a_thread_without_a_loop_may_be_the_first(away: Place) -> None:
     """Then home is a thread of the process's own, also for loops that come later."""
-    provider = Here()
+    provider = ClockReading()
     router = make(provider)
     assert router.portal.run(lambda: router.chat(BODY)).report.complete
     away.run(router.chat(BODY))
@@ -310,7 +310,7 @@ def test_a_stream_dropped_on_another_thread_is_given_back(home: Place) -> None:
 
 def test_the_next_loop_becomes_home_when_the_first_has_ended(away: Place) -> None:
     """Two `asyncio.run` share a router; what the first left open is given back, and the second may use its slot."""
-    provider = Here(FakeReply(stalls=True))
+    provider = ClockReading(FakeReply(stalls=True))
     router, left = make(provider), []
 
     async def leave() -> None:

@@ -9,7 +9,7 @@ import pytest
 from smart_model_router.core.selection import Candidate
 from smart_model_router.core.tiers import TargetFacts
 from smart_model_router.domain.request import Dialect, Target, peek
-from smart_model_router.flow.request_translation import Translations
+from smart_model_router.flow.request_translation import RequestTranslations
 
 
 def facts(*native: Dialect, provider: str = "p") -> TargetFacts:
@@ -18,10 +18,10 @@ def facts(*native: Dialect, provider: str = "p") -> TargetFacts:
     return TargetFacts(target, Candidate(target.id, provider, 0), frozenset(native))
 
 
-def translations(**more: Any) -> Translations:
+def translations(**more: Any) -> RequestTranslations:
     """Those of a small Chat request with more in it; the wall clock stands at 7.9."""
     body = {"model": "smart", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 5, **more}
-    return Translations(peek("chat", body, stream=True), lambda: 7.9)
+    return RequestTranslations(peek("chat", body, stream=True), lambda: 7.9)
 
 
 def test_a_native_target_is_sent_the_request_itself() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from smart_model_router.core.ratelimit import Cost
-from smart_model_router.flow.wait_queue import FULL, Due, Ticket, WaitingRoom
+from smart_model_router.flow.wait_queue import FULL, Due, Waiter, WaitQueue
 from smart_model_router.testing import LoopClock
 from tests.world import now, timers, virtual
 
@@ -27,7 +27,7 @@ class Doors:
         self.full = False
         """Whether no gate has a slot."""
 
-    def look(self, gate: str, ticket: Ticket, at: float) -> Due:
+    def look(self, gate: str, ticket: Waiter, at: float) -> Due:
         self.looks += 1
         if ticket.stream and self.no_streams is not None and at < self.no_streams:
             return Due(self.no_streams, lane_alone=True)
@@ -39,7 +39,7 @@ class Visitors:
 
     def __init__(self, doors: Doors, capacity: int = 100) -> None:
         self.doors = doors
-        self.room = WaitingRoom(LoopClock(), capacity, doors.look)
+        self.room = WaitQueue(LoopClock(), capacity, doors.look)
         self.log: list[tuple[str, str | None, float]] = []
         self.began = now()
 
@@ -57,7 +57,7 @@ class Visitors:
         return asyncio.ensure_future(self._stay(name, ticket, gates, until, resorts))
 
     async def _stay(
-        self, name: str, ticket: Ticket, gates: tuple[str, ...], until: float, resorts: frozenset[str]
+        self, name: str, ticket: Waiter, gates: tuple[str, ...], until: float, resorts: frozenset[str]
     ) -> None:
         woken = await self.room.wait(ticket, dict.fromkeys(gates, FREE), None, self.began + until, resorts)
         self.log.append((name, woken, round(now() - self.began, 6)))
@@ -298,7 +298,7 @@ async def test_a_ticket_keeps_its_place_when_it_has_to_wait_again() -> None:
 @virtual
 async def test_what_older_waiters_will_take_is_known() -> None:
     """Requests and tokens ahead count in the one bucket each waiter holds its place in."""
-    room = WaitingRoom(LoopClock(), 10, Doors(a=None, b=None).look)
+    room = WaitQueue(LoopClock(), 10, Doors(a=None, b=None).look)
     tickets = [room.ticket(stream=False) for _ in range(3)]
     costs = {"a": Cost(10, 5), "b": FREE}
     waits = [asyncio.ensure_future(room.wait(t, costs, "a", now() + 1.0)) for t in tickets]

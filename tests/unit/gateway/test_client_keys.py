@@ -13,20 +13,20 @@ from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.outcome import FailureClass, Usage
 from smart_model_router.domain.report import Attempt, RouteReport
 from smart_model_router.domain.request import Criticality
-from smart_model_router.gateway.client_keys import Guest, KeyRing, is_loopback
-from smart_model_router.http_api import Ask, ProblemError, read_ask
+from smart_model_router.gateway.client_keys import ApiClient, KeyRing, is_loopback
+from smart_model_router.http_api import ApiRequest, ProblemError, read_ask
 from tests.world import now, virtual
 
 
-def ask(**headers: str) -> Ask:
+def ask(**headers: str) -> ApiRequest:
     """A small question."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return read_ask("chat", named, b'{"model": "smart", "messages": [{}]}')
 
 
-def guest(**limits: Any) -> Guest:
+def guest(**limits: Any) -> ApiClient:
     """The holder of a key with these limits."""
-    return Guest("team", GatewayKeyConfig(key=Secret("k"), **limits))
+    return ApiClient("team", GatewayKeyConfig(key=Secret("k"), **limits))
 
 
 def bill(tokens: int, usd: float | None = None) -> list[RouteReport]:
@@ -39,12 +39,12 @@ def report(*attempts: Attempt) -> RouteReport:
     return RouteReport("req-1", "smart", "frontier", attempts=list(attempts))
 
 
-async def used(someone: Guest, reports: list[RouteReport], tokens: int = 0, usd: float = 0.0) -> None:
+async def used(someone: ApiClient, reports: list[RouteReport], tokens: int = 0, usd: float = 0.0) -> None:
     """Let a question of the guest in, and charge it with its answer."""
     (await someone.admit(tokens, usd)).settle(reports, now())
 
 
-async def wait_of(someone: Guest, tokens: int = 0, usd: float = 0.0) -> float:
+async def wait_of(someone: ApiClient, tokens: int = 0, usd: float = 0.0) -> float:
     """How long the guest is told to wait."""
     with pytest.raises(ProblemError) as refused:
         await someone.admit(tokens, usd)
@@ -136,7 +136,7 @@ async def test_a_reload_gives_nobody_a_new_minute(changed: str) -> None:
     """What a key has used it has used, by the value of the key; a limit that is another one begins anew."""
     limits: dict[str, Any] = {"rpm": 1, "tpm": 60, "usd_per_day": 1.0}
 
-    def ring(secret: str, **others: Any) -> tuple[KeyRing, Guest]:
+    def ring(secret: str, **others: Any) -> tuple[KeyRing, ApiClient]:
         keys = KeyRing({"renamed": GatewayKeyConfig(key=Secret(secret), **(limits | others))})
         return keys, keys.guest({"authorization": f"Bearer {secret}"})
 

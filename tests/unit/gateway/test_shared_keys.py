@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from smart_model_router.config import GatewayKeyConfig, Secret
-from smart_model_router.coordination import Sharing
+from smart_model_router.coordination import Coordinator
 from smart_model_router.coordination.client_leases import LEASE_WAIT
 from smart_model_router.domain.outcome import Usage
 from smart_model_router.domain.report import Attempt, RouteReport
-from smart_model_router.domain.shared_state import BucketAsk, BucketGrant, BudgetAsk, Here, SharedView
-from smart_model_router.gateway.client_keys import Guest, KeyRing
+from smart_model_router.domain.shared_state import BucketAsk, BucketGrant, BudgetAsk, ClockReading, SharedView
+from smart_model_router.gateway.client_keys import ApiClient, KeyRing
 from smart_model_router.http_api import ProblemError
 from smart_model_router_stats.shared_memory import MemorySharedState, MemoryTables
 from tests.world import now, virtual, world
@@ -22,9 +22,9 @@ from tests.world import now, virtual, world
 WORKERS = 4
 
 
-def here() -> Here:
+def here() -> ClockReading:
     """The clocks that all workers have in common."""
-    return Here("boot", now() + 5_000, now() + 1_700_000_000)
+    return ClockReading("boot", now() + 5_000, now() + 1_700_000_000)
 
 
 class Store(MemorySharedState):
@@ -54,7 +54,7 @@ class Worker:
         self.world, self.store = world(["a/m"]), Store(tables)
         state = self.world.state
         state.here = here
-        state.sharing = self.sharing = Sharing(state, self.store, {}, holder=lambda: f"worker {id(self)}")
+        state.sharing = self.sharing = Coordinator(state, self.store, {}, holder=lambda: f"worker {id(self)}")
         self.guest = self.ring(**limits).guest({"x-api-key": "k"})
 
     def ring(self, **limits: Any) -> KeyRing:
@@ -74,7 +74,7 @@ def workers(count: int = WORKERS, **limits: Any) -> list[Worker]:
     return [Worker(tables, **limits) for _ in range(count)]
 
 
-async def admitted(guest: Guest, tokens: int = 0, usd: float = 0.0) -> bool:
+async def admitted(guest: ApiClient, tokens: int = 0, usd: float = 0.0) -> bool:
     """Whether a question of the guest is let in."""
     try:
         await guest.admit(tokens, usd)
@@ -83,7 +83,7 @@ async def admitted(guest: Guest, tokens: int = 0, usd: float = 0.0) -> bool:
     return True
 
 
-async def refused_for(guest: Guest, usd: float = 0.0) -> float:
+async def refused_for(guest: ApiClient, usd: float = 0.0) -> float:
     """How long the guest has to wait."""
     with pytest.raises(ProblemError) as refused:
         await guest.admit(0, usd)

@@ -26,7 +26,7 @@ from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, 
 from smart_model_router.domain.report import Attempt, ReportedRefusal, RouteReport
 from smart_model_router.domain.request import Dialect
 from smart_model_router.http_api import (
-    Ask,
+    ApiRequest,
     EdgeStream,
     Family,
     Problem,
@@ -59,7 +59,7 @@ def report(*attempts: tuple[str, FailureClass], refused: Mapping[str, str] | Non
     )
 
 
-def ask(body: Mapping[str, Any] = BODY, /, **headers: str) -> Ask:
+def ask(body: Mapping[str, Any] = BODY, /, **headers: str) -> ApiRequest:
     """A request as it would arrive (underscores of header names are dashes)."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return read_ask("chat", named, json.dumps(body).encode())

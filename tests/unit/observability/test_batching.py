@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from smart_model_router.domain.events import BreakerChanged, Event, OfflineChanged, RequestFinished
-from smart_model_router.observability.batching import Gathering
-from smart_model_router.observability.dashboard_history import Recorder
+from smart_model_router.observability.batching import Batcher
+from smart_model_router.observability.dashboard_history import DashboardHistory
 from smart_model_router.observability.metrics import Metrics
 from smart_model_router.observability.registry import Sample
 from tests.unit.observability.test_log import finished
@@ -14,10 +14,10 @@ from tests.unit.observability.test_log import finished
 OPENED = BreakerChanged(at=100.0, owner="a/big", kind="whole", from_state="closed", to_state="open", reason="ratio")
 
 
-def gathering() -> tuple[Gathering, list[Event]]:
+def gathering() -> tuple[Batcher, list[Event]]:
     """A sink of requests and breakers, and what it took in."""
     taken: list[Event] = []
-    return Gathering({RequestFinished: taken.append, BreakerChanged: taken.append}), taken
+    return Batcher({RequestFinished: taken.append, BreakerChanged: taken.append}), taken
 
 
 def test_a_batch_is_taken_in_at_once_and_in_order() -> None:
@@ -49,7 +49,7 @@ def test_an_event_that_fails_holds_up_no_other() -> None:
         taken.append(event)
 
     taken: list[Event] = []
-    sink = Gathering({RequestFinished: take})
+    sink = Batcher({RequestFinished: take})
     for number in range(3):
         sink.emit(finished(number))
     with pytest.raises(ValueError, match="a mistake"):
@@ -87,6 +87,6 @@ def test_the_dashboards_past_knows_of_the_last_event() -> None:
         lambda recorder: len(list(recorder.recent(60))),
     )
     for look in looks:
-        recorder = Recorder(clock=lambda: 100.0, wall=lambda: 1_700_000_000.0)
+        recorder = DashboardHistory(clock=lambda: 100.0, wall=lambda: 1_700_000_000.0)
         recorder.emit(finished(1))
         assert look(recorder) == 1

@@ -15,10 +15,10 @@ from smart_model_router.observability.dashboard_history import (
     STEP_SECONDS,
     STEPS,
     TRANSITIONS,
-    Recorder,
-    Serving,
+    DashboardHistory,
+    ServedRequests,
 )
-from smart_model_router.observability.dashboard_snapshot import Painter
+from smart_model_router.observability.dashboard_snapshot import DashboardSnapshot
 from smart_model_router.testing import FakeProvider, FakeReply
 from tests.store_files import attempt
 from tests.world import BODY, World, failing, limited, now, served_by, steady, virtual, world
@@ -26,10 +26,10 @@ from tests.world import BODY, World, failing, limited, now, served_by, steady, v
 BUSY = failing(FailureClass.OVERLOADED, 529)
 
 
-def watched(*ladder: list[str], **given: Any) -> tuple[World, Recorder, Painter]:
+def watched(*ladder: list[str], **given: Any) -> tuple[World, DashboardHistory, DashboardSnapshot]:
     """A world whose dashboard is on."""
     w = world(*ladder, **given)
-    recorder = Recorder(wall=lambda: 1_700_000_000.0 + now())
+    recorder = DashboardHistory(wall=lambda: 1_700_000_000.0 + now())
     painter = w.router.monitor.painter(recorder)
     w.router.monitor.watch(recorder)
     return w, recorder, painter
@@ -65,7 +65,7 @@ async def test_without_traffic_the_sentence_says_who_would_serve() -> None:
 
 def test_a_store_out_of_reach_is_a_transition() -> None:
     """With which store, why, and when it is within reach again."""
-    recorder = Recorder(clock=lambda: 5.0, wall=lambda: 1_700_000_000.0)
+    recorder = DashboardHistory(clock=lambda: 5.0, wall=lambda: 1_700_000_000.0)
     recorder.emit(StoreChanged(at=5.0, store="stats", degraded=True, reason="the disk is full"))
     recorder.emit(StoreChanged(at=5.0, store="stats", degraded=False, reason=""))
     lost, found = recorder.transitions
@@ -75,7 +75,7 @@ def test_a_store_out_of_reach_is_a_transition() -> None:
 
 def test_equals_that_share_the_load_do_not_change_the_sentence() -> None:
     """One in three answers by another target is no change; four in a row are one, since the first of them."""
-    serving = Serving()
+    serving = ServedRequests()
     for at in range(30):
         serving.note("b/big" if at % 3 == 2 else "a/big", 100.0 + at)
     assert (serving.target, serving.since) == ("a/big", 100.0)
@@ -145,7 +145,7 @@ async def test_rates_are_of_now() -> None:
 
 def test_the_past_is_bounded() -> None:
     """A flood of transitions and requests leaves the newest."""
-    recorder = Recorder(clock=lambda: 100.0, wall=lambda: 0.0)
+    recorder = DashboardHistory(clock=lambda: 100.0, wall=lambda: 0.0)
     for number in range(1_000):
         recorder.emit(
             BreakerChanged(at=1.0, owner=f"t{number}", kind="whole", from_state="closed", to_state="open", reason="x")

@@ -27,7 +27,7 @@ from smart_model_router.domain.events import (
 from smart_model_router.domain.outcome import Failure, FailureClass
 from smart_model_router.domain.redaction import Scrubber, redacted
 from smart_model_router.observability.log import LogSink
-from smart_model_router.observability.log_file import Lines, opened
+from smart_model_router.observability.log_file import LogFile, opened
 from smart_model_router.observability.log_redaction import Redaction
 from tests.unit.observability.test_sinks import CONFIG
 
@@ -214,7 +214,7 @@ def test_a_write_that_is_cut_short_is_ended(tmp_path: Path, monkeypatch: pytest.
     """The system may take a part of what it is given: the rest follows."""
     write = os.write
     monkeypatch.setattr(os, "write", lambda descriptor, text: write(descriptor, text[:10]))
-    lines = Lines(tmp_path / "log")
+    lines = LogFile(tmp_path / "log")
     lines.write("a line that is longer than what is taken at once\n")
     lines.close()
     assert (tmp_path / "log").read_text() == "a line that is longer than what is taken at once\n"
@@ -303,12 +303,12 @@ def test_a_file_is_for_its_owner_alone_and_added_to(tmp_path: Path) -> None:
     path.write_text("before\n")
     path.chmod(0o600)
     stream = opened(str(path))
-    assert isinstance(stream, Lines)
+    assert isinstance(stream, LogFile)
     stream.write("after\n")
     stream.close()
     assert path.read_text() == "before\nafter\n"
     opened_new = opened(str(tmp_path / "new"))
-    assert isinstance(opened_new, Lines)
+    assert isinstance(opened_new, LogFile)
     opened_new.close()
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o600
 

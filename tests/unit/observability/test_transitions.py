@@ -20,8 +20,8 @@ from smart_model_router.domain.events import (
     StoreChanged,
 )
 from smart_model_router.domain.outcome import FailureClass
-from smart_model_router.observability.dashboard_history import Recorder
-from smart_model_router.observability.store_snapshot import StoredPainter
+from smart_model_router.observability.dashboard_history import DashboardHistory
+from smart_model_router.observability.store_snapshot import StoreSnapshot
 from smart_model_router.observability.transitions import MOVES, move_of
 from smart_model_router_stats.sqlite import _KEPT_EVENTS, SqliteStore
 
@@ -53,13 +53,13 @@ TOLD: list[tuple[Event, str, str, bool]] = [
 @pytest.mark.asyncio
 async def test_a_file_tells_what_was_told_live(tmp_path: Path) -> None:
     """The same words, the same kind, and bad where it is a turn for the worse, not where a figure happens to be 1."""
-    path, recorder = tmp_path / "s.db", Recorder()
+    path, recorder = tmp_path / "s.db", DashboardHistory()
     store = SqliteStore(path, wall=lambda: WALL)
     for event, *_ in TOLD:
         store.emit(event)
         recorder.emit(event)
     await store.aclose()
-    stored = list(reversed(StoredPainter(path).picture(WALL)["transitions"]))
+    stored = list(reversed(StoreSnapshot(path).picture(WALL)["transitions"]))
     assert [(move["kind"], move["subject"], move["bad"]) for move in stored] == [(*told,) for _, *told in TOLD]
     live = [move.to_dict() for move in recorder.transitions]
     words = ("kind", "subject", "state", "text", "bad")

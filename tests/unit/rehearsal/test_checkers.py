@@ -27,13 +27,13 @@ from smart_model_router.domain.errors import AllTargetsFailed
 from smart_model_router.domain.events import BreakerChanged, Event
 from smart_model_router.domain.outcome import Failure, FailureClass, Refusal
 from smart_model_router.flow import admission, executor, hedging
-from smart_model_router.flow.admission import Admitter
-from smart_model_router.flow.attempt import Admission, Caller
-from smart_model_router.flow.detached_calls import Verdicts
-from smart_model_router.flow.hedge_race import Race
-from smart_model_router.flow.provider_stream import LiveStream
+from smart_model_router.flow.admission import AdmissionController
+from smart_model_router.flow.attempt import AdmittedTarget, AttemptRunner
+from smart_model_router.flow.detached_calls import DetachedCalls
+from smart_model_router.flow.hedge_race import HedgeRace
+from smart_model_router.flow.provider_stream import ProviderStreamReader
 from smart_model_router.flow.state import RouterState
-from smart_model_router.flow.wait_queue import Ticket, WaitingRoom, _Queue
+from smart_model_router.flow.wait_queue import Waiter, WaitQueue, _Queue
 from smart_model_router.flow.watchdog import Watchdog
 from smart_model_router.rehearsal.simulation import SCENARIOS, Scenario, Setting, simulate
 from smart_model_router.rehearsal.simulation.assertions import sent_per_accepted
@@ -205,7 +205,7 @@ def forgotten(_: object) -> None:
 
 def lease_lost(patch: pytest.MonkeyPatch) -> None:
     """What a stream holds is kept when its caller leaves."""
-    patch.setattr(LiveStream, "abandon", forgotten)
+    patch.setattr(ProviderStreamReader, "abandon", forgotten)
 
 
 def late_failures_extend(patch: pytest.MonkeyPatch) -> None:
@@ -262,7 +262,7 @@ def never_paced(patch: pytest.MonkeyPatch) -> None:
 
 def always_paced(patch: pytest.MonkeyPatch) -> None:
     """Targets are asked as if no other one were free."""
-    patch.setattr(Admitter, "in_tier", lambda self, tier, now: None)
+    patch.setattr(AdmissionController, "in_tier", lambda self, tier, now: None)
 
 
 def boundless_pace(patch: pytest.MonkeyPatch) -> None:
@@ -272,7 +272,7 @@ def boundless_pace(patch: pytest.MonkeyPatch) -> None:
 
 def verdicts_lost(patch: pytest.MonkeyPatch) -> None:
     """A probe ends with its caller."""
-    patch.setattr(Verdicts, "wanted", lambda self, step: False)
+    patch.setattr(DetachedCalls, "wanted", lambda self, step: False)
 
 
 def limit_ignored(patch: pytest.MonkeyPatch) -> None:
@@ -315,23 +315,23 @@ def free_hedges(patch: pytest.MonkeyPatch) -> None:
 
 def forgotten_losers(patch: pytest.MonkeyPatch) -> None:
     """What has lost a race is left alone."""
-    patch.setattr(Race, "_dismiss", lambda self, runner, step: None)
+    patch.setattr(HedgeRace, "_dismiss", lambda self, runner, step: None)
 
 
 def queue_jumping(patch: pytest.MonkeyPatch) -> None:
     """Nobody looks whether somebody waits."""
-    patch.setattr(WaitingRoom, "is_behind", lambda *_: False)
+    patch.setattr(WaitQueue, "is_behind", lambda *_: False)
 
 
 def streams_first(patch: pytest.MonkeyPatch) -> None:
     """A stream's turn comes before that of an older request for a whole answer."""
-    heads, is_behind = vars(_Queue)["heads"].fget, WaitingRoom.is_behind
+    heads, is_behind = vars(_Queue)["heads"].fget, WaitQueue.is_behind
 
-    def behind(self: WaitingRoom, ticket: Ticket | None, gate: str, rank: int = 0) -> bool:
+    def behind(self: WaitQueue, ticket: Waiter | None, gate: str, rank: int = 0) -> bool:
         return not (ticket is not None and ticket.stream) and is_behind(self, ticket, gate, rank)
 
     patch.setattr(_Queue, "heads", property(lambda self: sorted(heads(self), key=lambda place: not place[2].stream)))
-    patch.setattr(WaitingRoom, "is_behind", behind)
+    patch.setattr(WaitQueue, "is_behind", behind)
 
 
 def generous_bucket(patch: pytest.MonkeyPatch) -> None:
@@ -359,13 +359,13 @@ def refusals_count(patch: pytest.MonkeyPatch) -> None:
 
 def no_deadline(patch: pytest.MonkeyPatch) -> None:
     """A call may last 100 s longer than it may."""
-    limit = Caller.limit
+    limit = AttemptRunner.limit
 
-    def later(self: Caller, step: Admission) -> tuple[float, bool]:
+    def later(self: AttemptRunner, step: AdmittedTarget) -> tuple[float, bool]:
         until, own = limit(self, step)
         return until + 100.0, own
 
-    patch.setattr(Caller, "limit", later)
+    patch.setattr(AttemptRunner, "limit", later)
 
 
 def mute_error(patch: pytest.MonkeyPatch) -> None:
@@ -447,7 +447,9 @@ def walls_for_ever(patch: pytest.MonkeyPatch) -> None:
 def no_patience(patch: pytest.MonkeyPatch) -> None:
     """However long a caller waited in silence, leaving is nobody's fault, and the call ends with it."""
     verdicts_lost(patch)
-    patch.setattr(Caller, "given_up", lambda self, step, silent_since, who="": Failure(FailureClass.CANCELLED, "left"))
+    patch.setattr(
+        AttemptRunner, "given_up", lambda self, step, silent_since, who="": Failure(FailureClass.CANCELLED, "left")
+    )
 
 
 def no_domains(patch: pytest.MonkeyPatch) -> None:
@@ -472,13 +474,13 @@ def crashing(patch: pytest.MonkeyPatch) -> None:
 
 def left_running(patch: pytest.MonkeyPatch) -> None:
     """Every request starts something that nobody ends."""
-    serve = executor.Course.serve
+    serve = executor.RequestExecutor.serve
 
     async def and_more(self: Any, perform: Any) -> Any:
         self.state.loose.add(asyncio.ensure_future(asyncio.sleep(1e9)))
         return await serve(self, perform)
 
-    patch.setattr(executor.Course, "serve", and_more)
+    patch.setattr(executor.RequestExecutor, "serve", and_more)
 
 
 BROKEN: list[tuple[str, Callable[[Random], Setting], Break]] = [

@@ -12,7 +12,7 @@ from smart_model_router import RouterConfig
 from smart_model_router.config import ResilienceConfig
 from smart_model_router.rehearsal.chaos.client_calls import Ending, ask, body_of
 from smart_model_router.rehearsal.chaos.fault_fleet import drill
-from smart_model_router.rehearsal.chaos.scenario_context import Arena
+from smart_model_router.rehearsal.chaos.scenario_context import ScenarioContext
 from smart_model_router.rehearsal.chaos.time_scale import SHORTEST, shortened
 from smart_model_router.rehearsal.chaos.verdict import Finding, Verdict, worst
 from smart_model_router.router import SmartModelRouter
@@ -109,7 +109,7 @@ def test_a_router_that_never_comes_back_hangs() -> None:
 def test_it_is_out_when_something_is_and_nothing_else_refuses(refusals: list[list[str | None]], rounds: int) -> None:
     """Nobody is out while nobody refuses; four rounds are enough to find out."""
 
-    class Asked:
+    class WorkloadRequest:
         """An arena whose targets stand so after each round."""
 
         count = 0
@@ -122,6 +122,6 @@ def test_it_is_out_when_something_is_and_nothing_else_refuses(refusals: list[lis
         def targets(self) -> list[SimpleNamespace]:
             return [SimpleNamespace(refusal=refusal) for refusal in refusals[self.count - 1]]
 
-    arena = Asked()
-    asyncio.run(Arena.until_out(cast("Arena", arena)))
+    arena = WorkloadRequest()
+    asyncio.run(ScenarioContext.until_out(cast("ScenarioContext", arena)))
     assert arena.count == rounds

@@ -16,7 +16,7 @@ from smart_model_router.cli.store_check import store_findings
 from smart_model_router.config import StoreConfig
 from smart_model_router.domain.events import Event, StoreChanged
 from smart_model_router.domain.outcome import Failure, FailureClass
-from smart_model_router.domain.shared_state import BreakerRow, Deadline, Here
+from smart_model_router.domain.shared_state import BreakerRow, ClockReading, Deadline
 from smart_model_router.flow import boot_clock
 from smart_model_router.testing import FakeProvider, FakeReply
 from smart_model_router_stats import open_db
@@ -112,7 +112,7 @@ async def test_the_cause_gone_the_state_is_shared(tmp_path: Path) -> None:
 @pytest.mark.parametrize("boot", ["same", "other"])
 async def test_a_clock_in_1970_ends_no_open_breaker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, boot: str) -> None:
     """The wall clock says 1970 after the restart: within one boot it is not asked, after another all time is left."""
-    first, second = Here("same", 1_000.0, 1_700_000_000.0), Here(boot, 1_003.0, 0.0)
+    first, second = ClockReading("same", 1_000.0, 1_700_000_000.0), ClockReading(boot, 1_003.0, 0.0)
     monkeypatch.setattr("smart_model_router.assembly.here", lambda: first)
     async with router(tmp_path / "stats.db", Listener(), DOWN) as before:
         await asyncio.gather(*(before.chat(BODY) for _ in range(5)))

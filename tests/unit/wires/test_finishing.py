@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from smart_model_router.domain.request import Dialect
-from smart_model_router.wires.finish_check import Finishing, finishing
+from smart_model_router.wires.finish_check import FinishCheck, finishing
 from tests.unit.wires.translating import event
 
 
@@ -16,7 +16,7 @@ def chunk(index: int = 0, text: str = "", finish: str | None = None) -> dict[str
     return {"choices": [{"index": index, "delta": {"content": text}, "finish_reason": finish}]}
 
 
-def taken(dialect: Dialect, *events: dict[str, Any], choices: int = 1) -> tuple[Finishing, list[bool]]:
+def taken(dialect: Dialect, *events: dict[str, Any], choices: int = 1) -> tuple[FinishCheck, list[bool]]:
     """What became of these events."""
     found = finishing(dialect, choices)
     return found, [found.take(event(dialect, data)) for data in events]

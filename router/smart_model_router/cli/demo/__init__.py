@@ -6,7 +6,7 @@ import asyncio
 import sys
 from typing import TYPE_CHECKING
 
-from smart_model_router.cli.demo.demo_fleet import Fleet
+from smart_model_router.cli.demo.demo_fleet import DemoFleet
 from smart_model_router.cli.demo.narrator import Narrator
 from smart_model_router.cli.demo.story import Story
 from smart_model_router.cli.exit_codes import ExitCode
@@ -28,7 +28,7 @@ def run(asked: Demo) -> int:
 
 async def _play(as_json: bool) -> int:
     narrator = Narrator(sys.stderr if as_json else sys.stdout)
-    async with Fleet() as fleet:
+    async with DemoFleet() as fleet:
         figures = await Story(fleet, narrator).play()
     narrator.summary(figures)
     if as_json:

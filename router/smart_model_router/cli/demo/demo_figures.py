@@ -23,7 +23,7 @@ class Expectation:
 
 
 @dataclass(slots=True)
-class Figures:
+class DemoFigures:
     """Counts of questions and answers, and what was measured on the way. Durations are seconds.
 
     `requests` are questions: one whose stream was cut after its first words (`interrupted`) was asked again.

@@ -67,7 +67,7 @@ def configuration(urls: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-class Fleet:
+class DemoFleet:
     """Servers and router, alive within `async with`. `events` are all the router told, oldest first."""
 
     inline = True

@@ -7,7 +7,7 @@ from typing import TextIO
 
 from rich.text import Text
 
-from smart_model_router.cli.demo.demo_figures import Expectation, Figures
+from smart_model_router.cli.demo.demo_figures import DemoFigures, Expectation
 from smart_model_router.cli.output import console, print_table, printable
 
 _SHOWN = 72
@@ -47,7 +47,7 @@ class Narrator:
         mark, style = ("ok", "green") if expectation.came_true else ("NOT SO", "bold red")
         self._say(f"  [{mark}] {expectation.text} ({expectation.measured})", style)
 
-    def summary(self, figures: Figures) -> None:
+    def summary(self, figures: DemoFigures) -> None:
         """The table at the end."""
         self._say("\nIn figures, all measured:", "bold")
         rows = [(what, _shown(value)) for what, value in figures.to_dict().items() if what != "expectations"]

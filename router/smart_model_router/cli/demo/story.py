@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from itertools import cycle
 
 from smart_model_router.cli.demo.demo_figures import (
+    DemoFigures,
     Expectation,
-    Figures,
     due_at,
     half_open_spans,
     most_at_once,
@@ -17,7 +17,7 @@ from smart_model_router.cli.demo.demo_figures import (
     trips,
     waited_after_429,
 )
-from smart_model_router.cli.demo.demo_fleet import MODEL, PRIMARY, REMOTES, SECOND, TIMINGS, Fleet, target
+from smart_model_router.cli.demo.demo_fleet import MODEL, PRIMARY, REMOTES, SECOND, TIMINGS, DemoFleet, target
 from smart_model_router.cli.demo.narrator import Narrator
 from smart_model_router.cli.report_text import told_briefly
 from smart_model_router.domain.errors import SmartRouterError, StreamInterrupted
@@ -48,14 +48,14 @@ _RECOVERY_SECONDS = 20.0
 class Story:
     """Plays the scenes in order. Every figure comes from an answer, an event or a provider's own record."""
 
-    def __init__(self, fleet: Fleet, narrator: Narrator) -> None:
+    def __init__(self, fleet: DemoFleet, narrator: Narrator) -> None:
         self._fleet = fleet
         self._router = fleet.router
         self._narrator = narrator
-        self._figures = Figures()
+        self._figures = DemoFigures()
         self._questions = cycle(QUESTIONS)
 
-    async def play(self) -> Figures:
+    async def play(self) -> DemoFigures:
         """The whole story; what it came to."""
         began = time.monotonic()
         self._narrator.opening(TIMINGS)

@@ -38,7 +38,7 @@ def leaves(data: Any, path: Path = ()) -> Iterator[Path]:
         yield from leaves(member, (*path, step))
 
 
-class Account:
+class ImportReport:
     """The result for each value of a document. The first entry for a value stands."""
 
     def __init__(self, document: Document) -> None:

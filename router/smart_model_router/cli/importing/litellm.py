@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from smart_model_router.cli.importing.import_report import Account, Entry
+from smart_model_router.cli.importing.import_report import Entry, ImportReport
 from smart_model_router.cli.importing.litellm_deployments import Deployments
 from smart_model_router.cli.importing.litellm_models import Groups, aliases_of, by_tags, models_of
 from smart_model_router.cli.importing.litellm_settings import Settings
@@ -26,7 +26,7 @@ def convert(document: Document) -> Imported:
     data = document.data
     if not isinstance(data, dict):
         raise ConfigurationError("model_list", None, "a configuration of LiteLLM's proxy is needed")
-    account = Account(document)
+    account = ImportReport(document)
     reader = Deployments(account, data.get("credential_list"))
     deployments = reader.read(data.get("model_list"))
     groups: Groups = {}

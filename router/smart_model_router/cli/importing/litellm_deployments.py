@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from smart_model_router.cli.importing import litellm_names as names
 from smart_model_router.cli.importing import litellm_values as values
-from smart_model_router.cli.importing.import_report import Account
+from smart_model_router.cli.importing.import_report import ImportReport
 from smart_model_router.cli.importing.litellm_names import Prefix
 from smart_model_router.config.hints import fields_of
 from smart_model_router.config.tree import DefaultsConfig, PriceConfig, ProviderConfig, TargetConfig, ThinkingConfig
@@ -35,7 +35,7 @@ class Deployment:
 class Deployments:
     """Reads `model_list`; collects the providers its entries are reached by."""
 
-    def __init__(self, account: Account, credentials: object = None) -> None:
+    def __init__(self, account: ImportReport, credentials: object = None) -> None:
         self._account = account
         self._credentials = dict(_credentials(credentials))
         self.providers: dict[str, dict[str, Any]] = {}

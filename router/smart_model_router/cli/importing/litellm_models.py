@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from smart_model_router.cli.importing import litellm_values as values
-from smart_model_router.cli.importing.import_report import Account
+from smart_model_router.cli.importing.import_report import ImportReport
 from smart_model_router.cli.importing.litellm_deployments import Deployment
 from smart_model_router.config.aliases import text_of
 from smart_model_router.config.tree_path import Path
@@ -24,7 +24,7 @@ _SECTIONS = ("router_settings", "litellm_settings")
 Groups = dict[str, list[Deployment]]
 
 
-def models_of(groups: Groups, data: dict[str, Any], account: Account) -> dict[str, dict[str, Any]]:
+def models_of(groups: Groups, data: dict[str, Any], account: ImportReport) -> dict[str, dict[str, Any]]:
     """The section `models`: each group with its tiers, then those of its fallbacks."""
     made = {name: _Ladder(name, deployments) for name, deployments in groups.items()}
     settings = {section: given for section in _SECTIONS if isinstance(given := data.get(section), dict)}
@@ -40,7 +40,7 @@ def models_of(groups: Groups, data: dict[str, Any], account: Account) -> dict[st
     return {name: {"tiers": ladder.tiers, "last_resort": []} for name, ladder in made.items()}
 
 
-def by_tags(groups: Groups, data: dict[str, Any], account: Account) -> Groups:
+def by_tags(groups: Groups, data: dict[str, Any], account: ImportReport) -> Groups:
     """The groups, those with tags split where tags decide: `name` for requests without any, `name:tag` for the rest."""
     settings = data.get("router_settings")
     decide = isinstance(settings, dict) and values.switch(settings.get("enable_tag_filtering"))
@@ -64,7 +64,7 @@ def by_tags(groups: Groups, data: dict[str, Any], account: Account) -> Groups:
     return split
 
 
-def aliases_of(models: dict[str, Any], data: dict[str, Any], account: Account) -> dict[str, str]:
+def aliases_of(models: dict[str, Any], data: dict[str, Any], account: ImportReport) -> dict[str, str]:
     """The section `aliases`, from router_settings.model_group_alias."""
     settings = data.get("router_settings")
     given = settings.get("model_group_alias") if isinstance(settings, dict) else None
@@ -116,7 +116,7 @@ def _add(
     wanted: list[str],
     fallback: object,
     path: Path,
-    account: Account,
+    account: ImportReport,
     groups: Groups,
     changed: str,
 ) -> None:
@@ -136,7 +136,7 @@ def _add(
     )
 
 
-def _pairs(listed: object, path: Path, account: Account) -> Iterator[tuple[str, object, Path]]:
+def _pairs(listed: object, path: Path, account: ImportReport) -> Iterator[tuple[str, object, Path]]:
     """Each fallback of `[{group: [fallback, ...]}, ...]`, or of one mapping; a fallback may be `{model: name}`."""
     members = [((*path, number), member) for number, member in enumerate(listed if isinstance(listed, list) else [])]
     for here, member in members or [(path, listed)]:

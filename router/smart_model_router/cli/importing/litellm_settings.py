@@ -6,7 +6,7 @@ from typing import Any
 
 from smart_model_router.cli.importing import litellm_names as names
 from smart_model_router.cli.importing import litellm_values as values
-from smart_model_router.cli.importing.import_report import Account
+from smart_model_router.cli.importing.import_report import ImportReport
 from smart_model_router.config import hints
 from smart_model_router.config.tree import RouterConfig
 from smart_model_router.config.tree_path import Path, spelled
@@ -36,7 +36,7 @@ _CALLBACKS = ("callbacks", "success_callback", "failure_callback", "service_call
 class Settings:
     """Puts together the sections beside providers and models."""
 
-    def __init__(self, data: dict[str, Any], account: Account) -> None:
+    def __init__(self, data: dict[str, Any], account: ImportReport) -> None:
         self._data = data
         self._account = account
         self.made: dict[str, Any] = {}

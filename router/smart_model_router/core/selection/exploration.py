@@ -23,7 +23,7 @@ CAP = 300.0
 
 @quick
 @dataclass(frozen=True, slots=True)
-class Look:
+class ExplorationCall:
     """A call that is to find out whether a target is its old self again.
 
     It is when the answer was not slower than `latency`: seconds to first content (streams), or per 100 output tokens.
@@ -43,7 +43,7 @@ class _Lost:
     back_at: float | None = None
 
 
-class Looks:
+class Exploration:
     """Who lost its place, streams and whole answers apart: `due`, then `began`, then (of a good answer) `ended`."""
 
     __slots__ = ("_lost",)
@@ -51,7 +51,7 @@ class Looks:
     def __init__(self) -> None:
         self._lost: dict[tuple[str, bool], _Lost] = {}
 
-    def due(self, order: Sequence[Candidate], view: View, now: float) -> Look | None:
+    def due(self, order: Sequence[Candidate], view: View, now: float) -> ExplorationCall | None:
         """The look that is due for longest among candidates (at least one) ordered by health."""
         first = order[0]
         lost = [candidate.id for candidate in order if candidate.position < first.position]
@@ -63,15 +63,15 @@ class Looks:
         if not lost:
             return None
         longest, target = min((self._lost[target, view.stream].due, target) for target in lost)
-        return Look(target, view.stream, _as_quick_as(first, view)) if longest <= now else None
+        return ExplorationCall(target, view.stream, _as_quick_as(first, view)) if longest <= now else None
 
-    def began(self, look: Look, now: float) -> None:
+    def began(self, look: ExplorationCall, now: float) -> None:
         """The look was admitted: the next one is due later, and later each time."""
         entry = self._lost[look.target, look.stream]
         entry.looks += 1
         entry.due = now + _interval(entry.looks)
 
-    def ended(self, look: Look, latency: float | None, now: float) -> bool:
+    def ended(self, look: ExplorationCall, latency: float | None, now: float) -> bool:
         """The look was answered well, with this `latency` (None: nobody can tell); whether the target is back."""
         back = latency is None or latency <= look.latency
         if back and (entry := self._lost.get((look.target, look.stream))) is not None:

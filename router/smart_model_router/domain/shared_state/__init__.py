@@ -1,7 +1,7 @@
 """What processes of one host tell each other and what outlives them: plain rows, and the rules they are read by."""
 
 from smart_model_router.domain.shared_state.budgets import BudgetAsk, BudgetRow, spend
-from smart_model_router.domain.shared_state.clocks import Deadline, Here, age, remaining
+from smart_model_router.domain.shared_state.clocks import ClockReading, Deadline, age, remaining
 from smart_model_router.domain.shared_state.kept_response import LONGEST_CHAIN, KeptResponse
 from smart_model_router.domain.shared_state.limits import (
     BucketAsk,
@@ -51,8 +51,8 @@ __all__ = [
     "CallRow",
     "Changes",
     "Claim",
+    "ClockReading",
     "Deadline",
-    "Here",
     "Isolation",
     "KeptResponse",
     "MakerRow",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from smart_model_router.domain.shared_state.clocks import Deadline, Here, remaining
+from smart_model_router.domain.shared_state.clocks import ClockReading, Deadline, remaining
 from smart_model_router.domain.shared_state.limits import BucketGrant
 
 SETTLES_SOON = 5.0
@@ -41,7 +41,7 @@ class BudgetAsk:
     spent: int = 0
 
 
-def spend(row: BudgetRow | None, ask: BudgetAsk, here: Here) -> tuple[BudgetRow, BucketGrant]:
+def spend(row: BudgetRow | None, ask: BudgetAsk, here: ClockReading) -> tuple[BudgetRow, BucketGrant]:
     """Settle one process's account with a budget: the budget afterwards, and the reservation that was granted.
 
     The period begins with the first use. A reservation is granted whole while anything is left: the last one may
@@ -60,7 +60,7 @@ def spend(row: BudgetRow | None, ask: BudgetAsk, here: Here) -> tuple[BudgetRow,
     return row, BucketGrant(ask.key, float(granted), float(ask.capacity - row.used), due_in, ends_in)
 
 
-def _current(row: BudgetRow | None, ask: BudgetAsk, here: Here) -> BudgetRow:
+def _current(row: BudgetRow | None, ask: BudgetAsk, here: ClockReading) -> BudgetRow:
     """The budget in its present period, whose end is told by this boot's clock."""
     left = 0.0 if row is None else remaining(row.until, here, ask.period)
     if row is None or left <= 0.0:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Here:
+class ClockReading:
     """Now, on clocks that other processes read as well: `boottime` since the boot with this id, `wall` since the epoch.
 
     `boot` is "" where the system names no boots: then nothing is ever of the same boot, and the wall alone counts.
@@ -39,12 +39,12 @@ class Deadline:
     duration: float
 
     @classmethod
-    def after(cls, seconds: float, here: Here) -> Deadline:
+    def after(cls, seconds: float, here: ClockReading) -> Deadline:
         """The instant so many seconds (>= 0) from `here`."""
         return cls(here.boot, here.boottime, here.boottime + seconds, here.wall, here.wall + seconds, seconds)
 
 
-def remaining(deadline: Deadline, here: Here, cap: float) -> float:
+def remaining(deadline: Deadline, here: ClockReading, cap: float) -> float:
     """How many seconds of `deadline` are left, in [0, min(its duration, cap)] (stats.md, "Persisted deadlines").
 
     Within one boot CLOCK_BOOTTIME tells, which counts suspended time; after another boot the wall does. A clock that
@@ -62,6 +62,6 @@ def remaining(deadline: Deadline, here: Here, cap: float) -> float:
     return min(max(0.0, left), longest) if math.isfinite(left) else longest
 
 
-def age(then: Here, here: Here, most: float) -> float:
+def age(then: ClockReading, here: ClockReading, most: float) -> float:
     """How many seconds ago `then` was, in [0, most], by the same rule: after a clock went back it has just been."""
     return most - remaining(Deadline.after(most, then), here, most)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from smart_model_router.domain.shared_state.clocks import Here
+from smart_model_router.domain.shared_state.clocks import ClockReading
 
 _NO_ROOM = 1e-6
 _CHUNK = 0.02
@@ -28,7 +28,7 @@ class BucketRow:
     """A limit as all processes see it: `level` tokens at the instant `at` that nobody has leased yet.
 
     It refills at `rate` a second up to `capacity`, or (with a `window`) at once at `resets_at`; without one, that is
-    the instant at which it was first heard of. Nothing is there before `held_until`. Instants are `Here.ticks`.
+    the instant at which it was first heard of. Nothing is there before `held_until`. Instants are `ClockReading.ticks`.
     """
 
     key: str
@@ -109,7 +109,7 @@ def is_news(before: BucketRow | None, after: BucketRow) -> bool:
     return is_plenty(before.level, before.capacity) != is_plenty(after.level, after.capacity)
 
 
-def told(row: BucketRow, here: Here) -> ToldLimit | None:
+def told(row: BucketRow, here: ClockReading) -> ToldLimit | None:
     """What a process hears of a limit; None of what another boot knew."""
     now = here.ticks
     if row.boot != here.boot or row.at > now:
@@ -121,7 +121,7 @@ def told(row: BucketRow, here: Here) -> ToldLimit | None:
     )
 
 
-def lease_tokens(row: BucketRow | None, ask: BucketAsk, here: Here) -> tuple[BucketRow, BucketGrant]:
+def lease_tokens(row: BucketRow | None, ask: BucketAsk, here: ClockReading) -> tuple[BucketRow, BucketGrant]:
     """Settle one process's account with a limit: the limit afterwards, and what was granted."""
     now = here.ticks
     row = _heard(_refilled(_same_boot(row, ask, here), now), ask, now)
@@ -136,7 +136,7 @@ def lease_tokens(row: BucketRow | None, ask: BucketAsk, here: Here) -> tuple[Buc
     return replace(row, at=now, level=level), BucketGrant(ask.key, granted, level, due_in)
 
 
-def _same_boot(row: BucketRow | None, ask: BucketAsk, here: Here) -> BucketRow:
+def _same_boot(row: BucketRow | None, ask: BucketAsk, here: ClockReading) -> BucketRow:
     """The limit, begun anew when nobody knew it in this boot."""
     now = here.ticks
     if row is not None and row.boot == here.boot and row.at <= now:

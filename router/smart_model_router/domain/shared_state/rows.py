@@ -8,7 +8,7 @@ from typing import Literal
 
 from smart_model_router.domain.outcome import FailureClass, RestReason
 from smart_model_router.domain.shared_state.budgets import BudgetRow
-from smart_model_router.domain.shared_state.clocks import Deadline, Here, remaining
+from smart_model_router.domain.shared_state.clocks import ClockReading, Deadline, remaining
 from smart_model_router.domain.shared_state.limits import BucketRow
 from smart_model_router.domain.shared_state.slots import SlotRow
 
@@ -71,7 +71,7 @@ class CallRow:
     """A recent call of a target: what remains of statistics after a restart. `anew`: nothing before it counts."""
 
     target: str
-    at: Here
+    at: ClockReading
     failure: FailureClass | None
     stream: bool
     seconds: float
@@ -107,7 +107,7 @@ class OperatorRow:
     word: OperatorWord
     by: str
     why: str
-    at: Here
+    at: ClockReading
     gen: int = 0
 
     @property
@@ -177,7 +177,7 @@ class SharedStateError(Exception):
         self.reason = reason
 
 
-def is_due(row: BreakerRow, here: Here) -> bool:
+def is_due(row: BreakerRow, here: ClockReading) -> bool:
     """Whether a probe may be taken: the open time is over, or the lease of whoever had it."""
     return row.state != "closed" and remaining(row.until, here, math.inf) <= 0
 
@@ -187,7 +187,7 @@ def accepts_breaker(known: BreakerRow | None, new: BreakerRow) -> bool:
     return new.gen == (0 if known is None else known.gen)
 
 
-def accepts_rest(known: RestRow | None, new: RestRow, here: Here) -> bool:
+def accepts_rest(known: RestRow | None, new: RestRow, here: ClockReading) -> bool:
     """Whether a rest may be written over what is there.
 
     Who knows the newest generation may write what it likes; anybody may replace a guess by a hint, or lengthen a rest
@@ -204,12 +204,12 @@ def accepts_rest(known: RestRow | None, new: RestRow, here: Here) -> bool:
     return remaining(new.until, here, math.inf) > remaining(known.until, here, math.inf)
 
 
-def accepts_word(known: OperatorRow | None, new: OperatorRow, here: Here) -> bool:
+def accepts_word(known: OperatorRow | None, new: OperatorRow, here: ClockReading) -> bool:
     """Whether an operator's word may be written over what is there: knowing the newest generation, or spoken later."""
     return known is None or new.gen == known.gen or is_later(new.at, known.at, here)
 
 
-def is_later(one: Here, other: Here, here: Here) -> bool:
+def is_later(one: ClockReading, other: ClockReading, here: ClockReading) -> bool:
     """Whether `one` was after `other`. What was said in this boot is later than what was said in another one."""
     if one.boot == other.boot:
         return one.ticks > other.ticks

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from smart_model_router.domain.shared_state.clocks import Here
+from smart_model_router.domain.shared_state.clocks import ClockReading
 
 SlotScope = Literal["process", "host"]
 
@@ -23,7 +23,7 @@ _LEFT_FREE = 0.25
 class SlotRow:
     """The slots of the bulkhead `key` that `holder` has until `until`; it has waited for more since `waits` (0: no).
 
-    Instants are `Here.ticks`.
+    Instants are `ClockReading.ticks`.
     """
 
     key: str
@@ -33,11 +33,11 @@ class SlotRow:
     until: float
     waits: float
 
-    def alive(self, here: Here) -> bool:
+    def alive(self, here: ClockReading) -> bool:
         """True while the lease lasts. A lease of an earlier boot is over."""
         return self.boot == here.boot and here.ticks < self.until <= here.ticks + SLOT_SECONDS
 
-    def waiting(self, here: Here) -> bool:
+    def waiting(self, here: ClockReading) -> bool:
         """True while the holder needs more than it has. A process that waits asks again: one that does not is gone."""
         return self.waits > 0 and self.alive(here) and self.until - here.ticks >= SLOT_SECONDS - WAITING_SECONDS
 
@@ -91,7 +91,7 @@ def slots_alone(slots: int, held: int, others: int) -> int:
     return max(1, held, math.ceil(slots / (others + 1)))
 
 
-def lease_slots(rows: Iterable[SlotRow], ask: SlotAsk, here: Here) -> tuple[SlotRow, SlotGrant]:
+def lease_slots(rows: Iterable[SlotRow], ask: SlotAsk, here: ClockReading) -> tuple[SlotRow, SlotGrant]:
     """Lease slots to a process. `rows` are all of the bulkhead.
 
     Idle slots are leased as long as a quarter of all slots stays free: a process that begins to call must find some.

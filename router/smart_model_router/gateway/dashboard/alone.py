@@ -20,16 +20,16 @@ from smart_model_router.gateway.dashboard.board import Board
 from smart_model_router.gateway.dashboard.feed import Feed
 from smart_model_router.gateway.stoppable_server import Server
 from smart_model_router.http_api import ProblemError
-from smart_model_router.http_api.api_errors import Kind
-from smart_model_router.observability.store_snapshot import StoredPainter
+from smart_model_router.http_api.api_errors import ErrorKind
+from smart_model_router.observability.store_snapshot import StoreSnapshot
 from smart_model_router_stats.open_db import StoreUnavailableError
 
-OUT_OF_REACH = Kind(503, "server_error", "store_unavailable", "overloaded_error")
+OUT_OF_REACH = ErrorKind(503, "server_error", "store_unavailable", "overloaded_error")
 
 
 def run(path: Path, listener: socket.socket, *, on_ready: Callable[[str], None]) -> None:
     """Show the file until SIGINT or SIGTERM; `on_ready` gets the address. Raises StoreUnavailableError."""
-    painter = StoredPainter(path)
+    painter = StoreSnapshot(path)
     painter.picture(_wall())  # what cannot be read is said now, and not to a browser
 
     async def draw() -> Mapping[str, Any]:

@@ -15,10 +15,10 @@ from smart_model_router.gateway.dashboard.feed import Feed, FullError, Looker, f
 from smart_model_router.gateway.request_body import Client, check_once, headers_of
 from smart_model_router.gateway.response import Responder
 from smart_model_router.http_api import EVENT_STREAM, HttpReply, ProblemError, problem_of
-from smart_model_router.http_api.api_errors import NOT_FOUND, Kind
+from smart_model_router.http_api.api_errors import NOT_FOUND, ErrorKind
 from smart_model_router.http_api.http import json_reply
 
-FULL = Kind(503, "server_error", "too_many_dashboards", "overloaded_error")
+FULL = ErrorKind(503, "server_error", "too_many_dashboards", "overloaded_error")
 _PING_SECONDS = 15.0
 _PATIENCE_SECONDS = 30.0
 """A browser that has taken nothing for so long is let go."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from smart_model_router.rehearsal.chaos.scenarios import MEASURES, SCENARIOS, Scenario
-from smart_model_router.rehearsal.chaos.scorecard import Card, Result, play
+from smart_model_router.rehearsal.chaos.scorecard import Result, Scorecard, play
 from smart_model_router.rehearsal.chaos.verdict import Finding, Verdict
 
-__all__ = ["MEASURES", "SCENARIOS", "Card", "Finding", "Result", "Scenario", "Verdict", "play"]
+__all__ = ["MEASURES", "SCENARIOS", "Finding", "Result", "Scenario", "Scorecard", "Verdict", "play"]

@@ -33,7 +33,7 @@ class Ending(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ClientCall:
     """A question that ended after `seconds`; `told` is the error's name, or what is wrong."""
 
     ending: Ending
@@ -51,7 +51,7 @@ def body_of(number: int, model: str, *, prefill: bool = False) -> dict[str, Any]
 
 async def ask(
     router: SmartModelRouter, body: Mapping[str, Any], *, stream: bool, timeout: float, grace: float
-) -> Asked:
+) -> ClientCall:
     """Ask, with `timeout` as the deadline; a request that has not ended `grace` seconds after it hangs."""
     right = f"{ANSWER}: echo of the last user message: {body['messages'][0]['content']}"
     call = _streamed(router, body, timeout) if stream else _whole(router, body, timeout)
@@ -75,7 +75,7 @@ async def ask(
         told, report = type(error).__name__ + ("" if named else " without a reason"), error.report
     except Exception as bug:  # noqa: BLE001 - whatever it is, the router promised never to raise it
         ending, told = Ending.WRONG, f"{type(bug).__name__}: {bug}"
-    return Asked(ending, time.monotonic() - began, report, told)
+    return ClientCall(ending, time.monotonic() - began, report, told)
 
 
 def _is_within(text: str, right: str) -> bool:

@@ -62,7 +62,7 @@ def _disguised(provider: ProviderConfig) -> ProviderConfig:
     return replace(provider, api_key=keys, headers=dict.fromkeys(provider.headers, Secret("chaos")))
 
 
-class Fleet:
+class FaultFleet:
     """Servers and router for one scenario, alive within `async with`. `config` comes from `drill`.
 
     `events` are all the router told, oldest first. `wall` is the wall clock as a router reads that was told not to use

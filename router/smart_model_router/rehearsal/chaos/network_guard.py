@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Self
 
 
-class Fence:
+class NetworkGuard:
     """Refuses, and remembers, every connection, packet and look-up that is not for its `ports` on this machine.
 
     It stands within `with`, for the whole process: one at a time. Python's audit events tell it, so it sees every
@@ -52,13 +52,13 @@ class Fence:
 
 
 _CHECKS = {
-    "socket.connect": Fence.outside,
-    "socket.sendto": Fence.outside,
-    "socket.sendmsg": Fence.outside,
-    "socket.getaddrinfo": Fence.unknown,
-    "socket.gethostbyname": Fence.unknown,
-    "socket.gethostbyaddr": Fence.unknown,
-    "socket.getnameinfo": Fence.unknown,
+    "socket.connect": NetworkGuard.outside,
+    "socket.sendto": NetworkGuard.outside,
+    "socket.sendmsg": NetworkGuard.outside,
+    "socket.getaddrinfo": NetworkGuard.unknown,
+    "socket.gethostbyname": NetworkGuard.unknown,
+    "socket.gethostbyaddr": NetworkGuard.unknown,
+    "socket.getnameinfo": NetworkGuard.unknown,
 }
 
 
@@ -69,10 +69,10 @@ def _is_here(host: object) -> bool:
         return host == "localhost"
 
 
-_standing: list[Fence | None] = []
+_standing: list[NetworkGuard | None] = []
 
 
-def _stand(fence: Fence | None) -> None:
+def _stand(fence: NetworkGuard | None) -> None:
     """An audit hook cannot be removed again: there is one, made with the first fence, for all of them."""
     if not _standing:
         _standing.append(None)

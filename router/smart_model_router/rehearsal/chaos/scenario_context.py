@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from smart_model_router.domain.events import BreakerChanged
 from smart_model_router.domain.outcome import FailureClass
 from smart_model_router.flow.inspection import TargetStatus
-from smart_model_router.rehearsal.chaos.client_calls import Asked, Ending, ask, body_of
-from smart_model_router.rehearsal.chaos.fault_fleet import Fleet
+from smart_model_router.rehearsal.chaos.client_calls import ClientCall, Ending, ask, body_of
+from smart_model_router.rehearsal.chaos.fault_fleet import FaultFleet
 from smart_model_router.rehearsal.chaos.verdict import Finding, Verdict
 from smart_model_router_providers.fault import Fault, FaultServer
 
@@ -21,18 +21,18 @@ _LEFT = 2.0
 """Seconds in which connections that were given up may end."""
 
 
-class Arena:
+class ScenarioContext:
     """One scenario's fleet, with the provider that is struck: the one whose target is the first choice.
 
     `others` are the providers of the tested model's tiers besides it, in order. `lag` is by how many seconds the event
     loop was late at worst: bounds of time are widened by it.
     """
 
-    def __init__(self, fleet: Fleet) -> None:
+    def __init__(self, fleet: FaultFleet) -> None:
         self.fleet = fleet
         self.router = fleet.router
         self.rules = fleet.config.resilience
-        self.asked: list[Asked] = []
+        self.asked: list[ClientCall] = []
         self.findings: list[Finding] = []
         self.lag = 0.0
         tiers = fleet.model.tiers
@@ -74,7 +74,7 @@ class Arena:
         for name in self.fleet.servers:
             self.fleet.strike(at=name)
 
-    async def ask(self, *, stream: bool = False, prefill: bool = False, timeout: float | None = None) -> Asked:
+    async def ask(self, *, stream: bool = False, prefill: bool = False, timeout: float | None = None) -> ClientCall:
         """Ask one question, as long as the configuration lets one take."""
         self._numbers += 1
         body = body_of(self._numbers, self.fleet.model.name, prefill=prefill)
@@ -83,7 +83,7 @@ class Arena:
         self.asked.append(asked)
         return asked
 
-    async def in_turn(self, count: int, *, stream: bool | None = None, pause: float = 0.0) -> list[Asked]:
+    async def in_turn(self, count: int, *, stream: bool | None = None, pause: float = 0.0) -> list[ClientCall]:
         """So many questions one after the other; `stream` None: every second one streamed."""
         answers = []
         for number in range(count):
@@ -91,11 +91,11 @@ class Arena:
             await asyncio.sleep(pause)
         return answers
 
-    async def at_once(self, count: int, *, stream: bool = False) -> list[Asked]:
+    async def at_once(self, count: int, *, stream: bool = False) -> list[ClientCall]:
         """So many questions at the same time."""
         return await asyncio.gather(*(self.ask(stream=stream) for _ in range(count)))
 
-    async def load(self, seconds: float, per_second: float, *, timeout: float | None = None) -> list[Asked]:
+    async def load(self, seconds: float, per_second: float, *, timeout: float | None = None) -> list[ClientCall]:
         """Questions at an even pace, however slowly they are answered, until all are; every second one streamed."""
         count = max(1, round(seconds * per_second))
         async with asyncio.TaskGroup() as group:
@@ -136,7 +136,7 @@ class Arena:
         what = ", ".join(sorted({event.owner for event in opened})) or "none"
         self.find(f"no breaker opens for {' or '.join(classes)}", not opened, f"open: {what}", Verdict.FAIL)
 
-    def share(self, answers: list[Asked]) -> float:
+    def share(self, answers: list[ClientCall]) -> float:
         """Of these answers the share that the struck provider gave, in [0, 1]."""
         served = [asked.report.target for asked in answers if asked.report is not None and asked.report.target]
         return sum(target.startswith(f"{self.victim}/") for target in served) / max(1, len(served))

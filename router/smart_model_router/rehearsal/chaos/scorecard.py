@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from smart_model_router.config import RouterConfig
-from smart_model_router.rehearsal.chaos.fault_fleet import Fleet, drill
-from smart_model_router.rehearsal.chaos.network_guard import Fence
-from smart_model_router.rehearsal.chaos.scenario_context import Arena
+from smart_model_router.rehearsal.chaos.fault_fleet import FaultFleet, drill
+from smart_model_router.rehearsal.chaos.network_guard import NetworkGuard
+from smart_model_router.rehearsal.chaos.scenario_context import ScenarioContext
 from smart_model_router.rehearsal.chaos.scenarios import Scenario
 from smart_model_router.rehearsal.chaos.verdict import Finding, Verdict, worst
 
@@ -39,7 +39,7 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class Scorecard:
     """The whole drill. `refused` are connections that wanted to leave this machine's fault servers: none, or a bug."""
 
     model: str
@@ -94,18 +94,18 @@ async def play(
     speed: float = SPEED,
     seed: int = 0,
     on_result: Callable[[Result], None] = lambda _: None,
-) -> Card:
+) -> Scorecard:
     """Play these scenarios against `model` of a configuration; `on_result` hears of each as it ends.
 
     Every duration of the configuration is divided by `speed` (at least 1), down to a quarter of a second. One drill a
     process at a time: the fence is the process's. Raises ConfigurationError; InvalidRequest for an unknown model.
     """
     tested = drill(config, model, speed)
-    began, room, fence = time.monotonic(), asyncio.Semaphore(TOGETHER), Fence()
+    began, room, fence = time.monotonic(), asyncio.Semaphore(TOGETHER), NetworkGuard()
 
     async def one(scenario: Scenario) -> Result:
         async with room:
-            result = await _play(scenario, Fleet(tested, seed), fence)
+            result = await _play(scenario, FaultFleet(tested, seed), fence)
         on_result(result)
         return result
 
@@ -113,14 +113,14 @@ async def play(
         # Not a task group: a mistake in the configuration reaches the caller as it is.
         results = tuple(await asyncio.gather(*(one(scenario) for scenario in scenarios)))
     name = next(iter(tested.models))
-    return Card(name, speed, seed, results, tuple(fence.refused), time.monotonic() - began)
+    return Scorecard(name, speed, seed, results, tuple(fence.refused), time.monotonic() - began)
 
 
-async def _play(scenario: Scenario, fleet: Fleet, fence: Fence) -> Result:
+async def _play(scenario: Scenario, fleet: FaultFleet, fence: NetworkGuard) -> Result:
     began = time.monotonic()
     async with fleet:
         fence.ports |= {server.port for server in fleet.servers.values()}
-        arena = Arena(fleet)
+        arena = ScenarioContext(fleet)
         watch = asyncio.create_task(arena.watch())
         try:
             await scenario.run(arena)

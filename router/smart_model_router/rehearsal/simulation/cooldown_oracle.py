@@ -35,7 +35,7 @@ class Law:
 
 
 @dataclass(slots=True)
-class Account:
+class CooldownAccount:
     """The rests of one target or one credential. Instants are the router's clock, in seconds."""
 
     config: CooldownConfig

@@ -14,11 +14,11 @@ from smart_model_router.rehearsal.simulation.grid_run import Tally, judge, run_s
 
 _COLUMNS = ("served", "calls/served", "max in flight", "first choice")
 HEADINGS = f"{'cell':42}" + "".join(f"{column:>16}" for column in _COLUMNS) + "  verdict"
-"""The heading of the lines of `Result`. Each pair is ours / the loop's."""
+"""The heading of the lines of `GridResult`. Each pair is ours / the loop's."""
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class GridResult:
     """A cell, what the loop and we made of it, and the violations."""
 
     cell: Cell
@@ -54,13 +54,15 @@ def replay_command(cell: Cell, seeds: Sequence[int], requests: int) -> str:
     return f"smr simulate grid --cells {cell.name} {amount}"
 
 
-def run_one(cell: Cell, seeds: Sequence[int], requests: int) -> Result:
+def run_one(cell: Cell, seeds: Sequence[int], requests: int) -> GridResult:
     """Run and judge a cell: `requests` a seed, all seeds together."""
     loop, ours = run_seeds(cell, seeds, requests)
-    return Result(cell, loop, ours, judge(cell, loop, ours))
+    return GridResult(cell, loop, ours, judge(cell, loop, ours))
 
 
-def run_many(cells: Sequence[Cell], seeds: Sequence[int], requests: int, jobs: int | None = None) -> Iterator[Result]:
+def run_many(
+    cells: Sequence[Cell], seeds: Sequence[int], requests: int, jobs: int | None = None
+) -> Iterator[GridResult]:
     """Run and judge cells on `jobs` processors (default: all); results in the order of `cells`, as they come."""
     job = partial(run_one, seeds=tuple(seeds), requests=requests)
     if (jobs or os.cpu_count()) == 1 or len(cells) == 1:

@@ -17,7 +17,7 @@ from smart_model_router.domain.events import (
     SheddingChanged,
 )
 from smart_model_router.rehearsal.simulation.provider_behaviour import SimulatedProvider, Spell
-from smart_model_router.rehearsal.simulation.workload import Asked
+from smart_model_router.rehearsal.simulation.workload import WorkloadRequest
 
 E = TypeVar("E", AttemptFinished, BreakerChanged, OfflineChanged, ProbeStarted, RestStarted, SheddingChanged)
 MOST_VIOLATIONS = 50
@@ -48,7 +48,7 @@ class History:
     began: float
     spells: Sequence[Spell] = ()
     events: list[Event] = field(default_factory=list)
-    asked: list[Asked] = field(default_factory=list)
+    asked: list[WorkloadRequest] = field(default_factory=list)
     providers: Mapping[str, SimulatedProvider] = field(default_factory=dict)
     violations: list[Violation] = field(default_factory=list)
     bound: list[tuple[str, float, float]] = field(default_factory=list)
@@ -78,7 +78,7 @@ class History:
         """The first 16 hexadecimal digits of the log's SHA-256."""
         return hashlib.sha256(self.log).hexdigest()[:16]
 
-    def between(self, start: float, end: float) -> list[Asked]:
+    def between(self, start: float, end: float) -> list[WorkloadRequest]:
         """The requests that arrived in a span (seconds from the beginning) and whose callers stayed."""
         return [asked for asked in self.asked if start <= asked.at < end and not asked.left]
 
@@ -107,7 +107,7 @@ class History:
             self.violate(promise, self.began + self.lasted, text)
 
 
-def _counts(asked: Asked, last_resort: bool) -> bool:
+def _counts(asked: WorkloadRequest, last_resort: bool) -> bool:
     if asked.served_by is None or asked.report is None:
         return False
     return last_resort or not asked.report.last_resort

@@ -16,8 +16,8 @@ from smart_model_router.rehearsal.simulation.checkers.checker import Checker
 from smart_model_router.rehearsal.simulation.history import History
 from smart_model_router.rehearsal.simulation.provider_behaviour import SimulatedProvider
 from smart_model_router.rehearsal.simulation.scenario import Scenario, Setting
-from smart_model_router.rehearsal.simulation.trace_recorder import Witness
-from smart_model_router.rehearsal.simulation.workload import Asked
+from smart_model_router.rehearsal.simulation.trace_recorder import TraceRecorder
+from smart_model_router.rehearsal.simulation.workload import WorkloadRequest
 from smart_model_router.rehearsal.simulation.world import Livelock, StepClock, Wall, run_world
 from smart_model_router.router import SmartModelRouter
 from smart_model_router.testing import Deadlock, LoopClock, OutOfTime
@@ -82,7 +82,7 @@ async def _live(history: History, setting: Setting, seed: int, measures: Measure
     router, state = SmartModelRouter(**parts), parts["state"]
     checkers = [checker(state, history) for checker in CHECKERS if checker.applies(measures)]
     sink.watch(checkers)
-    witness = Witness(state, sink.checkers)
+    witness = TraceRecorder(state, sink.checkers)
     for checker in checkers:
         checker.witness = witness
     witness.watch()
@@ -115,10 +115,10 @@ def providers_of(setting: Setting, seed: int, began: float) -> dict[str, Simulat
     }
 
 
-async def _send(router: SmartModelRouter, history: History, witness: Witness) -> None:
+async def _send(router: SmartModelRouter, history: History, witness: TraceRecorder) -> None:
     loop, tasks = asyncio.get_running_loop(), []
 
-    async def one(asked: Asked) -> None:
+    async def one(asked: WorkloadRequest) -> None:
         history.begun += 1
         witness.begins(asked)
         try:

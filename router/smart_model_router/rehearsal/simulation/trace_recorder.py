@@ -19,9 +19,9 @@ from smart_model_router.core.lease import Lease, Moved, Settlement
 from smart_model_router.core.ratelimit import Cost
 from smart_model_router.domain.outcome import CAPACITY_REASONS, NO_READING, Failure, LimitReading, Refusal, Usage
 from smart_model_router.flow.state import RouterState
-from smart_model_router.flow.wait_queue import Ticket, WaitingRoom
+from smart_model_router.flow.wait_queue import Waiter, WaitQueue
 from smart_model_router.rehearsal.simulation.checkers.checker import Checker
-from smart_model_router.rehearsal.simulation.workload import Asked
+from smart_model_router.rehearsal.simulation.workload import WorkloadRequest
 
 Lane = tuple[bool, Pacing]
 """The kind of a waiter (True for a stream) and its pacing: law and judgement decide by these two."""
@@ -49,7 +49,7 @@ class Held:
     last_resort: bool
     pacing: Pacing
     before: GateSnapshot
-    asked: Asked | None
+    asked: WorkloadRequest | None
     alternative: str | None
     excluded: frozenset[Lane]
     proven: bool = False
@@ -85,15 +85,15 @@ class Settled:
 
 
 @dataclass
-class Witness:
+class TraceRecorder:
     """The leases held now, and the request and the waiting ticket of each task."""
 
     state: RouterState
     checkers: Sequence[Checker]
     held: dict[Lease, Held] = field(default_factory=dict)
-    tickets: dict[asyncio.Task[Any], Ticket] = field(default_factory=dict)
-    asking: dict[asyncio.Task[Any], Asked] = field(default_factory=dict)
-    called: dict[Asked, list[Held]] = field(default_factory=dict)
+    tickets: dict[asyncio.Task[Any], Waiter] = field(default_factory=dict)
+    asking: dict[asyncio.Task[Any], WorkloadRequest] = field(default_factory=dict)
+    called: dict[WorkloadRequest, list[Held]] = field(default_factory=dict)
     """Every call that was made for a request, in the order of admission."""
 
     def watch(self) -> None:
@@ -111,13 +111,13 @@ class Witness:
         """Leases of a provider that are not settled."""
         return sum(held.gate.provider.name == name for held in self.held.values())
 
-    def begins(self, asked: Asked) -> None:
+    def begins(self, asked: WorkloadRequest) -> None:
         """The current task asks for this."""
         if (task := asyncio.current_task()) is not None:
             self.asking[task] = asked
             self.called[asked] = []
 
-    def asker(self) -> Asked | None:
+    def asker(self) -> WorkloadRequest | None:
         """The request of the current task."""
         task = asyncio.current_task()
         return None if task is None else self.asking.get(task)
@@ -181,7 +181,7 @@ class Witness:
         for checker in self.checkers:
             checker.settled(settled)
 
-    def ended(self, asked: Asked) -> None:
+    def ended(self, asked: WorkloadRequest) -> None:
         """The current task has its answer, or its error."""
         if (task := asyncio.current_task()) is not None:
             self.tickets.pop(task, None)
@@ -209,7 +209,7 @@ def _may_be_tossed(gate: Gate, *, stream: bool) -> bool:
     return any(shot.requests > gate.config.throttle.k * shot.accepts for shot in shots)
 
 
-def _watched_gate(witness: Witness) -> type[Gate]:
+def _watched_gate(witness: TraceRecorder) -> type[Gate]:
     """A Gate that tells the witness. It has no slots of its own, so that a gate in use can become one."""
 
     class WatchedLease(Lease):
@@ -308,9 +308,9 @@ def _watched_gate(witness: Witness) -> type[Gate]:
     return WatchedGate
 
 
-def _watched_room(witness: Witness) -> type[WaitingRoom]:
-    class WatchedRoom(WaitingRoom):
-        def ticket(self, *, stream: bool, rank: int = 0) -> Ticket:
+def _watched_room(witness: TraceRecorder) -> type[WaitQueue]:
+    class WatchedRoom(WaitQueue):
+        def ticket(self, *, stream: bool, rank: int = 0) -> Waiter:
             ticket = super().ticket(stream=stream, rank=rank)
             task = asyncio.current_task()
             if task is not None:

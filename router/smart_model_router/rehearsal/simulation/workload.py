@@ -37,7 +37,7 @@ class Traffic:
     max_tokens: int | None = 100
     recovery: str | None = None
 
-    def arrivals(self, dice: Random) -> Iterator[Asked]:
+    def arrivals(self, dice: Random) -> Iterator[WorkloadRequest]:
         """Each request to come, in order of arrival."""
         for _ in range(self.at_once):
             yield self._asked(self.start, dice)
@@ -46,9 +46,9 @@ class Traffic:
             yield self._asked(elapsed, dice)
             elapsed += dice.expovariate(self.per_second)
 
-    def _asked(self, at: float, dice: Random) -> Asked:
+    def _asked(self, at: float, dice: Random) -> WorkloadRequest:
         leaves = dice.uniform(0.0, self.leaves_after) if dice.random() < self.impatient else None
-        return Asked(
+        return WorkloadRequest(
             at=at,
             stream=dice.random() < self.streams,
             leaves_after=leaves,
@@ -61,7 +61,7 @@ class Traffic:
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
-class Asked:
+class WorkloadRequest:
     """One request and its end. `at` is seconds from the beginning; the instants below are the loop's.
 
     A caller that leaves is cancelled, or, reading a stream, `walks_away` between two pieces.

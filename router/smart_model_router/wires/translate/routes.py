@@ -33,7 +33,7 @@ class EventStep(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TranslationStep:
     """One dialect in the place of another: the request goes out by it, the answer or its events come back by it."""
 
     request: Callable[[Mapping[str, Any], Terms, Losses], dict[str, Any]]
@@ -41,12 +41,16 @@ class Step:
     events: Callable[[Context], EventStep]
 
 
-_CHAT_BY_MESSAGES = Step(requests.chat_to_messages.request, answers.messages_to_chat.answer, MessagesToChat)
-_MESSAGES_BY_CHAT = Step(requests.messages_to_chat.request, answers.chat_to_messages.answer, ChatToMessages)
-_RESPONSES_BY_CHAT = Step(requests.responses_to_chat.request, answers.chat_to_responses.answer, ChatToResponses)
-_CHAT_BY_RESPONSES = Step(requests.chat_to_responses.request, answers.responses_to_chat.answer, ResponsesToChat)
+_CHAT_BY_MESSAGES = TranslationStep(requests.chat_to_messages.request, answers.messages_to_chat.answer, MessagesToChat)
+_MESSAGES_BY_CHAT = TranslationStep(requests.messages_to_chat.request, answers.chat_to_messages.answer, ChatToMessages)
+_RESPONSES_BY_CHAT = TranslationStep(
+    requests.responses_to_chat.request, answers.chat_to_responses.answer, ChatToResponses
+)
+_CHAT_BY_RESPONSES = TranslationStep(
+    requests.chat_to_responses.request, answers.responses_to_chat.answer, ResponsesToChat
+)
 
-ROUTES: Mapping[tuple[Dialect, Dialect], tuple[Step, ...]] = MappingProxyType(
+ROUTES: Mapping[tuple[Dialect, Dialect], tuple[TranslationStep, ...]] = MappingProxyType(
     {
         ("chat", "messages"): (_CHAT_BY_MESSAGES,),
         ("chat", "responses"): (_CHAT_BY_RESPONSES,),

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from smart_model_router.rehearsal.chaos.client_calls import Ending
-from smart_model_router.rehearsal.chaos.scenario_context import Arena
+from smart_model_router.rehearsal.chaos.scenario_context import ScenarioContext
 from smart_model_router.rehearsal.chaos.scenarios import (
     answers,
     clock_jumps,
@@ -27,11 +27,11 @@ class Scenario:
 
     name: str
     about: str
-    run: Callable[[Arena], Awaitable[None]]
+    run: Callable[[ScenarioContext], Awaitable[None]]
     allows: frozenset[Ending] = _SERVED
 
 
-def _row(run: Callable[[Arena], Awaitable[None]], allows: frozenset[Ending] = _SERVED) -> Scenario:
+def _row(run: Callable[[ScenarioContext], Awaitable[None]], allows: frozenset[Ending] = _SERVED) -> Scenario:
     return Scenario(run.__name__, (run.__doc__ or "").strip(), run, allows)
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 
-from smart_model_router.rehearsal.chaos.client_calls import Asked, Ending
-from smart_model_router.rehearsal.chaos.scenario_context import Arena
+from smart_model_router.rehearsal.chaos.client_calls import ClientCall, Ending
+from smart_model_router.rehearsal.chaos.scenario_context import ScenarioContext
 from smart_model_router.rehearsal.chaos.verdict import Verdict
 from smart_model_router_providers.fault import Fault
 
 
-async def cut_mid_stream(arena: Arena) -> None:
+async def cut_mid_stream(arena: ScenarioContext) -> None:
     """The first choice cuts every stream after three words: who had them is told, and it is avoided."""
     arena.strike(Fault.cut(after=3))
     began = time.monotonic()
@@ -19,7 +19,7 @@ async def cut_mid_stream(arena: Arena) -> None:
     _find_avoided(arena, answers)
 
 
-async def stall_mid_stream(arena: Arena) -> None:
+async def stall_mid_stream(arena: ScenarioContext) -> None:
     """The first choice falls silent after three words: who had them is told in time, and it is avoided."""
     arena.strike(Fault.stall(after=3))
     first = await arena.at_once(3, stream=True)
@@ -29,7 +29,7 @@ async def stall_mid_stream(arena: Arena) -> None:
     _find_avoided(arena, await arena.in_turn(6, stream=True))
 
 
-async def one_bad_event(arena: Arena) -> None:
+async def one_bad_event(arena: ScenarioContext) -> None:
     """One event of a stream is not JSON: it may have carried text, so it is counted, and the stream is cut."""
     arena.strike(Fault.bad_json(after=2, times=1))
     answers = await arena.in_turn(16, stream=True)
@@ -37,7 +37,7 @@ async def one_bad_event(arena: Arena) -> None:
     arena.find("the spoilt event is counted", counted == 1, f"{counted} counted")
 
 
-async def no_terminator(arena: Arena) -> None:
+async def no_terminator(arena: ScenarioContext) -> None:
     """The first choice ends every stream without a finish reason: none of them passes for a whole answer."""
     arena.strike(Fault.no_terminator())
     began = time.monotonic()
@@ -46,7 +46,7 @@ async def no_terminator(arena: Arena) -> None:
     _find_avoided(arena, answers)
 
 
-def _find_avoided(arena: Arena, answers: list[Asked]) -> None:
+def _find_avoided(arena: ScenarioContext, answers: list[ClientCall]) -> None:
     """The later half of the streams arrives whole."""
     later = answers[len(answers) // 2 :]
     whole = sum(asked.ending is Ending.WHOLE for asked in later)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from smart_model_router.rehearsal.chaos.scenario_context import Arena
+from smart_model_router.rehearsal.chaos.scenario_context import ScenarioContext
 from smart_model_router.rehearsal.chaos.verdict import Verdict
 from smart_model_router_providers.fault import Fault
 
@@ -12,7 +12,7 @@ _HERD = 50
 _PROBE_SECONDS = 0.5
 
 
-async def brown_out(arena: Arena) -> None:
+async def brown_out(arena: ScenarioContext) -> None:
     """The first choice fails three calls in ten: everybody is served, and retries stay within their budget."""
     arena.strike(Fault.brownout(0.3))
     answers = await arena.load(4.0, per_second=15)
@@ -22,7 +22,7 @@ async def brown_out(arena: Arena) -> None:
     arena.find("retries stay within their budget", again <= bound, f"{again} retries, at most {bound}", Verdict.FAIL)
 
 
-async def thundering_herd(arena: Arena) -> None:
+async def thundering_herd(arena: ScenarioContext) -> None:
     """Fifty ask at the instant the first choice may be asked again: one goes, the others are served elsewhere."""
     arena.strike(Fault.status(500))
     await arena.until_out()
@@ -36,7 +36,7 @@ async def thundering_herd(arena: Arena) -> None:
     arena.find("one at a time goes to see", probes <= 1, f"{probes} calls before the first was answered", Verdict.FAIL)
 
 
-async def slow_loris(arena: Arena) -> None:
+async def slow_loris(arena: ScenarioContext) -> None:
     """The first choice trickles its words, and more ask than it has slots: it holds no more, the others are served."""
     slots = max(status.slots for status in arena.targets)
     arena.strike(Fault.delay(each=0.1))

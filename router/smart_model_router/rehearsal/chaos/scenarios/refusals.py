@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from smart_model_router.domain.outcome import FailureClass
-from smart_model_router.rehearsal.chaos.scenario_context import Arena
+from smart_model_router.rehearsal.chaos.scenario_context import ScenarioContext
 from smart_model_router.rehearsal.chaos.verdict import Verdict
 from smart_model_router_providers.fault import Fault, RecordedRequest
 
@@ -13,7 +13,7 @@ _RETRY_AFTER = 2.0
 """Seconds. A provider's word is never shortened."""
 
 
-async def rate_limited_once(arena: Arena) -> None:
+async def rate_limited_once(arena: ScenarioContext) -> None:
     """The first choice says 429 once, with Retry-After: it rests exactly so long and is asked again."""
     await arena.in_turn(2)
     arena.strike(Fault.status(429, headers={"retry-after": f"{_RETRY_AFTER:g}"}, times=1))
@@ -35,7 +35,7 @@ def _same(call: RecordedRequest, refused: RecordedRequest) -> bool:
     return (call.key, call.model) == (refused.key, refused.model)
 
 
-async def rate_limited_for_ever(arena: Arena) -> None:
+async def rate_limited_for_ever(arena: ScenarioContext) -> None:
     """The first choice says 429 to everything, a second's rest each time: the others serve, no breaker opens."""
     arena.strike(Fault.status(429, headers={"retry-after": "1"}))
     began = time.monotonic()
@@ -47,14 +47,14 @@ async def rate_limited_for_ever(arena: Arena) -> None:
     arena.find_unblamed(FailureClass.RATE_LIMITED)
 
 
-async def one_500(arena: Arena) -> None:
+async def one_500(arena: ScenarioContext) -> None:
     """The first choice fails once with 500: nobody notices, and it is not blamed for it."""
     arena.strike(Fault.status(500, times=1))
     await arena.in_turn(16)
     arena.find_unblamed(FailureClass.SERVER_ERROR)
 
 
-async def unavailable_for_ever(arena: Arena) -> None:
+async def unavailable_for_ever(arena: ScenarioContext) -> None:
     """The first choice says 503 to everything: the others serve, and it is left alone."""
     arena.strike(Fault.status(503))
     began = time.monotonic()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from smart_model_router.domain.outcome import FailureClass
 from smart_model_router.rehearsal.chaos.client_calls import Ending
-from smart_model_router.rehearsal.chaos.scenario_context import Arena
+from smart_model_router.rehearsal.chaos.scenario_context import ScenarioContext
 from smart_model_router.rehearsal.chaos.verdict import Verdict
 from smart_model_router_providers.fault import Fault
 
@@ -13,13 +13,13 @@ _FILTERED = "The response was filtered due to the prompt triggering the content 
 _NO_PREFILL = "This model does not support assistant message prefill: the conversation must end with a user message."
 
 
-async def context_too_long(arena: Arena) -> None:
+async def context_too_long(arena: ScenarioContext) -> None:
     """The first choice says the prompt is too long: a larger model answers, or the caller is told so."""
     arena.strike(_rejection(_TOO_LONG, "context_length_exceeded"))
     await _told(arena, FailureClass.CONTEXT_LENGTH, "ContextTooLong")
 
 
-async def content_filter(arena: Arena) -> None:
+async def content_filter(arena: ScenarioContext) -> None:
     """The first choice's content filter strikes: the caller is told; nobody else is asked unless that is allowed."""
     arena.strike(_rejection(_FILTERED, "content_filter"))
     await _told(arena, FailureClass.CONTENT_FILTERED, "ContentBlocked")
@@ -32,7 +32,7 @@ async def content_filter(arena: Arena) -> None:
         arena.find("nobody else is asked", most <= 1, f"{len(met)} met the filter, {most} calls for each")
 
 
-async def prefill_rejected(arena: Arena) -> None:
+async def prefill_rejected(arena: ScenarioContext) -> None:
     """The first choice is down and the next will not go on with a begun answer: a third does, or the caller is told."""
     arena.strike(Fault.status(500))
     if arena.others:
@@ -46,7 +46,7 @@ async def prefill_rejected(arena: Arena) -> None:
     arena.find("the next is not blamed for it", served == len(healthy), f"{served} of {len(healthy)} served afterwards")
 
 
-async def _told(arena: Arena, failure_class: FailureClass, error: str) -> None:
+async def _told(arena: ScenarioContext, failure_class: FailureClass, error: str) -> None:
     """Ask, compare what callers are told, and ask again when all is well."""
     answers = await arena.in_turn(6)
     wrongly = sorted({asked.told for asked in answers if asked.ending is Ending.REJECTED} - {error})

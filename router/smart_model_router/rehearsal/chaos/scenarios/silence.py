@@ -6,11 +6,11 @@ import asyncio
 import time
 
 from smart_model_router.config.known_models import KnownTarget
-from smart_model_router.rehearsal.chaos.scenario_context import Arena
+from smart_model_router.rehearsal.chaos.scenario_context import ScenarioContext
 from smart_model_router_providers.fault import Fault
 
 
-async def reset_before_headers(arena: Arena) -> None:
+async def reset_before_headers(arena: ScenarioContext) -> None:
     """The first choice resets every connection before its headers: the others serve, and it is left alone."""
     arena.strike(Fault.reset())
     began = time.monotonic()
@@ -18,17 +18,17 @@ async def reset_before_headers(arena: Arena) -> None:
     arena.find_spared(began)
 
 
-async def never_answered(arena: Arena) -> None:
+async def never_answered(arena: ScenarioContext) -> None:
     """The first choice takes every question and never answers: within the timeout another does."""
     await _silent(arena, Fault.hang())
 
 
-async def headers_then_nothing(arena: Arena) -> None:
+async def headers_then_nothing(arena: ScenarioContext) -> None:
     """The first choice sends good headers and then nothing: within the timeout another answers."""
     await _silent(arena, Fault.headers_only())
 
 
-async def _silent(arena: Arena, fault: Fault) -> None:
+async def _silent(arena: ScenarioContext, fault: Fault) -> None:
     arena.strike(fault)
     began = time.monotonic()
     timeouts = arena.rules.timeouts
@@ -46,6 +46,6 @@ async def _silent(arena: Arena, fault: Fault) -> None:
     arena.find_spared(began)
 
 
-def _find_left(arena: Arena, what: str, seconds: float, timeout: float) -> None:
+def _find_left(arena: ScenarioContext, what: str, seconds: float, timeout: float) -> None:
     bound = timeout * len(arena.targets) + arena.slack
     arena.find(f"a silent {what} is left in time", seconds <= bound, f"{seconds:.2f} s, at most {bound:.2f} s")

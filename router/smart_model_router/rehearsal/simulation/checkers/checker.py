@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from smart_model_router.domain.events import Event
     from smart_model_router.flow.state import RouterState
     from smart_model_router.rehearsal.simulation.history import History
-    from smart_model_router.rehearsal.simulation.trace_recorder import Held, Refused, Settled, Witness
-    from smart_model_router.rehearsal.simulation.workload import Asked
+    from smart_model_router.rehearsal.simulation.trace_recorder import Held, Refused, Settled, TraceRecorder
+    from smart_model_router.rehearsal.simulation.workload import WorkloadRequest
 
 
 class Checker:
@@ -24,7 +24,7 @@ class Checker:
     def __init__(self, state: RouterState, history: History) -> None:
         self.state = state
         self.history = history
-        self.witness: Witness
+        self.witness: TraceRecorder
 
     @classmethod
     def applies(cls, measures: Measures) -> bool:
@@ -49,7 +49,7 @@ class Checker:
     def event(self, event: Event) -> None:
         """The router told an event."""
 
-    def ended(self, asked: Asked) -> None:
+    def ended(self, asked: WorkloadRequest) -> None:
         """A request ended for its caller."""
 
     def finish(self) -> None:

@@ -13,7 +13,7 @@ from smart_model_router.rehearsal.simulation.checkers.checker import Checker
 if TYPE_CHECKING:
     from smart_model_router.domain.events import Event
     from smart_model_router.flow.state import RouterState
-    from smart_model_router.flow.wait_queue import Ticket
+    from smart_model_router.flow.wait_queue import Waiter
     from smart_model_router.rehearsal.simulation.history import History
     from smart_model_router.rehearsal.simulation.trace_recorder import Held, Refused, Settled
 
@@ -135,7 +135,7 @@ class FirstComeFirstServed(Checker):
                 self.violate("I10", now, f"{gate}: {who} passed waiter {other.number}")
                 return
 
-    def _passed(self, other: Ticket, mine: Ticket | None, held: Held, now: float) -> bool:
+    def _passed(self, other: Waiter, mine: Waiter | None, held: Held, now: float) -> bool:
         resort = held.gate.id in other.resorts
         if not resort and other.lane in held.excluded:
             return False
@@ -149,7 +149,7 @@ class FirstComeFirstServed(Checker):
         return _place(other, resort) <= (rank if resort else now + _SENIORITY * rank)
 
 
-def _place(ticket: Ticket, resort: bool) -> float:
+def _place(ticket: Waiter, resort: bool) -> float:
     """Where a ticket stands: by arrival, later by 5 s for each rank; for a last resort by rank alone."""
     return ticket.rank if resort else ticket.since + _SENIORITY * ticket.rank
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from smart_model_router.flow.state import RouterState
     from smart_model_router.rehearsal.simulation.history import History
     from smart_model_router.rehearsal.simulation.trace_recorder import Held, Settled
-    from smart_model_router.rehearsal.simulation.workload import Asked
+    from smart_model_router.rehearsal.simulation.workload import WorkloadRequest
 
 _EPSILON = 1e-6
 _KNOWN_ANSWERS = 20
@@ -36,7 +36,7 @@ class PaidRetries(Checker):
 
     def __init__(self, state: RouterState, history: History) -> None:
         super().__init__(state, history)
-        self._failed: dict[Asked, set[str]] = {}
+        self._failed: dict[WorkloadRequest, set[str]] = {}
         self._unknown: set[Held] = set()
         self._looks: set[Held] = set()
         """Calls made after another one was silent for patience, to a target of which too little is known."""
@@ -79,7 +79,7 @@ class PaidRetries(Checker):
             delivered = event.at if event.ttft_seconds is None else event.admitted_at + event.ttft_seconds
             self._delivered[request] = min(delivered, self._delivered.get(request, delivered))
 
-    def ended(self, asked: Asked) -> None:
+    def ended(self, asked: WorkloadRequest) -> None:
         self._failed.pop(asked, None)
         if asked.report is not None and (asked.recovery is not None or asked.report.recoveries):
             self._after.pop(asked.report.request_id, None)
@@ -111,7 +111,7 @@ class Endings(Checker):
         elif isinstance(event, RequestFinished):
             self._finished[event.request_id] = self._finished.get(event.request_id, 0) + 1
 
-    def ended(self, asked: Asked) -> None:
+    def ended(self, asked: WorkloadRequest) -> None:
         now = asked.ended or 0.0
         total = self.state.timeouts.total
         deadline = asked.began + (total if asked.timeout is None else min(total, asked.timeout))
@@ -130,7 +130,7 @@ class Endings(Checker):
         if len(self._finished) != self.history.begun:
             self.violate("I13", now, f"{self.history.begun} requests began, {len(self._finished)} were finished")
 
-    def _account(self, asked: Asked, now: float) -> None:
+    def _account(self, asked: WorkloadRequest, now: float) -> None:
         report = asked.report
         if report is None:
             self.violate("I13", now, f"the error of the request of {asked.at:.3f} has no report")

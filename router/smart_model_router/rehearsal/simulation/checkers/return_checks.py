@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from smart_model_router.domain.outcome import BreakerCount, FailureClass
 from smart_model_router.rehearsal.simulation.checkers.checker import Checker
-from smart_model_router.rehearsal.simulation.cooldown_oracle import EPSILON, Account
+from smart_model_router.rehearsal.simulation.cooldown_oracle import EPSILON, CooldownAccount
 from smart_model_router.rehearsal.simulation.outcome_record import Bounds, Flight, OutcomeRecord
 
 if TYPE_CHECKING:
@@ -43,9 +43,9 @@ class Returns(Checker):
 
     def __init__(self, state: RouterState, history: History) -> None:
         super().__init__(state, history)
-        self._accounts: dict[Cooldown, Account] = {}
+        self._accounts: dict[Cooldown, CooldownAccount] = {}
         self._records: dict[str, OutcomeRecord] = {}
-        self._trials: dict[Lease, tuple[Account, ...]] = {}
+        self._trials: dict[Lease, tuple[CooldownAccount, ...]] = {}
         self._decides: set[Lease] = set()
         """Calls that owe a verdict: probes, those on probation, and paced ones."""
         self._in_a_row: dict[tuple[str, bool], int] = {}
@@ -78,7 +78,7 @@ class Returns(Checker):
         if trials:
             self._trials[held.lease] = trials
 
-    def _binds(self, held: Held, accounts: tuple[Account, Account], now: float) -> None:
+    def _binds(self, held: Held, accounts: tuple[CooldownAccount, CooldownAccount], now: float) -> None:
         """Law binds every call, a cooldown those beside a free target, a model that is loading all but one."""
         gate, own = held.gate, accounts[0]
         for account in accounts:
@@ -147,12 +147,12 @@ class Returns(Checker):
         self._back.pop(gate.id, None)
         self._back.pop(gate.provider.name, None)
 
-    def _judge(self, held: Held, trials: tuple[Account, ...], now: float) -> None:
+    def _judge(self, held: Held, trials: tuple[CooldownAccount, ...], now: float) -> None:
         """The condition that binds an admission while another target is free."""
         for promise, what in self._excluding(held.gate, trials, now):
             self.violate(promise, now, what)
 
-    def _excluding(self, gate: Gate, trials: tuple[Account, ...], now: float) -> Iterator[tuple[str, str]]:
+    def _excluding(self, gate: Gate, trials: tuple[CooldownAccount, ...], now: float) -> Iterator[tuple[str, str]]:
         """The promises that the newest call in flight breaks where another target is free: each with what it does."""
         if any(one is other for one in trials for on in self._trials.values() for other in on):
             yield "probation", f"{gate.id}: a second call on probation"
@@ -270,7 +270,7 @@ class Returns(Checker):
                 lasts, should = shot.advice_until - settled.now, account.advice_until - settled.now
                 self.violate("rests", settled.now, f"{gate.id}: cools down for {lasts:.3f} s, not {should:.3f}")
 
-    def _compare_laws(self, gate: Gate, account: Account, shot: CooldownSnapshot, now: float) -> None:
+    def _compare_laws(self, gate: Gate, account: CooldownAccount, shot: CooldownSnapshot, now: float) -> None:
         for reason in account.laws.keys() | shot.laws.keys():
             law, theirs = account.laws.get(reason), shot.laws.get(reason)
             if law is None or theirs is None or not law.least - EPSILON <= theirs.until <= law.most + EPSILON:
@@ -313,7 +313,7 @@ class Returns(Checker):
         before, after = settled.before.rests[0], settled.after.rests[0]
         return after.advice_until > settled.now and after.advice_until != before.advice_until
 
-    def _both(self, gate: Gate) -> tuple[Account, Account]:
+    def _both(self, gate: Gate) -> tuple[CooldownAccount, CooldownAccount]:
         return self._of(gate.cooldown), self._of(gate.credential)
 
     def _record(self, gate: Gate) -> OutcomeRecord:
@@ -321,11 +321,11 @@ class Returns(Checker):
             self._records[gate.id] = OutcomeRecord(gate.config.cooldown, gate.config.breaker)
         return self._records[gate.id]
 
-    def _of(self, rests: Cooldown) -> Account:
+    def _of(self, rests: Cooldown) -> CooldownAccount:
         account = self._accounts.get(rests)
         if account is None:
             config = next(iter(self.state.fleet.gates.values())).config.cooldown
-            account = self._accounts[rests] = Account(config)
+            account = self._accounts[rests] = CooldownAccount(config)
         return account
 
 

@@ -23,7 +23,7 @@ BlockKind = Literal["text", "refusal", "reasoning", "tool", "search"]
 
 
 @dataclass(slots=True, eq=False)
-class Block:
+class StreamBlock:
     """A part of an answer. `index` counts the blocks as they are opened; `call_id` and `name` are a tool call's.
 
     `before` is how many characters of text precede it, `cited` its citations and `logprobs` the probabilities of its
@@ -53,14 +53,14 @@ class Block:
 class Opened:
     """A block begins."""
 
-    block: Block
+    block: StreamBlock
 
 
 @dataclass(frozen=True, slots=True)
 class Added:
     """A block grows by a non-empty `piece`, with the probabilities of its tokens where they are told."""
 
-    block: Block
+    block: StreamBlock
     piece: str
     logprobs: Sequence[Any] = ()
 
@@ -69,7 +69,7 @@ class Added:
 class Cited:
     """A citation of what a block says."""
 
-    block: Block
+    block: StreamBlock
     citation: Any
 
 
@@ -77,7 +77,7 @@ class Cited:
 class Closed:
     """A block is complete."""
 
-    block: Block
+    block: StreamBlock
 
 
 Change = Opened | Added | Cited | Closed
@@ -96,9 +96,9 @@ class ChatBlocks:
         self.usage: Mapping[str, Any] = {}
         self.called = False
         self.lost_citations = False
-        self._blocks: list[Block] = []
-        self._tools: dict[int, Block] = {}
-        self._open: Block | None = None
+        self._blocks: list[StreamBlock] = []
+        self._tools: dict[int, StreamBlock] = {}
+        self._open: StreamBlock | None = None
         self._opened = 0
         self._said = 0
 
@@ -131,7 +131,7 @@ class ChatBlocks:
     def _delta(self, delta: Mapping[str, Any], logprobs: Sequence[Any], changes: list[Change]) -> None:
         if SEARCHES in delta:
             for search in map(mapping, items(delta[SEARCHES])):
-                self._new(Block("search", search=search), changes)
+                self._new(StreamBlock("search", search=search), changes)
         details = items(delta.get("reasoning_details"))
         thought = reasoning.text_of(delta)
         if thought or details:
@@ -182,33 +182,33 @@ class ChatBlocks:
             # Gemini's compatible endpoint has numbered all parallel calls 0.
             place, block = newest + 1, None
         if block is None:
-            block = Block("tool", call_id=call_id or f"call_{self.id}_{place}", name=name)
+            block = StreamBlock("tool", call_id=call_id or f"call_{self.id}_{place}", name=name)
             self._tools[place] = block
             self.called = True
             self._new(block, changes)
         self._add(block, dumps(arguments) if is_object(arguments) else text(arguments), changes)
 
-    def _last(self, kind: BlockKind, changes: list[Change]) -> Block:
+    def _last(self, kind: BlockKind, changes: list[Change]) -> StreamBlock:
         """The newest block when it is of this kind, else a new one."""
         if self._blocks and self._blocks[-1].kind == kind:
             return self._blocks[-1]
-        block = Block(kind, before=self._said)
+        block = StreamBlock(kind, before=self._said)
         self._new(block, changes)
         return block
 
-    def _new(self, block: Block, changes: list[Change]) -> None:
+    def _new(self, block: StreamBlock, changes: list[Change]) -> None:
         self._blocks.append(block)
         if self._open is None or self._open.kind != "tool":
             self._close(changes)
             self._begin(block, changes)
 
-    def _add(self, block: Block, piece: str, changes: list[Change], logprobs: Sequence[Any] = ()) -> None:
+    def _add(self, block: StreamBlock, piece: str, changes: list[Change], logprobs: Sequence[Any] = ()) -> None:
         if piece:
             block.pieces.append(piece)
             if block is self._open:
                 changes.append(Added(block, piece, logprobs))
 
-    def _begin(self, block: Block, changes: list[Change]) -> None:
+    def _begin(self, block: StreamBlock, changes: list[Change]) -> None:
         block.index = self._opened
         self._opened += 1
         self._open = block

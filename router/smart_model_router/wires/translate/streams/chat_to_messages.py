@@ -14,7 +14,7 @@ from smart_model_router.wires.translate.answers.chat_to_messages import (
     tool_use_block,
 )
 from smart_model_router.wires.translate.citations import LATE, search_blocks, to_messages
-from smart_model_router.wires.translate.streams.blocks import Added, Block, Change, ChatBlocks, Cited, Opened
+from smart_model_router.wires.translate.streams.blocks import Added, Change, ChatBlocks, Cited, Opened, StreamBlock
 from smart_model_router.wires.translate.words import dumps, messages_usage_of_chat, tool_use_id
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class ChatToMessages:
             return [_stop(place)]
         return [_delta(place, {"type": "signature_delta", "signature": self._signature(block)}), _stop(place)]
 
-    def _search(self, block: Block) -> list[dict[str, Any]]:
+    def _search(self, block: StreamBlock) -> list[dict[str, Any]]:
         """A search is two blocks: that it was made, and what it found."""
         place = block.index + self._searches
         self._searches += 1
@@ -93,14 +93,14 @@ class ChatToMessages:
         head = [_start(place, {**made, "input": {}}), _delta(place, given), _stop(place)]
         return [*head, _start(place + 1, found), _stop(place + 1)]
 
-    def _signature(self, block: Block) -> str:
+    def _signature(self, block: StreamBlock) -> str:
         blocks = thinking(block.text, block.details, self._terms)
         if len(blocks) == 1 and blocks[0]["type"] == "thinking":
             return str(blocks[0]["signature"])
         return reasoning.seal(self._terms.family, block.details)
 
 
-def _opening(block: Block) -> dict[str, Any]:
+def _opening(block: StreamBlock) -> dict[str, Any]:
     if block.kind == "tool":
         return tool_use_block(tool_use_id(block.call_id), block.name, {})
     if block.kind == "reasoning":

@@ -15,7 +15,7 @@ from smart_model_router.wires.translate.answers.chat_to_responses import (
 )
 from smart_model_router.wires.translate.citations import LATE, search_item, to_responses
 from smart_model_router.wires.translate.hosted import SOURCES
-from smart_model_router.wires.translate.streams.blocks import Added, Block, Change, ChatBlocks, Cited, Opened
+from smart_model_router.wires.translate.streams.blocks import Added, Change, ChatBlocks, Cited, Opened, StreamBlock
 from smart_model_router.wires.translate.tools import tools_by_flat_name, unwrapped_input
 from smart_model_router.wires.translate.words import named_id, responses_usage_of_chat
 from smart_model_router.wires.values import items, mapping
@@ -88,7 +88,7 @@ class ChatToResponses:
             {"type": "response.output_item.done", "output_index": block.index, "item": done},
         ]
 
-    def _item(self, block: Block, *, empty: bool = False) -> dict[str, Any]:
+    def _item(self, block: StreamBlock, *, empty: bool = False) -> dict[str, Any]:
         """The block as an output item."""
         place = self._response["id"], block.index
         said, status = ("", "in_progress") if empty else (block.text, "completed")
@@ -101,27 +101,27 @@ class ChatToResponses:
             return reasoning_item(item_id("rs", *place), said, block.details, self._terms)
         return message_item(item_id("msg", *place), [] if empty else [_part(block, said)], status)
 
-    def _item_begun(self, block: Block) -> dict[str, Any]:
+    def _item_begun(self, block: StreamBlock) -> dict[str, Any]:
         item = self._item(block, empty=True)
         if block.kind == "reasoning":  # its seal is complete at the end only
             del item["encrypted_content"]
         return item
 
 
-def _part(block: Block, said: str) -> dict[str, Any]:
+def _part(block: StreamBlock, said: str) -> dict[str, Any]:
     if block.kind == "refusal":
         return {"type": "refusal", "refusal": said}
     return text_part(said, to_responses(block.cited, block.before), block.logprobs) if said else text_part("")
 
 
-def _cited(block: Block, change: Cited, place: dict[str, Any]) -> list[dict[str, Any]]:
+def _cited(block: StreamBlock, change: Cited, place: dict[str, Any]) -> list[dict[str, Any]]:
     found = to_responses([change.citation], block.before)
     number = next(at for at, one in enumerate(block.cited) if one is change.citation)
     kind = {"type": "response.output_text.annotation.added", **place, "content_index": 0}
     return [{**kind, "annotation_index": number, "annotation": annotation} for annotation in found]
 
 
-def _opening(block: Block, place: dict[str, Any]) -> list[dict[str, Any]]:
+def _opening(block: StreamBlock, place: dict[str, Any]) -> list[dict[str, Any]]:
     if block.kind == "reasoning":
         part = {"type": "summary_text", "text": ""}
         return [{"type": "response.reasoning_summary_part.added", **place, "summary_index": 0, "part": part}]
@@ -132,7 +132,7 @@ def _opening(block: Block, place: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"type": "response.content_part.added", **place, "content_index": 0, "part": _part(block, "")}]
 
 
-def _growing(block: Block, change: Added, place: dict[str, Any]) -> list[dict[str, Any]]:
+def _growing(block: StreamBlock, change: Added, place: dict[str, Any]) -> list[dict[str, Any]]:
     event: dict[str, Any]
     piece = change.piece
     if block.kind == "tool":
@@ -157,7 +157,7 @@ def _brief(held: Mapping[str, Any], tops: list[Any]) -> dict[str, Any]:
     return {**kept, "top_logprobs": [_brief(mapping(top), []) for top in tops]} if tops else kept
 
 
-def _closing(block: Block, done: dict[str, Any], place: dict[str, Any]) -> list[dict[str, Any]]:
+def _closing(block: StreamBlock, done: dict[str, Any], place: dict[str, Any]) -> list[dict[str, Any]]:
     said = block.text
     if block.kind == "search":
         return [{"type": "response.web_search_call.completed", **place}]
