@@ -1,4 +1,4 @@
-"""What the limit of a virtual key costs a request: let in and settled, against a key without a limit. CPU time.
+"""The cost that the limit of a virtual key adds to a request, against a key without a limit. CPU time.
 
 The limit is kept with the other processes of the host, in a real state file: what its leases take is counted.
 """

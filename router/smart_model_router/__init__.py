@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from smart_model_router._moved import install
+
 if TYPE_CHECKING:
     from smart_model_router.config import RouterConfig
     from smart_model_router.core.tiers import ModelSelection
@@ -97,6 +99,7 @@ _HOMES = {
     "smart_model_router.flow.router_stream": ("RouterStream",),
     "smart_model_router_providers.sdk": ("SdkProvider",),
 }
+install()
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 

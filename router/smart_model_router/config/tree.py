@@ -148,7 +148,8 @@ class ModelConfig:
 
     A name with one `*` is a wildcard: it stands for every name that fits, and the `*` in its targets for the same
     text. `last_resort` None is the embedded model when it is installed; `()` is none. `strategy` None is that of
-    `routing`. `recovery` is the policy for streams that are cut after content (recovery_policy.py), None: that of `routing`.
+    `routing`. `recovery` is the policy for streams that are cut after content
+    (recovery_policy.py), None: that of `routing`.
     """
 
     name: str = field(metadata={FROM_KEY: True})

@@ -1,4 +1,4 @@
-"""The rate limits that processes share: each leases ahead what it will need, and settles accounts (core/token_lease.py)."""
+"""Rate limits that processes share: each leases ahead what it will need, and settles accounts (core/token_lease.py)."""
 
 from __future__ import annotations
 

@@ -39,9 +39,9 @@ class TargetFacts:
     asked in those of `translated` by translation; `newest_chat`: OpenAI's newest Chat parameters are taken there;
     `hosted_tools` that cannot be translated are dropped there, or the target is not asked.
     `prefill` is how it goes on with an answer that another target began; `media` names its family of token rules
-    (core/media_tokens.py); `operations` are those of Responses that it has beside answering. `listed_context` looks up the
-    context window in a public list, for when `context_tokens` is None: it decides where a prompt that was too long goes
-    next, and refuses nothing by itself. `defaults` are parameters for requests that come without them.
+    (core/media_tokens.py); `operations` are those of Responses that it has beside answering. `listed_context` looks up
+    the context window in a public list, for when `context_tokens` is None: it decides where a prompt that was too long
+    goes next, and refuses nothing by itself. `defaults` are parameters for requests that come without them.
     """
 
     target: Target

@@ -51,12 +51,12 @@ class RequestOptions(TypedDict, total=False):
     conversation on one target among equals; `timeout` is seconds in all; `max_cost` is USD; `criticality` is
     critical_plus, critical (the default), sheddable_plus or sheddable: the last two never wait and may be shed.
     `priced` True: the call is paid from a budget in USD, so a target of unknown price is not for it.
-    `recovery` is what becomes of a stream that is cut after content (recovery_policy.py), in place of its model's policy;
-    `accept_restart` False: a model's `restart` is not for this caller, who is told of the cut. `headers` go to the
-    providers that understand them: those of the table in forwarded_headers.py, no others. `query` is `beta=true` for a call
-    of Anthropic's beta endpoints. `target` names the one target that
-    may serve the request: the owner of what it refers to, where the router does not know it. `owner` is who asks: what
-    was made for one owner, another one cannot refer to.
+    `recovery` is what becomes of a stream that is cut after content (recovery_policy.py), in place of its model's
+    policy; `accept_restart` False: a model's `restart` is not for this caller, who is told of the cut. `headers` go to
+    the providers that understand them: those of the table in forwarded_headers.py, no others. `query` is `beta=true`
+    for a call of Anthropic's beta endpoints. `target` names the one target that may serve the request: the owner of
+    what it refers to, where the router does not know it. `owner` is who asks: what was made for one owner, another one
+    cannot refer to.
     """
 
     tier: str | None

@@ -1,8 +1,8 @@
 """One request on its way: plan, admit, call, settle, retry, fall back, wait - until somebody answered.
 
-`RequestExecutor.answer` serves whole answers, `RequestExecutor.serve` opens streams as well; both walk the same steps. Each step is
-decided in one breath (no await between asking a gate and holding its lease). Whom to ask is admission.py, what to wait
-for wait_policy.py, when a call gets a hedge hedging.py.
+`RequestExecutor.answer` serves whole answers, `RequestExecutor.serve` opens streams as well; both take the same steps.
+Each step is decided without an await between asking a gate and holding its lease. admission.py chooses the target,
+wait_policy.py the wait, hedging.py the moment of a hedge.
 """
 
 from __future__ import annotations

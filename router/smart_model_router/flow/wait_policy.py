@@ -148,7 +148,7 @@ class WaitPolicy:
         return woken
 
     def leave_room(self) -> None:
-        """The request took its turn or gave up: whoever stands behind it may look."""
+        """The request took its turn or gave up: the next waiter may ask."""
         if self.ticket is not None:
             self._state.room.done(self.ticket)
 

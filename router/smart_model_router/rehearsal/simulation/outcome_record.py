@@ -1,8 +1,8 @@
 """The results of a target's calls, from the calls alone: its success share, and bounds of its tests.
 
-A second account on purpose, as cooldown_oracle.py is. It does not repeat the sequential tests of routing.md sections 3 and 4:
-it bounds them. Which calls belong to the present run of failures is known within bounds only; a call of which that is
-unknown counts in one bound and not in the other.
+A second account on purpose, as cooldown_oracle.py is. It does not repeat the sequential tests of routing.md sections 3
+and 4: it bounds them. Which calls belong to the present run of failures is known within bounds only; a call of which
+that is unknown counts in one bound and not in the other.
 """
 
 from __future__ import annotations
