@@ -13,7 +13,7 @@ from smart_model_router.config import RouterConfig
 from smart_model_router.config.document import parse
 from smart_model_router.domain.errors import ConfigurationError
 
-FOLDER = Path(__file__).parents[1] / "fixtures" / "litellm"
+FOLDER = Path(__file__).parents[2] / "fixtures" / "litellm"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.yaml"))
 
 

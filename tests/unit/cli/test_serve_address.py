@@ -43,7 +43,7 @@ def fail(folder: Path) -> int:
 @pytest.mark.parametrize(
     ("command", "what"),
     [
-        (serve, "smart_model_router.gateway.uvicorn_server.serve"),
+        (run_serve, "smart_model_router.gateway.uvicorn_server.serve"),
         (show, "smart_model_router.gateway.dashboard.alone.run"),
         (fail, "smart_model_router.cli.faults.print_json"),
     ],

@@ -354,7 +354,7 @@ def test_two_places_that_disagree_about_a_target_are_an_error() -> None:
     }
     error = fault(models=models)
     assert (error.key, error.value) == ("models.two.tiers[0].targets[0].rpm", 20)
-    assert "10 is needed, as models.one.tiers[0].targets[0].rpm says" in error.expected
+    assert "10 is needed, as models.one.tiers[0].targets[0].rpm has for the same target" in error.expected
 
 
 def test_a_need_is_not_both_asked_for_and_excluded() -> None:
