@@ -68,7 +68,7 @@ class SmartModelRouter:
         from smart_model_router.flow.executor import RequestExecutor  # noqa: PLC0415
         from smart_model_router.flow.router_stream import RouterStream  # noqa: PLC0415
 
-        self._course = RequestExecutor
+        self._executor = RequestExecutor
         self._router_stream = RouterStream
         self._config = config
         self._state = state
@@ -214,7 +214,7 @@ class SmartModelRouter:
 
     def stream_of(self, request: RouteRequest) -> RouterStream:
         """The stream that a request asks for."""
-        return self._router_stream(self.portal.call(lambda: self._course(self._state, request)))
+        return self._router_stream(self.portal.call(lambda: self._executor(self._state, request)))
 
     def guard(self, name: str, limits: GuardLimits | None = None) -> AbstractAsyncContextManager[GuardLease]:
         """The same breaker, cooldown, buckets and bulkhead for any awaitable: `async with router.guard("tavily")`.
@@ -393,9 +393,9 @@ class SmartModelRouter:
         await self.aclose()
 
     async def _routed(self, request: RouteRequest) -> RouterReply:
-        course = self._course(self._state, request)
-        success = await course.answer()
-        return RouterReply(success.body, success.raw, course.report)
+        executor = self._executor(self._state, request)
+        success = await executor.answer()
+        return RouterReply(success.body, success.raw, executor.report)
 
     async def _listen(self) -> None:
         if self._state.sharing is not None:

@@ -21,7 +21,7 @@ from smart_model_router.flow.clock import EARLY
 from smart_model_router.flow.executor import RequestExecutor
 from smart_model_router.flow.provider_stream import ProviderStreamReader
 from smart_model_router.flow.stream_opening import StreamOpener
-from smart_model_router.flow.stream_recovery import Salvage
+from smart_model_router.flow.stream_recovery import RecoveryState
 from smart_model_router.wires.dialects import TEXT_READERS
 
 _CONTENT: Final = EventKind.CONTENT  # as in provider_stream.py
@@ -42,10 +42,10 @@ class RouterStream:
     ever comes back; when it does it finds what had arrived, then the error.
     """
 
-    def __init__(self, course: RequestExecutor) -> None:
-        self._course = course
-        self._portal = course.state.portal
-        self._dialect: Dialect = course.request.dialect
+    def __init__(self, executor: RequestExecutor) -> None:
+        self._executor = executor
+        self._portal = executor.state.portal
+        self._dialect: Dialect = executor.request.dialect
         self._text_of = TEXT_READERS[self._dialect]
         self._live: ProviderStreamReader | None = None
         self._ready: deque[StreamEvent] = deque()
@@ -55,23 +55,25 @@ class RouterStream:
         self._ended = False
         self._untold: StreamInterrupted | None = None
         """The error of a stream that ended while nobody read it."""
-        self._now = course.state.clock.now
-        self._idle = course.state.timeouts.reader_idle
+        self._now = executor.state.clock.now
+        self._idle = executor.state.timeouts.reader_idle
         self._taken_at = 0.0
         self._absent = _weakly(WeakMethod(self._overdue))  # a timer keeps no stream that nobody else keeps
         self._mended = False
         """Whether bytes were replaced in what the caller has."""
-        self._skips = _may_skip(course)
+        self._skips = _may_skip(executor)
         self._closing: asyncio.Task[None] | None = None
         self._draining: asyncio.Task[None] | None = None
-        self._usage_wanted = _wants_usage(course.request.body)
-        policy = course.recovery
-        self._salvage = None if policy.mode == "none" else Salvage(policy, course.request, course.report, self._now)
+        self._usage_wanted = _wants_usage(executor.request.body)
+        policy = executor.recovery
+        self._recovery_state = (
+            None if policy.mode == "none" else RecoveryState(policy, executor.request, executor.report, self._now)
+        )
 
     @property
     def report(self) -> RouteReport:
         """What happened so far and why."""
-        return self._course.report
+        return self._executor.report
 
     @property
     def text(self) -> str:
@@ -159,9 +161,9 @@ class RouterStream:
         if live is not None and not missing:
             self._settle_completeness(live)
         if self.report.complete:
-            self._course.account.finish_served(self._said)
+            self._executor.account.finish_served(self._said)
         else:
-            self._course.account.finish("cancelled", answer=self._said)
+            self._executor.account.finish("cancelled", answer=self._said)
 
     async def _from_afar(self) -> Sequence[StreamEvent]:
         """What comes next, by way of `_ready`: it is still there when nobody waits for it any more."""
@@ -226,7 +228,9 @@ class RouterStream:
 
     def _passed_on(self, got: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
         """What the reader gets of these events now."""
-        return self._heard(got if self._salvage is None else self._salvage.delivered(self._salvage.take(got)))
+        return self._heard(
+            got if self._recovery_state is None else self._recovery_state.delivered(self._recovery_state.take(got))
+        )
 
     def _heard(self, events: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
         """Remember the visible text of what arrived."""
@@ -245,7 +249,7 @@ class RouterStream:
 
     def _overdue(self) -> None:
         """The reader asked for no more in time, or the router closes: give everything back, tell the reader later."""
-        live, now, state = self._live, self._now(), self._course.state
+        live, now, state = self._live, self._now(), self._executor.state
         if self._ended or live is None:
             return
         due = min(self._taken_at + self._idle, live.ends_at)
@@ -279,7 +283,7 @@ class RouterStream:
         """Give everything back now, and tell the reader when it comes back, unless it has the whole answer."""
         self._ready.extend(self._passed_on(live.cut_short(why)))
         self._closing = asyncio.get_running_loop().create_task(live.close())
-        self._course.state.keep(self._closing)
+        self._executor.state.keep(self._closing)
         self._untold = self._end(live, None if live.complete else Failure(FailureClass.CANCELLED, why), reason)
 
     def _settle_completeness(self, live: ProviderStreamReader) -> None:
@@ -293,13 +297,13 @@ class RouterStream:
         """It is over: complete, or cut by a failure that nobody makes good and the reader is still to be told of."""
         self._ended = True
         if failure is None:
-            if self._salvage is not None:
-                self._ready.extend(self._heard(self._salvage.delivered(self._salvage.flush())))
+            if self._recovery_state is not None:
+                self._ready.extend(self._heard(self._recovery_state.delivered(self._recovery_state.flush())))
             self._settle_completeness(live)
-            self._course.account.finish_served(self._said)
+            self._executor.account.finish_served(self._said)
             return None
         said = failure.message
-        if self._course.state.closed:
+        if self._executor.state.closed:
             reason, said = "closed", "the router was closed"
         elif reason == "cut" and failure.failure_class is FailureClass.CANCELLED:
             reason = "stream_max"  # of a stream that is being read nothing else is nobody's fault
@@ -307,43 +311,43 @@ class RouterStream:
         message = f"the stream was cut after {len(text)} characters: {failure.failure_class} {said}"
         self._stop_timers(live)
         outcome: RequestOutcome = "cancelled" if reason == "reader_idle" else "failed"
-        self._course.account.finish(outcome, StreamInterrupted.__name__, self._said)
+        self._executor.account.finish(outcome, StreamInterrupted.__name__, self._said)
         return StreamInterrupted(message, report=self.report, text=text, reason=reason, failure=failure)
 
     def _stop_timers(self, live: ProviderStreamReader) -> None:
         """Keep time no longer, neither for the stream nor for the call that was to take its place."""
         live.watchdog.close()
-        self._course.caller.watchdog.close()
+        self._executor.caller.watchdog.close()
 
     async def _open(self) -> None:
-        salvage = self._salvage
-        delaying = salvage if salvage is not None and salvage.delays_the_beginning else None
+        recovery_state = self._recovery_state
+        delaying = recovery_state if recovery_state is not None and recovery_state.delays_the_beginning else None
         try:
-            await self._course.prepare()
-            live, head = await self._course.serve(StreamOpener(self._course.caller, delaying))
+            await self._executor.prepare()
+            live, head = await self._executor.serve(StreamOpener(self._executor.caller, delaying))
         except (SmartRouterError, asyncio.CancelledError):
             self._ended = True
-            self._course.caller.watchdog.close()
+            self._executor.caller.watchdog.close()
             raise
         if self._ended:  # another task closed the stream while it opened
             await live.close()
             return
         self.report.ttft_seconds = live.ttft
-        self._go_on(live, head if salvage is None or delaying is not None else salvage.take(head))
+        self._go_on(live, head if recovery_state is None or delaying is not None else recovery_state.take(head))
 
     async def _recovered(self, live: ProviderStreamReader, failure: Failure) -> bool:
         """Whether somebody else goes on with the stream that broke off, or begins it again."""
-        course, salvage, guard = self._course, self._salvage, live.guard
+        executor, recovery_state, guard = self._executor, self._recovery_state, live.guard
         if not guard.can_be_continued:
             return False
-        if salvage is None or not salvage.broke(live.step.facts.id, failure):
+        if recovery_state is None or not recovery_state.broke(live.step.facts.id, failure):
             return False
         self._live = None  # whoever leaves meanwhile leaves the walk, as when it opened
         live.watchdog.close()
-        within = min(course.state.timeouts.idle, course.request.timeout or math.inf)
-        course.caller.go_on_from(salvage.begun, course.state.clock.now() + within, live.ends_at)
+        within = min(executor.state.timeouts.idle, executor.request.timeout or math.inf)
+        executor.caller.go_on_from(recovery_state.begun, executor.state.clock.now() + within, live.ends_at)
         try:
-            found, head = await course.resume(live.step, failure, StreamOpener(course.caller, salvage))
+            found, head = await executor.resume(live.step, failure, StreamOpener(executor.caller, recovery_state))
         except SmartRouterError:
             return False  # what cut it says more than why nobody could go on; the report has both
         if self._ended:  # another task closed the stream meanwhile
@@ -356,9 +360,9 @@ class RouterStream:
     def _go_on(self, live: ProviderStreamReader, head: Sequence[StreamEvent]) -> None:
         self._live = live
         live.guard.skipping = self._skips
-        if self._salvage is not None:
-            restart = self._salvage.served(live.step.facts.id)
-            self._salvage.delivered(head)
+        if self._recovery_state is not None:
+            restart = self._recovery_state.served(live.step.facts.id)
+            self._recovery_state.delivered(head)
             if restart is not None:
                 self._text.clear()
                 self._mended = False
@@ -402,9 +406,9 @@ def _weakly(method: WeakMethod[Callable[[], None]]) -> Callable[[], None]:
     return call
 
 
-def _may_skip(course: RequestExecutor) -> bool:
+def _may_skip(executor: RequestExecutor) -> bool:
     """Whether events that cannot be read may be passed over: no call and no schema may have a hole."""
-    return course.state.routing.malformed_events == "skip" and course.request.needs.isdisjoint(("tools", "schema"))
+    return executor.state.routing.malformed_events == "skip" and executor.request.needs.isdisjoint(("tools", "schema"))
 
 
 def _wants_usage(body: Mapping[str, Any]) -> bool:

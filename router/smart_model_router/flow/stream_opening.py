@@ -10,26 +10,26 @@ from smart_model_router.domain.outcome import Failure, StreamEvent
 from smart_model_router.flow.attempt import AdmittedTarget, AttemptRunner, provider_bug
 from smart_model_router.flow.detached_calls import DetachedCalls
 from smart_model_router.flow.provider_stream import ProviderStreamReader
-from smart_model_router.flow.stream_recovery import Salvage
+from smart_model_router.flow.stream_recovery import RecoveryState
 from smart_model_router.flow.watchdog import Expired
 
 
 class StreamOpener:
     """Opens the stream of a course: what `RequestExecutor.serve` performs for each admitted target.
 
-    Under a policy of recovery (`salvage`) a stream is open when there is something to deliver of it.
+    Under a policy of recovery (`recovery_state`) a stream is open when there is something to deliver of it.
     """
 
-    def __init__(self, caller: AttemptRunner, salvage: Salvage | None) -> None:
+    def __init__(self, caller: AttemptRunner, recovery_state: RecoveryState | None) -> None:
         self._caller = caller
-        self._salvage = salvage
+        self._recovery_state = recovery_state
 
     async def __call__(self, step: AdmittedTarget) -> tuple[ProviderStreamReader, Sequence[StreamEvent]] | Failure:
         """An open stream and its first events, or the failure of a head nobody saw."""
         caller = self._caller
         limit, own = caller.limit(step)
         verdicts = DetachedCalls(caller)
-        if verdicts.wanted(step) and self._salvage is None:
+        if verdicts.wanted(step) and self._recovery_state is None:
             return await verdicts.performed(step, limit, self._opened, _content_is_enough)
         return await self._opened(step, limit, own)
 
@@ -55,9 +55,9 @@ class StreamOpener:
         head = await live.hold(limit, own)
         if isinstance(head, Failure):
             return head
-        if self._salvage is None:
+        if self._recovery_state is None:
             return live, head
-        ready = await self._something_new(live, head, self._salvage)
+        ready = await self._something_new(live, head, self._recovery_state)
         return ready if isinstance(ready, Failure) else (live, ready)
 
     def drop(self, served: tuple[ProviderStreamReader, Sequence[StreamEvent]]) -> Coroutine[Any, Any, None]:
@@ -67,23 +67,23 @@ class StreamOpener:
         return live.close()
 
     async def _something_new(
-        self, live: ProviderStreamReader, got: Sequence[StreamEvent], salvage: Salvage
+        self, live: ProviderStreamReader, got: Sequence[StreamEvent], recovery_state: RecoveryState
     ) -> list[StreamEvent] | Failure:
         """Read on until there is something the caller is to have, past what is held back or was delivered before."""
-        salvage.attempt(asked=self._caller.sent(live.step).asked)
+        recovery_state.attempt(asked=self._caller.sent(live.step).asked)
         until = self._caller.held_until(live.step)
         ready: list[StreamEvent] = []
         while got:
-            ready += salvage.take(got)
-            if (repeats := salvage.repeats()) is not None:
+            ready += recovery_state.take(got)
+            if (repeats := recovery_state.repeats()) is not None:
                 return await live.refuse(repeats)
-            if (ready or salvage.holds_a_part) and not salvage.undecided and not live.guard.unreadable:
+            if (ready or recovery_state.holds_a_part) and not recovery_state.undecided and not live.guard.unreadable:
                 return ready
             got = await live.more(until)
         failure = await live.outcome()
         if failure is None:
-            return ready + salvage.flush()
-        salvage.fell_back(live.step.facts.id, failure)
+            return ready + recovery_state.flush()
+        recovery_state.fell_back(live.step.facts.id, failure)
         if self._caller.another_left(live.step.facts):
             self._caller.progress.retrying(live.step.facts)  # an answer is long: another target is asked first
         return failure

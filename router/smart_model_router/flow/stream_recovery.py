@@ -16,7 +16,7 @@ from smart_model_router.wires import text_of
 from smart_model_router.wires.stream_join import Joint, Told, begins_call, joint, restart_event
 
 
-class Salvage:
+class RecoveryState:
     """One stream under a policy that is not `none`. Every event passes through `take` on its way to the caller."""
 
     def __init__(self, policy: Recovery, request: RouteRequest, report: RouteReport, now: Callable[[], float]) -> None:
