@@ -25,7 +25,7 @@ from smart_model_router.core.budget import RetryBudget
 from smart_model_router.core.connectivity import Connectivity
 from smart_model_router.core.gate import Gate, ProviderState
 from smart_model_router.core.gate_registry import GateRegistry
-from smart_model_router.core.passthrough import Route, RouteTarget, by_path
+from smart_model_router.core.passthrough_rules import Route, RouteTarget, by_path
 from smart_model_router.core.ratelimit import RateLimitTracker, TokenFactor
 from smart_model_router.core.selection import Candidate
 from smart_model_router.core.shedding import Shedding

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from smart_model_router.config import RouterConfig
 from smart_model_router.core.gate import Gate
-from smart_model_router.core.passthrough import route_of
+from smart_model_router.core.passthrough_rules import route_of
 from smart_model_router.core.tiers import ModelRoute, ModelSelection
 from smart_model_router.domain.errors import InvalidRequest, NotFound, RouterUnavailable
 from smart_model_router.domain.fast_dataclass import quick
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from smart_model_router.domain.shared_state import OperatorWord
     from smart_model_router.flow.guard import GuardLease, GuardLimits
     from smart_model_router.flow.inspection import Availability, Explanation, SystemHealth, TargetStatus
-    from smart_model_router.flow.passthrough import Passage
+    from smart_model_router.flow.passthrough import RoutePassage
     from smart_model_router.flow.portal import Portal
     from smart_model_router.flow.router_stream import RouterStream
     from smart_model_router.flow.shutdown import Part
@@ -227,19 +227,19 @@ class SmartModelRouter:
         self._check_open()
         return guard(self._state, name, limits, self._config.resilience.gate)
 
-    def passage(self, call: PassedCall, options: RequestOptions) -> Passage:
+    def passage(self, call: PassedCall, options: RequestOptions) -> RoutePassage:
         """A request that passes through by a route of `gateway.passthrough`; nothing is sent before `open`.
 
         To be opened and read on the router's own loop. Raises NotFound for a path without a route.
         """
-        from smart_model_router.flow.passthrough import Passage  # noqa: PLC0415 - few have routes
+        from smart_model_router.flow.passthrough import RoutePassage  # noqa: PLC0415 - few have routes
 
         self._check_open()
         config, route = self._config.gateway.passthrough, route_of(call.path, self._state.routes)
         if route is None:
             known = f"there are {', '.join(config.routes)}" if config.routes else "there is none"
             raise NotFound(f"gateway.passthrough.routes: none has {call.path}, so it leads to no provider; {known}")
-        return Passage(self._state, route, call, options, silence=config.silence)
+        return RoutePassage(self._state, route, call, options, silence=config.silence)
 
     def get_model_for_tier(self, tier: str, model: str | None = None) -> ModelSelection:
         """Which target would serve `tier` of `model` (default: the first model) now; lower tiers are degraded.

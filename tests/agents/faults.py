@@ -12,7 +12,7 @@ from smart_model_router_providers.fault.effects import Cut, Fate, Stall, Status
 from smart_model_router_providers.fault.parsed_request import Question
 from smart_model_router_providers.fault.replies import answer
 from smart_model_router_providers.fault.script import HEALTHY
-from smart_model_router_providers.fault.steps import Data, End, Head, Step, Wait, play
+from smart_model_router_providers.fault.steps import Data, End, Head, Step, WaitStep, play
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def _malformed(question: Question) -> Iterator[Step]:
     at = len(question.pieces) + 1 + place
     yield Head(200, (("content-type", EVENT_STREAM),), None)
     yield from (Data(part) for part in (*good.opening, *good.content[:at]))
-    yield Wait(SEEN_SECONDS)
+    yield WaitStep(SEEN_SECONDS)
     yield Data(_spoilt(good.content[at], piece))
     yield from (Data(part) for part in (*good.content[at + 1 :], *good.closing))
     yield End.CLEAN

@@ -14,7 +14,7 @@ PING = b'event: ping\ndata: {"type": "ping"}\n\n'
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ScriptedAnswer:
     """A good answer in parts: what opens a stream, its pieces of content, and what closes it.
 
     A whole answer is content (the first half of the body) and closing (the second).
@@ -31,11 +31,11 @@ def dumps(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode()
 
 
-def whole_answer(value: object) -> Answer:
+def whole_answer(value: object) -> ScriptedAnswer:
     """An answer that is no stream."""
     body = dumps(value)
     half = len(body) // 2
-    return Answer(stream=False, opening=(), content=(body[:half],), closing=(body[half:],))
+    return ScriptedAnswer(stream=False, opening=(), content=(body[:half],), closing=(body[half:],))
 
 
 def data_frame(value: object) -> bytes:

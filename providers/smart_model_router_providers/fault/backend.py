@@ -12,7 +12,7 @@ from smart_model_router_providers.fault.errors import error_body, unknown_path
 from smart_model_router_providers.fault.parsed_request import BadQuestion, Dialect, Question, read_question
 from smart_model_router_providers.fault.replies import models
 from smart_model_router_providers.fault.request_log import Ending, Ledger, RecordedRequest, masked
-from smart_model_router_providers.fault.script import Decision, RunningScript, Script
+from smart_model_router_providers.fault.script import RunningScript, Script, ScriptDecision
 from smart_model_router_providers.fault.steps import Step, play, whole
 
 DIALECTS: Mapping[str, Dialect] = MappingProxyType(
@@ -121,7 +121,7 @@ class Backend:
             return whole(400, error_body(dialect, 400, str(error)))
         return play(question, self._decide(question, recorded, now))
 
-    def _decide(self, question: Question, recorded: RecordedRequest, now: float) -> Decision:
+    def _decide(self, question: Question, recorded: RecordedRequest, now: float) -> ScriptDecision:
         return self.running.decide(recorded.key, question.model, question.total_tokens, self.ledger.in_flight, now)
 
     def _say(self, asked: str) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from smart_model_router_providers.fault.answers import CREATED, Answer, data_frame, dumps, whole_answer
+from smart_model_router_providers.fault.answers import CREATED, ScriptedAnswer, data_frame, dumps, whole_answer
 from smart_model_router_providers.fault.parsed_request import Question, ToolCall
 
 
-def chat(question: Question) -> Answer:
+def chat(question: Question) -> ScriptedAnswer:
     """Write the answer."""
     usage = {
         "prompt_tokens": question.prompt_tokens,
@@ -36,7 +36,7 @@ def chat(question: Question) -> Answer:
     closing = [chunk(b"{}", dumps(finish))]
     if question.include_usage:
         closing.append(data_frame({**head, "choices": [], "usage": usage}))
-    return Answer(
+    return ScriptedAnswer(
         stream=True,
         opening=(chunk(b'{"role":"assistant","content":""}'),),
         content=(

@@ -8,13 +8,13 @@ import math
 import struct
 from collections.abc import Sequence
 
-from smart_model_router_providers.fault.answers import Answer, dumps, whole_answer
+from smart_model_router_providers.fault.answers import ScriptedAnswer, dumps, whole_answer
 from smart_model_router_providers.fault.parsed_request import Question
 
 EMBEDDING_DIMENSIONS = 8
 
 
-def embeddings(question: Question) -> Answer:
+def embeddings(question: Question) -> ScriptedAnswer:
     """Write the answer."""
     asked = question.body["input"]
     one = isinstance(asked, str) or isinstance(asked[0], int)

@@ -14,7 +14,7 @@ from typing import Protocol, cast
 from smart_model_router_providers.fault.backend import Exchange
 from smart_model_router_providers.fault.errors import PHRASES, error_body
 from smart_model_router_providers.fault.request_log import Ending
-from smart_model_router_providers.fault.steps import Data, End, Head, Wait, whole
+from smart_model_router_providers.fault.steps import Data, End, Head, WaitStep, whole
 
 MOST_HEAD_BYTES = 65_536
 MOST_BODY_BYTES = 64 * 1024 * 1024
@@ -142,7 +142,7 @@ class Connection(asyncio.Protocol):
             elif isinstance(step, Head):
                 exchange.head_sent(step.status)
                 out.append(self._rendered(step))
-            elif isinstance(step, Wait):
+            elif isinstance(step, WaitStep):
                 self._transport.write(b"".join(out))
                 self._wait(step.seconds)
                 return

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from smart_model_router_providers.fault.answers import PING, Answer, dumps, named_frame, whole_answer
+from smart_model_router_providers.fault.answers import PING, ScriptedAnswer, dumps, named_frame, whole_answer
 from smart_model_router_providers.fault.parsed_request import Question
 
 
-def messages(question: Question) -> Answer:
+def messages(question: Question) -> ScriptedAnswer:
     """Write the answer."""
     message: dict[str, Any] = {
         "id": f"msg_{question.number}",
@@ -54,7 +54,7 @@ def messages(question: Question) -> Answer:
         b'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,'
         b'"delta":{"type":"text_delta","text":'
     )
-    return Answer(
+    return ScriptedAnswer(
         stream=True,
         opening=(*opening, PING),
         content=(

@@ -7,19 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from smart_model_router_providers.fault.answers import CREATED, Answer, dumps
+from smart_model_router_providers.fault.answers import CREATED, ScriptedAnswer, dumps
 from smart_model_router_providers.fault.chat import chat
 from smart_model_router_providers.fault.embeddings import embeddings
 from smart_model_router_providers.fault.messages import messages
 from smart_model_router_providers.fault.parsed_request import Dialect, Question
 from smart_model_router_providers.fault.responses import responses
 
-_ANSWERS: Mapping[Dialect, Callable[[Question], Answer]] = MappingProxyType(
+_ANSWERS: Mapping[Dialect, Callable[[Question], ScriptedAnswer]] = MappingProxyType(
     {"chat": chat, "messages": messages, "responses": responses, "embeddings": embeddings}
 )
 
 
-def answer(question: Question) -> Answer:
+def answer(question: Question) -> ScriptedAnswer:
     """Write the good answer to a question."""
     return _ANSWERS[question.dialect](question)
 

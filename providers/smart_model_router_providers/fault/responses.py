@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from smart_model_router_providers.fault.answers import CREATED, Answer, named_frame, whole_answer
+from smart_model_router_providers.fault.answers import CREATED, ScriptedAnswer, named_frame, whole_answer
 from smart_model_router_providers.fault.parsed_request import Question
 
 _Event = dict[str, Any]
 
 
-def responses(question: Question) -> Answer:
+def responses(question: Question) -> ScriptedAnswer:
     """Write the answer."""
     status = "incomplete" if question.finish == "length" else "completed"
     whole = status == "completed"
@@ -150,7 +150,9 @@ class _Said:
         }
 
 
-def _numbered(opening: Sequence[_Event], content: Sequence[Sequence[_Event]], closing: Sequence[_Event]) -> Answer:
+def _numbered(
+    opening: Sequence[_Event], content: Sequence[Sequence[_Event]], closing: Sequence[_Event]
+) -> ScriptedAnswer:
     """The answer with every event numbered in its place."""
     number = 0
 
@@ -159,7 +161,7 @@ def _numbered(opening: Sequence[_Event], content: Sequence[Sequence[_Event]], cl
         number += 1
         return named_frame({**event, "sequence_number": number - 1})
 
-    return Answer(
+    return ScriptedAnswer(
         stream=True,
         opening=tuple([frame(event) for event in opening]),
         content=tuple([b"".join([frame(event) for event in piece]) for piece in content]),

@@ -27,7 +27,7 @@ EVERYONE = "*"
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class ScriptDecision:
     """The script's decision on one call: an effect instead of the good answer, delays, headers of the limits it passed.
 
     `reply` is what the good answer says, when a script has a say in it.
@@ -40,7 +40,7 @@ class Decision:
     reply: Reply | None = None
 
 
-HEALTHY = Decision(None, (), (), Random(0))  # noqa: S311  nothing is drawn from it: there is no delay
+HEALTHY = ScriptDecision(None, (), (), Random(0))  # noqa: S311  nothing is drawn from it: there is no delay
 
 
 class RunningScript:
@@ -63,7 +63,7 @@ class RunningScript:
         lines = self._lists.get(EVERYONE, ()) if self._whole else ()
         return [(line.fault.start, line.fault.stop) for line in lines if line.fault.effect is Plain.DOWN]
 
-    def decide(self, key: str, model: str, tokens: int, in_flight: Callable[[str], int], now: float) -> Decision:
+    def decide(self, key: str, model: str, tokens: int, in_flight: Callable[[str], int], now: float) -> ScriptDecision:
         """Read the list of this call. `tokens` is what a good answer costs; `in_flight` counts this call too."""
         self._arrivals += 1
         started = now if self._started is None else self._started
@@ -104,7 +104,7 @@ class RunningScript:
                     effect = other
             line.taken += 1
             break
-        return Decision(effect, tuple(delays), headers, chance.random, reply)
+        return ScriptDecision(effect, tuple(delays), headers, chance.random, reply)
 
 
 class _Chance:

@@ -14,7 +14,7 @@ from smart_model_router.domain.ports import Clock, ProviderCall, ProviderStream
 from smart_model_router_providers.fault.backend import KEPT_REQUESTS, Backend, Exchange
 from smart_model_router_providers.fault.request_log import RecordedRequest
 from smart_model_router_providers.fault.script import Script
-from smart_model_router_providers.fault.steps import Data, End, Head, Wait
+from smart_model_router_providers.fault.steps import Data, End, Head, WaitStep
 from smart_model_router_providers.http import HttpProvider
 
 BASE_URL = "http://scripted.invalid/v1"
@@ -139,7 +139,7 @@ class _Body(httpx2.AsyncByteStream):
             if isinstance(step, Head):
                 self._exchange.head_sent(step.status)
                 return step
-            if isinstance(step, Wait):
+            if isinstance(step, WaitStep):
                 await self._wait(step)
             elif isinstance(step, End):
                 self._end(step)
@@ -149,7 +149,7 @@ class _Body(httpx2.AsyncByteStream):
         for step in self._exchange.steps:
             if isinstance(step, Data):
                 yield step.body
-            elif isinstance(step, Wait):
+            elif isinstance(step, WaitStep):
                 await self._wait(step)
             elif isinstance(step, End):
                 self._end(step)
@@ -157,7 +157,7 @@ class _Body(httpx2.AsyncByteStream):
     async def aclose(self) -> None:
         self._exchange.end("abandoned", self._now())
 
-    async def _wait(self, wait: Wait) -> None:
+    async def _wait(self, wait: WaitStep) -> None:
         if wait.seconds < math.inf:
             await self._sleep(wait.seconds)
         else:

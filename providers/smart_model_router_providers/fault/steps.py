@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING, assert_never
 
-from smart_model_router_providers.fault.answers import EVENT_STREAM, JSON, Answer
+from smart_model_router_providers.fault.answers import EVENT_STREAM, JSON, ScriptedAnswer
 from smart_model_router_providers.fault.effects import (
     BadJson,
     Cut,
@@ -29,11 +29,11 @@ from smart_model_router_providers.fault.replies import answer, without_choices
 if TYPE_CHECKING:
     from random import Random
 
-    from smart_model_router_providers.fault.script import Decision
+    from smart_model_router_providers.fault.script import ScriptDecision
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class WaitStep:
     """Nothing happens for `seconds`; infinity: until the client leaves."""
 
     seconds: float
@@ -68,12 +68,12 @@ class End(Enum):
     """There was no connection to begin with."""
 
 
-Step = Wait | Head | Data | End
-FOR_EVER = Wait(math.inf)
+Step = WaitStep | Head | Data | End
+FOR_EVER = WaitStep(math.inf)
 BODILESS = frozenset({204, 205, 304})  # RFC 9110: a body here would be read as the next answer
 
 
-def play(question: Question, decision: Decision) -> Iterator[Step]:
+def play(question: Question, decision: ScriptDecision) -> Iterator[Step]:
     """The steps of one call."""
     if decision.reply is not None and question.dialect != "embeddings":
         question = question.answered(decision.reply)
@@ -132,19 +132,19 @@ def _plain(question: Question, effect: Plain, headers: Headers) -> Iterator[Step
             assert_never(effect)
 
 
-def _head(good: Answer, headers: Headers) -> Head:
+def _head(good: ScriptedAnswer, headers: Headers) -> Head:
     if good.stream:
         return Head(200, (("content-type", EVENT_STREAM), *headers), None)
     return Head(200, (("content-type", JSON), *headers), sum(map(len, good.content + good.closing)))
 
 
-def _good(good: Answer, headers: Headers) -> Iterator[Step]:
+def _good(good: ScriptedAnswer, headers: Headers) -> Iterator[Step]:
     yield _head(good, headers)
     yield from _parts(good)
     yield End.CLEAN
 
 
-def _parts(good: Answer) -> Iterator[Data]:
+def _parts(good: ScriptedAnswer) -> Iterator[Data]:
     for body in good.opening:
         yield Data(body)
     for body in good.content:
@@ -153,7 +153,7 @@ def _parts(good: Answer) -> Iterator[Data]:
         yield Data(body)
 
 
-def _begun(good: Answer, after: int) -> list[Data]:
+def _begun(good: ScriptedAnswer, after: int) -> list[Data]:
     """All that comes before the piece of content after `after` good ones; never what closes the answer."""
     return list(_parts(replace(good, content=good.content[:after], closing=())))
 
@@ -167,15 +167,15 @@ def _stalled(question: Question, stall: Stall, headers: Headers) -> Iterator[Ste
     if stall.comments and good.stream:
         sign = Data(ping(question.dialect) if stall.comments == "pings" else COMMENT)
         while until > stall.every:
-            yield Wait(stall.every)
+            yield WaitStep(stall.every)
             yield sign
             until -= stall.every
-    yield Wait(until)
+    yield WaitStep(until)
     yield from list(_parts(good))[len(begun) :]
     yield End.CLEAN
 
 
-def _cut(good: Answer, cut: Cut, headers: Headers) -> Iterator[Step]:
+def _cut(good: ScriptedAnswer, cut: Cut, headers: Headers) -> Iterator[Step]:
     yield _head(good, headers)
     if cut.at_byte is None:
         yield from _begun(good, cut.after)
@@ -185,7 +185,7 @@ def _cut(good: Answer, cut: Cut, headers: Headers) -> Iterator[Step]:
     yield End.RESET if cut.reset else End.CUT
 
 
-def _spoilt(good: Answer, after: int) -> Answer:
+def _spoilt(good: ScriptedAnswer, after: int) -> ScriptedAnswer:
     if not good.content:
         return good
     if not good.stream:
@@ -210,7 +210,7 @@ def _emptied(question: Question, empty: Empty, headers: Headers) -> Iterator[Ste
         return _good(good, headers)
     if good.stream:
         end = good.closing[-1:] if empty.what == "choices" else ()
-        return _good(Answer(stream=True, opening=(), content=(), closing=end), headers)
+        return _good(ScriptedAnswer(stream=True, opening=(), content=(), closing=end), headers)
     return whole(200, b"" if empty.what == "body" else without_choices(question), headers)
 
 
@@ -221,13 +221,13 @@ def _slowed(steps: Iterable[Step], delays: tuple[Delay, ...], chance: Random, *,
     each = [delay.each for delay in delays if delay.each] if stream else []
     events = 0
     if first:
-        yield Wait(_draw(first, chance))
+        yield WaitStep(_draw(first, chance))
     for step in steps:
         if isinstance(step, Data):
             if each and events:
-                yield Wait(_draw(each, chance))
+                yield WaitStep(_draw(each, chance))
             if token and step.content:
-                yield Wait(_draw(token, chance))
+                yield WaitStep(_draw(token, chance))
                 token = []
             events += 1
         yield step

@@ -41,7 +41,7 @@ def _smr(
 
 
 @command(app, "ask")
-class ApiRequest(Command):
+class Ask(Command):
     """Ask a model; the answer comes from the first target that can give it."""
 
     prompt: Prompt

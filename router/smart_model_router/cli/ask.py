@@ -17,15 +17,15 @@ from smart_model_router.router import SmartModelRouter
 from smart_model_router.wires import text_of, text_of_answer
 
 if TYPE_CHECKING:
-    from smart_model_router.cli.app import ApiRequest
+    from smart_model_router.cli.app import Ask
 
 
-def run(asked: ApiRequest) -> int:
+def run(asked: Ask) -> int:
     """Ask and print; the exit code. Raises SmartRouterError."""
     return asyncio.run(_run(asked))
 
 
-async def _run(asked: ApiRequest) -> int:
+async def _run(asked: Ask) -> int:
     used = used_for(asked.url, config=asked.config, model=asked.model, tier=asked.tier)
     body = {"model": used.model, "messages": [{"role": "user", "content": asked.prompt}]}
     options: RequestOptions = {"tier": used.tier, "timeout": asked.timeout, "accept_restart": False}

@@ -12,7 +12,7 @@ from typing import Any
 from smart_model_router.assembly import load
 from smart_model_router.config import RouterConfig, SearchConfig
 from smart_model_router.config.files import default_file
-from smart_model_router.flow.search_service import ApiRequest, index_file
+from smart_model_router.flow.search_service import EmbedCall, index_file
 from smart_model_router.router import SmartModelRouter
 from smart_model_router_providers.local.model_file import data_directory
 
@@ -36,7 +36,7 @@ def indexed(db: Path | None, config: Path | None) -> Indexed:
     return Indexed(db if db is not None else index_file(search, data_directory()), search, found)
 
 
-async def embeddings(found: Indexed, stack: AsyncExitStack) -> ApiRequest | None:
+async def embeddings(found: Indexed, stack: AsyncExitStack) -> EmbedCall | None:
     """How the embedding model is asked; None when none is configured. The router behind it closes with the stack."""
     if found.config is None or found.search.embedding_model is None:
         return None

@@ -52,7 +52,7 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedReply:
     """A stream whose first content is there."""
 
     headers: Mapping[str, str]
@@ -64,7 +64,7 @@ class OutOfPatience(Exception):
     """The SDK's own timeout came first; the cause says what the router was about."""
 
 
-async def answer(router: SmartModelRouter, sent: Sent) -> HttpReply | Opened:
+async def answer(router: SmartModelRouter, sent: Sent) -> HttpReply | OpenedReply:
     """Have it answered. Every failure is a reply in the SDK's dialect, but for its own timeout: OutOfPatience."""
     family = family_of(canonical(sent.path).path, sent.headers)
     try:
@@ -76,12 +76,12 @@ async def answer(router: SmartModelRouter, sent: Sent) -> HttpReply | Opened:
     except Exception as error:
         log.exception("a request to %s met a bug", sent.path[:200])
         reply = rendered(bug(error), family)
-    if isinstance(reply, Opened) or reply.report is None:
+    if isinstance(reply, OpenedReply) or reply.report is None:
         return reply
     return HttpReply(reply.status, _named(reply.headers, reply.report), reply.body, reply.report)
 
 
-async def _routed(router: SmartModelRouter, sent: Sent) -> HttpReply | Opened:
+async def _routed(router: SmartModelRouter, sent: Sent) -> HttpReply | OpenedReply:
     path, deployment = canonical(sent.path)
     asked = endpoint(path)
     if asked is None or sent.method != "POST":
@@ -108,7 +108,7 @@ async def _routed(router: SmartModelRouter, sent: Sent) -> HttpReply | Opened:
             raise OutOfPatience(expired.message) from expired
         raise
     headers = _named(report_headers(stream.report, stream=True), stream.report)
-    return Opened(headers, stream, stream.report)
+    return OpenedReply(headers, stream, stream.report)
 
 
 def _named(headers: Mapping[str, str], report: RouteReport) -> dict[str, str]:

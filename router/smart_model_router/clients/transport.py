@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import httpx2
 
-from smart_model_router.clients.in_process import Opened, OutOfPatience, Sent, answer
+from smart_model_router.clients.in_process import OpenedReply, OutOfPatience, Sent, answer
 from smart_model_router.clients.reports import EXTENSION
 from smart_model_router.domain.errors import RouterUnavailable, StreamInterrupted
 from smart_model_router.flow.portal import Portal, WouldBlock
@@ -129,7 +129,7 @@ class RouterTransport(httpx2.BaseTransport, httpx2.AsyncBaseTransport, httpx.Bas
         if self._owns:
             await self.router.aclose()
 
-    def _response(self, http: Any, request: Any, sent: Sent, got: HttpReply | Opened) -> Any:
+    def _response(self, http: Any, request: Any, sent: Sent, got: HttpReply | OpenedReply) -> Any:
         extensions: dict[str, Any] = {"http_version": b"HTTP/1.1"}
         if got.report is not None:
             extensions[EXTENSION] = got.report

@@ -12,7 +12,7 @@ from smart_model_router.config import aliases as patterns
 from smart_model_router.config.secret import masked, masked_urls
 from smart_model_router.config.strategies import strategy_named
 from smart_model_router.config.tree_path import spelled
-from smart_model_router.core.passthrough import KNOWN, is_route
+from smart_model_router.core.passthrough_rules import KNOWN, is_route
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.recovery_policy import parse_recovery
 from smart_model_router.domain.suggest import did_you_mean

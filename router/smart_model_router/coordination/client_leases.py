@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from smart_model_router.coordination.probe_leases import PROBE_SECONDS
 from smart_model_router.coordination.store_health import StoreReachability
-from smart_model_router.core.client_limits import ClientBudget, ClientLimit, ClientRate, Question
+from smart_model_router.core.client_limits import ClientBudget, ClientLimit, ClientRate, UsageQuestion
 from smart_model_router.domain.ports import SharedState
 from smart_model_router.domain.shared_state import (
     BucketGrant,
@@ -181,7 +181,7 @@ class ClientLeases:
                     order.granted.append((limit, grant.granted))
         self._busy = {limit: None for limit in self._busy if not limit.idle}
 
-    async def _ask(self, questions: Sequence[Question]) -> tuple[BucketGrant, ...]:
+    async def _ask(self, questions: Sequence[UsageQuestion]) -> tuple[BucketGrant, ...]:
         """The answers, none when the shared state cannot be asked."""
         with self._reach.patience():
             try:

@@ -25,7 +25,7 @@ _EPSILON = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class UsageQuestion:
     """A question to the other processes. `answered` takes the answer and its instant, `lost` says that none came."""
 
     ask: BucketAsk | BudgetAsk
@@ -126,12 +126,12 @@ class ClientRate:
             self._held -= amount
             self._given_back += amount
 
-    def request(self, amount: float) -> Question:
+    def request(self, amount: float) -> UsageQuestion:
         """Ask for this much on behalf of a request."""
         ask = replace(self._ask(), want=amount, least=amount)
-        return Question(ask, partial(self._answered, ask), _nothing)
+        return UsageQuestion(ask, partial(self._answered, ask), _nothing)
 
-    def account(self, now: float, *, ending: bool = False) -> Question | None:
+    def account(self, now: float, *, ending: bool = False) -> UsageQuestion | None:
         """Settle the account with the others, None when there is nothing to settle. `ending` gives everything back."""
         if self.alone:
             return None
@@ -148,7 +148,7 @@ class ClientRate:
         self._held -= back - self._given_back - debt
         self._given_back, self._returning = 0.0, False
         ask = replace(self._ask(), most=most, debt=debt, back=back, want=ahead)
-        return Question(ask, partial(self._answered, ask), partial(self._lost, ask))
+        return UsageQuestion(ask, partial(self._answered, ask), partial(self._lost, ask))
 
     def _lost(self, ask: BucketAsk) -> None:
         if not self.alone:
@@ -265,19 +265,19 @@ class ClientBudget:
         self._used = max(0, self._used - int(amount))
         self._settled += int(amount)
 
-    def request(self, amount: float) -> Question:
+    def request(self, amount: float) -> UsageQuestion:
         """As that of `ClientRate`."""
         ask = replace(self._ask(), want=int(amount))
-        return Question(ask, partial(self._answered, ask), _nothing)
+        return UsageQuestion(ask, partial(self._answered, ask), _nothing)
 
-    def account(self, now: float, *, ending: bool = False) -> Question | None:
+    def account(self, now: float, *, ending: bool = False) -> UsageQuestion | None:
         """As that of `ClientRate`."""
         del now, ending
         if self.alone or self.idle:
             return None
         ask = replace(self._ask(), reserved=self._reserved, settled=self._settled, spent=self._spent)
         self._reserved = self._settled = self._spent = 0
-        return Question(ask, partial(self._answered, ask), partial(self._lost, ask))
+        return UsageQuestion(ask, partial(self._answered, ask), partial(self._lost, ask))
 
     def _lost(self, ask: BudgetAsk) -> None:
         self._reserved += ask.reserved

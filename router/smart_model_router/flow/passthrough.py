@@ -16,7 +16,7 @@ from smart_model_router.core.fallback import least_retry_after
 from smart_model_router.core.final_error import UNPRICED
 from smart_model_router.core.gate import Gate
 from smart_model_router.core.lease import Lease, Settlement
-from smart_model_router.core.passthrough import Route, RouteTarget, is_passed_on, judged
+from smart_model_router.core.passthrough_rules import Route, RouteTarget, is_passed_on, judged
 from smart_model_router.core.ratelimit import Cost
 from smart_model_router.domain.errors import (
     AllTargetsFailed,
@@ -61,7 +61,7 @@ _WORDS: Mapping[FailureClass, str] = {
 """What would be right, beside what the provider said."""
 
 
-class Passage:
+class RoutePassage:
     """One request on a route. `report` is live all the way; `status` and `headers` are there once it is open."""
 
     def __init__(

@@ -19,7 +19,7 @@ from smart_model_router.core.gate import Gate
 from smart_model_router.core.gate_registry import GateRegistry
 from smart_model_router.core.lease import Lease, Settlement
 from smart_model_router.core.media_tokens import media_tokens
-from smart_model_router.core.passthrough import Route
+from smart_model_router.core.passthrough_rules import Route
 from smart_model_router.core.ratelimit import DEFAULT_OUTPUT_TOKENS
 from smart_model_router.core.selection import Load, View
 from smart_model_router.core.selection.affinity import Homes

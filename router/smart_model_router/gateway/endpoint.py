@@ -13,7 +13,7 @@ from typing import Protocol
 from starlette.types import Receive, Scope, Send
 
 from smart_model_router.core.media_tokens import media_tokens
-from smart_model_router.core.passthrough import is_path
+from smart_model_router.core.passthrough_rules import is_path
 from smart_model_router.domain.errors import RouterUnavailable
 from smart_model_router.domain.long_json import LARGE_BYTES
 from smart_model_router.domain.request import media_of

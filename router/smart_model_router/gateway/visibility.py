@@ -9,7 +9,7 @@ from typing import Any
 from smart_model_router.config import RouterConfig
 from smart_model_router.config.aliases import resolve, text_of
 from smart_model_router.config.rules import mentions_of
-from smart_model_router.core.passthrough import by_path
+from smart_model_router.core.passthrough_rules import by_path
 from smart_model_router.observability.registry import Sample
 
 _CREDENTIAL = re.compile(r"#\d+$")

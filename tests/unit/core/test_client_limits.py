@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smart_model_router.core.client_limits import LOOK_AGAIN, ClientBudget, ClientRate, Question, micro_dollars
+from smart_model_router.core.client_limits import LOOK_AGAIN, ClientBudget, ClientRate, UsageQuestion, micro_dollars
 from smart_model_router.core.token_lease import IDLE
 from smart_model_router.domain.shared_state import BucketAsk, BucketGrant, BudgetAsk
 
@@ -19,7 +19,7 @@ def shared_rate(capacity: float = 60) -> ClientRate:
     return rate
 
 
-def answer(question: Question | None, granted: float = 0.0, *, left: float, due_in: float = 0.0) -> BucketAsk:
+def answer(question: UsageQuestion | None, granted: float = 0.0, *, left: float, due_in: float = 0.0) -> BucketAsk:
     """Answer a question about a rate at 0; what was asked."""
     assert question is not None
     question.answered(BucketGrant(question.ask.key, granted, left, due_in), 0.0)
@@ -120,7 +120,7 @@ def test_what_was_taken_without_a_lease_is_owed() -> None:
     rate = shared_rate(1_000)
     rate.take(500, 0.0)
     question = rate.account(0.0)
-    assert isinstance(question, Question)
+    assert isinstance(question, UsageQuestion)
     assert isinstance(question.ask, BucketAsk)
     assert question.ask.debt == 500
     question.lost()

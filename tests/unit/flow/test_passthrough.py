@@ -22,7 +22,7 @@ from smart_model_router.domain.events import AttemptFinished, RequestFinished, R
 from smart_model_router.domain.outcome import NO_READING, BucketReading, Failure, LimitReading, Wait
 from smart_model_router.domain.ports import PassedCall
 from smart_model_router.domain.request import RequestOptions
-from smart_model_router.flow.passthrough import Passage
+from smart_model_router.flow.passthrough import RoutePassage
 from smart_model_router.testing import FakeProvider
 from tests.world import World, now, swallow, virtual, world
 
@@ -108,14 +108,16 @@ def passing_world(**providers: Passing) -> World:
     return world([f"{first}/big"], replies=providers, config={"gateway": gateway})
 
 
-def passage(w: World, *pieces: bytes | float | Exception, path: str = "/v1/audio/speech", **options: Any) -> Passage:
+def passage(
+    w: World, *pieces: bytes | float | Exception, path: str = "/v1/audio/speech", **options: Any
+) -> RoutePassage:
     """A request with this body."""
     given: RequestOptions = {**options}  # type: ignore[typeddict-item]  # as tests write them
     body = body_of(*(pieces or (b"one", b"two")))
     return w.router.passage(PassedCall(path, "", {"content-type": "text/plain"}, body, None), given)
 
 
-async def read(one: Passage) -> bytes:
+async def read(one: RoutePassage) -> bytes:
     """The whole answer; closed in any case."""
     said = b""
     try:

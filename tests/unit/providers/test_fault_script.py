@@ -13,7 +13,7 @@ from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router_providers.fault import Fault, Script, load_script, lognormal, uniform
 from smart_model_router_providers.fault.effects import Fate, Plain, Status
 from smart_model_router_providers.fault.rate_limit_headers import go_duration
-from smart_model_router_providers.fault.script import Decision, RunningScript
+from smart_model_router_providers.fault.script import RunningScript, ScriptDecision
 from smart_model_router_providers.fault.script_loader import FAULTS
 
 EPOCH = 1_763_683_200.0  # 2025-11-21T00:00:00Z
@@ -27,7 +27,7 @@ class World:
         self.in_flight = 1
         self.script = RunningScript(script, seed=seed, now=self.now, wall=lambda: EPOCH + self.now - 100.0)
 
-    def decide(self, key: str = "k", model: str = "m", *, after: float = 0.0, tokens: int = 10) -> Decision:
+    def decide(self, key: str = "k", model: str = "m", *, after: float = 0.0, tokens: int = 10) -> ScriptDecision:
         self.now += after
         return self.script.decide(key, model, tokens, lambda _: self.in_flight, self.now)
 

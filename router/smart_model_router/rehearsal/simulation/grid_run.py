@@ -34,7 +34,7 @@ _LATE = 1e-6
 
 _ALL_ON = Measures()
 
-ApiRequest = Callable[[Mapping[str, Any]], Awaitable[str | None]]
+AskOne = Callable[[Mapping[str, Any]], Awaitable[str | None]]
 
 
 class BrokenRun(RuntimeError):
@@ -194,9 +194,7 @@ def _providers(cell: Cell, seed: int) -> dict[str, GridProvider]:
     return {name: GridProvider(cell, name, seed) for name in cell.providers}
 
 
-async def _offer(
-    cell: Cell, arrivals: Sequence[float], ask: ApiRequest, providers: Mapping[str, GridProvider]
-) -> Tally:
+async def _offer(cell: Cell, arrivals: Sequence[float], ask: AskOne, providers: Mapping[str, GridProvider]) -> Tally:
     """Send each request at its instant and see all of them end."""
     clock = asyncio.get_running_loop()
     began = clock.time()

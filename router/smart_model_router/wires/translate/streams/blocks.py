@@ -50,7 +50,7 @@ class StreamBlock:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedBlock:
     """A block begins."""
 
     block: StreamBlock
@@ -80,7 +80,7 @@ class Closed:
     block: StreamBlock
 
 
-Change = Opened | Added | Cited | Closed
+Change = OpenedBlock | Added | Cited | Closed
 
 
 class ChatBlocks:
@@ -212,7 +212,7 @@ class ChatBlocks:
         block.index = self._opened
         self._opened += 1
         self._open = block
-        changes.append(Opened(block))
+        changes.append(OpenedBlock(block))
 
     def _close(self, changes: list[Change]) -> None:
         if self._open is not None:

@@ -14,7 +14,7 @@ from smart_model_router.wires.translate.answers.chat_to_messages import (
     tool_use_block,
 )
 from smart_model_router.wires.translate.citations import LATE, search_blocks, to_messages
-from smart_model_router.wires.translate.streams.blocks import Added, Change, ChatBlocks, Cited, Opened, StreamBlock
+from smart_model_router.wires.translate.streams.blocks import Added, Change, ChatBlocks, Cited, OpenedBlock, StreamBlock
 from smart_model_router.wires.translate.words import dumps, messages_usage_of_chat, tool_use_id
 
 if TYPE_CHECKING:
@@ -70,9 +70,9 @@ class ChatToMessages:
     def _events(self, change: Change) -> list[dict[str, Any]]:
         block = change.block
         if block.kind == "search":
-            return self._search(block) if isinstance(change, Opened) else []
+            return self._search(block) if isinstance(change, OpenedBlock) else []
         place = block.index + self._searches
-        if isinstance(change, Opened):
+        if isinstance(change, OpenedBlock):
             return [_start(place, _opening(block))]
         if isinstance(change, Added):
             kind, key = _DELTAS[block.kind]

@@ -15,7 +15,7 @@ from smart_model_router.wires.translate.answers.chat_to_responses import (
 )
 from smart_model_router.wires.translate.citations import LATE, search_item, to_responses
 from smart_model_router.wires.translate.hosted import SOURCES
-from smart_model_router.wires.translate.streams.blocks import Added, Change, ChatBlocks, Cited, Opened, StreamBlock
+from smart_model_router.wires.translate.streams.blocks import Added, Change, ChatBlocks, Cited, OpenedBlock, StreamBlock
 from smart_model_router.wires.translate.tools import tools_by_flat_name, unwrapped_input
 from smart_model_router.wires.translate.words import named_id, responses_usage_of_chat
 from smart_model_router.wires.values import items, mapping
@@ -75,7 +75,7 @@ class ChatToResponses:
         block = change.block
         done = self._item(block, empty=isinstance(change, Added))  # a delta needs its place, not all that was said
         place = {"item_id": done["id"], "output_index": block.index}
-        if isinstance(change, Opened):
+        if isinstance(change, OpenedBlock):
             added = {"type": "response.output_item.added", "output_index": block.index, "item": self._item_begun(block)}
             return [added, *_opening(block, place)]
         if isinstance(change, Added):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smart_model_router.core.passthrough import (
+from smart_model_router.core.passthrough_rules import (
     KNOWN,
     Route,
     RouteTarget,
