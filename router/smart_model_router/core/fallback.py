@@ -22,6 +22,7 @@ _AGAIN = _UNCOUNTED | {
     FailureClass.CANCELLED,
 }
 """Failures after which the same target may answer the same request later."""
+_OF_RESUMED = 2
 _SOON = 1.0
 _LEAST_RETRY_AFTER = 0.1
 """Seconds. A client that is told 0 comes back at once, and meets the same refusal."""
@@ -46,6 +47,7 @@ class AttemptHistory:
         "_larger_than",
         "_paid_back",
         "_plan",
+        "_resumed",
         "_retried",
         "_ruled_out",
         "_unknown_asked",
@@ -66,6 +68,8 @@ class AttemptHistory:
         self._by_target: dict[str, int] = {}
         self._by_tier: dict[str, int] = {}
         self._failed: dict[str, _Failed] = {}
+        self._resumed = False
+        """An answer of which the caller has a part is to be gone on with."""
         self._retried: set[str] = set()
         self._ruled_out: dict[str, tuple[str, str]] = {}
         self._larger_than: int | None = None
@@ -114,9 +118,18 @@ class AttemptHistory:
             return Refusal("filtered:failed")
         return Refusal("cooldown", last.again_at) if now < last.again_at else None
 
+    def resume(self) -> None:
+        """The stream broke off after content. Of several targets none is then asked more than twice in all.
+
+        Each call is billed its prompt, and a target that cuts every stream would have all attempts of each request.
+        """
+        self._resumed = len(self._plan.by_id) > 1
+
     def pause(self, facts: TargetFacts, now: float) -> Refusal | None:
         """As `refusal`, where no other target is free: one that failed may be asked again after its back-off."""
         last = self._failed.get(facts.id)
+        if self._resumed and self.tries(facts.id) >= _OF_RESUMED:
+            return Refusal("filtered:failed")
         if last is None or last.failure.not_again or self._filtered(facts) is not None:
             return self.refusal(facts, now)
         if last.failure.failure_class not in _AGAIN:

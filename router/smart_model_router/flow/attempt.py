@@ -129,6 +129,11 @@ class AttemptRunner:
         """Return whether the request is one for an answer, not for another operation of Responses."""
         return self.request.operation == "create"
 
+    @property
+    def continues(self) -> bool:
+        """Return whether the request goes on with an answer of which its caller has a part, or begins it again."""
+        return self.ends_at < math.inf
+
     def expired(self, now: float) -> bool:
         """Whether the deadline is there, or so near that a timer which was to fire at it has fired."""
         return now >= self.deadline - EARLY

@@ -250,7 +250,8 @@ class ProviderStreamReader:
         self._first_content_at = now
         self._step.lease.begun()
         if self._step.lease.probe:
-            if self._caller.another_is_free(self._step.facts, now):
+            # What goes on with a broken answer may break off in the same place: its beginning says little.
+            if self._caller.continues or self._caller.another_is_free(self._step.facts, now):
                 self._proof_at = now + PROOF_SECONDS
             else:
                 self._prove(now)

@@ -68,6 +68,23 @@ def test_a_target_that_said_later_is_asked_again_after_its_back_off(failure_clas
     assert tries.refusal(B, 10.0) is None
 
 
+def test_of_several_targets_none_is_asked_three_times_for_the_rest_of_an_answer() -> None:
+    """Before the answer is gone on with, and where the plan has no other target, a third call is made."""
+    tries, alone = progress(A, B), progress(A)
+    for each in (tries, alone):
+        note(each, A, FailureClass.TRUNCATED)
+        each.resume()
+        assert each.pause(A, 0.0) is None
+        note(each, A, FailureClass.TRUNCATED)
+    assert tries.pause(A, 0.0) == Refusal("filtered:failed")
+    assert tries.pause(B, 0.0) is None
+    assert alone.pause(A, 0.0) is None
+    usual = progress(A, B)
+    note(usual, A, FailureClass.TRUNCATED)
+    note(usual, A, FailureClass.TRUNCATED)
+    assert usual.pause(A, 0.0) is None
+
+
 PASSING = {*LATER, *RETRIED, FailureClass.TIMEOUT, FailureClass.CANCELLED}
 """Classes after which the same target may answer the same request."""
 
