@@ -57,6 +57,11 @@ class Ask(Command):
     ] = False
     as_json: Json = False
 
+    def check(self) -> None:
+        """Refuse `--fail-on-degraded` with `--url`. Raises typer.BadParameter."""
+        if self.fail_on_degraded and self.url is not None:
+            raise typer.BadParameter("only the gateway knows whether its answer is degraded: not with --url")
+
     def run(self) -> int:
         """See ask.py."""
         from smart_model_router.cli.ask import run  # noqa: PLC0415 - only the command that runs pays

@@ -7,7 +7,7 @@ import contextlib
 import importlib
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from smart_model_router.cli.conversation import used_for
@@ -110,7 +110,7 @@ class _Conversation:
     def _switch(self, model: str) -> None:
         before = self.router
         try:
-            self._meet(replace(self.asked, model=model))
+            self._meet(self.asked.changed(model=model))
         except SmartRouterError as error:
             self._failed(error)
             return

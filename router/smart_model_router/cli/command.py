@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from inspect import Parameter, Signature
-from typing import Any, NoReturn, TypeVar, dataclass_transform, get_type_hints
+from typing import Any, NoReturn, Self, TypeVar, dataclass_transform, get_type_hints
 
 import typer
 
@@ -22,6 +22,13 @@ class Command:
     def __init__(self, **given: Any) -> None:
         self.__dict__.update(given)
 
+    def check(self) -> None:
+        """Refuse options that exclude each other. Raises typer.BadParameter."""
+
+    def changed(self, **given: Any) -> Self:
+        """Return the same command with other options."""
+        return type(self)(**{**self.__dict__, **given})
+
     @abstractmethod
     def run(self) -> int:
         """Perform the command; the exit code. It imports its module itself, so that only the command that runs pays."""
@@ -36,6 +43,7 @@ def command(app: typer.Typer, name: str) -> Callable[[type[C]], type[C]]:
     def add(options: type[C]) -> type[C]:
         def perform(**given: Any) -> NoReturn:
             asked = options(**given)
+            asked.check()
             finish(asked.run, as_json=given["as_json"])
 
         hints = get_type_hints(options, include_extras=True)
