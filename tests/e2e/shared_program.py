@@ -383,7 +383,9 @@ async def crowd(path: str, url: str, slots: str, model: str, patience: str) -> N
 
     config = {
         "version": 1,
-        "providers": {"p": {"kind": "openai", "base_url": url, "api_key": "k", "bulkhead": int(slots)}},
+        "providers": {
+            "p": {"kind": "openai", "base_url": url, "api_key": "k", "bulkhead": int(slots), "bulkhead_scope": "host"}
+        },
         "models": {"smart": {"tiers": [{"targets": [f"p/{model}"]}], "last_resort": []}},
         "resilience": {"adaptive": {"enabled": False}},
         "store": {"path": path},

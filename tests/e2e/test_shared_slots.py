@@ -8,7 +8,7 @@ import sqlite3
 import sys
 from collections import Counter
 from collections.abc import AsyncGenerator, Generator
-from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -122,25 +122,6 @@ def locked(state: Path) -> Generator[None]:
     with closing(sqlite3.connect(state, isolation_level=None, timeout=SECONDS)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         yield
-
-
-@pytest.mark.parametrize("slots", [8, 3])
-@pytest.mark.asyncio
-async def test_eight_processes_race_for_the_slots_of_the_host(tmp_path: Path, slots: int) -> None:
-    """Each would use all of them for ever: never more calls than slots, all slots are used, and each is served again.
-
-    Three slots are less than one for each process: they go round.
-    """
-    models = [f"m{number}" for number in range(8)]
-    async with serving() as server, AsyncExitStack() as stack:
-        ones = [stack.enter_async_context(process(tmp_path / "stats.db", server, name, slots)) for name in models]
-        processes = await asyncio.gather(*ones)
-        for one in processes:
-            one.keep(slots)
-        assert await becomes(lambda: server.answered_more(Counter(), models, 10), within=SECONDS), server.answered
-        assert server.most == slots
-        assert await asyncio.gather(*(one.end() for one in processes)) == [[]] * 8
-        assert server.most == slots
 
 
 @pytest.mark.asyncio
