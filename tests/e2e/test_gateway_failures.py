@@ -75,9 +75,9 @@ def test_rate_limits_everywhere_are_a_429_that_says_when(upstream: FaultServer, 
 
 
 def test_nobody_left_is_a_503_and_for_messages_a_529(upstream: FaultServer, gateway: Start) -> None:
-    """A dead fleet is told with the status of the dialect and a Retry-After."""
+    """A dead fleet is told with the status of the dialect and a Retry-After, once `max_wait` is over."""
     upstream.set([Fault.status(500)])
-    running = gateway(upstream)
+    running = gateway(upstream, routing={"max_wait": "1s"})
     with chatty(running) as client, pytest.raises(openai.InternalServerError) as told:
         client.chat.completions.create(model="smart", messages=MESSAGES)
     assert (told.value.status_code, told.value.code) == (503, "all_targets_failed")
@@ -120,7 +120,7 @@ def test_x_router_timeout_is_the_routers(upstream: FaultServer, gateway: Start) 
 def test_a_stream_that_is_cut_says_so_in_chat(upstream: FaultServer, gateway: Start) -> None:
     """After content a failure is an error event that the SDK raises; there is no [DONE]."""
     upstream.set([Fault.cut(after=3)])
-    running = gateway(upstream)
+    running = gateway(upstream, resilience={"timeouts": {"idle": "2s"}})
     with chatty(running) as client, pytest.raises(openai.APIError, match="cut after") as told:
         list(client.chat.completions.create(model="smart", messages=MESSAGES, stream=True))
     assert not isinstance(told.value, openai.APIConnectionError)
@@ -132,7 +132,7 @@ def test_a_stream_that_is_cut_says_so_in_messages(upstream: FaultServer, gateway
     """Messages gets its own error event, and no message_stop."""
     upstream.set([Fault.cut(after=3)])
     with (
-        claudish(gateway(upstream)) as client,
+        claudish(gateway(upstream, resilience={"timeouts": {"idle": "2s"}})) as client,
         pytest.raises(anthropic.APIStatusError, match="cut after"),
         client.messages.stream(model="claude", max_tokens=99, messages=MESSAGES) as stream,
     ):
@@ -142,7 +142,10 @@ def test_a_stream_that_is_cut_says_so_in_messages(upstream: FaultServer, gateway
 def test_a_stream_that_fails_before_its_first_word_has_a_status(upstream: FaultServer, gateway: Start) -> None:
     """While the head is held a failure is an HTTP error, not a broken stream."""
     upstream.set([Fault.status(500)])
-    with chatty(gateway(upstream)) as client, pytest.raises(openai.InternalServerError) as told:
+    with (
+        chatty(gateway(upstream, routing={"max_wait": "1s"})) as client,
+        pytest.raises(openai.InternalServerError) as told,
+    ):
         client.chat.completions.create(model="smart", messages=MESSAGES, stream=True)
     assert told.value.status_code == 503
 

@@ -401,7 +401,7 @@ async def test_total_failure_names_every_attempt_and_refusal() -> None:
     w.providers["a"].set(DOWN)
     w.providers["b"].set(limited(300.0))
     with pytest.raises(AllTargetsFailed) as caught:
-        await w.router.chat(BODY)
+        await w.router.chat(BODY, timeout=10.0)
     assert {attempt.target for attempt in caught.value.attempts} == {"a/big", "b/big"}
     assert {(refusal.target, refusal.reason) for refusal in caught.value.refusals} >= {("b/big", "wait")}
     w.assert_idle()

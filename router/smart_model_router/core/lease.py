@@ -117,7 +117,7 @@ class Lease:
 
     @property
     def probes_breaker(self) -> bool:
-        """Whether it is the one probe of a breaker that is not CLOSED."""
+        """True for the one probe of a breaker that is not CLOSED, until it is proven; a settlement changes nothing."""
         return self._probing
 
     @property
@@ -164,6 +164,7 @@ class Lease:
             self._permit = _exchanged(self._breaker, now)
             self._transport = _exchanged(self._gate.provider.transport, now)
         self._leave_trials()
+        self._probing = False
         return settlement
 
     def settle(
@@ -328,7 +329,6 @@ class Lease:
 
     def _leave_trials(self) -> None:
         if self._probing:
-            self._probing = False
             self._gate.provider.probe_in_flight = False
         for trial in self._trials:
             trial.on_trial -= 1

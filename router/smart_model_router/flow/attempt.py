@@ -273,8 +273,11 @@ class AttemptRunner:
         tried = self.progress.last_resort_tried
         return self.progress.last_resort_allowed() and any(f.id not in tried for f in self.plan.last_resort)
 
-    def note(self, step: AdmittedTarget, failure: Failure) -> None:
-        """The call failed: what the request may still try, and when it may try this target again."""
+    def note(self, step: AdmittedTarget, failure: Failure, *, delivered: bool = False) -> None:
+        """The call failed: what the request may still try, and when it may try this target again.
+
+        `delivered`: after content, which is billed; such a call is an attempt, even where it was a probe.
+        """
         now = self.state.clock.now()
         again_at = now
         if failure.context_tokens is not None:
@@ -287,7 +290,7 @@ class AttemptRunner:
             failure,
             again_at,
             last_resort=step.last_resort,
-            probe=step.lease.probes_breaker,
+            probe=step.lease.probes_breaker and not delivered,
         )
 
     def patience(self, facts: TargetFacts, at: float) -> float:
@@ -521,11 +524,6 @@ class AttemptRunner:
         now = self.state.clock.now()
         margin = self.state.timeouts.margin if self.another_left(step.facts) else 0.0
         return now + (self.deadline - now) * (1 - margin)
-
-    @property
-    def resumes(self) -> bool:
-        """Return whether an open stream of the request broke off, and another one takes its place."""
-        return self.ends_at < math.inf
 
     def go_on_from(self, text: str, deadline: float, ends_at: float) -> None:
         """From now on the request is one whose answer begins with `text`: its next stream begins by `deadline`."""

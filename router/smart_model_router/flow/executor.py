@@ -148,7 +148,7 @@ class RequestExecutor:
         now = self.state.clock.now()
         self._pauses.begin_anew()
         self._progress.resume()
-        self.caller.note(broken, failure)
+        self.caller.note(broken, failure, delivered=True)
         again = None
         if not broken.last_resort and not self._admitter.somebody_else(broken.facts, now):
             again = await self._quick_retry(broken, failure, now)

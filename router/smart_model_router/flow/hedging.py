@@ -42,7 +42,7 @@ class Hedging:
     def late_at(self, step: AdmittedTarget) -> float | None:
         """From when on a second target is asked beside the call; None where none is."""
         caller, lease = self._caller, step.lease
-        if step.last_resort or (lease.stream and (self._delayed or caller.resumes)):
+        if step.last_resort or (lease.stream and (self._delayed or caller.continues)):
             return None
         if lease.probe or lease.paced:
             return None  # it is made for its verdict: losing a race is none

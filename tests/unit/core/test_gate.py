@@ -869,6 +869,13 @@ def test_a_probe_tells_how_long_its_breaker_stays_open() -> None:
     assert admit(tripped(make_gate(), stream=True), 30.0, stream=True).open_seconds == 30.0
 
 
+def test_a_failed_probe_is_a_probe_after_its_settlement() -> None:
+    """Its request looks after the settlement: a failed probe uses up no attempt."""
+    probe = admit(tripped(make_gate()), 30.0)
+    probe.settle(failure(FailureClass.SERVER_ERROR), 30.0 + LOST)
+    assert probe.probes_breaker
+
+
 def test_the_end_of_a_proven_stream_leaves_anothers_probe_alone() -> None:
     """It is no probe any more; that of a sibling is under way, and still the only one of its provider."""
     provider = make_provider()

@@ -556,6 +556,19 @@ async def test_who_waits_for_time_alone_holds_up_nobody_at_a_gate() -> None:
 
 
 @virtual
+async def test_failed_probes_use_up_no_attempt() -> None:
+    """A lone target is down for a minute: a request with more time probes it more than six times, and is served."""
+    w = world(["a/big"])
+    await trip(w, "a")
+    asyncio.get_running_loop().call_later(60.0, w.providers["a"].set, FakeReply())
+    began, before = now(), w.calls("a")
+    assert await served_by(w, timeout=100.0) == "a/big"
+    assert w.calls("a") - before > 7
+    assert 60.0 < now() - began < 66.5  # back-off is at most 5 s, and a fifth of jitter
+    w.assert_idle()
+
+
+@virtual
 async def test_a_probe_s_turn_is_left_for_a_target_whose_wall_has_ended() -> None:
     """Walls are not waited for. Once one has ended, that target is free: no request is spent on a probe elsewhere."""
     w = world(["a/big"], ["b/small"])
