@@ -360,10 +360,11 @@ const asked = () => (key ? { authorization: `Bearer ${key}` } : {});
 
 async function look() {
   const reply = await fetch("/dashboard/stream", { headers: asked(), cache: "no-store" });
-  if (reply.status === 401) {
+  if (reply.status === 401 || reply.status === 403) {
     $("key").hidden = false;
-    $("system").textContent = "A key is needed.";
-    if (key) $("key-problem").textContent = "This key is not one of the gateway's.";
+    $("system").textContent = "A key with `admin: true` is needed.";
+    if (reply.status === 403) $("key-problem").textContent = (await reply.json()).error.message;
+    else if (key) $("key-problem").textContent = "This key is not one of the gateway's.";
     $("key-text").focus();
     return false;
   }
