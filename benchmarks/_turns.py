@@ -19,7 +19,7 @@ from smart_model_router.gateway import uvicorn_server
 TURNS = 8
 EVERY = 0.01
 _taken: list[tuple[float, float]] = []
-_settle = uvicorn_server.settle  # type: ignore[attr-defined]  # a benchmark looks inside
+_settle = uvicorn_server.settle  # a benchmark looks inside
 _task: asyncio.Task[None] | None = None
 
 
@@ -40,7 +40,7 @@ def _ready() -> None:
 
 if __name__ == "__main__":
     file = Path(sys.argv.pop(1))
-    uvicorn_server.settle = _ready  # type: ignore[attr-defined]  # as above
+    uvicorn_server.settle = _ready  # as above
     try:
         main()
     finally:

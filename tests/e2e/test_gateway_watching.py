@@ -13,7 +13,7 @@ import httpx2
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from smart_model_router.gateway.dashboard.feed import MOST_LOOKERS
+from smart_model_router.gateway.dashboard.dashboard_routes import MOST_LOOKERS
 from smart_model_router_providers.fault import Fault, FaultServer
 from tests.e2e.gateways import MESSAGES, SECONDS, Served, becomes, fleet, served
 

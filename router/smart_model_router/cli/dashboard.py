@@ -21,7 +21,7 @@ _HOST = "127.0.0.1"
 def run(asked: Dashboard) -> int:
     """Show it until SIGINT or SIGTERM; the exit code. Raises ConfigurationError when the file cannot be read."""
     try:
-        from smart_model_router.gateway.dashboard import alone  # noqa: PLC0415 - an extra, and only this command pays
+        from smart_model_router.gateway.dashboard import standalone  # noqa: PLC0415 - an extra, and only this command pays
     except ModuleNotFoundError as missing:
         expected = "the dashboard comes with an extra: pip install 'smart-model-router[gateway]'"
         raise ConfigurationError("smr dashboard", missing.name, expected) from None
@@ -38,7 +38,7 @@ def run(asked: Dashboard) -> int:
         listener = socket.create_server((_HOST, asked.port))
     with listener:
         try:
-            alone.run(path, listener, on_ready=ready)
+            standalone.run(path, listener, on_ready=ready)
         except StoreUnavailableError as error:
             raise ConfigurationError("store", str(path), error.reason) from None
     return ExitCode.OK

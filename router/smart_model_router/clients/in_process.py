@@ -28,11 +28,16 @@ from smart_model_router.http_api import (
     serve,
 )
 from smart_model_router.http_api.api_errors import NOT_FOUND
-from smart_model_router.http_api.api_paths import canonical, hint
-from smart_model_router.http_api.api_request import ENDPOINTS
-from smart_model_router.http_api.model_listing import MODELS, answer_models, asks_for_models
-from smart_model_router.http_api.stored_responses import METHODS, kept_thing, serve_kept
-from smart_model_router.http_api.token_counting import COUNT_TOKENS
+from smart_model_router.http_api.api_request import ENDPOINTS, canonical, hint
+from smart_model_router.http_api.handler import (
+    COUNT_TOKENS,
+    METHODS,
+    MODELS,
+    answer_models,
+    asks_for_models,
+    kept_thing,
+    serve_kept,
+)
 from smart_model_router.router import SmartModelRouter
 
 log = logging.getLogger("smart_model_router.clients")

@@ -1,28 +1,28 @@
-"""The gateway as an ASGI application: its routes, and the house they lead to."""
+"""The gateway as an ASGI application: its routes, its life, its reload, and CORS."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from ctypes import c_bool
 from typing import Any
 from weakref import WeakSet
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from smart_model_router.config import RouterConfig
 from smart_model_router.config.rules import short_keys
 from smart_model_router.domain.errors import ConfigurationError
-from smart_model_router.gateway.admin import ACTIONS, acting, targets
-from smart_model_router.gateway.cors import with_cors
-from smart_model_router.gateway.dashboard_routes import DashboardRoutes
+from smart_model_router.gateway.admin_routes import ACTIONS, GatewayMetrics, HealthRoutes, acting, liveness, targets
+from smart_model_router.gateway.dashboard.dashboard_routes import DashboardRoutes
 from smart_model_router.gateway.endpoint import (
     DEPLOYMENT,
     DialectHandler,
@@ -34,15 +34,40 @@ from smart_model_router.gateway.endpoint import (
     models,
     passing,
 )
-from smart_model_router.gateway.health_routes import HealthRoutes, liveness
-from smart_model_router.gateway.metric_routes import GatewayMetrics
+from smart_model_router.gateway.response import WHOLE
 from smart_model_router.gateway.retrieval import RetrievalRoutes
 from smart_model_router.gateway.router_generation import RouterGeneration
 from smart_model_router.http_api import ProblemError, family_of, problem_of, rendered
 from smart_model_router.http_api.api_errors import NOT_ALLOWED
-from smart_model_router.http_api.api_paths import canonical
-from smart_model_router.http_api.api_request import ENDPOINTS
+from smart_model_router.http_api.api_request import ENDPOINTS, canonical
 from smart_model_router.router import SmartModelRouter
+
+_METHODS = ("GET", "HEAD", "POST", "DELETE", "OPTIONS")
+
+
+def with_cors(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
+    """The application with the headers that browsers ask for; the same without origins.
+
+    No credentials: pages show a key as any client does, and cookies are none. So every header may be sent and read.
+    """
+    if not origins:
+        return app
+
+    async def through_send(scope: Scope, receive: Receive, send: Send) -> None:
+        """Have every reply sent where the middleware adds its headers, not past it."""
+        scope["extensions"] = {name: part for name, part in scope.get("extensions", {}).items() if name != WHOLE}
+        await app(scope, receive, send)
+
+    for_pages = CORSMiddleware(
+        through_send, allow_origins=origins, allow_methods=_METHODS, allow_headers="*", expose_headers="*"
+    )
+
+    async def door(scope: Scope, receive: Receive, send: Send) -> None:
+        of_a_page = scope["type"] == "http" and any(name == b"origin" for name, _ in scope["headers"])
+        await (for_pages if of_a_page else app)(scope, receive, send)
+
+    return door
+
 
 log = logging.getLogger("smart_model_router.gateway")
 Load = Callable[[], RouterConfig]
@@ -87,7 +112,7 @@ class Gateway:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI. The endpoints of the dialects are found without a walk through the routes and their middleware.
 
-        Other spellings of a path (http_api/api_paths.py) stand for it.
+        Other spellings of a path (http_api/api_request.py) stand for it.
         """
         await self._door(scope, receive, send)
 

@@ -46,12 +46,8 @@ from smart_model_router.http_api import (
     stopping,
 )
 from smart_model_router.http_api.api_errors import CLOSES, NOT_FOUND, TOLD
-from smart_model_router.http_api.api_paths import hint
-from smart_model_router.http_api.api_request import ENDPOINTS, Asked
-from smart_model_router.http_api.model_listing import MODELS, answer_models
-from smart_model_router.http_api.passing import read_call, read_passed_options
-from smart_model_router.http_api.stored_responses import kept_thing, serve_kept
-from smart_model_router.http_api.token_counting import COUNT_TOKENS
+from smart_model_router.http_api.api_request import ENDPOINTS, Asked, hint, read_call, read_passed_options
+from smart_model_router.http_api.handler import COUNT_TOKENS, MODELS, answer_models, kept_thing, serve_kept
 
 log = logging.getLogger("smart_model_router.gateway")
 _BYTES_PER_TOKEN = 4

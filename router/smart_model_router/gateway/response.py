@@ -18,7 +18,7 @@ from smart_model_router.http_api import (
     error_frame,
     rendered,
 )
-from smart_model_router.http_api.headers import id_headers
+from smart_model_router.http_api.http_reply import id_headers
 
 WHOLE = "smart_model_router.whole"
 """An extension of ASGI that our own server has: it sends a whole reply in one go."""

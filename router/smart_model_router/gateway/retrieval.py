@@ -15,7 +15,7 @@ from smart_model_router.gateway.client_keys import ApiClient
 from smart_model_router.gateway.endpoint import GatewayRequest, admit
 from smart_model_router.gateway.router_generation import RouterGeneration
 from smart_model_router.http_api import HttpReply, read_ask, report_headers
-from smart_model_router.http_api.http import encoded, json_reply
+from smart_model_router.http_api.http_reply import encoded, json_reply
 from smart_model_router.wires import text_of_answer
 
 if TYPE_CHECKING:

@@ -1,21 +1,112 @@
-"""uvicorn with our manners: quiet, drained on SIGTERM, reloaded on SIGHUP. What it speaks is in uvicorn_protocol.py."""
+"""The uvicorn server: quiet, drained on SIGTERM, reloaded on SIGHUP; its HTTP protocol is in uvicorn_protocol.py."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
 import logging
 import math
 import signal
 import socket
-from collections.abc import Callable
+import sys
+from collections.abc import Awaitable, Callable, Generator
 
 import uvicorn
 
 from smart_model_router.gateway.asgi_app import Gateway
-from smart_model_router.gateway.gc_tuning import settle
-from smart_model_router.gateway.reload import Reloading
-from smart_model_router.gateway.stoppable_server import Server
 from smart_model_router.gateway.uvicorn_protocol import protocol_for
+
+_YOUNG_OBJECTS = 10_000
+"""So many new objects are looked at in one go: almost all of a request's are gone by then."""
+
+_TURN_SECONDS = 0.001
+"""So long the thread that reads large bodies keeps the loop waiting for its turn; Python's own is 5 ms."""
+
+
+def settle() -> None:
+    """What is here now will stay: it is not searched for garbage again (docs/benchmarks.md, The gateway).
+
+    Called again after a reload, or the configuration before it would stay, too.
+    """
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_YOUNG_OBJECTS)
+    sys.setswitchinterval(_TURN_SECONDS)
+
+
+_STOPS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Server(uvicorn.Server):
+    """Calls `on_ready` when it listens, `on_stop` when it is to end, and `on_end` when it drained for `drain` seconds.
+
+    Unlike uvicorn's it raises no signal again.
+    """
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        *,
+        on_ready: Callable[[], None],
+        on_stop: Callable[[], None] = lambda: None,
+        on_end: Callable[[], Awaitable[None]] | None = None,
+        drain: float = 0.0,
+    ) -> None:
+        super().__init__(config)
+        self._on_ready = on_ready
+        self._on_stop = on_stop
+        self._on_end = on_end
+        self._drain = drain
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, then say so."""
+        await super().startup(sockets)
+        self._on_ready()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Drain: what has an end is waited for, for a while."""
+        self._on_stop()
+        ending = asyncio.create_task(self._end())
+        try:
+            await super().shutdown(sockets)
+        finally:
+            ending.cancel()
+
+    async def _end(self) -> None:
+        if self._on_end is not None:
+            await asyncio.sleep(self._drain)
+            await self._on_end()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """SIGINT and SIGTERM drain; a second SIGINT does not wait."""
+        before = {number: signal.signal(number, self.handle_exit) for number in _STOPS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+class Reloading:
+    """Has the gateway reloaded, once at a time. Called on the loop."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._task: asyncio.Task[None] | None = None
+
+    def __call__(self) -> None:
+        """Begin, unless it is being done."""
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._reload())
+
+    async def _reload(self) -> None:
+        """Read the configuration again, and settle with the new one."""
+        if await self._gateway.reload():
+            settle()
+
 
 _IDLE_SECONDS = 75
 """Longer than the pools of the SDKs keep a connection: who closes first must not be us, in the middle of a send."""

@@ -9,10 +9,8 @@ from __future__ import annotations
 from smart_model_router.http_api.api_errors import Problem, ProblemError, bug, problem_of, rendered, stopping
 from smart_model_router.http_api.api_request import ApiRequest, endpoint, family_of, read_ask
 from smart_model_router.http_api.event_stream import PINGS, EdgeStream, error_frame
-from smart_model_router.http_api.handler import dearest_usd, open_stream, serve
-from smart_model_router.http_api.headers import EVENT_STREAM, report_headers
-from smart_model_router.http_api.http import Family, HttpReply
-from smart_model_router.http_api.token_counting import answer_locally
+from smart_model_router.http_api.handler import answer_locally, dearest_usd, open_stream, serve
+from smart_model_router.http_api.http_reply import EVENT_STREAM, Family, HttpReply, report_headers
 
 __all__ = [
     "EVENT_STREAM",

@@ -27,8 +27,7 @@ from smart_model_router.domain.errors import (
 )
 from smart_model_router.domain.outcome import FailureClass
 from smart_model_router.domain.report import RouteReport
-from smart_model_router.http_api.headers import report_headers, unrouted_headers
-from smart_model_router.http_api.http import Family, HttpReply, encoded
+from smart_model_router.http_api.http_reply import Family, HttpReply, encoded, report_headers, unrouted_headers
 from smart_model_router.wires.values import decode_object, is_object
 
 MOST_RETRY_AFTER = 60.0

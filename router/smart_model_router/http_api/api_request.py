@@ -1,19 +1,21 @@
-"""An HTTP request read as a question for the router: dialect, body, names of models, options."""
+"""An HTTP request read for the router: path, dialect, body, names of models and options."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, TypeGuard, get_args
+from typing import Any, Literal, NamedTuple, TypeGuard, get_args
 
 from smart_model_router.domain.errors import InvalidRequest, TranslationRefused
 from smart_model_router.domain.forwarded_headers import FORWARDED, query_of, readable
+from smart_model_router.domain.ports import PassedCall
 from smart_model_router.domain.report import RouteReport
 from smart_model_router.domain.request import CRITICALITIES, Criticality, Dialect, Operation, RequestOptions
-from smart_model_router.http_api.http import Family
+from smart_model_router.domain.suggest import did_you_mean
+from smart_model_router.http_api.http_reply import Family
 from smart_model_router.wires.completions import Completion, PromptError
 from smart_model_router.wires.large import decode_any
 from smart_model_router.wires.values import is_list, is_object
@@ -264,3 +266,94 @@ def _number(value: str) -> float | None:
     except ValueError:
         return None
     return number if math.isfinite(number) and number > 0 else None
+
+
+_ROOTS = (
+    "chat/completions", "messages", "responses", "embeddings", "completions", "models", "moderations", "audio",
+    "images", "rerank",
+)  # fmt: skip
+"""What stands behind `/v1/` here, and behind `/` or `/openai/` for some clients."""
+_DEPLOYMENTS = "/openai/deployments/"
+
+
+_ELSEWHERE = {
+    "/v1/files": "files are kept at one provider: ask it",
+    "/v1/batches": "batches are kept at one provider: ask it",
+    "/v1/messages/batches": "batches are kept at one provider: ask it",
+    "/v1beta/": "Gemini's own API is not spoken here; /v1/chat/completions reaches its models",
+    "/v1/realtime": "realtime sessions are not routed; /v1/responses is",
+    "/v1/assistants": "assistants are not routed; /v1/responses is",
+    "/v1/threads": "threads are not routed; /v1/responses is",
+}
+"""What is said of paths of other APIs, by how they begin."""
+
+
+class Spelled(NamedTuple):
+    """A path of this API, and the model that the client named in its path; "" where it named none."""
+
+    path: str
+    model: str = ""
+
+
+def canonical(path: str) -> Spelled:
+    """The path that `path`, which is percent-decoded, stands for; itself where it is none of the other spellings.
+
+    Accepted: a slash at the end; no `/v1` (a base URL without it); `/openai/...` and `/openai/v1/...`, and
+    `/openai/deployments/{model}/...`, as the AzureOpenAI client asks.
+    """
+    path = path.rstrip("/") or "/"
+    if path.startswith(_DEPLOYMENTS):
+        return _deployment(path)
+    bare = path.removeprefix("/openai").removeprefix("/v1").removeprefix("/")
+    known = any(bare == root or bare.startswith(f"{root}/") for root in _ROOTS)
+    return Spelled(f"/v1/{bare}" if known and not path.startswith("/v1/v1") else path)
+
+
+def hint(path: str, known: Iterable[str]) -> str:
+    """What would be right in place of a path that is not there."""
+    said = next((text for beginning, text in _ELSEWHERE.items() if path.startswith(beginning)), None)
+    return said or did_you_mean(path, known)
+
+
+def _deployment(path: str) -> Spelled:
+    """The deployment may have slashes in its name: what follows it is the last thing that is known here."""
+    rest = path.removeprefix(_DEPLOYMENTS)
+    for root in _ROOTS:
+        for end in (f"/{root}", f"/{root}/"):
+            at = rest.rfind(end)
+            if at >= 0 and (end.endswith("/") or rest.endswith(end)):
+                return Spelled(f"/v1{rest[at:]}", rest[:at]) if at else Spelled(path)
+    return Spelled(path)
+
+
+_SENT = ("content-type", "accept")
+"""The client's headers that say what the bodies are; forwarded_headers.py has all others that go on."""
+_VALUE = re.compile(r"[ -~]{1,1000}")
+_QUERY = re.compile(r"[!-~]*")
+_AZURES = "api-version="
+"""The parameter that AzureOpenAI always adds: it is about us. A provider of that kind has its own version."""
+
+
+def read_call(
+    path: str, headers: Mapping[str, str], query: str, body: AsyncIterator[bytes], length: int | None, deployment: str
+) -> PassedCall:
+    """The call that a request asks for. Header names are lower-case. Raises InvalidRequest."""
+    sent = {name: headers[name] for name in _SENT if headers.get(name)}
+    for name, value in sent.items():
+        if not _VALUE.fullmatch(value):
+            raise InvalidRequest(f"{name}: at most 1000 printable ASCII characters are needed, not {value[:60]!r}")
+    if not _QUERY.fullmatch(query):
+        raise InvalidRequest("query: ASCII characters are needed, others percent-encoded")
+    parts = (part for part in query.split("&") if part and not part.lower().startswith(_AZURES))
+    return PassedCall(path, "&".join(parts), sent, body, length, deployment)
+
+
+def read_passed_options(headers: Mapping[str, str]) -> RequestOptions:
+    """What the headers ask of the router. Raises InvalidRequest.
+
+    The SDKs' own timeout is that of each read, and a body may take longer to send: it bounds nothing here.
+    """
+    options = read_options(headers)
+    if "x-router-timeout" not in headers:
+        options.pop("timeout", None)
+    return options

@@ -1,20 +1,27 @@
-"""A question answered: the router is called in the dialect, and what it says becomes HTTP."""
+"""Requests answered over HTTP: by the router, from the kept answers, or without a provider."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import math
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Any, TypeVar
+from urllib.parse import parse_qs
 
-from smart_model_router.domain.errors import DeadlineExceeded, InvalidRequest, RouterUnavailable
-from smart_model_router.domain.request import RequestOptions
-from smart_model_router.http_api.api_request import ApiRequest
-from smart_model_router.http_api.event_stream import EdgeStream
-from smart_model_router.http_api.headers import report_headers
-from smart_model_router.http_api.http import HttpReply, encoded
-from smart_model_router.http_api.model_name import Relabel, name_for
+from smart_model_router.core.media_tokens import media_tokens
+from smart_model_router.domain.errors import DeadlineExceeded, InvalidRequest, ModelNotFound, RouterUnavailable
+from smart_model_router.domain.request import Operation, RequestOptions, media_of
+from smart_model_router.domain.suggest import did_you_mean
+from smart_model_router.flow.model_list import NamedModel
+from smart_model_router.http_api.api_errors import NO_MODEL, ProblemError
+from smart_model_router.http_api.api_request import ENDPOINTS, ApiRequest, read_options
+from smart_model_router.http_api.event_stream import EdgeStream, Relabel, name_for
+from smart_model_router.http_api.http_reply import Family, HttpReply, encoded, json_reply, report_headers
 from smart_model_router.router import RouterReply, SmartModelRouter
+from smart_model_router.wires.large import decode_any
+from smart_model_router.wires.values import is_list, is_object
 
 T = TypeVar("T")
 
@@ -92,3 +99,125 @@ def _rest_of(options: RequestOptions, timeout: float | None, spent: float) -> Re
 
 def _named(ask: ApiRequest, name: str) -> dict[str, Any]:
     return ask.body if ask.body.get("model") == name else {**ask.body, "model": name}
+
+
+RESPONSES = "/v1/responses/"
+METHODS: Mapping[str, Operation] = MappingProxyType({"GET": "retrieve", "HEAD": "retrieve", "DELETE": "delete"})
+
+
+def kept_thing(path: str) -> str | None:
+    """The id of the answer that a path is about; None where it is about none."""
+    thing = path.removeprefix(RESPONSES)
+    return thing if path.startswith(RESPONSES) and thing and "/" not in thing and path not in ENDPOINTS else None
+
+
+async def serve_kept(
+    router: SmartModelRouter,
+    method: str,
+    thing: str,
+    headers: Mapping[str, str],
+    query: str,
+    *,
+    owner: str = "",
+    may_use: Callable[[str], bool] = lambda _: True,
+) -> HttpReply:
+    """The reply to one of METHODS. `may_use` says which models this client may use. Raises SmartRouterError."""
+    if parse_qs(query).get("stream", ["false"])[-1] == "true":
+        raise InvalidRequest("stream: a kept answer is given whole")
+    options = read_options(headers)
+    options["owner"] = owner
+    reply = await router.kept_response(thing, METHODS[method], options, may_use)
+    return HttpReply(200, report_headers(reply.report, stream=False), reply.raw, reply.report)
+
+
+MODELS = "/v1/models"
+
+_CREATED = 1_700_000_000
+_CREATED_AT = "2023-11-14T22:13:20Z"
+"""Clients want to know when a model was made; ours are names, not files, and are all of one day."""
+
+
+def asks_for_models(method: str, path: str) -> bool:
+    """True for a request that `answer_models` answers."""
+    return method in ("GET", "HEAD") and (path == MODELS or path.startswith(f"{MODELS}/"))
+
+
+async def answer_models(
+    router: SmartModelRouter, path: str, family: Family, may_use: Callable[[str], bool] = lambda _: True
+) -> HttpReply:
+    """The models that this client may use, or the one that the path names. Raises ProblemError for an unknown one."""
+    if path == MODELS:
+        return json_reply(_listed([model for model in await router.models() if may_use(model.name)], family))
+    name = path.removeprefix(f"{MODELS}/")
+    try:
+        model = await router.model(name)
+    except ModelNotFound:
+        model = None
+    if model is None or not may_use(name):
+        known = [known for known in router.config.names if may_use(known)]
+        raise ProblemError(NO_MODEL, f"model: {name[:100]!r} is unknown; {did_you_mean(name, known)}")
+    return json_reply(_shown(model, family))
+
+
+def _shown(model: NamedModel, family: Family) -> dict[str, Any]:
+    """A model. Agents compact their conversations by its window: it is told under the names that clients look for."""
+    window = model.context_tokens
+    windows: dict[str, Any] = {} if window is None else {"context_window": window, "max_input_tokens": window}
+    own: dict[str, Any]
+    if family == "anthropic":
+        own = {"type": "model", "id": model.name, "display_name": model.name, "created_at": _CREATED_AT}
+    else:
+        own = {"id": model.name, "object": "model", "created": _CREATED, "owned_by": "smart-model-router"}
+    return {**own, **windows}
+
+
+def _listed(models: Sequence[NamedModel], family: Family) -> dict[str, Any]:
+    data = [_shown(model, family) for model in models]
+    if family == "anthropic":
+        first, last = (models[0].name, models[-1].name) if models else (None, None)
+        return {"data": data, "has_more": False, "first_id": first, "last_id": last}
+    return {"object": "list", "data": data}
+
+
+COUNT_TOKENS = "/v1/messages/count_tokens"
+_BYTES_PER_TOKEN = 4
+_TOKENS_PER_MESSAGE = 4
+_BINARY = frozenset({"data", "signature"})
+
+
+def answer_locally(method: str, path: str, body: bytes) -> HttpReply | None:
+    """The reply, or None when the path is not answered here. Raises InvalidRequest for a body that is no prompt."""
+    if path == COUNT_TOKENS and method == "POST":
+        return json_reply({"input_tokens": count_tokens(body)})
+    return None
+
+
+def count_tokens(body: bytes) -> int:
+    """About how many tokens a Messages request is: a token per 4 bytes of text, media as Claude counts them.
+
+    Raises InvalidRequest.
+    """
+    found = decode_any(body)
+    if not is_object(found):
+        raise InvalidRequest("the body must be a JSON object")
+    messages = found.get("messages")
+    if not is_list(messages) or not messages:
+        raise InvalidRequest("messages: a non-empty list is needed")
+    prompt = [found.get("system"), messages, found.get("tools")]
+    media = media_tokens(media_of("messages", found), "claude")
+    return max(1, math.ceil(sum(_weights(prompt)))) + media + _TOKENS_PER_MESSAGE * len(messages)
+
+
+def _weights(value: object) -> Iterator[float]:
+    """Tokens of every text below a value, without recursion: how deep it goes is the client's choice."""
+    pending: list[object] = [value]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, str):
+            yield len(value.encode("utf-8", "replace")) / _BYTES_PER_TOKEN
+        elif is_list(value):
+            pending += value
+        elif is_object(value):
+            written = value.get("type") == "text"
+            pending += [inner for key, inner in value.items() if written or key not in _BINARY]
+            yield sum(map(len, value)) / _BYTES_PER_TOKEN

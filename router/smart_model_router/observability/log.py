@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, MutableMapping
 from datetime import UTC, datetime
 from json.encoder import encode_basestring_ascii as _quoted
 from operator import attrgetter
@@ -30,9 +30,55 @@ from smart_model_router.domain.events import (
     TargetRefused,
 )
 from smart_model_router.domain.fork_hooks import in_children
-from smart_model_router.observability.log_file import LogFile
-from smart_model_router.observability.log_redaction import Redaction
-from smart_model_router.observability.open_requests import OpenRequests
+from smart_model_router.domain.redaction import Scrubber
+from smart_model_router.observability.monitor import LogFile
+from smart_model_router.observability.worker import OpenRequests
+
+_TEXT_LIMIT = 500
+_WORDS = 2_000
+_OUR_OWN = frozenset({"at", "event", "level", "request_id", "content"})
+"""Fields with values of our own alone, and content, which the configuration permits as it is."""
+
+
+class Redaction:
+    """A structlog processor: no value keeps anything that looks like a secret, nor any of `known` secrets.
+
+    `known` are the configuration's own: those are found even where they do not look like a key. Names recur in every
+    line: the result for a text is remembered.
+    """
+
+    def __init__(self, known: tuple[str, ...] = ()) -> None:
+        self._scrubber = Scrubber(known)
+        self._seen: dict[str, str] = {}
+
+    def __call__(self, _logger: object, _method: str, line: MutableMapping[str, Any]) -> Mapping[str, Any]:
+        """The line without secrets."""
+        seen = self._seen
+        for key, value in line.items():
+            if key in _OUR_OWN:
+                continue
+            if value.__class__ is str:
+                known = seen.get(value)
+                line[key] = self.clean(value) if known is None else known
+            elif value and value.__class__ is not float and value.__class__ is not int:
+                line[key] = self.clean(value)
+        return line
+
+    def clean(self, value: Any) -> Any:
+        """A value without secrets, however deep."""
+        if isinstance(value, str):
+            known = self._seen.get(value)
+            if known is None:
+                if len(self._seen) >= _WORDS:
+                    self._seen.clear()
+                known = self._scrubber.text(value)[:_TEXT_LIMIT]
+                if len(value) <= _TEXT_LIMIT:  # a longer one is no name, and the caller decides its length
+                    self._seen[value] = known
+            return known
+        if isinstance(value, Mapping):
+            return {key: self.clean(member) for key, member in value.items()}
+        return [self.clean(member) for member in value] if isinstance(value, (list, tuple)) else value
+
 
 TRANSITIONS: dict[type, str] = {
     BreakerChanged: "breaker",
@@ -48,7 +94,6 @@ FINE = frozenset({"ok"})
 
 _SAMPLES = 1 << 32
 _REST_LIMIT = 2_000
-_WORDS = 2_000
 _LINES = 64
 """Lines of one write at most. A write releases the interpreter lock: one a line would cost more than the line."""
 _same = attrgetter(*ALIKE)

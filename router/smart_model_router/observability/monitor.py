@@ -1,23 +1,145 @@
-"""The observable side of a router: metrics, dashboard snapshots, further sinks."""
+"""The observable side of a router: its sinks, its metrics and its dashboard snapshots."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
 
+from smart_model_router.config import RouterConfig
 from smart_model_router.core.tiers import ModelRoute
+from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.ports import SupportsStatus
 from smart_model_router.flow.state import RouterState
-from smart_model_router.observability.exposition import rendered
-from smart_model_router.observability.gauges import counters, gauges
-from smart_model_router.observability.registry import Sample
-from smart_model_router.observability.sinks import SinkStatus, metrics_in, statuses
+from smart_model_router.observability.metrics import Metrics, counters, gauges
+from smart_model_router.observability.registry import Sample, rendered
+from smart_model_router.observability.worker import CLOSING_SECONDS, HasWorker, Worker, kept_apart
 
 if TYPE_CHECKING:
-    from smart_model_router.domain.ports import EventSink
+    from smart_model_router.domain.ports import Clock, EventSink
     from smart_model_router.observability.dashboard_history import DashboardHistory
     from smart_model_router.observability.dashboard_snapshot import DashboardSnapshot
     from smart_model_router_stats.book import StatsBook
+
+
+class LogFile:
+    """A file to which whole lines are appended: processes may share it. Only its owner can read it."""
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+    def write(self, text: str) -> int:
+        """Append the text in one write if the system takes it whole, else in several. Raises OSError."""
+        left = text.encode("utf-8", "replace")
+        while left:
+            left = left[os.write(self._descriptor, left) :]
+        return len(text)
+
+    def flush(self) -> None:
+        """Do nothing: there is no buffer."""
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._descriptor)
+
+
+def opened(target: str) -> TextIO | LogFile:
+    """Open the output of a log: `stderr`, `stdout`, or the path of a file. Raises OSError.
+
+    A process that has no such stream (a service, a program without a console) writes into nothing, as `print` does.
+    """
+    streams: dict[str, TextIO | None] = {"stderr": sys.stderr, "stdout": sys.stdout}
+    if target in streams:
+        return streams[target] or LogFile(Path(os.devnull))
+    return LogFile(Path(target).expanduser())
+
+
+_STEP_SECONDS = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class SinkStatus:
+    """The condition of a sink on a thread of its own: events on which it raised, and those it was too slow for."""
+
+    name: str
+    errors: int
+    dropped: int
+
+
+def sinks_of(
+    config: RouterConfig, given: Sequence[EventSink], *, clock: Clock, secrets: tuple[str, ...] = ()
+) -> tuple[EventSink, ...]:
+    """All sinks of a router. `secrets` never appear in a log. Raises ConfigurationError."""
+    telemetry = config.telemetry
+    own: list[EventSink] = []
+    try:
+        if telemetry.metrics:
+            own.append(Metrics())
+        if telemetry.log.to is not None:
+            own.append(kept_apart(_log(telemetry.log.to, telemetry.log.fine_share, secrets, clock)))
+        if telemetry.traces.enabled:
+            own.append(_spans(config))
+    except ConfigurationError:
+        for worker in _behind_queues(own):
+            worker.close()
+        raise
+    return (*map(kept_apart, given), *own)
+
+
+def statuses(sinks: Sequence[EventSink]) -> tuple[SinkStatus, ...]:
+    """Every sink that works behind a queue."""
+    return tuple(SinkStatus(worker.name, worker.errors, worker.dropped) for worker in _behind_queues(sinks))
+
+
+def metrics_in(sinks: Sequence[EventSink]) -> Metrics | None:
+    """The metrics among the sinks, when they are counted."""
+    return next((sink for sink in sinks if isinstance(sink, Metrics)), None)
+
+
+async def close(sinks: Sequence[EventSink]) -> None:
+    """Let sinks behind queues catch up and close, for at most CLOSING_SECONDS; one that hangs is left behind."""
+    waiting = list(_behind_queues(sinks))
+    for worker in waiting:
+        worker.close()
+    until = time.monotonic() + CLOSING_SECONDS
+    while not all(worker.ended for worker in waiting) and time.monotonic() < until:  # noqa: ASYNC110 - threads
+        await asyncio.sleep(_STEP_SECONDS)
+
+
+def _behind_queues(sinks: Sequence[EventSink]) -> Iterator[Worker[Any]]:
+    for sink in sinks:
+        if isinstance(sink, HasWorker) and isinstance(worker := sink.worker, Worker):
+            yield worker
+
+
+def _log(target: str, fine_share: float, secrets: tuple[str, ...], clock: Clock) -> EventSink:
+    try:
+        from smart_model_router.observability.log import LogSink  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as missing:
+        expected = "the log is an extra: pip install 'smart-model-router[log]'"
+        raise ConfigurationError("telemetry.log.to", missing.name, expected) from None
+    try:
+        stream = opened(target)
+    except OSError as error:
+        expected = f"a file that can be written is needed: {error.strerror}"
+        raise ConfigurationError("telemetry.log.to", target, expected) from None
+    return LogSink(stream, fine_share=fine_share, secrets=secrets, clock=clock.now)
+
+
+def _spans(config: RouterConfig) -> EventSink:
+    try:
+        from smart_model_router.observability.spans import SpanSink  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as missing:
+        expected = "traces are an extra: pip install 'smart-model-router[otel]'"
+        raise ConfigurationError("telemetry.traces.enabled", missing.name, expected) from None
+    kinds = {name: provider.kind for name, provider in config.providers.items()}
+    return SpanSink(kinds, names=config.telemetry.traces.names)
+
 
 _NOT_SHARED = "there is no shared state (store.path names no file, or store.shared_state is off)"
 

@@ -16,9 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from smart_model_router.observability.exposition import metric_of
-from smart_model_router.observability.metric_definitions import BREAKER_STATES, TABLE
-from smart_model_router.observability.registry import Sample
+from smart_model_router.observability.registry import BREAKER_STATES, TABLE, Sample, metric_of
 
 _LOG = logging.getLogger(__name__)
 LIVE_SECONDS = 10.0

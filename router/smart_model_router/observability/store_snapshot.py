@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from smart_model_router.observability.dashboard_history import NOBODY, STEP_SECONDS, STEPS
+from smart_model_router.observability.dashboard_history import NOBODY, STEP_SECONDS, STEPS, move_of
 from smart_model_router.observability.dashboard_snapshot import (
     OTHERS,
     SHOWN_REQUESTS,
@@ -19,7 +19,6 @@ from smart_model_router.observability.dashboard_snapshot import (
     VERSION,
     errors_of,
 )
-from smart_model_router.observability.transitions import move_of
 from smart_model_router_stats.figures import ModelStats
 from smart_model_router_stats.open_db import StoreUnavailableError, open_to_read
 from smart_model_router_stats.reading import read_store

@@ -1,18 +1,89 @@
-"""A thread with a bounded queue before it: a handler that blocks or raises costs the request path nothing."""
+"""The parts that sinks share: a thread behind a bounded queue, batches of events, notes on open requests."""
 
 from __future__ import annotations
 
 import atexit
 import threading
 from collections import deque
-from collections.abc import Callable
-from typing import Generic, Protocol, TypeVar, runtime_checkable
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
-from smart_model_router.domain.events import Event
+from smart_model_router.domain.events import AttemptFinished, Event, RequestFinished, TargetRefused, WaitFinished
 from smart_model_router.domain.fork_hooks import in_children
 from smart_model_router.domain.ports import EventSink, SupportsBatches, SupportsClose, SupportsInline, SupportsSelection
 
+_AT_ONCE = 128
+"""Events that wait at most: about half a millisecond of the loop."""
+_FREQUENT = frozenset((AttemptFinished, RequestFinished, TargetRefused, WaitFinished))
+"""The events of ordinary requests; other events are rare and are handled at once."""
+
+
+class Batcher:
+    """Hands events to `handlers`, by type, in their order, in batches.
+
+    A reader of the results calls `catch_up` first. Belongs to the router's loop.
+    """
+
+    inline = True
+
+    def __init__(self, handlers: Mapping[type, Callable[[Any], None]]) -> None:
+        self._handlers = handlers
+        self._waiting: deque[Event] = deque()
+        self._at_once = _AT_ONCE
+
+    def emit(self, event: Event) -> None:
+        """Keep the event until there are enough for a batch."""
+        kind = type(event)
+        if kind not in self._handlers:
+            return
+        waiting = self._waiting
+        waiting.append(event)
+        if len(waiting) >= self._at_once or kind not in _FREQUENT:
+            self.catch_up()
+
+    def stop_gathering(self) -> None:
+        """Handle what waits, and every later event at once: nothing calls `catch_up` any more."""
+        self.catch_up()
+        self._at_once = 1
+
+    def catch_up(self) -> None:
+        """Handle the events that wait."""
+        waiting, handlers = self._waiting, self._handlers
+        while waiting:
+            event = waiting.popleft()
+            handlers[type(event)](event)
+
+
 T = TypeVar("T")
+REQUESTS = 4096
+NOTES = 100
+
+
+class OpenRequests(Generic[T]):
+    """Notes by request. Beyond REQUESTS the oldest one is forgotten; of each the first NOTES are kept."""
+
+    __slots__ = ("_notes",)
+
+    def __init__(self) -> None:
+        self._notes: dict[str, list[T]] = {}
+
+    def note(self, request_id: str, what: T) -> None:
+        """Remember a note for its request; the id "" is no request."""
+        notes = self._notes
+        known = notes.get(request_id)
+        if known is not None:
+            if len(known) < NOTES:
+                known.append(what)
+        elif request_id:
+            notes[request_id] = [what]
+            if len(notes) > REQUESTS:
+                del notes[next(iter(notes))]
+
+    def take(self, request_id: str) -> list[T]:
+        """Return the notes of a request that has ended, and forget them."""
+        return self._notes.pop(request_id, None) or []
+
+
 QUEUE_LIMIT = 10_000
 CLOSING_SECONDS = 1.0
 """Seconds for which the end of a router waits for a sink that is behind."""

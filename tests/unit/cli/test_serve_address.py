@@ -44,7 +44,7 @@ def fail(folder: Path) -> int:
     ("command", "what"),
     [
         (run_serve, "smart_model_router.gateway.uvicorn_server.serve"),
-        (show, "smart_model_router.gateway.dashboard.alone.run"),
+        (show, "smart_model_router.gateway.dashboard.standalone.run"),
         (fail, "smart_model_router.cli.faults.print_json"),
     ],
 )

@@ -12,7 +12,7 @@ import pytest
 from starlette.types import Message
 
 from smart_model_router.domain.errors import ConfigurationError
-from smart_model_router.gateway import metric_routes
+from smart_model_router.gateway import admin_routes
 from smart_model_router.gateway.asgi_app import Gateway
 from smart_model_router.http_api import family_of
 from smart_model_router.observability.multiprocess import SharedMetrics
@@ -171,7 +171,7 @@ class Life:
 @pytest.fixture
 def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The section of a store, whose metrics are shared without a pause."""
-    monkeypatch.setattr(metric_routes, "SHARE_SECONDS", 0)
+    monkeypatch.setattr(admin_routes, "SHARE_SECONDS", 0)
     return {"store": {"path": str(tmp_path / "s.db")}}
 
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import pytest
 from starlette.types import Message
 
-from smart_model_router.gateway.gc_tuning import settle
 from smart_model_router.gateway.response import PIECE, Responder
+from smart_model_router.gateway.uvicorn_server import settle
 from smart_model_router.http_api import PINGS
 
 

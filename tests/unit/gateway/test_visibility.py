@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from smart_model_router.config import RouterConfig
-from smart_model_router.gateway.visibility import Visible
+from smart_model_router.gateway.router_generation import Visible
 from smart_model_router.observability.registry import Sample
 
 CONFIG = RouterConfig.from_mapping(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smart_model_router.http_api.api_paths import canonical, hint
+from smart_model_router.http_api.api_request import canonical, hint
 
 
 @pytest.mark.parametrize(

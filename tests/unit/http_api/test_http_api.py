@@ -39,10 +39,8 @@ from smart_model_router.http_api import (
     serve,
 )
 from smart_model_router.http_api.api_errors import BAD_REQUEST, BUG, KINDS
-from smart_model_router.http_api.handler import open_stream
-from smart_model_router.http_api.model_name import Relabel
-from smart_model_router.http_api.stored_responses import kept_thing
-from smart_model_router.http_api.token_counting import count_tokens
+from smart_model_router.http_api.event_stream import Relabel
+from smart_model_router.http_api.handler import count_tokens, kept_thing, open_stream
 from smart_model_router.testing import FakeProvider, FakeReply, chunk, usage_chunk
 from tests.media_files import b64, pdf
 from tests.world import BLACK_HOLE, BODY, DOWN, HandMade, virtual, world

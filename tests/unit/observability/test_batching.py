@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from smart_model_router.domain.events import BreakerChanged, Event, OfflineChanged, RequestFinished
-from smart_model_router.observability.batching import Batcher
 from smart_model_router.observability.dashboard_history import DashboardHistory
 from smart_model_router.observability.metrics import Metrics
 from smart_model_router.observability.registry import Sample
+from smart_model_router.observability.worker import Batcher
 from tests.unit.observability.test_log import finished
 
 OPENED = BreakerChanged(at=100.0, owner="a/big", kind="whole", from_state="closed", to_state="open", reason="ratio")

@@ -14,10 +14,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from smart_model_router.core.cooldown import RestRecord
 from smart_model_router.domain.events import Event, RequestFinished
 from smart_model_router.domain.outcome import FailureClass
-from smart_model_router.observability.exposition import rendered
-from smart_model_router.observability.metric_definitions import METRICS, TABLE
 from smart_model_router.observability.metrics import Metrics
-from smart_model_router.observability.registry import Registry, Sample
+from smart_model_router.observability.registry import METRICS, TABLE, Registry, Sample, rendered
 from smart_model_router.testing import FakeProvider, FakeReply
 from smart_model_router_stats.memory import MemoryStore
 from tests.store_files import attempt

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from smart_model_router.observability.open_requests import NOTES, REQUESTS, OpenRequests
+from smart_model_router.observability.worker import NOTES, REQUESTS, OpenRequests
 
 
 def test_notes_are_those_of_their_request_and_taken_once() -> None:

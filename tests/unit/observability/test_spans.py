@@ -14,8 +14,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from smart_model_router.domain.outcome import FailureClass
-from smart_model_router.observability.semconv import Names
-from smart_model_router.observability.spans import SpanSink, continued
+from smart_model_router.observability.spans import Names, SpanSink, continued
 from smart_model_router.testing import FakeProvider, FakeReply, run_virtual
 from tests.unit.observability.test_log import finished
 from tests.world import BODY, World, failing, world

@@ -20,9 +20,8 @@ from smart_model_router.domain.events import (
     StoreChanged,
 )
 from smart_model_router.domain.outcome import FailureClass
-from smart_model_router.observability.dashboard_history import DashboardHistory
+from smart_model_router.observability.dashboard_history import MOVES, DashboardHistory, move_of
 from smart_model_router.observability.store_snapshot import StoreSnapshot
-from smart_model_router.observability.transitions import MOVES, move_of
 from smart_model_router_stats.sqlite import _KEPT_EVENTS, SqliteStore
 
 AT = time.monotonic()

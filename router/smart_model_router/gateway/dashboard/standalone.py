@@ -16,9 +16,8 @@ from starlette.responses import RedirectResponse
 from starlette.routing import Route
 
 from smart_model_router.gateway.client_keys import check_host
-from smart_model_router.gateway.dashboard.board import Board
-from smart_model_router.gateway.dashboard.feed import Feed
-from smart_model_router.gateway.stoppable_server import Server
+from smart_model_router.gateway.dashboard.dashboard_routes import Board, Feed
+from smart_model_router.gateway.uvicorn_server import Server
 from smart_model_router.http_api import ProblemError
 from smart_model_router.http_api.api_errors import ErrorKind
 from smart_model_router.observability.store_snapshot import StoreSnapshot
