@@ -21,7 +21,7 @@ from smart_model_router_providers.fault import Fault, FaultServer, ScriptedProvi
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from smart_model_router_providers.fault.request_log import RecordedRequest
+    from smart_model_router_providers.fault.backend import RecordedRequest
 
 BODY: dict[str, Any] = {"model": "smart", "messages": [{"role": "user", "content": "Hi"}]}
 SCRIPT = [Fault.status(429, headers={"retry-after": "3"}, times=1)]

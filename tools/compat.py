@@ -32,8 +32,7 @@ OURS = ("-e", ".[cli,gateway]")
 TESTING = "hypothesis pytest pytest-asyncio pytest-httpx2 pytest-randomly pytest-socket pytest-timeout".split()
 VERSIONS = "import anthropic, openai; print(openai.__version__, anthropic.__version__)"
 BASES = (
-    "from smart_model_router_providers.sdk_versions import SDKS, httpx_of; "
-    "print(*(httpx_of(SDKS[s]).__name__ for s in SDKS))"
+    "from smart_model_router_providers.sdk import SDKS, httpx_of; print(*(httpx_of(SDKS[s]).__name__ for s in SDKS))"
 )
 
 

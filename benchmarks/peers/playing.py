@@ -15,7 +15,7 @@ from benchmarks.peers.driving import Endpoint
 from benchmarks.peers.rows import ENVIRONMENT, Row
 
 from smart_model_router_providers.fault import FaultServer
-from smart_model_router_providers.fault.request_log import RecordedRequest
+from smart_model_router_providers.fault.backend import RecordedRequest
 from smart_model_router_providers.fault.script import Script
 
 SEED = 1

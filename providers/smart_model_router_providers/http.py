@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote
@@ -12,27 +15,137 @@ import httpx2
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.forwarded_headers import FORWARDED, USUAL_VERSION, VERSION
 from smart_model_router.domain.outcome import Failure, FailureClass
+from smart_model_router.domain.ports import ListedModel
+from smart_model_router.wires.values import decode, is_list, is_object
 from smart_model_router_providers.catalog import kind_of
+from smart_model_router_providers.classify import classify_exception, classify_response
 from smart_model_router_providers.http_transport import ProviderEndpoint, check_headers
-from smart_model_router_providers.model_lists import list_models
-from smart_model_router_providers.passing import read_plain_reply
 from smart_model_router_providers.pool import ConnectionPool
-from smart_model_router_providers.response_reader import (
+from smart_model_router_providers.response import (
     known_failure,
     read_plain,
     read_stream,
     read_whole,
     refuse_stream,
 )
+from smart_model_router_providers.signals import read_limits
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping, Sequence
 
-    from smart_model_router.domain.outcome import Outcome
-    from smart_model_router.domain.ports import ListedModel, PassedCall, PassedReply, ProviderCall, ProviderStream
+    from smart_model_router.domain.outcome import LimitReading, Outcome
+    from smart_model_router.domain.ports import PassedCall, PassedReply, ProviderCall, ProviderStream
     from smart_model_router.domain.request import Dialect, Operation
     from smart_model_router_providers.catalog import AuthStyle
     from smart_model_router_providers.response import Reply
+
+_OK = range(200, 300)
+_ERROR_BYTES = 1024 * 1024
+_NO_SCOPE = re.compile(r"missing scopes|insufficient permissions", re.IGNORECASE)
+"""OpenAI, of a restricted key: a 401 about this path. The key is good for others."""
+
+
+class PlainReply:
+    """An answer whose body nothing here understands (ports.PassedReply)."""
+
+    def __init__(self, reply: Reply, kind: str) -> None:
+        self._reply = reply
+        self._kind = kind
+        self.status = reply.status
+        self.headers: Mapping[str, str] = reply.headers
+        self.reading: LimitReading = read_limits(kind, reply.headers)
+
+    async def next_piece(self) -> bytes | Failure:
+        """The next bytes; b"" after the last. A body that ends too early is TRUNCATED: the head had arrived."""
+        try:
+            return await self._reply.more()
+        except Exception as exc:  # noqa: BLE001 - known_failure raises what is not a transport's
+            failure = known_failure(exc, self._kind)
+            cut = failure.failure_class is FailureClass.TRANSPORT
+            found = FailureClass.TRUNCATED if cut else failure.failure_class
+            return replace(failure, failure_class=found, status=self.status, headers=self.headers)
+
+    async def aclose(self) -> None:
+        """Give the connection back or drop it; safe to call twice."""
+        await self._reply.aclose()
+
+
+async def read_plain_reply(reply: Reply, kind: str) -> PlainReply | Failure:
+    """The answer that a reply is, or the failure that it means."""
+    if reply.status in _OK:
+        return PlainReply(reply, kind)
+    failure = classify_response(reply.status, reply.headers, await _error_body(reply, kind), kind=kind)
+    if failure.credential_wide and _NO_SCOPE.search(failure.message):
+        return replace(failure, credential_wide=False)
+    return failure
+
+
+async def _error_body(reply: Reply, kind: str) -> bytes:
+    """The body of an error; b"" where it is too long or breaks off: the status already says what happened."""
+    body = b""
+    try:
+        while piece := await reply.more():
+            body += piece
+            if len(body) > _ERROR_BYTES:
+                return b""
+    except Exception as exc:  # noqa: BLE001 - known_failure raises what is not a transport's
+        known_failure(exc, kind)
+        return b""
+    finally:
+        await reply.aclose()
+    return body
+
+
+_SECONDS = 5.0
+_BYTES = 8 * 1024 * 1024
+_WINDOWS = (
+    "context_window",  # Groq
+    "context_length",  # OpenRouter, Together
+    "max_context_length",  # Mistral
+    "max_input_tokens",  # Anthropic
+    "max_model_len",  # vLLM
+)
+"""Where lists say how long a prompt may be."""
+
+
+async def list_models(url: httpx2.URL, headers: Mapping[str, str], kind: str) -> Sequence[ListedModel] | Failure:
+    """Ask for the list; 5 s and 8 MB at most."""
+    whole = {"limit": 1000} if kind == "anthropic" else None  # it shows 20 at a time otherwise
+    body = b""
+    try:
+        # The client's own timeout is of each read: an answer may come drop by drop.
+        async with (
+            asyncio.timeout(_SECONDS),
+            httpx2.AsyncClient(timeout=_SECONDS) as client,
+            client.stream("GET", url, headers=dict(headers), params=whole) as response,
+        ):
+            async for piece in response.aiter_bytes():
+                body += piece
+                if len(body) > _BYTES:
+                    return Failure(FailureClass.MALFORMED, f"the list of models has more than {_BYTES} bytes")
+    except httpx2.HTTPError as error:
+        return classify_exception(error, kind=kind)
+    except TimeoutError:
+        return Failure(FailureClass.TIMEOUT, f"the list of models did not come within {_SECONDS:g} s")
+    if response.status_code != 200:
+        return classify_response(response.status_code, dict(response.headers), body, kind=kind)
+    return read_list(body)
+
+
+def read_list(body: bytes) -> Sequence[ListedModel] | Failure:
+    """The models of a list: `{"data": [{"id": ...}]}`, or a bare array as Together answers."""
+    found = decode(body)
+    models = found.get("data") if is_object(found) else found
+    if not is_list(models):
+        return Failure(FailureClass.MALFORMED, "the list of models is no list")
+    named = [model for model in models if is_object(model) and isinstance(model.get("id"), str)]
+    return tuple(ListedModel(model["id"].removeprefix("models/"), _window(model)) for model in named)
+
+
+def _window(model: Mapping[str, Any]) -> int | None:
+    said = (model.get(key) for key in _WINDOWS)
+    return next((value for value in said if isinstance(value, int) and not isinstance(value, bool) and value > 0), None)
+
 
 PATHS: Mapping[Dialect, str] = MappingProxyType(
     {"chat": "/chat/completions", "messages": "/messages", "responses": "/responses", "embeddings": "/embeddings"}

@@ -183,13 +183,15 @@ def _keep(config: RouterConfig, state: RouterState) -> KeptResponses:
     ttl, most = settings.response_ttl, settings.response_limit_mb * 1024 * 1024
     kept: ResponseStore
     if settings.path is None:
-        from smart_model_router_stats.responses_memory import MemoryResponses  # noqa: PLC0415 - as below
+        from smart_model_router_stats.memory import MemoryResponses  # noqa: PLC0415 - as below
 
         kept = MemoryResponses(ttl=ttl, most=min(most, KEPT_IN_MEMORY), wall=WallClock().now)
         where = "in the process that made them, as there is no store.path"
     else:
-        from smart_model_router_stats.responses_schema import responses_path  # noqa: PLC0415 - brings sqlite3
-        from smart_model_router_stats.responses_sqlite import SqliteResponses  # noqa: PLC0415 - as above
+        from smart_model_router_stats.responses_sqlite import (  # noqa: PLC0415 - brings aiosqlite
+            SqliteResponses,
+            responses_path,
+        )
 
         kept = SqliteResponses(responses_path(Path(settings.path)), ttl=ttl, most=most, wall=WallClock().now)
         where = "on the host that made them"

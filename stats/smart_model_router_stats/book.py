@@ -8,15 +8,22 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from smart_model_router.domain.outcome import EMPTY_SNAPSHOT, FailureClass, Snapshot, Usage
 from smart_model_router.domain.request import Target
-from smart_model_router_stats.estimators import Ema, LatencyHistogram, OutcomeWindow, RollingHistogram
+from smart_model_router_stats.estimators import (
+    COUNTED,
+    Ema,
+    LatencyHistogram,
+    OutcomeWindow,
+    RollingHistogram,
+    cached_of,
+    plausible,
+)
 from smart_model_router_stats.figures import ModelStats, Percentiles, StatsView
-from smart_model_router_stats.filters import COUNTED, cached_of, plausible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable
 
     from smart_model_router.domain.events import AttemptFinished
-    from smart_model_router_stats.history import Past
+    from smart_model_router_stats.reading import Past
 
 _COMPLETIONS_NEEDED = 20
 """Completions that must be known before their p95 is (routing.md section 5)."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from smart_model_router_stats.connection import Database
+    from smart_model_router_stats.sqlite_file import Database
 
 RECENT_MINUTES = 15
 LEASE_SECONDS = 30.0

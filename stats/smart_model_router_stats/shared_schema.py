@@ -23,8 +23,8 @@ from smart_model_router.domain.shared_state import (
     RestRow,
     SlotRow,
 )
-from smart_model_router_stats.migrations import Migration
-from smart_model_router_stats.shared_memory import CALLS_KEPT, MAKER_SECONDS, MAKERS_KEPT
+from smart_model_router_stats.memory import CALLS_KEPT, MAKER_SECONDS, MAKERS_KEPT
+from smart_model_router_stats.open_db import Migration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -31,10 +31,7 @@ from smart_model_router.domain.events import (
 )
 from smart_model_router.domain.fork_hooks import in_children
 from smart_model_router_stats import statements
-from smart_model_router_stats.connection import Database
-from smart_model_router_stats.delta import Batch, Delta, Row
-from smart_model_router_stats.event_fields import details_of
-from smart_model_router_stats.history import read_past
+from smart_model_router_stats.delta import Batch, Delta, Row, details_of, write
 from smart_model_router_stats.housekeeping import RECENT_MINUTES, Housekeeper, Limits
 from smart_model_router_stats.open_db import (
     BUSY_SECONDS,
@@ -46,16 +43,17 @@ from smart_model_router_stats.open_db import (
     open_store,
     set_aside,
 )
+from smart_model_router_stats.reading import read_past
 from smart_model_router_stats.schema import STATS_MIGRATIONS
+from smart_model_router_stats.sqlite_file import Database
 from smart_model_router_stats.statements import SAME
-from smart_model_router_stats.writing import write
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from smart_model_router.domain.events import AttemptFinished, Event
-    from smart_model_router_stats.history import Past
+    from smart_model_router_stats.reading import Past
 
 _LOG = logging.getLogger(__name__)
 

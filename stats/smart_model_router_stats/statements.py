@@ -7,8 +7,7 @@
 
 from __future__ import annotations
 
-from smart_model_router_stats.schema import LASTS, SUMS
-from smart_model_router_stats.views import LEVELS, PERCENTS
+from smart_model_router_stats.schema import LASTS, LEVELS, PERCENTS, SUMS
 
 _COLUMNS = ", ".join((*SUMS, *LASTS))
 _ADD = ", ".join(f"{name} = {name} + excluded.{name}" for name in SUMS)

@@ -10,11 +10,10 @@ from dataclasses import dataclass, field
 from threading import Event, Thread
 from typing import Any, Self
 
-from smart_model_router_providers.fault.answers import dumps
+from smart_model_router_providers.fault.answers import dumps, error_body
 from smart_model_router_providers.fault.backend import DIALECTS, Exchange
-from smart_model_router_providers.fault.errors import error_body
-from smart_model_router_providers.fault.listener import Door
 from smart_model_router_providers.fault.parsed_request import BadQuestion, Dialect, Question, Reply, read_question
+from smart_model_router_providers.fault.server import Door
 from smart_model_router_providers.fault.steps import Step, whole
 from tests.agents import faults
 from tests.agents.checks import Refusal, beta_refusal, reference_refusal, references

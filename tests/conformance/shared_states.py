@@ -28,7 +28,7 @@ from smart_model_router.domain.shared_state import (
 )
 from smart_model_router.domain.shared_state.budgets import SETTLES_SOON
 from smart_model_router.domain.shared_state.slots import SLOT_SECONDS
-from smart_model_router_stats import shared_memory, shared_schema
+from smart_model_router_stats import memory, shared_schema
 
 if TYPE_CHECKING:
     from smart_model_router.domain.ports import SharedState
@@ -392,7 +392,7 @@ class SharedStateContract(ABC):
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """When others are told."""
-        for module in (shared_memory, shared_schema):
+        for module in (memory, shared_schema):
             monkeypatch.setattr(module, "MAKERS_KEPT", 3)
         state = self.process()
         await state.publish(Changes(makers=tuple(self.maker(number) for number in range(5))))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from smart_model_router.domain.shared_state import LONGEST_CHAIN
-from smart_model_router_stats.responses_memory import MemoryResponses
+from smart_model_router_stats.memory import MemoryResponses
 from smart_model_router_stats.responses_sqlite import SqliteResponses
 from tests.conformance.response_stores import MOST, TTL, ResponseStoreContract, kept
 

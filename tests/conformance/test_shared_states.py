@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from smart_model_router_stats.shared_memory import MemorySharedState, MemoryTables
+from smart_model_router_stats.memory import MemorySharedState, MemoryTables
 from smart_model_router_stats.shared_sqlite import SqliteSharedState
 from tests.conformance.shared_states import SharedStateContract
 

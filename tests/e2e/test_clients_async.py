@@ -13,7 +13,7 @@ import pytest_asyncio
 from smart_model_router import SmartModelRouter
 from smart_model_router.clients import AsyncAnthropic, AsyncOpenAI, OpenAI, report_of
 from smart_model_router_providers.fault import Fault, FaultServer
-from smart_model_router_providers.sdk_versions import SDKS, httpx_of
+from smart_model_router_providers.sdk import SDKS, httpx_of
 from tests.e2e.eventually import becomes
 from tests.e2e.gateways import BRIEF, ECHO, MESSAGES, fleet
 

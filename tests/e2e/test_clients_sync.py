@@ -16,7 +16,7 @@ import pytest
 from smart_model_router import SmartModelRouter
 from smart_model_router.clients import Anthropic, OpenAI, RouterTransport, report_of
 from smart_model_router_providers.fault import Fault, FaultServer
-from smart_model_router_providers.sdk_versions import SDKS, httpx_of
+from smart_model_router_providers.sdk import SDKS, httpx_of
 from tests.e2e.gateways import ECHO, MESSAGES, becomes, fleet
 
 HTTPX: Any = httpx_of(SDKS["openai"])

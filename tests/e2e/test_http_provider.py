@@ -24,7 +24,7 @@ from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, 
 from smart_model_router.domain.ports import ProviderCall, ProviderStream
 from smart_model_router.domain.request import Dialect
 from smart_model_router.wires import text_of
-from smart_model_router_providers import model_lists
+from smart_model_router_providers import http
 from smart_model_router_providers.fault import Fault, FaultServer
 from smart_model_router_providers.http import HttpProvider
 from tests.e2e.descriptors import sockets
@@ -828,8 +828,8 @@ async def test_what_nobody_closed_is_silent(case: str) -> None:
 @pytest.mark.parametrize("faulty", ["drops", "flood"])
 async def test_a_list_of_models_is_bounded_in_time_and_size(faulty: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that comes drop by drop never lets a single read time out."""
-    monkeypatch.setattr(model_lists, "_SECONDS", 0.5)
-    monkeypatch.setattr(model_lists, "_BYTES", 100_000)
+    monkeypatch.setattr(http, "_SECONDS", 0.5)
+    monkeypatch.setattr(http, "_BYTES", 100_000)
 
     async def send(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -841,6 +841,6 @@ async def test_a_list_of_models_is_bounded_in_time_and_size(faulty: str, monkeyp
 
     async with serving(send) as base:
         async with asyncio.timeout(PATIENCE):
-            found = await model_lists.list_models(httpx2.URL(base + "/models"), {}, "openai")
+            found = await http.list_models(httpx2.URL(base + "/models"), {}, "openai")
     assert isinstance(found, Failure)
     assert found.failure_class is (FailureClass.TIMEOUT if faulty == "drops" else FailureClass.MALFORMED)

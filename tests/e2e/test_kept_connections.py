@@ -21,7 +21,7 @@ from smart_model_router.domain.outcome import Failure, FailureClass
 from smart_model_router.domain.ports import Provider, ProviderCall
 from smart_model_router.domain.request import Dialect
 from smart_model_router_providers.http import HttpProvider
-from smart_model_router_providers.resending import ResendingTransport
+from smart_model_router_providers.pool import ResendingTransport
 from smart_model_router_providers.sdk import SdkProvider
 from tests.certificates import serving_loopback, trusting_loopback
 from tests.e2e.serving import serving

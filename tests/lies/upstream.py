@@ -11,7 +11,7 @@ import aiohttp
 
 from smart_model_router.domain.outcome import Failure, Outcome
 from smart_model_router.domain.ports import ProviderCall, ProviderStream
-from smart_model_router_providers.response_reader import ReplyStream
+from smart_model_router_providers.response import ReplyStream
 from tests.lies.lying import Ending, Stream
 
 Script = Callable[[str], Stream]

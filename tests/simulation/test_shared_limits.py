@@ -15,7 +15,7 @@ from smart_model_router.domain.shared_state import BucketAsk, BucketGrant, Budge
 from smart_model_router.testing import LoopClock
 from smart_model_router_providers.fault import Fault, ScriptedProvider
 from smart_model_router_providers.fault.effects import LimitKind
-from smart_model_router_stats.shared_memory import MemorySharedState, MemoryTables
+from smart_model_router_stats.memory import MemorySharedState, MemoryTables
 from tests.world import now, virtual
 
 LIMIT = 600

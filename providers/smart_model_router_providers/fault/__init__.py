@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from smart_model_router_providers.fault.backend import RecordedRequest
 from smart_model_router_providers.fault.effects import Latency
 from smart_model_router_providers.fault.faults import Fault, lognormal, uniform
-from smart_model_router_providers.fault.request_log import RecordedRequest
-from smart_model_router_providers.fault.script import Script
-from smart_model_router_providers.fault.script_loader import load_script
+from smart_model_router_providers.fault.script import Script, load_script
 from smart_model_router_providers.fault.server import FaultServer, serve
 
 if TYPE_CHECKING:

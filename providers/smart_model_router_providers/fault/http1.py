@@ -11,9 +11,8 @@ from email.utils import formatdate
 from functools import lru_cache
 from typing import Protocol, cast
 
-from smart_model_router_providers.fault.backend import Exchange
-from smart_model_router_providers.fault.errors import PHRASES, error_body
-from smart_model_router_providers.fault.request_log import Ending
+from smart_model_router_providers.fault.answers import PHRASES, error_body
+from smart_model_router_providers.fault.backend import Ending, Exchange
 from smart_model_router_providers.fault.steps import Data, End, Head, WaitStep, whole
 
 MOST_HEAD_BYTES = 65_536

@@ -11,8 +11,7 @@ import httpx2
 
 from smart_model_router.domain.outcome import Failure, Outcome
 from smart_model_router.domain.ports import Clock, ProviderCall, ProviderStream
-from smart_model_router_providers.fault.backend import KEPT_REQUESTS, Backend, Exchange
-from smart_model_router_providers.fault.request_log import RecordedRequest
+from smart_model_router_providers.fault.backend import KEPT_REQUESTS, Backend, Exchange, RecordedRequest
 from smart_model_router_providers.fault.script import Script
 from smart_model_router_providers.fault.steps import Data, End, Head, WaitStep
 from smart_model_router_providers.http import HttpProvider

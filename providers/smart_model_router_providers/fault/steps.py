@@ -8,7 +8,15 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING, assert_never
 
-from smart_model_router_providers.fault.answers import EVENT_STREAM, JSON, ScriptedAnswer
+from smart_model_router_providers.fault.answers import (
+    COMMENT,
+    EVENT_STREAM,
+    JSON,
+    ScriptedAnswer,
+    error_body,
+    error_frame,
+    ping,
+)
 from smart_model_router_providers.fault.effects import (
     BadJson,
     Cut,
@@ -22,7 +30,6 @@ from smart_model_router_providers.fault.effects import (
     Stall,
     Status,
 )
-from smart_model_router_providers.fault.errors import COMMENT, error_body, error_frame, ping
 from smart_model_router_providers.fault.parsed_request import Question
 from smart_model_router_providers.fault.replies import answer, without_choices
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from smart_model_router_providers.signals.bodies import headers_inside
 from smart_model_router_providers.signals.families import FAMILIES, family_of, read_limits
-from smart_model_router_providers.signals.waits import read_wait
+from smart_model_router_providers.signals.waits import headers_inside, read_wait
 
 __all__ = ["FAMILIES", "family_of", "headers_inside", "read_limits", "read_wait"]

@@ -2,29 +2,217 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
-from smart_model_router.domain.outcome import NO_READING, LimitReading
+from smart_model_router.domain.outcome import NO_READING, BucketReading, LimitReading
 from smart_model_router_providers.catalog import KINDS, HeaderFamily
-from smart_model_router_providers.signals import (
-    anthropic,
-    azure,
-    cerebras,
-    groq,
-    ietf,
-    mistral,
-    openai,
-    openrouter,
-)
-from smart_model_router_providers.signals.fields import Fields
+from smart_model_router_providers.signals.fields import DAY, HOUR, MINUTE, Fields, until_next_minute, whole
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
-    from smart_model_router.domain.outcome import BucketReading
+# OpenAI's headers: x-ratelimit-{limit,remaining,reset}-{requests,tokens,project-tokens}; reset is until full.
+#
+# Source: OpenAI, "Rate limits", "Rate limits in headers".
+_OPENAI_NAMES = ("requests", "tokens", "project-tokens")
+
+
+def _read_openai(fields: Fields) -> list[BucketReading]:
+    """Every bucket the answer speaks of."""
+    return _read_named(fields, {})
+
+
+def _read_named(fields: Fields, windows: Mapping[str, float]) -> list[BucketReading]:
+    """The same names, used by others as well: `windows` are the seconds of those that are not a minute's."""
+    found: list[BucketReading] = []
+    for name in _OPENAI_NAMES:
+        found += fields.bucket(
+            name.replace("-", "_"),
+            limit=f"x-ratelimit-limit-{name}",
+            remaining=f"x-ratelimit-remaining-{name}",
+            reset=f"x-ratelimit-reset-{name}",
+            read_reset=fields.duration,
+            window_seconds=windows.get(name),
+        )
+    return found
+
+
+# Azure's headers: OpenAI's names, with a window length, and -1 or 0 where nothing is metered.
+#
+# Source: Azure OpenAI and Foundry answers; x-rate-limit-reset-tokens (an extra dash) on a 429 is a wait, see waits.py.
+# GitHub Models runs on Azure and has the same.
+
+
+def _read_azure(fields: Fields) -> list[BucketReading]:
+    """Every bucket that is metered."""
+    windows = {name: fields.duration(f"x-ratelimit-renewalperiod-{name}") for name in _OPENAI_NAMES}
+    buckets = _read_named(fields, {name: window for name, window in windows.items() if window})
+    return [bucket for bucket in buckets if not _unmetered(fields, bucket.name)]
+
+
+def _unmetered(fields: Fields, name: str) -> bool:
+    """A limit that is no limit makes the other figures of its bucket sentinels too."""
+    limit = fields.headers.get(f"x-ratelimit-limit-{name.replace('_', '-')}")
+    return limit is not None and whole(limit, least=1) is None
+
+
+# Groq's headers: OpenAI's names, but x-ratelimit-*-requests is always requests per DAY.
+#
+# Source: Groq docs, "Rate Limits": a reset of 86.4 s is the spacing of 1,000 requests a day, not a wait.
+
+
+def _read_groq(fields: Fields) -> list[BucketReading]:
+    """Requests of the day, tokens of the minute."""
+    return _read_named(fields, {"requests": DAY})
+
+
+# Mistral's headers: x-ratelimit-{limit,remaining}-{req,tokens}-minute, per model and minute of the wall clock.
+#
+# Source: answers of api.mistral.ai. There is no reset and no retry-after: the minute ends at :00 of the answer's Date.
+_MISTRAL_NAMES = {"requests": "req", "tokens": "tokens"}
+
+
+def _read_mistral(fields: Fields) -> list[BucketReading]:
+    """Requests and tokens of the minute."""
+    found: list[BucketReading] = []
+    for name, theirs in _MISTRAL_NAMES.items():
+        found += fields.bucket(
+            name,
+            limit=f"x-ratelimit-limit-{theirs}-minute",
+            remaining=f"x-ratelimit-remaining-{theirs}-minute",
+            reset="",
+            read_reset=lambda _: until_next_minute(fields.date),
+            window_seconds=MINUTE,
+        )
+    return found
+
+
+# Cerebras's headers: x-ratelimit-{limit,remaining,reset}-{requests,tokens}-{minute,hour,day}; float seconds.
+#
+# Source: Cerebras docs, "Rate Limits". On a 200 only: what a 429 says nothing of is known from the answers before.
+_CEREBRAS_WINDOWS = {"minute": MINUTE, "hour": HOUR, "day": DAY}
+
+
+def _read_cerebras(fields: Fields) -> list[BucketReading]:
+    """Requests and tokens of every window the answer speaks of."""
+    found: list[BucketReading] = []
+    for name in ("requests", "tokens"):
+        for window, length in _CEREBRAS_WINDOWS.items():
+            found += fields.bucket(
+                name,
+                limit=f"x-ratelimit-limit-{name}-{window}",
+                remaining=f"x-ratelimit-remaining-{name}-{window}",
+                reset=f"x-ratelimit-reset-{name}-{window}",
+                read_reset=fields.duration,
+                window_seconds=length,
+            )
+    return found
+
+
+# OpenRouter's headers: X-RateLimit-{Limit,Remaining,Reset}, on refusals only; reset is in epoch milliseconds.
+#
+# Source: OpenRouter docs, "Limits"; the same names are in the error's metadata.headers. Others send them with epoch
+# seconds or plain seconds, which no instant can be mistaken for.
+
+
+def _read_openrouter(fields: Fields) -> list[BucketReading]:
+    """The one bucket the answer speaks of: of the minute, or of the day when it ends later than within the hour."""
+    reset = fields.epoch("x-ratelimit-reset")
+    return fields.bucket(
+        "requests",
+        limit="x-ratelimit-limit",
+        remaining="x-ratelimit-remaining",
+        reset="x-ratelimit-reset",
+        read_reset=lambda _: reset,
+        window_seconds=DAY if reset is not None and reset > HOUR else MINUTE,
+    )
+
+
+# Anthropic's headers for subscriptions: anthropic-ratelimit-unified-{5h,7d}-{utilization,reset}.
+#
+# Source: answers to subscription tokens; reset is in epoch seconds, utilization is a share. There is no figure to count
+# by, so nothing is known but when a window is used up.
+_UNIFIED_WINDOWS = {"5h": 5 * HOUR, "7d": 7 * DAY}
+
+
+def _read_anthropic_unified(fields: Fields) -> list[BucketReading]:
+    """The windows the answer speaks of; `remaining` is 0 in one that is used up, else unknown."""
+    found: list[BucketReading] = []
+    for name, window in _UNIFIED_WINDOWS.items():
+        used = fields.share(f"anthropic-ratelimit-unified-{name}-utilization")
+        reset = fields.epoch(f"anthropic-ratelimit-unified-{name}-reset")
+        if used is not None or reset is not None:
+            spent = 0 if used is not None and used >= 1 else None
+            found.append(BucketReading(f"unified_{name}", None, spent, reset, window))
+    return found
+
+
+# Anthropic's headers: anthropic-ratelimit-{requests,tokens,input-tokens,output-tokens}-{limit,remaining,reset}.
+#
+# Source: Anthropic docs, "Rate limits", "Response headers"; reset is RFC 3339, until full, and may lie before Date.
+# Subscriptions have another family beside it (`_read_anthropic_unified`).
+_ANTHROPIC_NAMES = ("requests", "tokens", "input-tokens", "output-tokens")
+
+
+def _read_anthropic(fields: Fields) -> list[BucketReading]:
+    """Every bucket the answer speaks of."""
+    found: list[BucketReading] = []
+    for name in _ANTHROPIC_NAMES:
+        found += fields.bucket(
+            name.replace("-", "_"),
+            limit=f"anthropic-ratelimit-{name}-limit",
+            remaining=f"anthropic-ratelimit-{name}-remaining",
+            reset=f"anthropic-ratelimit-{name}-reset",
+            read_reset=fields.instant,
+        )
+    return found + _read_anthropic_unified(fields)
+
+
+# The IETF draft's headers: RateLimit and RateLimit-Policy, structured fields with q (quota), w (window), r, t.
+#
+# Source: draft-ietf-httpapi-ratelimit-headers. Retry-After wins over them; a member that is malformed is ignored.
+_LONGEST = 2048
+_MEMBER = re.compile(r'\s*(?:"([^"\\]{1,64})"|([A-Za-z*][\w*.:/-]{0,63}))((?:\s*;\s*[a-z]{1,16}=[^;,]{1,32})*)\s*')
+_PARAMETER = re.compile(r";\s*([a-z]{1,16})=([^;,\s]{1,32})")
+
+
+def _read_ietf(fields: Fields) -> list[BucketReading]:
+    """A bucket for each name of RateLimit, with the quota and window of its policy when there is one."""
+    policies = dict(_members(fields, "ratelimit-policy"))
+    found: list[BucketReading] = []
+    for name, said in _members(fields, "ratelimit"):
+        remaining, reset = whole(said.get("r", "")), whole(said.get("t", ""))
+        fields.rejected += (remaining is None and "r" in said) + (reset is None and "t" in said)
+        policy = policies.get(name, {})
+        limit, window = whole(policy.get("q", ""), least=1), whole(policy.get("w", ""), least=1)
+        if remaining is not None or reset is not None:
+            found.append(BucketReading(name, limit, remaining, _seconds(reset), _seconds(window)))
+    return found
+
+
+def _seconds(number: int | None) -> float | None:
+    return None if number is None else float(number)
+
+
+def _members(fields: Fields, header: str) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """The members of a structured list of strings or tokens with parameters."""
+    text = fields.headers.get(header)
+    if text is None:
+        return
+    if len(text) > _LONGEST:
+        fields.rejected += 1
+        return
+    for part in text.split(","):
+        member = _MEMBER.fullmatch(part)
+        if member is None:
+            fields.rejected += 1
+        else:
+            yield member[1] or member[2], dict(_PARAMETER.findall(member[3]))
+
 
 Refill = Literal["continuous", "window"]
 
@@ -46,7 +234,7 @@ def _nothing(fields: Fields) -> list[BucketReading]:  # noqa: ARG001 - the shape
     return []
 
 
-_SPOKEN_BY_SOMEBODY = (azure.read, anthropic.read, cerebras.read, mistral.read, openrouter.read, ietf.read)
+_SPOKEN_BY_SOMEBODY = (_read_azure, _read_anthropic, _read_cerebras, _read_mistral, _read_openrouter, _read_ietf)
 """In the order in which an unknown provider is believed to speak them; azure's names include OpenAI's."""
 
 
@@ -61,15 +249,15 @@ def _any(fields: Fields) -> list[BucketReading]:
 
 FAMILIES: Mapping[HeaderFamily, Family] = MappingProxyType(
     {
-        "openai": Family(openai.read),
-        "azure": Family(azure.read),
-        "github": Family(azure.read, "window"),
-        "groq": Family(groq.read),
-        "anthropic": Family(anthropic.read),
-        "mistral": Family(mistral.read, "window", clock_minutes=True),
-        "cerebras": Family(cerebras.read, "window"),
-        "openrouter": Family(openrouter.read, "window"),
-        "ietf": Family(ietf.read),
+        "openai": Family(_read_openai),
+        "azure": Family(_read_azure),
+        "github": Family(_read_azure, "window"),
+        "groq": Family(_read_groq),
+        "anthropic": Family(_read_anthropic),
+        "mistral": Family(_read_mistral, "window", clock_minutes=True),
+        "cerebras": Family(_read_cerebras, "window"),
+        "openrouter": Family(_read_openrouter, "window"),
+        "ietf": Family(_read_ietf),
         "any": Family(_any),
         "none": Family(_nothing),
     }

@@ -8,16 +8,16 @@ from pathlib import Path
 
 from smart_model_router.cli.finding import DoctorFinding
 from smart_model_router.config import StoreConfig
-from smart_model_router_stats.migrations import Migration
 from smart_model_router_stats.open_db import (
     OLDEST_SQLITE,
+    Migration,
     StoreUnavailableError,
     has_wal_reset_bug,
     open_to_read,
     refuse,
     writable_problem,
 )
-from smart_model_router_stats.responses_schema import RESPONSE_MIGRATIONS, responses_path
+from smart_model_router_stats.responses_sqlite import RESPONSE_MIGRATIONS, responses_path
 from smart_model_router_stats.schema import STATS_MIGRATIONS
 from smart_model_router_stats.shared_schema import STATE_MIGRATIONS, state_path
 

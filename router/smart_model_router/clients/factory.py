@@ -10,7 +10,7 @@ from typing import Any
 from smart_model_router.clients.transport import RouterTransport
 from smart_model_router.config import RouterConfig
 from smart_model_router.router import SmartModelRouter
-from smart_model_router_providers.sdk_versions import SDKS, httpx_of
+from smart_model_router_providers.sdk import SDKS, httpx_of
 
 Source = SmartModelRouter | RouterConfig | Mapping[str, Any] | str | os.PathLike[str] | None
 """A router, or a configuration to make one from; None is the process's own, as `SmartModelRouter.from_config()`."""

@@ -10,7 +10,7 @@ from smart_model_router.domain import pricing
 from smart_model_router.domain.outcome import Usage
 from smart_model_router.domain.pricing import Price
 from smart_model_router.domain.request import NEEDS, Need, Prefill
-from smart_model_router_providers import models
+from smart_model_router_providers import catalog
 
 T = TypeVar("T")
 CONFIGURATION = "configuration"
@@ -39,7 +39,7 @@ class KnownTarget:
         said: bool | None = getattr(self.mention, need)
         if said is not None:
             return Known(said, CONFIGURATION)
-        return Known(*models.ability(self.kind, self.mention.model, need))
+        return Known(*catalog.ability(self.kind, self.mention.model, need))
 
     @property
     def lacks(self) -> frozenset[Need]:
@@ -51,19 +51,19 @@ class KnownTarget:
         """True when it thinks first."""
         if self.mention.reasoning is not None:
             return Known(self.mention.reasoning, CONFIGURATION)
-        return Known(*models.reasoning(self.mention.model))
+        return Known(*catalog.reasoning(self.mention.model))
 
     @property
     def prefill(self) -> Known[Prefill]:
         """The way it goes on with an answer that has begun."""
         if self.mention.prefill is not None:
             return Known(self.mention.prefill, CONFIGURATION)
-        return Known(*models.prefill(self.kind, self.mention.model))
+        return Known(*catalog.prefill(self.kind, self.mention.model))
 
     @property
     def media(self) -> str:
         """The family of token rules for its media (core/media_tokens.py)."""
-        return models.media_family(self.kind, self.mention.model)
+        return catalog.media_family(self.kind, self.mention.model)
 
     @property
     def context_tokens(self) -> Known[int | None]:
@@ -79,7 +79,7 @@ class KnownTarget:
         if self.mention.price is not None:
             return Known(_price(self.mention.price), CONFIGURATION)
         if self.kind == "local":
-            return Known(FREE, models.CATALOG)
+            return Known(FREE, catalog.CATALOG)
         listed = pricing.price_of(self.kind, self.mention.model)
         return Known(listed, PRICE_LIST if listed is not None else "")
 

@@ -29,7 +29,7 @@ from smart_model_router.domain.events import (
 )
 from smart_model_router.domain.outcome import FailureClass
 from smart_model_router.observability.worker import Batcher, OpenRequests
-from smart_model_router_stats.event_fields import details_of
+from smart_model_router_stats.delta import details_of
 
 Details = Mapping[str, Any]
 

@@ -15,8 +15,7 @@ from smart_model_router.config.known_models import Known, KnownTarget
 from smart_model_router.core.media_tokens import FAMILIES
 from smart_model_router.domain.outcome import Usage
 from smart_model_router.domain.request import NEEDS, Need
-from smart_model_router_providers.catalog import KINDS
-from smart_model_router_providers.models import MODELS, ModelRow, ability, media_family, prefill, reasoning
+from smart_model_router_providers.catalog import KINDS, MODELS, ModelRow, ability, media_family, prefill, reasoning
 
 
 def known(kind: str, model: str, **said: Any) -> KnownTarget:

@@ -25,7 +25,7 @@ from smart_model_router.domain.shared_state import (
     SharedView,
 )
 from smart_model_router.testing import FakeProvider, FakeReply
-from smart_model_router_stats.shared_memory import MemorySharedState, MemoryTables
+from smart_model_router_stats.memory import MemorySharedState, MemoryTables
 from tests.world import BODY, DOWN, World, failing, limited, now, served_by, virtual, world
 
 LISTENED = 0.3

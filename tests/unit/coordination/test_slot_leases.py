@@ -12,7 +12,7 @@ from smart_model_router.coordination import Coordinator, SharedKeys
 from smart_model_router.domain.shared_state import ClockReading, SlotAsk, SlotGrant
 from smart_model_router.domain.shared_state.slots import SLOT_SECONDS
 from smart_model_router.testing import FakeProvider, FakeReply
-from smart_model_router_stats.shared_memory import MemorySharedState, MemoryTables
+from smart_model_router_stats.memory import MemorySharedState, MemoryTables
 from tests.world import World, now, served_by, virtual, world
 
 SLOTS = 4

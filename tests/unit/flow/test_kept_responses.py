@@ -21,7 +21,7 @@ from smart_model_router.flow import kept_responses, reference_resolution
 from smart_model_router.flow.kept_responses import KeptResponses
 from smart_model_router.flow.reference_resolution import ResolvedRequest
 from smart_model_router.testing import FakeProvider, FakeReply
-from smart_model_router_stats.responses_memory import MemoryResponses
+from smart_model_router_stats.memory import MemoryResponses
 from smart_model_router_stats.responses_sqlite import SqliteResponses
 from tests.world import World, now, virtual, world
 

@@ -14,7 +14,7 @@ from smart_model_router.domain.events import OperatorSpoke, WaitFinished
 from smart_model_router.domain.outcome import FailureClass
 from smart_model_router.domain.shared_state import Changes, OperatorRow
 from smart_model_router.testing import FakeProvider, FakeReply
-from smart_model_router_stats.shared_memory import MemoryTables
+from smart_model_router_stats.memory import MemoryTables
 from tests.unit.coordination.test_coordinator import Store, here, pair, sharing, trip
 from tests.world import BODY, DOWN, World, failing, now, served_by, virtual, world
 

@@ -15,7 +15,7 @@ from smart_model_router.domain.ports import ProviderCall
 from smart_model_router.domain.shared_state import MakerRow
 from smart_model_router.flow import response_makers
 from smart_model_router.testing import FakeProvider
-from smart_model_router_stats.shared_memory import MemoryTables
+from smart_model_router_stats.memory import MemoryTables
 from tests.unit.coordination.test_coordinator import LISTENED, Store, sharing
 from tests.world import World, now, virtual, world
 

@@ -12,7 +12,7 @@ import pytest
 from smart_model_router.domain.outcome import FailureClass
 from smart_model_router.domain.request import Target
 from smart_model_router.testing import FakeProvider, FakeReply
-from smart_model_router_stats.shared_memory import MemoryTables
+from smart_model_router_stats.memory import MemoryTables
 from tests.unit.coordination.test_coordinator import LISTENED, sharing, trip
 from tests.world import DOWN, World, failing, limited, now, served_by, virtual, world
 

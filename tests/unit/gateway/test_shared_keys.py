@@ -16,7 +16,7 @@ from smart_model_router.domain.report import Attempt, RouteReport
 from smart_model_router.domain.shared_state import BucketAsk, BucketGrant, BudgetAsk, ClockReading, SharedView
 from smart_model_router.gateway.client_keys import ApiClient, KeyRing
 from smart_model_router.http_api import ProblemError
-from smart_model_router_stats.shared_memory import MemorySharedState, MemoryTables
+from smart_model_router_stats.memory import MemorySharedState, MemoryTables
 from tests.world import now, virtual, world
 
 WORKERS = 4

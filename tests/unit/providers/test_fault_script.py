@@ -12,9 +12,8 @@ import pytest
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router_providers.fault import Fault, Script, load_script, lognormal, uniform
 from smart_model_router_providers.fault.effects import Fate, Plain, Status
-from smart_model_router_providers.fault.rate_limit_headers import go_duration
-from smart_model_router_providers.fault.script import RunningScript, ScriptDecision
-from smart_model_router_providers.fault.script_loader import FAULTS
+from smart_model_router_providers.fault.limits import go_duration
+from smart_model_router_providers.fault.script import FAULTS, RunningScript, ScriptDecision
 
 EPOCH = 1_763_683_200.0  # 2025-11-21T00:00:00Z
 

@@ -18,7 +18,7 @@ from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, 
 from smart_model_router.domain.ports import Provider, ProviderCall
 from smart_model_router.domain.request import Dialect
 from smart_model_router_providers.http import HttpProvider
-from smart_model_router_providers.response_reader import judge
+from smart_model_router_providers.response import judge
 
 CHAT = {"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]}
 MESSAGE = {"type": "message", "content": [{"type": "text", "text": "Hi"}], "stop_reason": "end_turn"}

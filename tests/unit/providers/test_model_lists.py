@@ -9,7 +9,7 @@ import pytest
 
 from smart_model_router.domain.outcome import Failure
 from smart_model_router.domain.ports import ListedModel
-from smart_model_router_providers.model_lists import read_list
+from smart_model_router_providers.http import read_list
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,7 @@ from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, Success, Wait
 from smart_model_router.domain.ports import Provider, ProviderCall
 from smart_model_router.domain.request import Dialect
-from smart_model_router_providers.sdk import SdkProvider
-from smart_model_router_providers.sdk_versions import SDKS, httpx_of
+from smart_model_router_providers.sdk import SDKS, SdkProvider, httpx_of
 
 HTTPX: Any = httpx_of(SDKS["openai"])
 """What the installed SDKs are built on."""

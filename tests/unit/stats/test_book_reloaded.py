@@ -5,7 +5,7 @@ from __future__ import annotations
 from smart_model_router.domain.request import Target
 from smart_model_router_stats.book import StatsBook
 from smart_model_router_stats.estimators import LatencyHistogram, RollingHistogram
-from smart_model_router_stats.history import Past
+from smart_model_router_stats.reading import Past
 from tests.unit.stats.test_book import BIG, ELSEWHERE, SMALL, attempt, book_of
 
 NEW = Target("a/new", "a", "new")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from smart_model_router_stats.connection import Database
 from smart_model_router_stats.open_db import GuardedConnection, open_store
 from smart_model_router_stats.schema import STATS_MIGRATIONS
+from smart_model_router_stats.sqlite_file import Database
 
 
 def test_a_loop_closed_with_a_job_under_way_is_no_error(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from smart_model_router.domain.outcome import FailureClass, Usage
 from smart_model_router.domain.request import Target
 from smart_model_router.testing import FakeProvider
 from smart_model_router_stats.book import StatsBook
-from smart_model_router_stats.history import Past, read_past
 from smart_model_router_stats.open_db import open_store
+from smart_model_router_stats.reading import Past, read_past
 from smart_model_router_stats.schema import STATS_MIGRATIONS
 from smart_model_router_stats.sqlite import SqliteStore
 from tests.e2e.eventually import becomes

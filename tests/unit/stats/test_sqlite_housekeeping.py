@@ -11,12 +11,12 @@ import pytest
 import pytest_asyncio
 
 from smart_model_router_stats import statements
-from smart_model_router_stats.connection import Database
 from smart_model_router_stats.delta import Delta
+from smart_model_router_stats.delta import write as write_batch
 from smart_model_router_stats.housekeeping import LEASE_SECONDS, Housekeeper, Limits
 from smart_model_router_stats.open_db import open_store
 from smart_model_router_stats.schema import STATS_MIGRATIONS
-from smart_model_router_stats.writing import write as write_batch
+from smart_model_router_stats.sqlite_file import Database
 from tests.store_files import attempt, one, rows
 
 NOW = 1_000_000 * 60.0

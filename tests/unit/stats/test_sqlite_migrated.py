@@ -14,9 +14,8 @@ from smart_model_router.observability.store_snapshot import StoreSnapshot
 from smart_model_router_stats import schema, statements
 from smart_model_router_stats.open_db import open_store
 from smart_model_router_stats.reading import read_store
-from smart_model_router_stats.schema import STATS_MIGRATIONS
+from smart_model_router_stats.schema import STATS_MIGRATIONS, VIEWS
 from smart_model_router_stats.sqlite import SqliteStore
-from smart_model_router_stats.views import VIEWS
 from tests.store_files import attempt, make_first_schema, one, rows
 
 FORMER = re.compile(

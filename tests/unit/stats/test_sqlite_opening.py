@@ -14,10 +14,12 @@ from pathlib import Path
 import pytest
 
 from smart_model_router_stats import open_db, statements
-from smart_model_router_stats.migrations import Migration, NewerSchemaError, migrate
 from smart_model_router_stats.open_db import (
+    Migration,
+    NewerSchemaError,
     StoreUnavailableError,
     filesystem_of,
+    migrate,
     open_store,
     open_to_read,
     set_aside,
