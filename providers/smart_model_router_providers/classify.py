@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from smart_model_router.domain.outcome import CooldownRule, Failure, FailureClass, Scope
-from smart_model_router.wires.failures import (
+from smart_model_router.wires.outcomes import (
     class_of_codes,
     class_of_status,
     error_codes,
@@ -159,7 +159,7 @@ QUIRKS: tuple[Quirk, ...] = (
     _quirk(_F.OVERLOADED, "503", "", "retry-after"),  # RFC 9110 15.6.4: overload or maintenance
 )
 # fmt: on
-"""The first that matches wins; a code that tells more than its status (wires/failures.py) goes before."""
+"""The first that matches wins; a code that tells more than its status (wires/outcomes.py) goes before."""
 
 WINDOWS = tuple(
     re.compile(pattern, re.IGNORECASE)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from smart_model_router.wires.prefill import asked_before
+from smart_model_router.wires.outgoing import asked_before
 
 Dialect = Literal["chat", "messages", "responses", "embeddings"]
 

@@ -10,10 +10,9 @@ from smart_model_router.domain.long_json import LARGE_BYTES
 from smart_model_router.domain.request import RouteRequest, peek
 from smart_model_router.flow.off_loop import off_loop
 from smart_model_router.flow.response_makers import not_found
-from smart_model_router.wires import references
-from smart_model_router.wires.large import decode_any
+from smart_model_router.wires import own_ids
 from smart_model_router.wires.own_ids import response_of
-from smart_model_router.wires.values import items, mapping, text
+from smart_model_router.wires.values import decode_any, items, mapping, text
 
 if TYPE_CHECKING:
     from smart_model_router.domain.shared_state import KeptResponse
@@ -31,7 +30,7 @@ class ResolvedRequest:
 
     def items(self) -> Iterable[Any]:
         """The request's own items."""
-        return self.own if self.own is not None else references.own_items(_plain(self.request), {})
+        return self.own if self.own is not None else own_ids.own_items(_plain(self.request), {})
 
 
 async def resolve(state: RouterState, request: RouteRequest) -> ResolvedRequest:
@@ -50,7 +49,7 @@ async def resolve(state: RouterState, request: RouteRequest) -> ResolvedRequest:
 
 
 async def _with_kept(kept: KeptResponses, request: RouteRequest, ours: dict[str, str]) -> ResolvedRequest:
-    previous = text(request.body.get(references.PREVIOUS))
+    previous = text(request.body.get(own_ids.PREVIOUS))
     parent = previous if previous in ours else None
     chain = [] if parent is None else await kept.chain(parent, request.owner)
     read = {row.id: row for row in chain}
@@ -85,8 +84,8 @@ def _in_place(
     if missing := set(ours) - found.keys() - {parent}:
         raise not_found(min(missing))
     body = _plain(request)
-    own = references.own_items(body, found)
-    made = peek(request.dialect, references.after(body, history, own), stream=request.stream, large=large)
+    own = own_ids.own_items(body, found)
+    made = peek(request.dialect, own_ids.after(body, history, own), stream=request.stream, large=large)
     resolved = replace(
         request,
         body=made.body,
@@ -101,7 +100,7 @@ def _in_place(
 
 
 def _items_of(row: KeptResponse) -> dict[str, dict[str, Any]]:
-    return references.items_of(mapping(decode_any(row.answer)))
+    return own_ids.items_of(mapping(decode_any(row.answer)))
 
 
 def _plain(request: RouteRequest) -> dict[str, Any]:

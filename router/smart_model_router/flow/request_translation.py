@@ -12,20 +12,9 @@ from smart_model_router.domain.errors import InvalidRequest
 from smart_model_router.domain.fast_dataclass import quick
 from smart_model_router.domain.long_json import LARGE_BYTES
 from smart_model_router.domain.request import Dialect, Prefill, RouteRequest, peek
-from smart_model_router.wires.defaults import with_defaults
-from smart_model_router.wires.large import decode_any
-from smart_model_router.wires.prefill import begun, is_asked, marked
-from smart_model_router.wires.translate import (
-    SEALED,
-    Terms,
-    Translation,
-    Untranslatable,
-    holds_seals,
-    spoken,
-    translate,
-    without_seals,
-)
-from smart_model_router.wires.values import is_object
+from smart_model_router.wires.outgoing import SEALED, begun, holds_seals, is_asked, marked, with_defaults, without_seals
+from smart_model_router.wires.translate import Terms, Translation, Untranslatable, spoken, translate
+from smart_model_router.wires.values import decode_any, is_object
 
 PREFILL = "prefill"
 """Where the refusal of a target lies that does not go on with what another one began."""

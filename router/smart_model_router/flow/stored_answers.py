@@ -21,9 +21,8 @@ from smart_model_router.domain.report import Attempt, RouteReport
 from smart_model_router.domain.request import Operation, RouteRequest, Target
 from smart_model_router.flow.reference_resolution import resolve
 from smart_model_router.flow.response_makers import not_found
-from smart_model_router.wires.large import decode_any
 from smart_model_router.wires.own_ids import response_of
-from smart_model_router.wires.values import mapping
+from smart_model_router.wires.values import decode_any, mapping
 
 if TYPE_CHECKING:
     from smart_model_router.core.tiers import ModelRoute

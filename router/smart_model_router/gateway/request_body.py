@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope
 from smart_model_router.domain.forwarded_headers import LISTS
 from smart_model_router.http_api import ProblemError
 from smart_model_router.http_api.api_errors import BAD_REQUEST, HEAD_TOO_LARGE, SLOW_BODY, TOO_LARGE
-from smart_model_router.wires.elements import ElementCount
+from smart_model_router.wires.values import ElementCount
 
 ONCE = (b"authorization", b"x-api-key", b"api-key", b"host", b"origin")
 """Headers of which there is one."""

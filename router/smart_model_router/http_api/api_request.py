@@ -17,8 +17,7 @@ from smart_model_router.domain.request import CRITICALITIES, Criticality, Dialec
 from smart_model_router.domain.suggest import did_you_mean
 from smart_model_router.http_api.http_reply import Family
 from smart_model_router.wires.completions import Completion, PromptError
-from smart_model_router.wires.large import decode_any
-from smart_model_router.wires.values import is_list, is_object
+from smart_model_router.wires.values import decode_any, is_list, is_object
 
 Asked = Dialect | Literal["completions", "compact", "count"]
 """What a client may ask in: the router's dialects, legacy Completions, which becomes Chat at the edge, and what else

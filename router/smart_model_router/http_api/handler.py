@@ -20,8 +20,7 @@ from smart_model_router.http_api.api_request import ENDPOINTS, ApiRequest, read_
 from smart_model_router.http_api.event_stream import EdgeStream, Relabel, name_for
 from smart_model_router.http_api.http_reply import Family, HttpReply, encoded, json_reply, report_headers
 from smart_model_router.router import RouterReply, SmartModelRouter
-from smart_model_router.wires.large import decode_any
-from smart_model_router.wires.values import is_list, is_object
+from smart_model_router.wires.values import decode_any, is_list, is_object
 
 T = TypeVar("T")
 

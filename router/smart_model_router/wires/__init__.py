@@ -5,17 +5,17 @@ A dialect is one module (chat.py, messages.py, responses.py, embeddings.py) and 
 
 from __future__ import annotations
 
-from smart_model_router.wires.answer import Answer
 from smart_model_router.wires.dialects import (
     STREAMING,
+    SseParser,
+    StreamReader,
     mended_answer,
     read_answer,
     read_event,
     text_of,
     text_of_answer,
 )
-from smart_model_router.wires.reader import StreamReader
-from smart_model_router.wires.sse import SseParser
+from smart_model_router.wires.outcomes import Answer
 
 __all__ = [
     "STREAMING",

@@ -1,20 +1,147 @@
-"""The tables of dialects: which module reads what."""
+"""The bytes of a provider read as its dialect: frames, their meaning, whole answers, and a running count of tokens."""
 
 from __future__ import annotations
 
+import re
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, StreamEvent
-from smart_model_router.wires import chat, embeddings, messages, responses
-from smart_model_router.wires.sse import fields
-from smart_model_router.wires.values import decode_object
+from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, StreamEvent, Usage
+from smart_model_router.wires import chat, messages, responses
+from smart_model_router.wires.chat import read_usage
+from smart_model_router.wires.outcomes import Answer
+from smart_model_router.wires.values import decode_object, is_list, is_object, mapping
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from smart_model_router.domain.request import Dialect
-    from smart_model_router.wires.answer import Answer
+
+MAX_FRAME_BYTES = 8 * 1024 * 1024
+"""More than this without a blank line is not an event but an attack on memory."""
+
+OVERSIZED_FRAME = b"data: event over the size cap, dropped\n\n"
+"""Stands for a frame over the cap. It is not JSON, so every dialect reads it as MALFORMED."""
+
+_NO_FIELD = b"a line of JSON outside of any field"
+"""Stands for data that cannot be read, as it is not JSON."""
+
+_BOM = b"\xef\xbb\xbf"
+# A line ends with CRLF, LF or CR (WHATWG HTML, 9.2.5); a blank line ends a frame.
+_BLANK_LINE = re.compile(rb"(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r)")
+_NEWLINES = b"\r\n"
+
+
+class SseParser:
+    """Cuts a byte stream into frames. A frame is raw: fields and comments as they came, with its blank line.
+
+    Memory is bounded by `max_frame_bytes` plus one chunk.
+    """
+
+    def __init__(self, *, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
+        self._cap = max_frame_bytes
+        self._buffer = b""
+        self._searched = 0
+        self._plain = True  # no CR seen yet: bytes.find is many times faster than the pattern
+        self._first = True
+        self._skipping = False
+        self.between = False
+        """Whether a frame has just ended, and no other begun."""
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """Every frame that `chunk` completes, in order."""
+        if self._plain and b"\r" in chunk:
+            self._plain = False
+        if self.between and self._is_one_frame(chunk):
+            return [chunk]
+        buffer = self._buffer + chunk if self._buffer else chunk
+        frames: list[bytes] = []
+        start = 0
+        search = self._searched
+        while (end := self._end_of_frame(buffer, search)) >= 0:
+            self._take(buffer[start:end], frames)
+            start = search = end
+        self._buffer = buffer[start:] if start else buffer
+        # The blank line may be split: look again at the last bytes, CRLF CR being the longest unfinished one.
+        self._searched = max(0, len(self._buffer) - 3)
+        if len(self._buffer) > self._cap:
+            self._drop_oversized(frames)
+        self.between = not (self._buffer or self._first or self._skipping)
+        return frames
+
+    def _is_one_frame(self, chunk: bytes) -> bool:
+        """Whether a chunk is one whole frame, as most are, and nothing has to be done about it."""
+        whole = self._plain and 2 < len(chunk) <= self._cap and chunk[:1] != b"\n"
+        return whole and chunk.find(b"\n\n") == len(chunk) - 2
+
+    def flush(self) -> bytes:
+        """What is left when the stream ends: an unfinished frame, or nothing."""
+        rest, self._buffer, self._searched = self._buffer, b"", 0
+        if self._skipping:
+            return b""
+        rest = rest.removeprefix(_BOM) if self._first else rest
+        return rest if rest.strip(_NEWLINES) else b""
+
+    def _end_of_frame(self, buffer: bytes, start: int) -> int:
+        if self._plain:
+            found = buffer.find(b"\n\n", start)
+            return found + 2 if found >= 0 else -1
+        match = _BLANK_LINE.search(buffer, start)
+        return match.end() if match else -1
+
+    def _take(self, frame: bytes, frames: list[bytes]) -> None:
+        if self._first:
+            frame = frame.removeprefix(_BOM)
+            self._first = False
+        if frame[:1] in (b"\n", b"\r"):  # surplus blank lines, or the LF of a CRLF that was split
+            frame = frame.lstrip(_NEWLINES)
+        if self._skipping:
+            self._skipping = False
+        elif len(frame) > self._cap:
+            frames.append(OVERSIZED_FRAME)
+        elif frame:
+            frames.append(frame)
+
+    def _drop_oversized(self, frames: list[bytes]) -> None:
+        self._buffer = self._buffer[-3:]
+        self._searched = 0
+        if not self._skipping:
+            self._skipping = True
+            frames.append(OVERSIZED_FRAME)
+
+
+def fields(frame: bytes) -> tuple[bytes, bytes | None]:
+    """The event type and the data of a frame; data is None when the frame has no data (a comment).
+
+    The standard ignores lines of unknown fields (WHATWG HTML, 9.2.6). A line that looks like JSON is no such field: it
+    may have carried text, so the frame's data is not readable.
+    """
+    if frame.startswith(b"data:") and frame.find(b"\n") >= len(frame) - 2 and b"\r" not in frame:
+        return b"", frame[5:].strip() or None
+    event = b""
+    data: list[bytes] = []
+    for line in frame.splitlines():
+        name, _, value = line.partition(b":")
+        if name == b"data":
+            data.append(value.removeprefix(b" "))
+        elif name == b"event":
+            event = value.strip()
+        elif b"{" in name or b'"' in name:
+            return event, _NO_FIELD
+    return event, b"\n".join(data).strip() or None
+
+
+def _read_embeddings(body: Mapping[str, Any]) -> Answer:
+    """A whole answer: a list of vectors (or of base64 strings that hold them)."""
+    if body.get("error"):
+        return Answer(error=body["error"])
+    data = body.get("data")
+    if not is_list(data):
+        return Answer(malformed="no list of embeddings")
+    if any(not mapping(item).get("embedding") for item in data):
+        return Answer(malformed="an item without an embedding")
+    return Answer(read_usage(body.get("usage")), empty=not data)
+
 
 EVENT_READERS: Mapping[Dialect, Callable[[bytes, dict[str, Any], bytes], StreamEvent]] = MappingProxyType(
     {"chat": chat.read_event, "messages": messages.read_event, "responses": responses.read_event}
@@ -29,7 +156,7 @@ ANSWER_READERS: Mapping[Dialect, Callable[[Mapping[str, Any]], Answer]] = Mappin
         "chat": chat.read_answer,
         "messages": messages.read_answer,
         "responses": responses.read_answer,
-        "embeddings": embeddings.read_answer,
+        "embeddings": _read_embeddings,
     }
 )
 
@@ -97,3 +224,134 @@ def mended_answer(dialect: Dialect, body: bytes) -> tuple[dict[str, Any], bytes]
 def read_answer(dialect: Dialect, body: Mapping[str, Any]) -> Answer:
     """What a whole answer amounts to. Never raises on what was sent."""
     return ANSWER_READERS[dialect](body)
+
+
+_KEY = b'"content"'
+_BEFORE = _KEY + b':"'
+_CONTENT: Final = EventKind.CONTENT
+_MAX_TEXT_BYTES = 64 * 1024
+"""More is nothing that comes in one piece: such a frame is read with all the care there is."""
+
+
+class Alike:
+    """One chunk with a hole where its text was. A frame that fits is read by filling the hole."""
+
+    __slots__ = ("_behind", "_choice", "_data", "_delta", "_head", "_start", "_tail", "_visible")
+
+    def __init__(self, head: bytes, tail: bytes, data: dict[str, Any]) -> None:
+        self._head = head
+        self._tail = tail
+        self._start = len(head)
+        self._behind = len(tail)
+        self._data = data
+        self._choice: dict[str, Any] = data["choices"][0]
+        self._delta: dict[str, Any] = self._choice["delta"]
+        self._visible = self._choice.get("index", 0) == 0
+
+    def read(self, frame: bytes) -> StreamEvent | None:
+        """The event that a frame is; None when it differs in more than its text."""
+        head, tail = self._head, self._tail
+        if not (frame.startswith(head) and frame.endswith(tail)):
+            return None
+        start, end = self._start, len(frame) - self._behind
+        if not 0 < end - start <= _MAX_TEXT_BYTES:
+            return None
+        try:
+            said = frame[start:end].decode()
+        except UnicodeDecodeError:
+            return None
+        # Printable, without quotes and escapes: a JSON string that reads as it is written (RFC 8259, section 7).
+        if '"' in said or "\\" in said or not said.isprintable():
+            return None
+        data, choice, delta = self._data.copy(), self._choice.copy(), self._delta.copy()
+        data["choices"], choice["delta"], delta["content"] = [choice], delta, said
+        # What the class itself does, without the call in between: this is done for each chunk of each stream.
+        return tuple.__new__(StreamEvent, (_CONTENT, frame, data, None, None, None, said if self._visible else ""))
+
+
+def alike(event: StreamEvent) -> Alike | None:
+    """What the next chunks will probably be like; None when this one says more than text, or says it in other ways."""
+    data, raw = event.data, event.raw
+    if event.kind is not EventKind.CONTENT or event.finish is not None or event.usage is not None:
+        return None
+    if not is_object(data) or not is_list(data.get("choices")) or len(data["choices"]) != 1:
+        return None
+    choice = data["choices"][0]
+    delta = choice.get("delta") if is_object(choice) else None
+    if not is_object(delta) or not isinstance(delta.get("content"), str):
+        return None
+    inside = (*_but("choices", data), *_but("delta", choice), *delta.values())
+    if any(isinstance(value, (dict, list)) for value in inside):  # two events are to have nothing in common
+        return None
+    head, found, rest = raw.partition(_BEFORE)
+    said = delta["content"].encode(errors="replace")
+    tail = rest[len(said) :]
+    if raw.count(_KEY) != 1 or b"\\" in raw or not found or not rest.startswith(said) or tail[:1] != b'"':
+        return None
+    return Alike(head + found, tail, data)
+
+
+def _but(key: str, holder: dict[str, Any]) -> list[Any]:
+    return [value for name, value in holder.items() if name != key]
+
+
+_LESSONS = 5
+"""How often a stream's chunks are believed to be alike: those of some providers never are (OpenAI's obfuscation)."""
+
+
+class StreamReader:
+    """Reads one stream of one dialect. `usage` of an event is the count of the whole stream up to it.
+
+    Messages sends the prompt's count at the head and the answer's at the end: the newest wins field by field.
+    """
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect: Dialect = dialect
+        self._frames = SseParser()
+        self._usage: Usage | None = None
+        self._arrived = False
+        self._alike: Alike | None = None
+        self._lessons = _LESSONS if dialect == "chat" else 0
+
+    def feed(self, chunk: bytes) -> list[StreamEvent]:
+        """Every event that `chunk` completes, in order."""
+        # Between two frames, what begins and ends as one frame and has no line break in between is one.
+        if self._alike is not None and self._frames.between and (known := self._alike.read(chunk)) is not None:
+            return [known]
+        self._arrived = self._arrived or bool(chunk)
+        return [self._read(frame) for frame in self._frames.feed(chunk)]
+
+    def end(self) -> list[StreamEvent]:
+        """The transport ended cleanly: an event that only lacks its blank line counts, half of one is cut."""
+        rest = self._frames.flush()
+        if not rest:
+            return []
+        event = self._read(rest.rstrip(b"\r\n") + b"\n\n")
+        if event.kind is EventKind.MALFORMED:
+            return [self.cut("the stream ended inside an event")]
+        return [event]
+
+    def cut(self, message: str) -> StreamEvent:
+        """The ERROR event of a transport that broke: TRUNCATED, or TRANSPORT when nothing had arrived."""
+        found = FailureClass.TRUNCATED if self._arrived else FailureClass.TRANSPORT
+        return StreamEvent(EventKind.ERROR, b"", failure=Failure(found, message))
+
+    def _read(self, frame: bytes) -> StreamEvent:
+        if self._alike is not None and (known := self._alike.read(frame)) is not None:
+            return known
+        event = read_event(self._dialect, frame)
+        if event.usage is None:
+            if self._lessons and (learned := alike(event)) is not None:
+                self._alike = learned
+                self._lessons -= 1
+            return event
+        if self._usage is None or self._usage == event.usage:
+            self._usage = event.usage
+            return event
+        old, new = self._usage, event.usage
+        self._usage = Usage(
+            new.prompt_tokens or old.prompt_tokens,
+            new.completion_tokens or old.completion_tokens,
+            new.cached_prompt_tokens or old.cached_prompt_tokens,
+        )
+        return event._replace(usage=self._usage)

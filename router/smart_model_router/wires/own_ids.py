@@ -1,4 +1,4 @@
-"""Ids of our own for answers that were translated: they carry the target that served them and cannot be made up.
+"""Ids of our own for answers that were translated, and the items that a request refers to by them.
 
 `resp_smr` and 32 characters: 12 random bytes, 4 that mark the target, and 8 of a MAC over both and the owner. The ids
 of an answer's items repeat the 32 characters: `msg_smr..._0`.
@@ -11,6 +11,13 @@ import hashlib
 import hmac
 import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from smart_model_router.domain.request import is_reference
+from smart_model_router.wires.values import is_object, items, mapping, text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 NONCE_BYTES = 12
 _MARK_BYTES = 4
@@ -60,3 +67,32 @@ def _mark(target: str) -> bytes:
 
 def _mac(carried: bytes, owner: str, secret: bytes) -> bytes:
     return hmac.digest(secret, carried + owner.encode(), "sha256")[:_MAC_BYTES]
+
+
+PREVIOUS = "previous_response_id"
+
+
+def own_items(body: Mapping[str, Any], found: Mapping[str, Mapping[str, Any]]) -> list[Any]:
+    """The items of a request's own input; those in `found` in the place of the references to them."""
+    asked = body.get("input")
+    if isinstance(asked, str):
+        return [{"type": "message", "role": "user", "content": asked}]
+    return [found.get(text(item.get("id")), item) if _refers(item) else item for item in items(asked)]
+
+
+def after(body: Mapping[str, Any], history: Sequence[Any], own: Sequence[Any]) -> dict[str, Any]:
+    """The request with all that it goes on from in its input, and no reference to an answer of ours."""
+    rest = {key: value for key, value in body.items() if key != PREVIOUS or response_of(text(value)) is None}
+    return {**rest, "input": [*history, *own]}
+
+
+def items_of(answer: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The items of an answer of ours by their ids, as they go into a request: without those, which only we know."""
+    return {
+        text(item.get("id")): {key: value for key, value in item.items() if key not in ("id", "status")}
+        for item in map(mapping, items(answer.get("output")))
+    }
+
+
+def _refers(item: object) -> bool:
+    return is_object(item) and is_reference(item)

@@ -6,8 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from smart_model_router.domain.outcome import EventKind, StreamEvent, Usage
-from smart_model_router.wires.answer import UNFINISHED_REASONS, Answer
-from smart_model_router.wires.failures import failure_of
+from smart_model_router.wires.outcomes import UNFINISHED_REASONS, Answer, failure_of
 from smart_model_router.wires.values import count, is_list, items, mapping, text
 
 if TYPE_CHECKING:

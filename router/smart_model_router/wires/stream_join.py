@@ -8,7 +8,7 @@ from smart_model_router.domain.outcome import EventKind, StreamEvent, Usage
 from smart_model_router.wires.dialects import text_of
 from smart_model_router.wires.translate.reasoning import seal
 from smart_model_router.wires.translate.reasoning import text_of as reasoning_of
-from smart_model_router.wires.translate.sse_output import written
+from smart_model_router.wires.translate.words import written
 from smart_model_router.wires.values import count, is_object, items, mapping, text
 
 if TYPE_CHECKING:

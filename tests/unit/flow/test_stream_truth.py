@@ -16,10 +16,9 @@ from smart_model_router.core.overlap import Overlap
 from smart_model_router.core.stream import StreamGuard, StreamState
 from smart_model_router.domain.outcome import EventKind, StreamEvent
 from smart_model_router.domain.request import Dialect
-from smart_model_router.wires import StreamReader, dialects, sse
+from smart_model_router.wires import StreamReader, dialects, responses_snapshots, snapshots
 from smart_model_router.wires.finish_check import finishing
-from smart_model_router.wires.snapshots import chat, messages, responses
-from smart_model_router.wires.snapshots.comparison import missing_text
+from smart_model_router.wires.responses_snapshots import missing_text
 from smart_model_router.wires.stream_join import Told
 from tests.lies.answers import Block, content_of, frames_of
 from tests.lies.judging import DIALECTS, POLICIES, Case, violations, violations_of
@@ -98,7 +97,7 @@ def test_a_cut_at_any_byte_is_seen(dialect: Dialect) -> None:
 
 def test_an_event_over_the_size_cap_is_a_fault() -> None:
     """Eight megabytes of one event may be text like any other."""
-    frames = frames_of("chat", (Block("text", ("a", "x" * sse.MAX_FRAME_BYTES, "b")),), "a")
+    frames = frames_of("chat", (Block("text", ("a", "x" * dialects.MAX_FRAME_BYTES, "b")),), "a")
     reader, guard = StreamReader("chat"), StreamGuard(finishing("chat"))
     got = [out for frame in frames for event in reader.feed(frame.raw) for out in guard.feed(event)]
     assert guard.state is StreamState.FAILED
@@ -126,7 +125,7 @@ def any_end_is_one(patch: pytest.MonkeyPatch) -> None:
 
 def lines_are_ignored(patch: pytest.MonkeyPatch) -> None:
     """A line of JSON outside of any field is no data."""
-    patch.setattr(sse, "_NO_FIELD", None)
+    patch.setattr(dialects, "_NO_FIELD", None)
 
 
 def mended_is_complete(patch: pytest.MonkeyPatch) -> None:
@@ -142,13 +141,13 @@ def too_much_is_trimmed(patch: pytest.MonkeyPatch) -> None:
 
 def snapshots_are_passed_over(patch: pytest.MonkeyPatch) -> None:
     """As it was: what no delta carried is nothing, and nothing contradicts the deltas."""
-    for reader in (chat.ChatSnapshots, messages.MessagesSnapshots, responses.ResponsesSnapshots):
+    for reader in (snapshots.ChatSnapshots, snapshots.MessagesSnapshots, responses_snapshots.ResponsesSnapshots):
         patch.setattr(reader, "read", lambda _, events: events)
 
 
 def contradictions_are_passed_over(patch: pytest.MonkeyPatch) -> None:
     """A snapshot that is no continuation of the deltas says nothing."""
-    for module in (chat, responses):
+    for module in (snapshots, responses_snapshots):
         patch.setattr(module, "missing_text", lambda told, whole: missing_text(told, whole) or "")
 
 

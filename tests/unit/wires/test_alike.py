@@ -10,9 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smart_model_router.domain.outcome import EventKind, StreamEvent
-from smart_model_router.wires.alike import alike
-from smart_model_router.wires.dialects import read_event, text_of
-from smart_model_router.wires.reader import StreamReader
+from smart_model_router.wires.dialects import StreamReader, alike, read_event, text_of
 
 
 def chunk(text: str, *, ascii_only: bool = False, **more: Any) -> bytes:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from smart_model_router.domain.request import Dialect
-from smart_model_router.wires.defaults import with_defaults
+from smart_model_router.wires.outgoing import with_defaults
 
 THINKING = {"type": "enabled", "budget_tokens": 1024}
 DEFAULTS = {"temperature": 0.2, "max_tokens": 100, "thinking": THINKING}

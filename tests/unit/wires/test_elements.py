@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smart_model_router.wires.elements import ElementCount
+from smart_model_router.wires.values import ElementCount
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text() | st.sampled_from(['"', "\\", '\\"', ",,,", "[{", "\\\\"]),

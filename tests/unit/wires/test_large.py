@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smart_model_router.wires import large
 from smart_model_router.wires import values as values_of_json
-from smart_model_router.wires.large import decode_any, decode_large
-from smart_model_router.wires.values import decode
+from smart_model_router.wires.values import decode, decode_any, decode_large
 
 LONG = "a" * 300
 texts = st.text(max_size=20) | st.sampled_from(["\ud83d", "\ude00", "\U0001f600", '"', "\\", "\\u", "\n", LONG])
@@ -31,7 +29,7 @@ values = st.recursive(
 @pytest.fixture(autouse=True)
 def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything is long for a window of 40 characters."""
-    monkeypatch.setattr(large, "WINDOW", 40)
+    monkeypatch.setattr(values_of_json, "WINDOW", 40)
 
 
 def written(value: object, *, indent: int | None, escaped: bool) -> bytes:
@@ -97,7 +95,7 @@ def test_what_is_nested_too_deeply_is_refused() -> None:
 
 def test_no_call_into_c_reads_more_than_a_window(monkeypatch: pytest.MonkeyPatch) -> None:
     """The lock of the interpreter is never held for long: neither for a long text nor for many values."""
-    monkeypatch.setattr(large, "WINDOW", 1000)
+    monkeypatch.setattr(values_of_json, "WINDOW", 1000)
     read: list[int] = []
 
     def noted(function: Any) -> Any:
@@ -107,8 +105,8 @@ def test_no_call_into_c_reads_more_than_a_window(monkeypatch: pytest.MonkeyPatch
 
         return call
 
-    monkeypatch.setattr(large, "scan", noted(values_of_json.scan))
-    monkeypatch.setattr(large, "scan_string", noted(values_of_json.scan_string))
+    monkeypatch.setattr(values_of_json, "scan", noted(values_of_json.scan))
+    monkeypatch.setattr(values_of_json, "scan_string", noted(values_of_json.scan_string))
     value = {"a": ["x\n" * 100_000, [{"b": 1}] * 10_000], "c": "y" * 300_000}
     assert decode_any(json.dumps(value).encode()) == value
     assert len(read) > 500

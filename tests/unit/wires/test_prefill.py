@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from smart_model_router.core.overlap import TAIL_BYTES, Overlap
-from smart_model_router.wires.prefill import ASKED_BYTES, asked_before, begun, is_asked, marked
+from smart_model_router.wires.outgoing import ASKED_BYTES, asked_before, begun, is_asked, marked
 
 BODY: dict[str, Any] = {"messages": [{"role": "user", "content": "go"}]}
 TEXT = "The first sentence is delivered. The second one is cut off in the middle of a w"

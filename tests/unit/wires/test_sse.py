@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smart_model_router.wires.sse import OVERSIZED_FRAME, SseParser, fields
+from smart_model_router.wires.dialects import OVERSIZED_FRAME, SseParser, fields
 
 STREAM = b": hello\n\nevent: a\ndata: 1\n\ndata: 2\r\n\r\ndata: 3\r\rdata: 4\ndata: 5\n\n"
 FRAMES = [

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from smart_model_router.domain.request import Dialect
-from smart_model_router.wires.translate import Untranslatable, translate, without_seals
+from smart_model_router.wires.outgoing import without_seals
+from smart_model_router.wires.translate import Untranslatable, translate
 from smart_model_router.wires.values import items, mapping
 from tests.unit.wires.spoken_answers import CUSTOM, LOGPROB, SEARCHING, SPOKEN, TITLE, URL, Translated, translated
 from tests.unit.wires.translating import SMALL, TERMS, chat_call, chat_tool, sent

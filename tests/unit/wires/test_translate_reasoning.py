@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from smart_model_router.domain.request import Dialect
-from smart_model_router.wires.translate import SEALED, Terms, Translation, holds_seals, translate, without_seals
+from smart_model_router.wires.outgoing import SEALED, holds_seals, without_seals
+from smart_model_router.wires.translate import Terms, Translation, translate
 from tests.unit.wires.translating import (
     TERMS,
     answered,

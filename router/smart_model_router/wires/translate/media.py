@@ -1,4 +1,4 @@
-"""Images and files: a data URL or a link in Chat and Responses, a source in Messages."""
+"""Images and files: a data URL or a link in Chat and Responses, a source in Messages; and marks of prompt caching."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import binascii
 import re
 from typing import TYPE_CHECKING, Any
 
-from smart_model_router.wires.values import mapping, text
+from smart_model_router.wires.values import is_object, mapping, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from smart_model_router.wires.translate.losses import Losses
+    from smart_model_router.wires.translate.terms import Losses
 
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)(?:;[\w.+-]+=[^;,]*)*;base64,(.*)", re.DOTALL)
 _LINK = re.compile(r"https?://", re.IGNORECASE)
@@ -89,3 +89,25 @@ def _plain_source(data: str) -> dict[str, Any] | None:
     except (binascii.Error, ValueError):
         return None
     return {"type": "text", "media_type": "text/plain", "data": plain} if plain else None
+
+
+KEY = "cache_control"
+
+
+def marked(block: dict[str, Any], losses: Losses, *holders: Mapping[str, Any]) -> dict[str, Any]:
+    """A Messages block with the mark of the first holder that has one. A mark that is no object is lost."""
+    for holder in holders:
+        mark = holder.get(KEY)
+        if mark is None:
+            continue
+        if is_object(mark):
+            return {**block, KEY: mark}
+        losses.drop(KEY, "dropped, an object is needed")
+    return block
+
+
+def lifted(blocks: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The content of a tool's result without marks, and the last mark: Messages takes it on the result alone."""
+    marks = [block[KEY] for block in blocks if KEY in block]
+    bare = [{key: value for key, value in block.items() if key != KEY} for block in blocks]
+    return bare, {KEY: marks[-1]} if marks else {}

@@ -1,4 +1,4 @@
-"""The small words of the dialects, as tables: finish reasons, tool choices, token counts, and JSON inside strings."""
+"""The small words of the dialects, as tables: finish reasons, tool choices, token counts, JSON in strings, events."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from smart_model_router.wires.dialects import EVENT_READERS
 from smart_model_router.wires.values import count, decode, is_object, mapping
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from smart_model_router.domain.outcome import StreamEvent
+    from smart_model_router.domain.request import Dialect
 
 FINISH_OF_STOP: Mapping[str, str] = MappingProxyType(
     {
@@ -155,3 +159,10 @@ def _chat_usage(prompt: int, completion: int, read: int, written: int, reasoning
         "prompt_tokens_details": {"cached_tokens": read, "cache_write_tokens": written},
         "completion_tokens_details": {"reasoning_tokens": reasoning},
     }
+
+
+def written(dialect: Dialect, data: dict[str, Any]) -> StreamEvent:
+    """The event with this data: all dialects but Chat name their events."""
+    name = "" if dialect == "chat" else f"event: {data['type']}\n"
+    raw = f"{name}data: {dumps(data)}\n\n".encode(errors="backslashreplace")
+    return EVENT_READERS[dialect](name.encode()[7:-1], data, raw)

@@ -1,4 +1,4 @@
-"""A Chat Completions answer as a Responses answer."""
+"""A Chat Completions answer as a Responses answer, whole or event by event."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from smart_model_router.wires.own_ids import item_id
 from smart_model_router.wires.translate import reasoning
-from smart_model_router.wires.translate.citations import search_item, to_responses
-from smart_model_router.wires.translate.hosted import SEARCHES, SOURCES
+from smart_model_router.wires.translate.answers.blocks import Added, Change, ChatBlocks, Cited, OpenedBlock, StreamBlock
+from smart_model_router.wires.translate.hosted import LATE, SEARCHES, SOURCES, search_item, to_responses
 from smart_model_router.wires.translate.tools import Tool, tools_by_flat_name, unwrapped_input
 from smart_model_router.wires.translate.words import (
     INCOMPLETE_OF_FINISH,
@@ -187,3 +187,165 @@ def _parts(message: Mapping[str, Any], logprobs: Mapping[str, Any]) -> list[dict
     if text(message.get("refusal")):
         parts.append({"type": "refusal", "refusal": message["refusal"]})
     return parts
+
+
+_WHOLE = ("custom_tool_call", "tool_search_call")
+"""Calls that say nothing before they are complete."""
+
+
+class ChatToResponses:
+    """One stream: each block is an output item of its own."""
+
+    def __init__(self, context: Context) -> None:
+        self._asked = context.asked
+        self._losses = context.losses
+        self._sources = SOURCES in items(context.asked.get("include"))
+        self._terms = context.terms
+        self._tools = tools_by_flat_name(context.asked)
+        self._blocks = ChatBlocks()
+        self._response: dict[str, Any] = {}
+        self._output: list[dict[str, Any]] = []
+        self._sent = 0
+
+    def feed(self, data: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The events that a chunk becomes."""
+        changes = self._blocks.feed(data)
+        return self._numbered([*self._head(), *(event for change in changes for event in self._events(change))])
+
+    def end(self) -> list[dict[str, Any]]:
+        """The events that close a complete stream."""
+        events = [*self._head(), *(event for change in self._blocks.end() for event in self._events(change))]
+        if self._blocks.lost_citations:
+            self._losses.drop("annotations", LATE)
+        how = ending(self._blocks.finish)
+        usage = responses_usage_of_chat(self._blocks.usage)
+        whole = {**self._response, **how, "output": self._output, "usage": usage}
+        return self._numbered([*events, {"type": f"response.{how['status']}", "response": whole}])
+
+    def _numbered(self, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        for event in events:
+            event["sequence_number"] = self._sent
+            self._sent += 1
+        return events
+
+    def _head(self) -> list[dict[str, Any]]:
+        if self._response:
+            return []
+        made = self._terms.response_id or named_id("resp_", self._blocks.id)
+        self._response = frame(made, self._blocks.model, self._asked, self._terms)
+        return [{"type": f"response.{state}", "response": self._response} for state in ("created", "in_progress")]
+
+    def _events(self, change: Change) -> list[dict[str, Any]]:
+        block = change.block
+        done = self._item(block, empty=isinstance(change, Added))  # a delta needs its place, not all that was said
+        place = {"item_id": done["id"], "output_index": block.index}
+        if isinstance(change, OpenedBlock):
+            added = {"type": "response.output_item.added", "output_index": block.index, "item": self._item_begun(block)}
+            return [added, *_opening(block, place)]
+        if isinstance(change, Added):
+            return [] if done["type"] in _WHOLE else _growing(block, change, place)
+        if isinstance(change, Cited):
+            return _cited(block, change, place)
+        self._output.append(done)
+        return [
+            *_closing(block, done, place),
+            {"type": "response.output_item.done", "output_index": block.index, "item": done},
+        ]
+
+    def _item(self, block: StreamBlock, *, empty: bool = False) -> dict[str, Any]:
+        """The block as an output item."""
+        place = self._response["id"], block.index
+        said, status = ("", "in_progress") if empty else (block.text, "completed")
+        if block.kind == "tool":
+            return call_item(place, block.call_id, block.name, said, self._tools, status)
+        if block.kind == "search":
+            item = search_item(item_id("ws", *place), block.search, sources=self._sources)
+            return {**item, "status": status} if empty else item
+        if block.kind == "reasoning":
+            return reasoning_item(item_id("rs", *place), said, block.details, self._terms)
+        return message_item(item_id("msg", *place), [] if empty else [_part(block, said)], status)
+
+    def _item_begun(self, block: StreamBlock) -> dict[str, Any]:
+        item = self._item(block, empty=True)
+        if block.kind == "reasoning":  # its seal is complete at the end only
+            del item["encrypted_content"]
+        return item
+
+
+def _part(block: StreamBlock, said: str) -> dict[str, Any]:
+    if block.kind == "refusal":
+        return {"type": "refusal", "refusal": said}
+    return text_part(said, to_responses(block.cited, block.before), block.logprobs) if said else text_part("")
+
+
+def _cited(block: StreamBlock, change: Cited, place: dict[str, Any]) -> list[dict[str, Any]]:
+    found = to_responses([change.citation], block.before)
+    number = next(at for at, one in enumerate(block.cited) if one is change.citation)
+    kind = {"type": "response.output_text.annotation.added", **place, "content_index": 0}
+    return [{**kind, "annotation_index": number, "annotation": annotation} for annotation in found]
+
+
+def _opening(block: StreamBlock, place: dict[str, Any]) -> list[dict[str, Any]]:
+    if block.kind == "reasoning":
+        part = {"type": "summary_text", "text": ""}
+        return [{"type": "response.reasoning_summary_part.added", **place, "summary_index": 0, "part": part}]
+    if block.kind == "search":
+        return [{"type": f"response.web_search_call.{state}", **place} for state in ("in_progress", "searching")]
+    if block.kind == "tool":
+        return []
+    return [{"type": "response.content_part.added", **place, "content_index": 0, "part": _part(block, "")}]
+
+
+def _growing(block: StreamBlock, change: Added, place: dict[str, Any]) -> list[dict[str, Any]]:
+    event: dict[str, Any]
+    piece = change.piece
+    if block.kind == "tool":
+        event = {"type": "response.function_call_arguments.delta", **place, "delta": piece}
+    elif block.kind == "reasoning":
+        event = {"type": "response.reasoning_summary_text.delta", **place, "summary_index": 0, "delta": piece}
+    elif block.kind == "refusal":
+        event = {"type": "response.refusal.delta", **place, "content_index": 0, "delta": piece}
+    else:
+        told = _briefly(change.logprobs)
+        event = {"type": "response.output_text.delta", **place, "content_index": 0, "delta": piece, "logprobs": told}
+    return [event]
+
+
+def _briefly(logprobs: Sequence[Any]) -> list[dict[str, Any]]:
+    return [_brief(held, items(held.get("top_logprobs"))) for held in map(mapping, logprobs)]
+
+
+def _brief(held: Mapping[str, Any], tops: list[Any]) -> dict[str, Any]:
+    """The probability of a token as deltas have it: without its bytes."""
+    kept = {key: held[key] for key in ("token", "logprob") if key in held}
+    return {**kept, "top_logprobs": [_brief(mapping(top), []) for top in tops]} if tops else kept
+
+
+def _closing(block: StreamBlock, done: dict[str, Any], place: dict[str, Any]) -> list[dict[str, Any]]:
+    said = block.text
+    if block.kind == "search":
+        return [{"type": "response.web_search_call.completed", **place}]
+    if done["type"] == "custom_tool_call":
+        said = unwrapped_input(said)
+        return [
+            {"type": "response.custom_tool_call_input.delta", **place, "delta": said},
+            {"type": "response.custom_tool_call_input.done", **place, "input": said},
+        ]
+    if done["type"] == "tool_search_call":
+        return []
+    if block.kind == "tool":
+        return [{"type": "response.function_call_arguments.done", **place, "name": done["name"], "arguments": said}]
+    if block.kind == "reasoning":
+        part = {"type": "summary_text", "text": said}
+        return [
+            {"type": "response.reasoning_summary_text.done", **place, "summary_index": 0, "text": said},
+            {"type": "response.reasoning_summary_part.done", **place, "summary_index": 0, "part": part},
+        ]
+    part = _part(block, said)
+    told: dict[str, Any] = {"type": "response.output_text.done", "text": said, "logprobs": _briefly(block.logprobs)}
+    if block.kind == "refusal":
+        told = {"type": "response.refusal.done", "refusal": said}
+    return [
+        {**told, **place, "content_index": 0},
+        {"type": "response.content_part.done", **place, "content_index": 0, "part": part},
+    ]

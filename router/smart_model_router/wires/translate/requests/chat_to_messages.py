@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from smart_model_router.wires.translate import caching, hosted, media, reasoning
+from smart_model_router.wires.translate import hosted, media, reasoning
 from smart_model_router.wires.translate.words import (
     FORMAT_NAME,
     JSON_TOOL,
@@ -18,8 +18,7 @@ from smart_model_router.wires.values import count, is_object, items, mapping, te
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from smart_model_router.wires.translate.losses import Losses
-    from smart_model_router.wires.translate.terms import Terms
+    from smart_model_router.wires.translate.terms import Losses, Terms
 
 MAX_TOKENS = 8192
 """What an answer is capped at when the caller named no cap: Messages demands one."""
@@ -77,7 +76,7 @@ def request(body: Mapping[str, Any], terms: Terms, losses: Losses) -> dict[str, 
     _format(said, out, losses)
     _effort(said, out, terms, losses)
     _thinking(said, out)
-    return caching.marked(out, losses, said)
+    return media.marked(out, losses, said)
 
 
 def _settings(said: dict[str, Any], out: dict[str, Any], losses: Losses) -> None:
@@ -146,14 +145,14 @@ def _content(
         losses.drop("messages[].name", "dropped, Messages has no names")
     losses.drop_keys(message, known, _NO_PARAMETER, inside="messages[]")
     content = message.get("content")
-    if isinstance(content, str) and message.get(caching.KEY) is None:
+    if isinstance(content, str) and message.get(media.KEY) is None:
         return content
     blocks = _blocks(content, losses)
     if not blocks:
-        if message.get(caching.KEY) is not None:
-            losses.drop(caching.KEY, "dropped, its message says nothing")
+        if message.get(media.KEY) is not None:
+            losses.drop(media.KEY, "dropped, its message says nothing")
         return blocks
-    return [*blocks[:-1], caching.marked(blocks[-1], losses, message)]
+    return [*blocks[:-1], media.marked(blocks[-1], losses, message)]
 
 
 def _as_blocks(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -172,14 +171,14 @@ def _blocks(content: object, losses: Losses) -> list[dict[str, Any]]:
 def _block(part: Mapping[str, Any], losses: Losses) -> dict[str, Any] | None:
     kind = text(part.get("type"))
     block: dict[str, Any] | None = None
-    losses.drop_keys(part, ("type", _SAID_IN.get(kind, ""), caching.KEY), _NO_PARAMETER, inside="messages[].content[]")
+    losses.drop_keys(part, ("type", _SAID_IN.get(kind, ""), media.KEY), _NO_PARAMETER, inside="messages[].content[]")
     if kind in ("text", "refusal"):
         said = text(part.get(kind))
         block = {"type": "text", "text": said} if said else None
         if kind == "refusal":
             losses.drop("messages[].content[].refusal", "said as text, Messages has no refusals")
-        if block is None and part.get(caching.KEY) is not None:
-            losses.drop(caching.KEY, "dropped, its text is empty")
+        if block is None and part.get(media.KEY) is not None:
+            losses.drop(media.KEY, "dropped, its text is empty")
     elif kind == "image_url":
         image = mapping(part.get("image_url"))
         losses.drop_keys(
@@ -197,7 +196,7 @@ def _block(part: Mapping[str, Any], losses: Losses) -> dict[str, Any] | None:
         block = media.document_block(file, losses)
     else:
         losses.refuse("messages[].content", f"a part of type {kind!r} has no equal in Messages")
-    return None if block is None else caching.marked(block, losses, part)
+    return None if block is None else media.marked(block, losses, part)
 
 
 def _result(message: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
@@ -205,7 +204,7 @@ def _result(message: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
     blocks: str | list[dict[str, Any]] = _content(message, losses, _RESULT)
     marks: dict[str, Any] = {}
     if not isinstance(blocks, str):
-        blocks, marks = caching.lifted(blocks)
+        blocks, marks = media.lifted(blocks)
         if isinstance(message.get("content"), str):
             blocks = text(message["content"])
     result = {
@@ -243,9 +242,9 @@ def _call(call: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
     arguments = arguments_of(function.get("arguments"))
     if call.get("type") not in (None, "function") or not text(function.get("name")) or arguments is None:
         losses.refuse("messages[].tool_calls", "a call that is no function's, or whose arguments are no object")
-    known = ("id", "type", "function", "index", caching.KEY)
+    known = ("id", "type", "function", "index", media.KEY)
     losses.drop_keys(call, known, _NO_PARAMETER, inside="messages[].tool_calls[]")
-    of_function = ("name", "arguments", caching.KEY)
+    of_function = ("name", "arguments", media.KEY)
     losses.drop_keys(function, of_function, _NO_PARAMETER, inside="messages[].tool_calls[].function")
     block = {
         "type": "tool_use",
@@ -253,7 +252,7 @@ def _call(call: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
         "name": text(function.get("name")),
         "input": arguments or {},
     }
-    return caching.marked(block, losses, call, function)
+    return media.marked(block, losses, call, function)
 
 
 # ------------------------------------------------------------------------------------------- tools and form
@@ -294,8 +293,8 @@ def _tool(tool: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
     schema = function.get("parameters", {"type": "object", "properties": {}})
     if tool.get("type") != "function" or not text(function.get("name")) or not is_object(schema):
         losses.refuse("tools", f"a tool of type {text(tool.get('type'))!r} has no equal in Messages")
-    losses.drop_keys(tool, ("type", "function", caching.KEY), _NO_PARAMETER, inside="tools[]")
-    known = ("name", "description", "parameters", "strict", caching.KEY)
+    losses.drop_keys(tool, ("type", "function", media.KEY), _NO_PARAMETER, inside="tools[]")
+    known = ("name", "description", "parameters", "strict", media.KEY)
     losses.drop_keys(function, known, _NO_PARAMETER, inside="tools[].function")
     out: dict[str, Any] = {"name": text(function.get("name"))}
     if text(function.get("description")):
@@ -303,7 +302,7 @@ def _tool(tool: Mapping[str, Any], losses: Losses) -> dict[str, Any]:
     out["input_schema"] = schema
     if function.get("strict") is True:
         out["strict"] = True
-    return caching.marked(out, losses, tool, function)
+    return media.marked(out, losses, tool, function)
 
 
 def _format(said: dict[str, Any], out: dict[str, Any], losses: Losses) -> None:

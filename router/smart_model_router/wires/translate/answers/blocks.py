@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from smart_model_router.wires.translate import reasoning
-from smart_model_router.wires.translate.citations import place_of
-from smart_model_router.wires.translate.hosted import SEARCHES
+from smart_model_router.wires.translate.hosted import SEARCHES, place_of
 from smart_model_router.wires.translate.words import dumps
 from smart_model_router.wires.values import count, is_object, items, mapping, text
 

@@ -1,4 +1,4 @@
-"""What an HTTP status and a provider's error codes mean, as failure classes.
+"""The outcome of a reply in any dialect: the facts of its answer, or the failure class of its status and codes.
 
 Codes are words of the dialects and live here, because streams carry them too. What only the text of a message
 or a single provider's habit tells is a quirk and lives in the providers' classify.py.
@@ -7,14 +7,48 @@ or a single provider's habit tells is a quirk and lives in the providers' classi
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from smart_model_router.domain.fast_dataclass import quick
 from smart_model_router.domain.outcome import Failure, FailureClass
 from smart_model_router.wires.values import count, items, mapping
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from smart_model_router.domain.outcome import Usage
+
+UNFINISHED_REASONS = frozenset(
+    {
+        "length",
+        "content_filter",
+        # Messages (and its `model_context_window_exceeded`) say the same in other words.
+        "max_tokens",
+        "model_context_window_exceeded",
+        "refusal",
+        "max_output_tokens",  # Responses
+    }
+)
+"""Finish reasons that explain an answer without content: the cap or a filter, not an empty model."""
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A decoded answer, judged. `malformed` says what is not of its dialect ("" when all is).
+
+    `empty` is true without text, tool call, reasoning or refusal, unless the finish reason explains it.
+    `error` is the provider's error object when a 200 carried one.
+    """
+
+    usage: Usage | None = None
+    finish: str | None = None
+    empty: bool = False
+    malformed: str = ""
+    error: object = None
+
 
 _F = FailureClass
 

@@ -1,24 +1,36 @@
-"""Chat Completions: a chunk may hold a `message`, all that was said so far, where its delta says nothing.
+"""Snapshots in a stream: events that repeat a text, arguments or reasoning whole, beside the deltas that carry it.
 
-Perplexity sends one with every chunk; a server that cannot stream sends its whole answer as one.
+Some providers put into a snapshot what no delta carried. A caller who reads deltas, and every translation, would lose
+it while the answer ends well. So deltas are made of what a snapshot adds; one that contradicts the deltas before it is
+an event that cannot be read.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Protocol
 
 from smart_model_router.wires.chat import has_content_in, visible
-from smart_model_router.wires.snapshots.comparison import contradiction, missing_arguments, missing_text
-from smart_model_router.wires.translate.sse_output import written
-from smart_model_router.wires.translate.words import dumps
+from smart_model_router.wires.responses_snapshots import (
+    ResponsesSnapshots,
+    contradiction,
+    is_same_json,
+    missing_arguments,
+    missing_text,
+)
+from smart_model_router.wires.translate.words import dumps, written
 from smart_model_router.wires.values import count, is_object, items, mapping, text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from smart_model_router.domain.outcome import StreamEvent
+    from smart_model_router.domain.request import Dialect
 
+# Chat Completions: a chunk may hold a `message`, all that was said so far, where its delta says nothing.
+#
+# Perplexity sends one with every chunk; a server that cannot stream sends its whole answer as one.
 _TEXTS = ("content", "refusal")
 _THOUGHTS = ("reasoning_content", "reasoning")
 """Two names of one thing; some servers send both."""
@@ -33,7 +45,7 @@ class _Call:
 
 
 @dataclass(slots=True)
-class _Told:
+class _ToldInChat:
     """What the deltas of one choice carried."""
 
     texts: dict[str, list[str]] = field(default_factory=lambda: {key: [] for key in (*_TEXTS, *_THOUGHTS[:1])})
@@ -96,7 +108,7 @@ class ChatSnapshots:
     __slots__ = ("_choices", "_text")
 
     def __init__(self) -> None:
-        self._choices = {0: _Told()}
+        self._choices = {0: _ToldInChat()}
         self._text = self._choices[0].texts["content"]
 
     def read(self, events: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
@@ -120,7 +132,7 @@ class ChatSnapshots:
         choices: list[Any] = []
         grown = False
         for choice in items(data.get("choices")):
-            told = self._choices.setdefault(count(mapping(choice).get("index")) or 0, _Told())
+            told = self._choices.setdefault(count(mapping(choice).get("index")) or 0, _ToldInChat())
             delta, message = mapping(mapping(choice).get("delta")), mapping(mapping(choice).get("message"))
             told.take(delta)
             choices.append(choice)
@@ -161,3 +173,56 @@ def _texts(said: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
 def _arguments(call: Mapping[str, Any]) -> str:
     given = mapping(call.get("function")).get("arguments")
     return dumps(given) if is_object(given) else text(given)
+
+
+# Messages: a call's start may hold its whole input, which its deltas then repeat.
+#
+# A text or thought that its block's start holds is a part of it, to which the deltas add: that is no snapshot.
+
+
+class MessagesSnapshots:
+    """One stream."""
+
+    __slots__ = ("_given",)
+
+    def __init__(self) -> None:
+        self._given: dict[int, tuple[Mapping[str, Any], list[str]]] = {}
+        """By the index of an open call: the input that its start holds, and the pieces of its deltas."""
+
+    def read(self, events: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
+        """The events; MALFORMED instead of the end of a call whose start holds another input than its deltas."""
+        return [self._read(event) if event.text is None and event.data else event for event in events]
+
+    def _read(self, event: StreamEvent) -> StreamEvent:
+        data = mapping(event.data)
+        kind, at = data.get("type"), count(data.get("index")) or 0
+        if kind == "content_block_start":
+            given = mapping(data.get("content_block")).get("input")
+            if given and is_object(given):
+                self._given[at] = given, []
+        elif at in self._given and kind == "content_block_delta":
+            self._given[at][1].append(text(mapping(data.get("delta")).get("partial_json")))
+        elif at in self._given and kind == "content_block_stop":
+            given, pieces = self._given.pop(at)
+            told = "".join(pieces)
+            if told and not is_same_json(told, given):
+                return contradiction(event, "the input in a call's start")
+        return event
+
+
+class Snapshots(Protocol):
+    """Follows one stream of a provider."""
+
+    def read(self, events: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
+        """The events, with deltas for what only a snapshot among them says; MALFORMED instead of a contradiction."""
+        ...
+
+
+_READERS: Mapping[Dialect, Callable[[], Snapshots]] = MappingProxyType(
+    {"chat": ChatSnapshots, "messages": MessagesSnapshots, "responses": ResponsesSnapshots}
+)
+
+
+def snapshots(dialect: Dialect) -> Snapshots:
+    """The reader of snapshots for one stream of a streaming dialect."""
+    return _READERS[dialect]()

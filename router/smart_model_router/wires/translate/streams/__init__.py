@@ -1,1 +1,0 @@
-"""Stream events translated: fed with the upstream events, they return those of the dialect asked."""
