@@ -88,11 +88,13 @@ def due_at(events: Iterable[Event], owner: str) -> float | None:
 
 
 def probe_spans(events: Iterable[Event]) -> dict[str, list[tuple[float, float]]]:
-    """From when to when each probe was in flight, by provider, as the router tells."""
+    """From when to when each probe was in flight, by provider: to its end, or a stream to its first content."""
     spans: dict[str, list[tuple[float, float]]] = {}
     for event in events:
         if isinstance(event, AttemptFinished) and event.probe:
-            spans.setdefault(event.provider, []).append((event.admitted_at, event.at))
+            verdict = event.ttft_seconds if event.stream else None
+            ends_at = event.at if verdict is None else event.admitted_at + verdict
+            spans.setdefault(event.provider, []).append((event.admitted_at, ends_at))
     return spans
 
 
