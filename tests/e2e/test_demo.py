@@ -13,17 +13,20 @@ from typing import Any
 
 import pytest
 
-from smart_model_router.cli.demo.demo_figures import (
+from smart_model_router.cli.demo import Narrator, Story
+from smart_model_router.cli.demo_fleet import (
+    LAST_RESORT,
+    MODEL,
+    REMOTES,
     DemoFigures,
+    DemoFleet,
     Expectation,
+    configuration,
     half_open_spans,
     most_at_once,
     trips,
     waited_after_429,
 )
-from smart_model_router.cli.demo.demo_fleet import LAST_RESORT, MODEL, REMOTES, DemoFleet, configuration
-from smart_model_router.cli.demo.narrator import Narrator
-from smart_model_router.cli.demo.story import Story
 from smart_model_router.config import RouterConfig
 from smart_model_router.domain.events import BreakerChanged
 from smart_model_router_providers.fault import Fault, RecordedRequest

@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from smart_model_router.cli.hosted_tools import notice, refusing
+from smart_model_router.cli.serve import notice, refusing
 from smart_model_router.config import RouterConfig
 from smart_model_router_providers.fault import FaultServer
 from tests.e2e.gateways import Served, served

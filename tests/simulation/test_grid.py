@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from smart_model_router.cli.simulate_grid import NAMED_REQUESTS
+from smart_model_router.cli.simulate import NAMED_REQUESTS
 from smart_model_router.core.gate import Measures
 from smart_model_router.rehearsal.simulation.combinations import NAMES, combinations
 from smart_model_router.rehearsal.simulation.grid import NAMED, Cell, select

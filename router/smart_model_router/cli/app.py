@@ -6,9 +6,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from smart_model_router.cli import config_commands, rehearsal_commands, search_commands, store_commands, target_commands
-from smart_model_router.cli.command import Command, command
-from smart_model_router.cli.options import Config, Json, Model, Prompt, Through, Tier, Timeout
+from smart_model_router.cli import commands
+from smart_model_router.cli.command import Command, Config, Json, Model, Prompt, Through, Tier, Timeout, command
 
 # Help and usage errors stay plain: rich would double what `smr --help` costs.
 app = typer.Typer(
@@ -64,7 +63,7 @@ class Ask(Command):
 
     def run(self) -> int:
         """See ask.py."""
-        from smart_model_router.cli.ask import run  # noqa: PLC0415 - only the command that runs pays
+        from smart_model_router.cli.ask import run_ask as run  # noqa: PLC0415 - only the command that runs pays
 
         return run(self)
 
@@ -83,8 +82,8 @@ class Chat(Command):
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object for each answer.")] = False
 
     def run(self) -> int:
-        """See chat.py."""
-        from smart_model_router.cli.chat import run  # noqa: PLC0415 - as above
+        """See ask.py."""
+        from smart_model_router.cli.ask import run_chat as run  # noqa: PLC0415 - as above
 
         return run(self)
 
@@ -100,8 +99,8 @@ class Explain(Command):
     as_json: Json = False
 
     def run(self) -> int:
-        """See explain.py."""
-        from smart_model_router.cli.explain import run  # noqa: PLC0415 - as above
+        """See models.py."""
+        from smart_model_router.cli.models import run_explain as run  # noqa: PLC0415 - as above
 
         return run(self)
 
@@ -115,7 +114,7 @@ class Models(Command):
 
     def run(self) -> int:
         """See models.py."""
-        from smart_model_router.cli.models import run  # noqa: PLC0415 - as above
+        from smart_model_router.cli.models import run_models as run  # noqa: PLC0415 - as above
 
         return run(self)
 
@@ -166,19 +165,17 @@ class Install(Command):
     as_json: Json = False
 
     def run(self) -> int:
-        """See local_install.py."""
-        from smart_model_router.cli.local_install import run  # noqa: PLC0415 - as above
+        """See models.py."""
+        from smart_model_router.cli.models import run_install as run  # noqa: PLC0415 - as above
 
         return run(self)
 
 
 for _commands in (
-    store_commands.commands,
-    search_commands.commands,
-    rehearsal_commands.commands,
-    target_commands.targets,
-    config_commands.settings,
-    config_commands.imports,
+    commands.commands,
+    commands.targets,
+    commands.settings,
+    commands.imports,
     local,
 ):
     app.add_typer(_commands)

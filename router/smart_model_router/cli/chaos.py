@@ -1,24 +1,27 @@
-"""`smr chaos`: the configuration at hand against a catalogue of failures, and a card of what held."""
+"""`smr chaos` and `smr fault-server`: failures over real sockets, and a card of what held."""
 
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from smart_model_router.cli.configured import configured
-from smart_model_router.cli.exit_codes import ExitCode
-from smart_model_router.cli.output import print_answer, print_json, print_line, print_listed, print_table
+from smart_model_router.cli.output import ExitCode, print_answer, print_json, print_line, print_listed, print_table
+from smart_model_router.cli.serve import listening
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.suggest import did_you_mean
 from smart_model_router.rehearsal.chaos import SCENARIOS, Result, Scorecard, Verdict, play
+from smart_model_router_providers.fault import FaultServer, load_script
+from smart_model_router_providers.fault.script import Script
 
 if TYPE_CHECKING:
-    from smart_model_router.cli.rehearsal_commands import Chaos
+    from smart_model_router.cli.commands import Chaos, ServeFaults
 
 
-def run(asked: Chaos) -> int:
+def run_chaos(asked: Chaos) -> int:
     """Play the drill; 1 unless every scenario passes. Raises ConfigurationError."""
     scenario = asked.scenario
     if asked.list_only:
@@ -64,3 +67,33 @@ def _lines(result: Result) -> Iterator[str]:
     missed = [finding for finding in result.findings if not finding.kept]
     for finding in missed or result.findings:
         yield f"{'NOT ' if not finding.kept else ''}{finding.promise}: {finding.measured}"
+
+
+_STOPS = (signal.SIGINT, signal.SIGTERM)
+
+
+def run_fault_server(asked: ServeFaults) -> int:
+    """Serve until SIGINT or SIGTERM; the exit code. Raises ConfigurationError, also for a port that is taken."""
+    asyncio.run(_serve(asked, None if asked.script is None else load_script(asked.script)))
+    return ExitCode.OK
+
+
+async def _serve(asked: ServeFaults, script: Script) -> None:
+    told, loop = asyncio.Event(), asyncio.get_running_loop()
+    # Not loop.add_signal_handler: Windows has none.
+    before = {number: signal.signal(number, lambda *_: loop.call_soon_threadsafe(told.set)) for number in _STOPS}
+    server = FaultServer(script, asked.seed, host=asked.host, port=asked.port)
+    try:
+        with listening(asked.host, asked.port):
+            await server.start()
+        if asked.as_json:
+            print_json({"base_url": server.base_url})
+        else:
+            print_answer(server.base_url + "\n")
+            print_line("serving until Ctrl-C")
+        await told.wait()
+        print_line(f"{server.calls()} calls arrived")
+    finally:
+        await server.aclose()
+        for number, handler in before.items():
+            signal.signal(number, handler)

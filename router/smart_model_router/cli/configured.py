@@ -1,15 +1,19 @@
-"""Which configuration a command works with, and where it was found."""
+"""The configuration that a command works with, where it was found, and its dry run."""
 
 from __future__ import annotations
 
+import asyncio
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from smart_model_router.assembly import load
+from smart_model_router.assembly import assemble, load
 from smart_model_router.config import RouterConfig
 from smart_model_router.config.files import VARIABLE, default_file
+from smart_model_router.core.tiers import ModelRoute
 from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router.router import SmartModelRouter
 from smart_model_router_providers.catalog import found_in
 
 
@@ -49,3 +53,22 @@ def _source(path: Path | None) -> str:
     if variables:
         return f"no file; keys in the environment: {', '.join(variables)}"
     return "no file and no key: the embedded model alone"
+
+
+def ladders_of(config: RouterConfig) -> Mapping[str, ModelRoute]:
+    """The tiers of each model, as a router would have them. Raises ConfigurationError for what no router is made of."""
+    parts = assemble(_without_log_file(config))
+    asyncio.run(SmartModelRouter(**parts).aclose())
+    ladders: Mapping[str, ModelRoute] = parts["ladders"]
+    return ladders
+
+
+def _without_log_file(config: RouterConfig) -> RouterConfig:
+    """The same with its log on stderr: to open the file would make it, and for the wrong user perhaps."""
+    log = config.telemetry.log
+    if log.to is None or log.to in {"stderr", "stdout"}:
+        return config
+    path = Path(log.to).expanduser()
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise ConfigurationError("telemetry.log.to", log.to, "a file that can be written is needed")
+    return replace(config, telemetry=replace(config.telemetry, log=replace(log, to="stderr")))

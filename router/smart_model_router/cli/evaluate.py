@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from smart_model_router.cli.exit_codes import ExitCode
-from smart_model_router.cli.output import print_json, print_line, print_table
+from smart_model_router.cli.output import ExitCode, print_json, print_line, print_table
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router_scoring.evaluate import (
     METRICS,
@@ -25,7 +24,7 @@ from smart_model_router_scoring.evaluate import (
 from smart_model_router_scoring.notes import Notes
 
 if TYPE_CHECKING:
-    from smart_model_router.cli.search_commands import Evaluate
+    from smart_model_router.cli.commands import Evaluate
 
 _SHOWN = 3
 _Read = TypeVar("_Read")

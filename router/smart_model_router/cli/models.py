@@ -1,27 +1,30 @@
-"""`smr models`: the names callers may use, and their targets with abilities, context, prices and their sources."""
+"""`smr models`, `smr explain` and `smr local install`: the models there are, and which would serve a prompt."""
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from smart_model_router.cli.configured import configured
-from smart_model_router.cli.exit_codes import ExitCode
-from smart_model_router.cli.output import print_json, print_line, print_table
+from smart_model_router.cli.output import ExitCode, print_answer, print_json, print_line, print_table
 from smart_model_router.config import RouterConfig, TargetConfig
 from smart_model_router.config.known_models import Known, KnownTarget
 from smart_model_router.core.media_tokens import FAMILIES
 from smart_model_router.domain.pricing import Price
 from smart_model_router.domain.request import NEEDS
+from smart_model_router.flow.inspection import Explanation
+from smart_model_router.router import SmartModelRouter
+from smart_model_router_providers.local import install, is_ready
 
 if TYPE_CHECKING:
-    from smart_model_router.cli.app import Models
+    from smart_model_router.cli.app import Explain, Install, Models
 
 _COLUMNS = ("model", "tier", "target", "can", "cannot", "context", "USD per million tokens")
 
 
-def run(asked: Models) -> int:
+def run_models(asked: Models) -> int:
     """Print every model; the exit code. Raises ConfigurationError."""
     found = configured(asked.config)
     if asked.as_json:
@@ -102,3 +105,45 @@ def _told(target: str, known: KnownTarget) -> dict[str, Any]:
 
 def _figures(price: Price | None) -> dict[str, float | None] | None:
     return None if price is None else {"input": price.input, "cached": price.cached, "output": price.output}
+
+
+def run_explain(asked: Explain) -> int:
+    """Print the plan; the exit code. Raises SmartRouterError."""
+    plan = asyncio.run(_plan(asked))
+    if asked.as_json:
+        print_json(plan.to_dict())
+        return ExitCode.OK
+    rows = [
+        (
+            "" if line.rank is None else str(line.rank),
+            line.tier,
+            line.target,
+            "" if line.health is None else f"{line.health:.2f}",
+            line.refusal or "would be asked",
+        )
+        for line in plan.targets
+    ]
+    print_table(("rank", "tier", "target", "health", "now"), rows, sys.stdout)
+    degraded = " (degraded)" if plan.degraded else ""
+    print_line(f"{plan.model}, tier {plan.requested_tier}, by {plan.strategy}: {plan.serves or 'no target'}{degraded}")
+    return ExitCode.OK
+
+
+async def _plan(asked: Explain) -> Explanation:
+    found = configured(asked.config)
+    body = {"model": asked.model or found.default_model, "messages": [{"role": "user", "content": asked.prompt}]}
+    async with SmartModelRouter.from_config(found.config) as router:
+        return router.explain(body, tier=asked.tier)
+
+
+def run_install(asked: Install) -> int:
+    """Install the model and print where it is; the exit code. Raises LocalInstallError."""
+    path = install(print_line)
+    readiness = is_ready()
+    if asked.as_json:
+        print_json({"path": str(path), "ready": readiness.ready, "reason": readiness.reason})
+    else:
+        print_answer(f"{path}\n")
+    if not readiness.ready:
+        print_line(readiness.reason)
+    return ExitCode.OK

@@ -2,26 +2,90 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from smart_model_router.assembly import load
-from smart_model_router.cli.exit_codes import ExitCode
-from smart_model_router.cli.hosted_tools import notice, refusing
-from smart_model_router.cli.output import print_answer, print_json, print_line
-from smart_model_router.cli.serve_address import listening
+from smart_model_router.cli.output import ExitCode, print_answer, print_json, print_line
 from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router_providers.catalog import KINDS
 
 if TYPE_CHECKING:
     from ctypes import c_bool
 
     from smart_model_router.cli.app import Serve
-    from smart_model_router.config import GatewayConfig, RouterConfig
+    from smart_model_router.config import GatewayConfig, ModelConfig, RouterConfig
     from smart_model_router.gateway import Gateway
+
+# The notice of `smr serve` about tools that run at a provider: which models refuse requests that bring them.
+SEARCHING = frozenset({"messages", "responses"})
+"""The dialects that have a search of the web; it is translated between them."""
+
+
+def refusing(config: RouterConfig) -> dict[str, list[str]]:
+    """Models of which no target takes a request with hosted tools -> the providers that could be told to drop them."""
+    found: dict[str, list[str]] = {}
+    for name, model in config.models.items():
+        providers = _providers(model)
+        if providers and not any(_takes(config, provider) for provider in providers):
+            found[name] = providers
+    return found
+
+
+def notice(refused: Mapping[str, list[str]]) -> str:
+    """The notice for people; "" where there is nothing to say."""
+    if not refused:
+        return ""
+    keys = ", ".join(
+        dict.fromkeys(f"providers.{name}.hosted_tools: drop" for names in refused.values() for name in names)
+    )
+    return (
+        f"Web search and other tools that run at a provider are refused for {', '.join(refused)}: no target has them. "
+        'Codex CLI sends a web search by default (web_search = "disabled" in its configuration ends that), Claude Code '
+        f"when it searches. To be served without: {keys}"
+    )
+
+
+def _providers(model: ModelConfig) -> list[str]:
+    """The providers of a model, but for its last resort."""
+    return list(dict.fromkeys(target.provider for tier in model.tiers for target in tier.targets))
+
+
+def _takes(config: RouterConfig, name: str) -> bool:
+    provider = config.providers[name]
+    spoken = provider.wires or (KINDS[provider.kind].wires if provider.kind in KINDS else ())
+    return provider.hosted_tools == "drop" or not SEARCHING.isdisjoint(spoken)
+
+
+# The errors of an address that a command cannot listen on.
+_WHY = MappingProxyType(
+    {
+        errno.EADDRINUSE: "another program listens there: name another --port, or 0 for a free one",
+        errno.EADDRNOTAVAIL: "an address of this machine is needed for --host",
+        errno.EACCES: "this port is not yours: name one of at least 1024, or 0 for a free one",
+    }
+)
+
+
+@contextmanager
+def listening(host: str, port: int) -> Generator[None]:
+    """Turn the error of an address that cannot be listened on into a ConfigurationError that says what to do."""
+    try:
+        yield
+    except socket.gaierror as error:
+        raise ConfigurationError("--host", host, f"an address of this machine is needed ({error.strerror})") from None
+    except OSError as error:
+        why = _WHY.get(error.errno or 0)
+        if why is None:
+            raise
+        raise ConfigurationError("--port", f"{host}:{port}", why) from None
 
 
 def run(asked: Serve) -> int:
@@ -67,7 +131,7 @@ def _run_several(asked: Serve, ready: Callable[[str, RouterConfig], None]) -> in
 
 
 def _bound(asked: Serve, settings: GatewayConfig) -> tuple[socket.socket, str]:
-    from smart_model_router.gateway.bind import bind  # noqa: PLC0415 - as above
+    from smart_model_router.gateway.uvicorn_server import bind  # noqa: PLC0415 - as above
 
     with listening(asked.host or settings.host, settings.port if asked.port is None else asked.port):
         return bind(settings, host=asked.host, port=asked.port)

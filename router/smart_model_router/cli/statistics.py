@@ -1,7 +1,8 @@
-"""`smr stats`: the figures in a statistics file, once or again and again, while routers write to it."""
+"""`smr stats` and `smr dashboard`: the figures in a statistics file while routers write to it."""
 
 from __future__ import annotations
 
+import socket
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -10,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from smart_model_router.cli.configured import configured
-from smart_model_router.cli.exit_codes import ExitCode
-from smart_model_router.cli.output import print_json, print_line, print_table
+from smart_model_router.cli.output import ExitCode, print_answer, print_json, print_line, print_table
+from smart_model_router.cli.serve import listening
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.shared_state import Isolation
 from smart_model_router_stats.figures import ModelStats
@@ -19,7 +20,7 @@ from smart_model_router_stats.open_db import StoreUnavailableError
 from smart_model_router_stats.reading import StoreView, read_store
 
 if TYPE_CHECKING:
-    from smart_model_router.cli.store_commands import Stats
+    from smart_model_router.cli.commands import Dashboard, Stats
 
 WATCH_SECONDS = 1.0
 HEADINGS = (
@@ -31,7 +32,7 @@ HEADINGS = (
 ISOLATED_HEADINGS = ("isolated", "since", "by", "why")
 
 
-def run(asked: Stats) -> int:
+def run_stats(asked: Stats) -> int:
     """Print the figures; with `watch` every second until Ctrl-C. 3 when no process can write to the file.
 
     Raises ConfigurationError when it cannot be read.
@@ -138,3 +139,32 @@ def _age(stats: ModelStats) -> str:
         if age >= length:
             return f"{age / length:.0f} {name} ago"
     return f"{age:.0f} s ago"
+
+
+_HOST = "127.0.0.1"
+
+
+def run_dashboard(asked: Dashboard) -> int:
+    """Show it until SIGINT or SIGTERM; the exit code. Raises ConfigurationError when the file cannot be read."""
+    try:
+        from smart_model_router.gateway.dashboard import standalone  # noqa: PLC0415 - an extra, and only this command pays
+    except ModuleNotFoundError as missing:
+        expected = "the dashboard comes with an extra: pip install 'smart-model-router[gateway]'"
+        raise ConfigurationError("smr dashboard", missing.name, expected) from None
+
+    def ready(address: str) -> None:
+        if asked.as_json:
+            print_json({"url": address})
+            return
+        print_answer(address + "\n")
+        print_line("open it in a browser on this machine; Ctrl-C ends it")
+
+    path = store_path(asked.db, asked.config)
+    with listening(_HOST, asked.port):
+        listener = socket.create_server((_HOST, asked.port))
+    with listener:
+        try:
+            standalone.run(path, listener, on_ready=ready)
+        except StoreUnavailableError as error:
+            raise ConfigurationError("store", str(path), error.reason) from None
+    return ExitCode.OK

@@ -15,13 +15,12 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from smart_model_router.cli.exit_codes import ExitCode
-from smart_model_router.cli.output import console, print_json, printable
+from smart_model_router.cli.output import ExitCode, console, print_json, printable
 from smart_model_router.cli.statistics import HEADINGS, look, rows, store_path, summary
 from smart_model_router_stats.reading import StoreView
 
 if TYPE_CHECKING:
-    from smart_model_router.cli.store_commands import Top
+    from smart_model_router.cli.commands import Top
 
 
 def run(asked: Top) -> int:

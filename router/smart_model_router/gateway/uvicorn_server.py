@@ -14,8 +14,28 @@ from collections.abc import Awaitable, Callable, Generator
 
 import uvicorn
 
+from smart_model_router.config import GatewayConfig
+from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.gateway.asgi_app import Gateway
+from smart_model_router.gateway.client_keys import is_loopback
 from smart_model_router.gateway.uvicorn_protocol import protocol_for
+
+
+def bind(config: GatewayConfig, *, host: str | None, port: int | None) -> tuple[socket.socket, str]:
+    """Return the listening socket and its base URL. `host` and `port` replace those of the configuration.
+
+    Raises ConfigurationError for an address that other machines can reach while no key is required, OSError for an
+    address that is taken.
+    """
+    host = config.host if host is None else host
+    if not config.keys and not is_loopback(host):
+        expected = "an address of this machine alone (127.0.0.1, ::1) is needed while gateway.keys is empty"
+        raise ConfigurationError("gateway.host", host, expected)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.create_server((host.strip("[]"), config.port if port is None else port), family=family)
+    shown = f"[{host.strip('[]')}]" if ":" in host else host
+    return listener, f"http://{shown}:{listener.getsockname()[1]}"
+
 
 _YOUNG_OBJECTS = 10_000
 """So many new objects are looked at in one go: almost all of a request's are gone by then."""

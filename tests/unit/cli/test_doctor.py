@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from smart_model_router.cli.app import Doctor
-from smart_model_router.cli.config_commands import Check
+from smart_model_router.cli.commands import Check
 
 
 def written(folder: Path, log: Path) -> Path:

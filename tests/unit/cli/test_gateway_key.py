@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smart_model_router.cli.gateway_access import KEY_VARIABLE, base_url, gateway_key
+from smart_model_router.cli.gateway_client import KEY_VARIABLE, base_url, gateway_key
 from smart_model_router.config import RouterConfig
 
 ADMIN, PLAIN = "vk-admin", "vk-plain"

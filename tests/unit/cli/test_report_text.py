@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smart_model_router.cli.report_text import told
+from smart_model_router.cli.ask import told
 from smart_model_router.domain.outcome import Usage
 from smart_model_router.domain.report import RouteReport
 

@@ -11,8 +11,7 @@ import pytest
 
 from smart_model_router.cli import serve
 from smart_model_router.cli.app import Serve
-from smart_model_router.cli.rehearsal_commands import ServeFaults
-from smart_model_router.cli.store_commands import Dashboard
+from smart_model_router.cli.commands import Dashboard, ServeFaults
 
 pytestmark = pytest.mark.loopback
 
@@ -45,7 +44,7 @@ def fail(folder: Path) -> int:
     [
         (run_serve, "smart_model_router.gateway.uvicorn_server.serve"),
         (show, "smart_model_router.gateway.dashboard.standalone.run"),
-        (fail, "smart_model_router.cli.faults.print_json"),
+        (fail, "smart_model_router.cli.chaos.print_json"),
     ],
 )
 def test_what_fails_later_is_no_fault_of_the_port(

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from smart_model_router import SmartModelRouter
-from smart_model_router.cli.store_check import store_findings
+from smart_model_router.cli.doctor import store_findings
 from smart_model_router.config import StoreConfig
 from smart_model_router.domain.events import Event, StoreChanged
 from smart_model_router.domain.outcome import Failure, FailureClass

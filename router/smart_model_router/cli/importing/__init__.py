@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from smart_model_router.cli.exit_codes import ExitCode
 from smart_model_router.cli.importing.import_report import Entry
 from smart_model_router.cli.importing.litellm import Imported, convert
-from smart_model_router.cli.output import print_answer, print_json, print_line
+from smart_model_router.cli.output import ExitCode, print_answer, print_json, print_line
 from smart_model_router.config import RouterConfig
 from smart_model_router.config.files import document_of
 from smart_model_router.domain.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from smart_model_router.cli.config_commands import ImportLitellm
+    from smart_model_router.cli.commands import ImportLitellm
 
 
 def run(asked: ImportLitellm) -> int:

@@ -1,4 +1,4 @@
-"""The account of an import: an entry for every value of the source. No value is left out in silence."""
+"""The account of an import: an entry for every value of the source, and values written as ours."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from smart_model_router.config import conversion
 from smart_model_router.config.document import Document
+from smart_model_router.config.hints import Hint
 from smart_model_router.config.tree_path import Path, spelled
+from smart_model_router.core.checked_options import within
 
 Verdict = Literal["mapped", "changed", "left out"]
 
@@ -73,3 +76,38 @@ class ImportReport:
         while path not in self._document.lines:  # what `<<` merged in stands elsewhere
             path = path[:-1]
         return self._document.lines[path]
+
+
+_ENVIRON = "os.environ/"
+
+
+def text(raw: str) -> str:
+    """Text with its reference as we write it: `os.environ/X` is `${X}`, and what looks like one of ours is none."""
+    if raw.startswith(_ENVIRON):
+        return f"${{{raw.removeprefix(_ENVIRON)}}}"
+    return raw.replace("${", "$${")
+
+
+def switch(raw: object) -> bool:
+    """True when a switch is on."""
+    return isinstance(raw, str) and conversion.switch(raw) is True
+
+
+def figure(raw: object) -> int | float | None:
+    """A plain number; None for anything else."""
+    return conversion.number(raw, "seconds") if isinstance(raw, str) else None
+
+
+def fitting(raw: object, hint: Hint) -> Any:
+    """The value for a key that takes `hint`; None when it takes no such value."""
+    if not isinstance(raw, str):
+        return None
+    if raw.startswith(_ENVIRON):
+        return text(raw)
+    if hint.base is bool:
+        return conversion.switch(raw)
+    if hint.base in (int, float):
+        found = conversion.number(raw, hint.unit)
+        whole = hint.base is not int or isinstance(found, int)
+        return found if found is not None and whole and hint.interval and within(found, hint.interval) else None
+    return text(raw)

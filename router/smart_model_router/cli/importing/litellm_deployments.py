@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from smart_model_router.cli.importing import import_report as values
 from smart_model_router.cli.importing import litellm_names as names
-from smart_model_router.cli.importing import litellm_values as values
 from smart_model_router.cli.importing.import_report import ImportReport
 from smart_model_router.cli.importing.litellm_names import Prefix
 from smart_model_router.config.hints import fields_of

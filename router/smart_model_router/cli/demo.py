@@ -1,30 +1,102 @@
-"""The demo's story: what goes wrong, what is asked meanwhile, and what must come of it."""
+"""`smr demo`: a fleet fails in turn, a real router answers every question, and everything shown was measured."""
 
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import cycle
+from typing import TYPE_CHECKING, TextIO
 
-from smart_model_router.cli.demo.demo_figures import (
+from rich.text import Text
+
+from smart_model_router.cli.ask import told_briefly
+from smart_model_router.cli.demo_fleet import (
+    MODEL,
+    PRIMARY,
+    REMOTES,
+    SECOND,
+    TIMINGS,
     DemoFigures,
+    DemoFleet,
     Expectation,
     due_at,
     half_open_spans,
     most_at_once,
     probe_spans,
+    target,
     trips,
     waited_after_429,
 )
-from smart_model_router.cli.demo.demo_fleet import MODEL, PRIMARY, REMOTES, SECOND, TIMINGS, DemoFleet, target
-from smart_model_router.cli.demo.narrator import Narrator
-from smart_model_router.cli.report_text import told_briefly
-from smart_model_router.domain.errors import SmartRouterError, StreamInterrupted
+from smart_model_router.cli.output import ExitCode, console, print_json, print_table, printable
+from smart_model_router.domain.errors import ConfigurationError, SmartRouterError, StreamInterrupted
 from smart_model_router.domain.events import RestStarted
 from smart_model_router.domain.report import RouteReport
 from smart_model_router.wires import text_of
 from smart_model_router_providers.fault import Fault
+from smart_model_router_providers.local import is_ready
+
+if TYPE_CHECKING:
+    from smart_model_router.cli.commands import Demo
+
+_SHOWN = 72
+"""Characters of an answer that are shown."""
+
+
+class Narrator:
+    """Writes to one stream; nothing is kept."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+        self._console = console(file)
+
+    def opening(self, timings: Mapping[str, float]) -> None:
+        """The timings, before anything happens."""
+        self._say("Three providers on loopback, a real local model as the last resort, one router over them.", "bold")
+        self._say("Timings of this demo: " + ", ".join(f"{what} {seconds:g} s" for what, seconds in timings.items()))
+
+    def scene(self, title: str) -> None:
+        """Announce the next failure."""
+        self._say(f"\n{title}", "bold cyan")
+
+    def said(self, text: str) -> None:
+        """Something that happened."""
+        self._say(f"  {text}")
+
+    def served(self, question: str, answer: str, how: str) -> None:
+        """Print a question, its answer, the target that gave it and the reason."""
+        shown = " ".join(printable(answer).split())
+        shown = shown if len(shown) <= _SHOWN else shown[: _SHOWN - 3] + "..."
+        self._say(f"  {question}")
+        self._say(f"    {how}", "yellow" if "degraded" in how else "green")
+        self._say(f"    {shown}", "dim")
+
+    def expected(self, expectation: Expectation) -> None:
+        """Print an expectation and whether it came true."""
+        mark, style = ("ok", "green") if expectation.came_true else ("NOT SO", "bold red")
+        self._say(f"  [{mark}] {expectation.text} ({expectation.measured})", style)
+
+    def summary(self, figures: DemoFigures) -> None:
+        """The table at the end."""
+        self._say("\nIn figures, all measured:", "bold")
+        rows = [(what, _shown(value)) for what, value in figures.to_dict().items() if what != "expectations"]
+        print_table(("figure", "value"), rows, self._file)
+        broken = [expectation.text for expectation in figures.expectations if not expectation.came_true]
+        for text in broken:
+            self._say(f"NOT SO: {text}", "bold red")
+        if not broken:
+            self._say("Everything came true.", "bold green")
+
+    def _say(self, text: str, style: str = "") -> None:
+        self._console.print(Text(text, style=style), soft_wrap=True)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {count}" for key, count in value.items())
+    return str(value)
+
 
 QUESTIONS = (
     "What is the capital of France?",
@@ -261,3 +333,21 @@ class Story:
 
 def _names(served: list[str]) -> str:
     return ", ".join(f"{name} {served.count(name)}" for name in dict.fromkeys(served))
+
+
+def run(asked: Demo) -> int:
+    """Play the demo; 0 when every expectation came true. Raises ConfigurationError without the embedded model."""
+    readiness = is_ready()
+    if not readiness.ready:
+        raise ConfigurationError("the embedded model", "missing", f"the demo needs it: {readiness.reason}")
+    return asyncio.run(_play(asked.as_json))
+
+
+async def _play(as_json: bool) -> int:
+    narrator = Narrator(sys.stderr if as_json else sys.stdout)
+    async with DemoFleet() as fleet:
+        figures = await Story(fleet, narrator).play()
+    narrator.summary(figures)
+    if as_json:
+        print_json(figures.to_dict())
+    return ExitCode.OK if figures.as_promised else ExitCode.FAILED

@@ -1,7 +1,8 @@
-"""`smr config check`: every fault of the configuration at once, and warnings of later trouble."""
+"""`smr config check`, `show` and `schema`: the faults of a configuration, its values in force, and its JSON Schema."""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import warnings
@@ -9,27 +10,28 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
 from smart_model_router.assembly import make_provider
-from smart_model_router.cli.configured import configured
-from smart_model_router.cli.doctor import guessable_keys, shared_domains, unpriced_budgets
-from smart_model_router.cli.dry_run import ladders_of
-from smart_model_router.cli.exit_codes import ExitCode
-from smart_model_router.cli.finding import DoctorFinding
-from smart_model_router.cli.output import print_json, print_line, print_table
+from smart_model_router.cli.configured import configured, ladders_of
+from smart_model_router.cli.doctor import DoctorFinding, guessable_keys, shared_domains, unpriced_budgets
+from smart_model_router.cli.output import ExitCode, print_answer, print_json, print_line, print_table
 from smart_model_router.config import ConfigurationWarning, RouterConfig
 from smart_model_router.config.conversion import references
 from smart_model_router.config.files import default_file, document_of, placed
-from smart_model_router.config.secret import masked
+from smart_model_router.config.origins import DEFAULT, Value, plain, values_in_force
+from smart_model_router.config.schema import json_schema
+from smart_model_router.config.secret import MASK, masked
 from smart_model_router.config.tree_path import spelled
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.suggest import did_you_mean
-from smart_model_router_providers.catalog import KINDS
+from smart_model_router_providers.catalog import KINDS, kind_of
 
 if TYPE_CHECKING:
-    from smart_model_router.cli.config_commands import Check
+    from smart_model_router.cli.commands import Check, Schema, Show
 
 
-def run(asked: Check) -> int:
+def run_check(asked: Check) -> int:
     """Print every fault and every warning; 3 when there is a fault."""
     faults: list[ConfigurationError] = []
     findings: list[DoctorFinding] = []
@@ -101,10 +103,62 @@ def _as_dict(source: str, faults: list[ConfigurationError], warnings: list[Docto
     return {
         "ok": not faults,
         "source": source,
-        "problems": [{"key": fault.key, "value": _shown(fault.value), "expected": fault.expected} for fault in faults],
+        "problems": [
+            {"key": fault.key, "value": _as_written(fault.value), "expected": fault.expected} for fault in faults
+        ],
         "warnings": [{"topic": warning.topic, "text": warning.text} for warning in warnings],
     }
 
 
-def _shown(value: object) -> object:
+def _as_written(value: object) -> object:
     return value if value is None or isinstance(value, (str, int, float, bool)) else repr(value)
+
+
+def run_show(asked: Show) -> int:
+    """Print the whole tree as YAML, or with `origin` a line for each value. Raises ConfigurationError."""
+    found = configured(asked.config)
+    if not asked.origin:
+        if asked.as_json:
+            print_json({"source": found.source, "config": plain(found.config)})
+        else:
+            print_answer(yaml.safe_dump(plain(found.config), sort_keys=False, allow_unicode=True))
+        return ExitCode.OK
+    values = _values(found.config, asked.config)
+    if asked.as_json:
+        listed = [{"key": spelled(value.path), "value": value.value, "origin": value.origin} for value in values]
+        print_json({"source": found.source, "values": listed})
+        return ExitCode.OK
+    rows = [(spelled(value.path), _shown(value.value), value.origin) for value in values]
+    print_table(("key", "value", "from"), rows, sys.stdout)
+    print_line(f"configuration: {found.source}")
+    return ExitCode.OK
+
+
+def _values(config: RouterConfig, path: Path | None) -> list[Value]:
+    file = path or default_file(os.environ)
+    document = None if file is None else document_of(file)
+    return [_from_variable(value, config) for value in values_in_force(config, document, str(file))]
+
+
+def _from_variable(value: Value, config: RouterConfig) -> Value:
+    """A key that is not configured is the first of its kind's variables that is set."""
+    match value.path:
+        case ("providers", str(name), "api_key", *_) if value.origin == DEFAULT:
+            variables = kind_of(config.providers[name].kind).key_variables
+            found = next((variable for variable in variables if os.environ.get(variable)), None)
+            return value if found is None else Value(value.path, MASK, f"environment: ${found}")
+        case _:
+            return value
+
+
+def _shown(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def run_schema(asked: Schema) -> int:
+    """Print the schema; the exit code."""
+    if asked.as_json:
+        print_json(json_schema())
+    else:
+        print_answer(json.dumps(json_schema(), indent=2) + "\n")
+    return ExitCode.OK

@@ -1,43 +1,122 @@
-"""`smr query`: what an index has on a question, with the reasons, and an answer when one is asked for."""
+"""`smr index` and `smr query`: a folder into an index, and questions to it with the reasons of each result."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from smart_model_router.assembly import load
 from smart_model_router.cli.configured import configured
-from smart_model_router.cli.exit_codes import ExitCode
-from smart_model_router.cli.index_file import Indexed, embeddings, indexed
-from smart_model_router.cli.output import print_answer, print_json, print_line, print_table
+from smart_model_router.cli.output import ExitCode, print_answer, print_json, print_line, print_table
+from smart_model_router.config import RouterConfig, SearchConfig
+from smart_model_router.config.files import default_file
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.flow import search_service
+from smart_model_router.flow.search_service import EmbedCall, index_file
 from smart_model_router.router import SmartModelRouter
 from smart_model_router.wires import text_of_answer
+from smart_model_router_providers.local.model_file import data_directory
 from smart_model_router_scoring.calibration import interpret
-from smart_model_router_scoring.retrieval import NOTHING_FOUND, Explained, IndexNotReady, QueryResults
+from smart_model_router_scoring.retrieval import (
+    NOTHING_FOUND,
+    Explained,
+    ForeignIndex,
+    IndexNotReady,
+    IndexReport,
+    QueryResults,
+    index_folder,
+)
 from smart_model_router_scoring.retrieval.models import as_dict
 
 if TYPE_CHECKING:
-    from smart_model_router.cli.search_commands import Query
+    from smart_model_router.cli.commands import IndexFolder, Query
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """The file, and the section `search` that says how it is used. `config` is None where there is no configuration."""
+
+    file: Path
+    search: SearchConfig
+    config: RouterConfig | None
+
+
+def indexed(db: Path | None, config: Path | None) -> Indexed:
+    """`db`, else the configuration's, else the user's own. A folder is indexed and searched without a configuration.
+
+    Raises ConfigurationError.
+    """
+    found = load(config, given=frozenset()) if config is not None or default_file(os.environ) is not None else None
+    search = SearchConfig() if found is None else found.search
+    return Indexed(db if db is not None else index_file(search, data_directory()), search, found)
+
+
+async def embeddings(found: Indexed, stack: AsyncExitStack) -> EmbedCall | None:
+    """How the embedding model is asked; None when none is configured. The router behind it closes with the stack."""
+    if found.config is None or found.search.embedding_model is None:
+        return None
+    router = await stack.enter_async_context(SmartModelRouter.from_config(found.config))
+
+    async def embed(body: Mapping[str, Any]) -> Mapping[str, Any]:
+        return (await router.embeddings(body)).body
+
+    return embed
+
+
+_SHOWN = 10
+
+
+def run_index(asked: IndexFolder) -> int:
+    """Index and say what was done; the exit code. Raises ConfigurationError, OSError, SmartRouterError."""
+    found = indexed(asked.db, asked.config)
+    started = time.monotonic()
+    report = asyncio.run(_index(asked.folder, found))
+    seconds = time.monotonic() - started
+    if asked.as_json:
+        print_json({"db": str(found.file), "seconds": round(seconds, 3), **asdict(report)})
+        return ExitCode.OK
+    print_answer(f"{found.file}\n")
+    did = f"{report.added} added, {report.changed} changed, {report.removed} removed, {report.unchanged} unchanged"
+    holds = f"{report.documents} documents in {report.chunks} chunks"
+    print_line(f"{did}; the index holds {holds} of {report.root} ({seconds:.1f} s)")
+    for note in report.notes[:_SHOWN]:
+        print_line(f"left out: {note.subject}: {note.code.replace('_', ' ')}{note.detail and f' ({note.detail})'}")
+    left = sum(report.counts.values()) - _SHOWN
+    if left > 0:
+        print_line(f"left out: {left} more")
+    return ExitCode.OK
+
+
+async def _index(folder: Path, found: Indexed) -> IndexReport:
+    async with AsyncExitStack() as stack:
+        embedder = search_service.embedder(found.search, await embeddings(found, stack))
+        try:
+            return await index_folder(folder, found.file, now=time.time(), embedder=embedder)
+        except ForeignIndex as error:
+            raise ConfigurationError("--db", str(found.file), str(error)) from None
+
 
 _EXCERPT = 70
 _STRATEGIES = ("keyword", "vector", "graph")
 
 
-def run(query: Query) -> int:
+def run_query(query: Query) -> int:
     """Search and print; the exit code. Raises ConfigurationError, also without an index, and SmartRouterError."""
     try:
-        return asyncio.run(_run(query))
+        return asyncio.run(_ask_index(query))
     except IndexNotReady as error:
         wanted = f"{error.reason}; `smr index DIR` makes an index of a folder"
         raise ConfigurationError("the index", str(error.path), wanted) from None
 
 
-async def _run(query: Query) -> int:
+async def _ask_index(query: Query) -> int:
     found = indexed(query.db, query.config)
     async with AsyncExitStack() as stack:
         embed = await embeddings(found, stack)

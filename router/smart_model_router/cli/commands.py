@@ -1,0 +1,315 @@
+"""The commands of `smr` beside those of a conversation, their options and their help."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from smart_model_router.cli.command import Command, Config, Db, Index, Json, Model, Name, Prompt, Url, Why, command
+from smart_model_router.cli.output import finish
+
+commands = typer.Typer()
+
+
+@command(commands, "stats")
+class Stats(Command):
+    """Show the statistics that routers wrote to their file."""
+
+    db: Db = None
+    config: Config = None
+    watch: Annotated[bool, typer.Option("--watch", help="Again every second, until Ctrl-C.")] = False
+    as_json: Json = False
+
+    def run(self) -> int:
+        """See statistics.py."""
+        from smart_model_router.cli.statistics import run_stats as run  # noqa: PLC0415 - only the command that runs pays
+
+        return run(self)
+
+
+@command(commands, "top")
+class Top(Command):
+    """Follow the statistics file while routers write to it."""
+
+    db: Db = None
+    config: Config = None
+    seconds: Annotated[float, typer.Option(min=0.1, help="Between two looks.")] = 1.0
+    times: Annotated[int | None, typer.Option(min=1, help="How many looks; without: until Ctrl-C.")] = None
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout for each look.")] = False
+
+    def run(self) -> int:
+        """See top.py."""
+        from smart_model_router.cli.top import run  # noqa: PLC0415 - as above
+
+        return run(self)
+
+
+@command(commands, "dashboard")
+class Dashboard(Command):
+    """Show a statistics file as a web page, until Ctrl-C; smr serve has its own at /dashboard."""
+
+    db: Db = None
+    config: Config = None
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8001
+    as_json: Json = False
+
+    def run(self) -> int:
+        """See statistics.py."""
+        from smart_model_router.cli.statistics import run_dashboard as run  # noqa: PLC0415 - as above
+
+        return run(self)
+
+
+@command(commands, "index")
+class IndexFolder(Command):
+    """Index a folder for smr query; later runs read only changed files."""
+
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Markdown, text and HTML in it are read.")]
+    db: Index = None
+    config: Config = None
+    as_json: Json = False
+
+    def run(self) -> int:
+        """See search.py."""
+        from smart_model_router.cli.search import run_index as run  # noqa: PLC0415 - only the command that runs pays
+
+        return run(self)
+
+
+@command(commands, "query")
+class Query(Command):
+    """Search an index; each result has a confidence."""
+
+    question: Prompt
+    db: Index = None
+    config: Config = None
+    top_n: Annotated[int, typer.Option("--top-n", "-n", min=1, max=100, help="How many results.")] = 5
+    explain: Annotated[bool, typer.Option("--explain", help="Explain how each score came about.")] = False
+    answer: Annotated[bool, typer.Option("--answer", help="Have a model answer from the results.")] = False
+    as_json: Json = False
+
+    def run(self) -> int:
+        """See search.py."""
+        from smart_model_router.cli.search import run_query as run  # noqa: PLC0415 - as above
+
+        return run(self)
+
+
+@command(commands, "evaluate")
+class Evaluate(Command):
+    """Measure rankings against judgements; --ab compares two of them."""
+
+    ranking: Annotated[
+        Path, typer.Argument(metavar="RUN", help="Rankings as TREC has them: query Q0 id rank score tag.")
+    ]
+    qrels: Annotated[Path, typer.Argument(metavar="QRELS", help="Judgements as TREC has them: query 0 id grade.")]
+    ab: Annotated[
+        Path | None, typer.Option("--ab", metavar="RUN", help="Another run (B): is it better than the first (A)?")
+    ] = None
+    keep: Annotated[Path | None, typer.Option(metavar="FILE", help="Append the figures to this Markdown file.")] = None
+    seed: Annotated[int, typer.Option(min=0, help="Repeats the chance in intervals and tests.")] = 0
+    as_json: Json = False
+
+    def run(self) -> int:
+        """See evaluate.py."""
+        from smart_model_router.cli.evaluate import run  # noqa: PLC0415 - as above
+
+        return run(self)
+
+
+@command(commands, "demo")
+class Demo(Command):
+    """Watch a fleet fail in turn, and every question answered."""
+
+    as_json: Json = False
+
+    def run(self) -> int:
+        """See demo/."""
+        from smart_model_router.cli.demo import run  # noqa: PLC0415 - only the command that runs pays
+
+        return run(self)
+
+
+@command(commands, "simulate")
+class Simulate(Command):
+    """Live through an outage in virtual time; 1 when a promise is broken."""
+
+    scenario: Annotated[str | None, typer.Argument(help="The scenario; without: list them.")] = None
+    seed: Annotated[int, typer.Option(help="The same seed gives the same history.")] = 0
+    off: Annotated[
+        list[str] | None, typer.Option("--off", metavar="MEASURE", help="Switch a measure off; may be repeated.")
+    ] = None
+    cells: Annotated[str | None, typer.Option(metavar="NAME", help="grid: only cells that match this.")] = None
+    requests: Annotated[int | None, typer.Option(min=1, help="grid: requests for each seed of a cell.")] = None
+    seeds: Annotated[int, typer.Option(min=1, help="grid: how many seeds, from --seed on.")] = 3
+    jobs: Annotated[int | None, typer.Option(min=1, help="grid: how many processes; default: one a core.")] = None
+    everything: Annotated[bool, typer.Option("--all", help="grid: every cell, not only the named ones.")] = False
+    as_json: Json = False
+
+    def run(self) -> int:
+        """See simulate.py."""
+        from smart_model_router.cli.simulate import run  # noqa: PLC0415 - as above
+
+        return run(self)
+
+    @property
+    def narrows_grid(self) -> bool:
+        """True when an option was given that only the grid takes."""
+        return self.seeds != Simulate.seeds or self.everything or any((self.cells, self.requests, self.jobs))
+
+
+@command(commands, "chaos")
+class Chaos(Command):
+    """Rehearse failures of your own providers on this machine; 1 unless all scenarios pass."""
+
+    config: Config = None
+    scenario: Annotated[str | None, typer.Option(help="Only this one (see --list).")] = None
+    model: Model = None
+    speed: Annotated[
+        float, typer.Option(min=1, max=100, help="So many times shorter is every duration; 1: as configured.")
+    ] = 10.0
+    seed: Annotated[int, typer.Option(help="Repeats the router's and the servers' luck.")] = 0
+    list_only: Annotated[bool, typer.Option("--list", help="List the scenarios.")] = False
+    as_json: Json = False
+
+    def run(self) -> int:
+        """See chaos.py."""
+        from smart_model_router.cli.chaos import run_chaos as run  # noqa: PLC0415 - as above
+
+        return run(self)
+
+
+@command(commands, "fault-server")
+class ServeFaults(Command):
+    """Serve as a provider that fails as scripted, until Ctrl-C."""
+
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 0
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1"
+    script: Annotated[Path | None, typer.Option(metavar="FILE", help="Faults as YAML; without: no faults.")] = None
+    seed: Annotated[int, typer.Option(help="Repeats its luck.")] = 0
+    as_json: Json = False
+
+    def run(self) -> int:
+        """See chaos.py."""
+        from smart_model_router.cli.chaos import run_fault_server as run  # noqa: PLC0415 - as above
+
+        return run(self)
+
+
+targets = typer.Typer(name="targets", rich_markup_mode=None)
+
+
+@targets.callback(invoke_without_command=True)
+def _targets(context: typer.Context, config: Config = None, url: Url = None, as_json: Json = False) -> None:
+    """Show how a running gateway's targets stand; enable or isolate one."""
+    if context.invoked_subcommand is None:
+        _operate(context, None, "", "", config, url, as_json)
+
+
+@targets.command()
+def enable(
+    context: typer.Context, name: Name, why: Why = "", config: Config = None, url: Url = None, as_json: Json = False
+) -> None:
+    """Ask a target again: its breakers close; waits, walls and being off end, its credential's too."""
+    _operate(context, "enable", name, why, config, url, as_json)
+
+
+@targets.command()
+def isolate(
+    context: typer.Context, name: Name, why: Why = "", config: Config = None, url: Url = None, as_json: Json = False
+) -> None:
+    """Send a target nothing until it is enabled."""
+    _operate(context, "isolate", name, why, config, url, as_json)
+
+
+def _operate(
+    context: typer.Context,
+    action: str | None,
+    name: str,
+    why: str,
+    config: Path | None,
+    url: str | None,
+    as_json: bool,
+) -> None:
+    """Options may stand before the action or after it."""
+    before = {} if context.parent is None else context.parent.params
+    config, url = config or before.get("config"), url or before.get("url")
+    as_json = as_json or bool(before.get("as_json"))
+
+    def command() -> int:
+        from smart_model_router.cli.gateway_client import run_targets as run  # noqa: PLC0415 - only the command that runs pays
+
+        return run(action, name, why=why, url=url, config=config, as_json=as_json)
+
+    finish(command, as_json=as_json)
+
+
+settings = typer.Typer(name="config", help="The configuration.", no_args_is_help=True, rich_markup_mode=None)
+imports = typer.Typer(name="import", help="Come from another router.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@command(settings, "check")
+class Check(Command):
+    """Report everything that is wrong with it, and warn of later trouble."""
+
+    config: Config = None
+    as_json: Json = False
+
+    def run(self) -> int:
+        """See configuration.py."""
+        from smart_model_router.cli.configuration import run_check as run  # noqa: PLC0415 - only the command that runs pays
+
+        return run(self)
+
+
+@command(settings, "show")
+class Show(Command):
+    """Show every value in force; secrets are masked."""
+
+    config: Config = None
+    origin: Annotated[bool, typer.Option("--origin", help="A line for each value, with where it comes from.")] = False
+    as_json: Json = False
+
+    def run(self) -> int:
+        """See configuration.py."""
+        from smart_model_router.cli.configuration import run_show as run  # noqa: PLC0415 - as above
+
+        return run(self)
+
+
+@command(settings, "schema")
+class Schema(Command):
+    """Print the JSON Schema of the file, for editors; with --json on one line."""
+
+    as_json: Json = False
+
+    def run(self) -> int:
+        """See configuration.py."""
+        from smart_model_router.cli.configuration import run_schema as run  # noqa: PLC0415 - as above
+
+        return run(self)
+
+
+@imports.callback()
+def _imports() -> None:
+    """Come from another router."""
+
+
+@command(imports, "litellm")
+class ImportLitellm(Command):
+    """Convert a LiteLLM configuration; list the values without a counterpart, and why."""
+
+    source: Annotated[Path, typer.Argument(metavar="FILE", help="The config.yaml of LiteLLM's proxy.")]
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write it; else stdout.")
+    ] = None
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 when a value has no counterpart.")] = False
+    as_json: Json = False
+
+    def run(self) -> int:
+        """See importing/."""
+        from smart_model_router.cli.importing import run  # noqa: PLC0415 - as above
+
+        return run(self)
