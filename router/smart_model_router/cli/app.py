@@ -39,7 +39,7 @@ def _smr(
     """A resilient router between you and every model provider."""
 
 
-@command(app, "ask")
+@command(app, "ask", "ask:run_ask")
 class Ask(Command):
     """Ask a model; the answer comes from the first target that can give it."""
 
@@ -61,14 +61,8 @@ class Ask(Command):
         if self.fail_on_degraded and self.url is not None:
             raise typer.BadParameter("only the gateway knows whether its answer is degraded: not with --url")
 
-    def run(self) -> int:
-        """See ask.py."""
-        from smart_model_router.cli.ask import run_ask as run  # noqa: PLC0415 - only the command that runs pays
 
-        return run(self)
-
-
-@command(app, "chat")
+@command(app, "chat", "ask:run_chat")
 class Chat(Command):
     """Converse with a model; from a pipe, each line is a question."""
 
@@ -81,14 +75,8 @@ class Chat(Command):
     explain: Annotated[bool, typer.Option("--explain", help="Print to stderr which target answered and why.")] = False
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object for each answer.")] = False
 
-    def run(self) -> int:
-        """See ask.py."""
-        from smart_model_router.cli.ask import run_chat as run  # noqa: PLC0415 - as above
 
-        return run(self)
-
-
-@command(app, "explain")
+@command(app, "explain", "models:run_explain")
 class Explain(Command):
     """Show which target would answer a prompt, without sending it."""
 
@@ -98,42 +86,24 @@ class Explain(Command):
     tier: Tier = None
     as_json: Json = False
 
-    def run(self) -> int:
-        """See models.py."""
-        from smart_model_router.cli.models import run_explain as run  # noqa: PLC0415 - as above
 
-        return run(self)
-
-
-@command(app, "models")
+@command(app, "models", "models:run_models")
 class Models(Command):
     """List models, tiers, targets and prices."""
 
     config: Config = None
     as_json: Json = False
 
-    def run(self) -> int:
-        """See models.py."""
-        from smart_model_router.cli.models import run_models as run  # noqa: PLC0415 - as above
 
-        return run(self)
-
-
-@command(app, "doctor")
+@command(app, "doctor", "doctor:run")
 class Doctor(Command):
     """Check the set-up without spending a token."""
 
     config: Config = None
     as_json: Json = False
 
-    def run(self) -> int:
-        """See doctor.py."""
-        from smart_model_router.cli.doctor import run  # noqa: PLC0415 - as above
 
-        return run(self)
-
-
-@command(app, "serve")
+@command(app, "serve", "serve:run")
 class Serve(Command):
     """Serve OpenAI and Anthropic clients over HTTP, until Ctrl-C."""
 
@@ -146,29 +116,17 @@ class Serve(Command):
     ] = 1
     as_json: Json = False
 
-    def run(self) -> int:
-        """See serve.py."""
-        from smart_model_router.cli.serve import run  # noqa: PLC0415 - as above
-
-        return run(self)
-
 
 @local.callback()
 def _local() -> None:
     """The embedded model."""
 
 
-@command(local, "install")
+@command(local, "install", "models:run_install")
 class Install(Command):
     """Fetch the embedded model (93 MB, once) and check it."""
 
     as_json: Json = False
-
-    def run(self) -> int:
-        """See models.py."""
-        from smart_model_router.cli.models import run_install as run  # noqa: PLC0415 - as above
-
-        return run(self)
 
 
 for _commands in (

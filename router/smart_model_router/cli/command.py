@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from abc import abstractmethod
 from collections.abc import Callable
+from importlib import import_module
 from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, Self, TypeVar, dataclass_transform, get_type_hints
@@ -55,6 +55,9 @@ class Command:
     A plain class and no dataclass: making thirty of those would cost `smr --help` more than typer's own work on them.
     """
 
+    performed_by = ""
+    """`module:function` inside `smart_model_router.cli`; the function takes the command and returns the exit code."""
+
     def __init__(self, **given: Any) -> None:
         self.__dict__.update(given)
 
@@ -65,18 +68,22 @@ class Command:
         """Return the same command with other options."""
         return type(self)(**{**self.__dict__, **given})
 
-    @abstractmethod
     def run(self) -> int:
-        """Perform the command; the exit code. It imports its module itself, so that only the command that runs pays."""
+        """Perform the command; return the exit code. Its module is imported here, so that no other command pays."""
+        module, _, function = self.performed_by.partition(":")
+        code: int = getattr(import_module(f"smart_model_router.cli.{module}"), function)(self)
+        return code
 
 
 C = TypeVar("C", bound=Command)
 
 
-def command(app: typer.Typer, name: str) -> Callable[[type[C]], type[C]]:
-    """Add the decorated class to `app` as the command `name`."""
+def command(app: typer.Typer, name: str, performed_by: str) -> Callable[[type[C]], type[C]]:
+    """Add the decorated class to `app` as the command `name`, which the function `performed_by` performs."""
 
     def add(options: type[C]) -> type[C]:
+        options.performed_by = performed_by
+
         def perform(**given: Any) -> NoReturn:
             asked = options(**given)
             asked.check()

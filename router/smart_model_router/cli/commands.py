@@ -13,7 +13,7 @@ from smart_model_router.cli.output import finish
 commands = typer.Typer()
 
 
-@command(commands, "stats")
+@command(commands, "stats", "statistics:run_stats")
 class Stats(Command):
     """Show the statistics that routers wrote to their file."""
 
@@ -22,14 +22,8 @@ class Stats(Command):
     watch: Annotated[bool, typer.Option("--watch", help="Again every second, until Ctrl-C.")] = False
     as_json: Json = False
 
-    def run(self) -> int:
-        """See statistics.py."""
-        from smart_model_router.cli.statistics import run_stats as run  # noqa: PLC0415 - only the command that runs pays
 
-        return run(self)
-
-
-@command(commands, "top")
+@command(commands, "top", "top:run")
 class Top(Command):
     """Follow the statistics file while routers write to it."""
 
@@ -39,14 +33,8 @@ class Top(Command):
     times: Annotated[int | None, typer.Option(min=1, help="How many looks; without: until Ctrl-C.")] = None
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout for each look.")] = False
 
-    def run(self) -> int:
-        """See top.py."""
-        from smart_model_router.cli.top import run  # noqa: PLC0415 - as above
 
-        return run(self)
-
-
-@command(commands, "dashboard")
+@command(commands, "dashboard", "statistics:run_dashboard")
 class Dashboard(Command):
     """Show a statistics file as a web page, until Ctrl-C; smr serve has its own at /dashboard."""
 
@@ -55,14 +43,8 @@ class Dashboard(Command):
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8001
     as_json: Json = False
 
-    def run(self) -> int:
-        """See statistics.py."""
-        from smart_model_router.cli.statistics import run_dashboard as run  # noqa: PLC0415 - as above
 
-        return run(self)
-
-
-@command(commands, "index")
+@command(commands, "index", "search_index:run_index")
 class IndexFolder(Command):
     """Index a folder for smr query; later runs read only changed files."""
 
@@ -71,14 +53,8 @@ class IndexFolder(Command):
     config: Config = None
     as_json: Json = False
 
-    def run(self) -> int:
-        """See search.py."""
-        from smart_model_router.cli.search import run_index as run  # noqa: PLC0415 - only the command that runs pays
 
-        return run(self)
-
-
-@command(commands, "query")
+@command(commands, "query", "search_index:run_query")
 class Query(Command):
     """Search an index; each result has a confidence."""
 
@@ -90,14 +66,8 @@ class Query(Command):
     answer: Annotated[bool, typer.Option("--answer", help="Have a model answer from the results.")] = False
     as_json: Json = False
 
-    def run(self) -> int:
-        """See search.py."""
-        from smart_model_router.cli.search import run_query as run  # noqa: PLC0415 - as above
 
-        return run(self)
-
-
-@command(commands, "evaluate")
+@command(commands, "evaluate", "evaluate:run")
 class Evaluate(Command):
     """Measure rankings against judgements; --ab compares two of them."""
 
@@ -112,27 +82,15 @@ class Evaluate(Command):
     seed: Annotated[int, typer.Option(min=0, help="Repeats the chance in intervals and tests.")] = 0
     as_json: Json = False
 
-    def run(self) -> int:
-        """See evaluate.py."""
-        from smart_model_router.cli.evaluate import run  # noqa: PLC0415 - as above
 
-        return run(self)
-
-
-@command(commands, "demo")
+@command(commands, "demo", "demo:run")
 class Demo(Command):
     """Watch a fleet fail in turn, and every question answered."""
 
     as_json: Json = False
 
-    def run(self) -> int:
-        """See demo/."""
-        from smart_model_router.cli.demo import run  # noqa: PLC0415 - only the command that runs pays
 
-        return run(self)
-
-
-@command(commands, "simulate")
+@command(commands, "simulate", "simulate:run")
 class Simulate(Command):
     """Live through an outage in virtual time; 1 when a promise is broken."""
 
@@ -148,19 +106,13 @@ class Simulate(Command):
     everything: Annotated[bool, typer.Option("--all", help="grid: every cell, not only the named ones.")] = False
     as_json: Json = False
 
-    def run(self) -> int:
-        """See simulate.py."""
-        from smart_model_router.cli.simulate import run  # noqa: PLC0415 - as above
-
-        return run(self)
-
     @property
     def narrows_grid(self) -> bool:
         """True when an option was given that only the grid takes."""
         return self.seeds != Simulate.seeds or self.everything or any((self.cells, self.requests, self.jobs))
 
 
-@command(commands, "chaos")
+@command(commands, "chaos", "chaos:run_chaos")
 class Chaos(Command):
     """Rehearse failures of your own providers on this machine; 1 unless all scenarios pass."""
 
@@ -174,14 +126,8 @@ class Chaos(Command):
     list_only: Annotated[bool, typer.Option("--list", help="List the scenarios.")] = False
     as_json: Json = False
 
-    def run(self) -> int:
-        """See chaos.py."""
-        from smart_model_router.cli.chaos import run_chaos as run  # noqa: PLC0415 - as above
 
-        return run(self)
-
-
-@command(commands, "fault-server")
+@command(commands, "fault-server", "chaos:run_fault_server")
 class ServeFaults(Command):
     """Serve as a provider that fails as scripted, until Ctrl-C."""
 
@@ -190,12 +136,6 @@ class ServeFaults(Command):
     script: Annotated[Path | None, typer.Option(metavar="FILE", help="Faults as YAML; without: no faults.")] = None
     seed: Annotated[int, typer.Option(help="Repeats its luck.")] = 0
     as_json: Json = False
-
-    def run(self) -> int:
-        """See chaos.py."""
-        from smart_model_router.cli.chaos import run_fault_server as run  # noqa: PLC0415 - as above
-
-        return run(self)
 
 
 targets = typer.Typer(name="targets", rich_markup_mode=None)
@@ -250,21 +190,15 @@ settings = typer.Typer(name="config", help="The configuration.", no_args_is_help
 imports = typer.Typer(name="import", help="Come from another router.", no_args_is_help=True, rich_markup_mode=None)
 
 
-@command(settings, "check")
+@command(settings, "check", "configuration:run_check")
 class Check(Command):
     """Report everything that is wrong with it, and warn of later trouble."""
 
     config: Config = None
     as_json: Json = False
 
-    def run(self) -> int:
-        """See configuration.py."""
-        from smart_model_router.cli.configuration import run_check as run  # noqa: PLC0415 - only the command that runs pays
 
-        return run(self)
-
-
-@command(settings, "show")
+@command(settings, "show", "configuration:run_show")
 class Show(Command):
     """Show every value in force; secrets are masked."""
 
@@ -272,24 +206,12 @@ class Show(Command):
     origin: Annotated[bool, typer.Option("--origin", help="A line for each value, with where it comes from.")] = False
     as_json: Json = False
 
-    def run(self) -> int:
-        """See configuration.py."""
-        from smart_model_router.cli.configuration import run_show as run  # noqa: PLC0415 - as above
 
-        return run(self)
-
-
-@command(settings, "schema")
+@command(settings, "schema", "configuration:run_schema")
 class Schema(Command):
     """Print the JSON Schema of the file, for editors; with --json on one line."""
 
     as_json: Json = False
-
-    def run(self) -> int:
-        """See configuration.py."""
-        from smart_model_router.cli.configuration import run_schema as run  # noqa: PLC0415 - as above
-
-        return run(self)
 
 
 @imports.callback()
@@ -297,7 +219,7 @@ def _imports() -> None:
     """Come from another router."""
 
 
-@command(imports, "litellm")
+@command(imports, "litellm", "importing:run")
 class ImportLitellm(Command):
     """Convert a LiteLLM configuration; list the values without a counterpart, and why."""
 
@@ -307,9 +229,3 @@ class ImportLitellm(Command):
     ] = None
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 when a value has no counterpart.")] = False
     as_json: Json = False
-
-    def run(self) -> int:
-        """See importing/."""
-        from smart_model_router.cli.importing import run  # noqa: PLC0415 - as above
-
-        return run(self)

@@ -1,0 +1,27 @@
+"""Each command of `smr` names the function that performs it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from inspect import signature
+
+import pytest
+
+from smart_model_router.cli import app, commands
+from smart_model_router.cli.command import Command
+
+COMMANDS = [one for module in (app, commands) for one in vars(module).values() if getattr(one, "performed_by", "")]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_function_of_a_command_exists(command: type[Command]) -> None:
+    """It is in the module that the command names, and takes the command alone."""
+    module, _, function = command.performed_by.partition(":")
+    found = getattr(import_module(f"smart_model_router.cli.{module}"), function)
+    (parameter,) = signature(found).parameters.values()
+    assert parameter.annotation == command.__name__
+
+
+def test_every_command_is_found() -> None:
+    """The list above has every class of a command."""
+    assert {command.__name__ for command in COMMANDS} == {command.__name__ for command in Command.__subclasses__()}
