@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from smart_model_router.cli.demo.demo_figures import most_at_once, probe_spans
+from smart_model_router.cli.demo_fleet import most_at_once, probe_spans
 from smart_model_router.domain.events import AttemptFinished
 
 
