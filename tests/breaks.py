@@ -8,9 +8,10 @@ import pytest
 
 from smart_model_router.core import breaker
 from smart_model_router.core.breaker import CircuitBreaker, Permit, Transition
-from smart_model_router.core.bulkhead import Bulkhead
+from smart_model_router.core.capacity import Bulkhead
 from smart_model_router.core.cooldown import Cooldown
-from smart_model_router.core.gate import Gate, ProviderState
+from smart_model_router.core.gate import Gate
+from smart_model_router.core.target_state import ProviderState
 
 
 def any_hint_replaces(patch: pytest.MonkeyPatch) -> None:

@@ -17,18 +17,17 @@ from smart_model_router.config.discovery import default_config, with_last_resort
 from smart_model_router.config.known_models import KnownTarget
 from smart_model_router.config.rules import FACTS
 from smart_model_router.config.secret import Secret
-from smart_model_router.config.strategies import strategy_named
+from smart_model_router.config.strategy_names import strategy_named
 from smart_model_router.config.telemetry import ContentConfig
 from smart_model_router.config.tree_path import spelled
 from smart_model_router.coordination import Coordinator, SharedKeys
-from smart_model_router.core.budget import RetryBudget
-from smart_model_router.core.connectivity import Connectivity
-from smart_model_router.core.gate import Gate, ProviderState
+from smart_model_router.core.budget import RetryBudget, Shedding
+from smart_model_router.core.gate import Gate
 from smart_model_router.core.gate_registry import GateRegistry
 from smart_model_router.core.passthrough_rules import Route, RouteTarget, by_path
 from smart_model_router.core.ratelimit import RateLimitTracker, TokenFactor
 from smart_model_router.core.selection import Candidate
-from smart_model_router.core.shedding import Shedding
+from smart_model_router.core.target_state import Connectivity, ProviderState
 from smart_model_router.core.tiers import ModelRoute, TargetFacts, Tier
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.events import StoreChanged

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from smart_model_router import RouterConfig
-from smart_model_router.core.gate import Measures
+from smart_model_router.core.flow_config import Measures
 from smart_model_router.rehearsal.chaos import MEASURES, SCENARIOS, Scorecard, Verdict, play
 from smart_model_router.rehearsal.chaos.client_calls import ClientCall, Ending, ask, body_of
 from smart_model_router.rehearsal.chaos.network_guard import NetworkGuard

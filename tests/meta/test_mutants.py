@@ -34,8 +34,8 @@ NEW = Survivor("core.b.g", "y < 1", "y <= 1")
 def test_a_survivor_is_its_function_and_the_lines_that_changed() -> None:
     """Neither its number nor its place in the file: other mutants come and go."""
     before, after = "return max(0, limit - self.in_flight)", "return max(1, limit - self.in_flight)"
-    method = survivor("smart_model_router.core.bulkhead.xǁBulkheadǁfree__mutmut_12", DIFF)
-    assert method == Survivor("smart_model_router.core.bulkhead.Bulkhead.free", before, after)
+    method = survivor("smart_model_router.core.capacity.xǁBulkheadǁfree__mutmut_12", DIFF)
+    assert method == Survivor("smart_model_router.core.capacity.Bulkhead.free", before, after)
     private = survivor("smart_model_router.core.gate.x__later__mutmut_3", DIFF)
     assert private == Survivor("smart_model_router.core.gate.later", before, after)
 

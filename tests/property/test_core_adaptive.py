@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smart_model_router.core.connectivity import Connectivity
-from smart_model_router.core.gate import Gate, ProviderState
+from smart_model_router.core.gate import Gate
 from smart_model_router.core.lease import Lease
 from smart_model_router.core.ratelimit import NO_COST
+from smart_model_router.core.target_state import Connectivity, ProviderState
 from smart_model_router.domain.outcome import Failure, FailureClass
 
 MOSTS = st.sampled_from([1, 2, 3, 10, 50])

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from smart_model_router.core.breaker import BreakerState
-from smart_model_router.core.connectivity import Connectivity
 from smart_model_router.core.cooldown import Cooldown
-from smart_model_router.core.gate import Gate, GateSnapshot, Pacing, ProviderState
+from smart_model_router.core.gate import Gate, GateSnapshot, Pacing
 from smart_model_router.core.lease import Lease, Settlement
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker
+from smart_model_router.core.target_state import Connectivity, ProviderState
 from smart_model_router.domain.outcome import Failure, FailureClass, Refusal, Scope, Usage, Wait
 
 SLOTS = 6

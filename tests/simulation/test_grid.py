@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from smart_model_router.cli.simulate import NAMED_REQUESTS
-from smart_model_router.core.gate import Measures
+from smart_model_router.core.flow_config import Measures
 from smart_model_router.rehearsal.simulation.combinations import NAMES, combinations
 from smart_model_router.rehearsal.simulation.grid import NAMED, Cell, select
 from smart_model_router.rehearsal.simulation.grid_run import FEWEST_JUDGED, run_cell

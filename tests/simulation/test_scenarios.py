@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from smart_model_router.core.gate import Measures
+from smart_model_router.core.flow_config import Measures
 from smart_model_router.rehearsal.simulation import SCENARIOS, simulate
 from smart_model_router.rehearsal.simulation.combinations import NAMES, combinations, simulate_measures
 from smart_model_router.rehearsal.simulation.scenarios import SWITCHES

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from smart_model_router.config.gateway import GatewayConfig
 from smart_model_router.config.tree_path import Path, spelled
-from smart_model_router.core.adaptive_limit import AdaptiveConfig
 from smart_model_router.core.breaker import BreakerConfig
+from smart_model_router.core.capacity import AdaptiveConfig
 
 if TYPE_CHECKING:
     from smart_model_router.config.document import Document

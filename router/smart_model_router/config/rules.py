@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from smart_model_router.config import aliases as patterns
 from smart_model_router.config.secret import masked, masked_urls
-from smart_model_router.config.strategies import strategy_named
+from smart_model_router.config.strategy_names import strategy_named
 from smart_model_router.config.tree_path import spelled
 from smart_model_router.core.passthrough_rules import KNOWN, is_route
 from smart_model_router.domain.errors import ConfigurationError

@@ -10,7 +10,8 @@ from smart_model_router.coordination.keys import SharedKeys
 from smart_model_router.coordination.shared_breaker import Key, SharedBreaker
 from smart_model_router.core.breaker import BreakerState, Transition
 from smart_model_router.core.gate import Gate
-from smart_model_router.core.lease import Lease, Moved, Settlement
+from smart_model_router.core.lease import Lease, Settlement
+from smart_model_router.core.target_state import Moved
 from smart_model_router.domain.shared_state import LEASE_SECONDS, BreakerRow, ClockReading, SharedView, remaining
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from smart_model_router.coordination.probe_leases import PROBE_SECONDS
 from smart_model_router.coordination.store_health import StoreReachability
-from smart_model_router.core.bulkhead import Bulkhead
+from smart_model_router.core.capacity import Bulkhead
 from smart_model_router.core.gate import Gate
 from smart_model_router.domain.ports import SharedState
 from smart_model_router.domain.shared_state import ClockReading, SharedStateError, SlotAsk, SlotRow, lease_slots

@@ -1,4 +1,4 @@
-"""Rate limits that processes share: each leases ahead what it will need, and settles accounts (core/token_lease.py)."""
+"""Rate limits that processes share: each leases ahead what it will need, and settles (core/limit_bucket.py)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from smart_model_router.coordination.keys import SharedKeys
-from smart_model_router.core.limit_bucket import LimitBucket
+from smart_model_router.core.limit_bucket import LimitBucket, TokenLease
 from smart_model_router.core.ratelimit import RateLimitTracker
-from smart_model_router.core.token_lease import TokenLease
 from smart_model_router.domain.ports import SharedState
 from smart_model_router.domain.shared_state import BucketRow, ClockReading, told
 

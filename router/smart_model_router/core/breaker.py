@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Annotated, Literal
 
 from smart_model_router.core.checked_options import Count, FailingShare, Interval, Options, Seconds
-from smart_model_router.core.cost import base_seconds, cap_seconds, grown
+from smart_model_router.core.rest_seconds import base_seconds, cap_seconds, grown
 from smart_model_router.domain.outcome import Refusal
 
 Verdict = Literal["success", "failure", "ignored"]

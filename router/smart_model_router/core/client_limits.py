@@ -13,7 +13,7 @@ from functools import partial
 
 from smart_model_router.core.bucket import TokenBucket
 from smart_model_router.core.checked_options import DAY
-from smart_model_router.core.token_lease import IDLE
+from smart_model_router.core.limit_bucket import IDLE
 from smart_model_router.domain.shared_state import BucketAsk, BucketGrant, BudgetAsk, chunk_of
 
 LOOK_AGAIN = 0.25

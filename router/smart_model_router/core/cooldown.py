@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from smart_model_router.core.checked_options import DAY, Count, FailingShare, Interval, Options, Seconds
-from smart_model_router.core.cost import base_seconds, cap_seconds, grown
-from smart_model_router.core.rate_limit_recovery import RateLimitRecovery
+from smart_model_router.core.rest_seconds import RateLimitRecovery, base_seconds, cap_seconds, grown
 from smart_model_router.domain.outcome import Category, CooldownRule, Failure, FailureClass, Refusal, RestReason, Wait
 
 LawReason = Literal["wait", "wall", "off"]
@@ -237,7 +236,8 @@ class Cooldown:
     def succeeded(self, admitted_at: float, now: float) -> bool:
         """A call succeeded; True when it ended the spell a rest began (statistics start afresh)."""
         self._last_success = now
-        self._clearing.admitted(admitted_at)
+        if self._clearing.began is not None:
+            self._clearing.admitted(admitted_at)
         self._guesses = self._overloads = self._auth_failures = 0
         self._successes += 1
         if self._successes >= self._config.success_count_to_clear:

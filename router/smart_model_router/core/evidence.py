@@ -89,6 +89,7 @@ class Evidence:
         "_turned_away_from",
         "_turned_away_in",
         "_turned_away_last",
+        "stormy",
     )
 
     def __init__(self, *, rest: SequentialTest, whole: SequentialTest, stream: SequentialTest) -> None:
@@ -112,6 +113,8 @@ class Evidence:
         self._patience = PATIENCE
         self._turned_away = 0
         """Refusals for want of capacity in a row, beside which no call was served."""
+        self.stormy = False
+        """Whether every call is turned away: 75 in a row, and nothing is served."""
         self._turned_away_from = self._turned_away_last = -math.inf
         """When the first and the newest of the present run of refusals came."""
         self._turned_away_in = 0.0
@@ -184,12 +187,8 @@ class Evidence:
         least = 2 * self._turned_away_in
         served = [at for key, (at, _, _) in flying if least < now - at < patience or key in self._begun]
         self._turned_away = 0 if served else self._turned_away + 1
+        self.stormy = self._turned_away >= _STORM
         return self._served_beside or any(at >= self._turned_away_from for at in served)
-
-    @property
-    def stormy(self) -> bool:
-        """Whether every call is turned away: 75 in a row, and nothing is served."""
-        return self._turned_away >= _STORM
 
     @property
     def storm_pause(self) -> float:
@@ -249,9 +248,10 @@ class Evidence:
         self._answered.clear()
         self._cells.clear()
         self._calls = self._failures = self._turned_away = 0
+        self.stormy = False
 
     def _served(self, sent_at: float) -> None:
-        self._turned_away = 0
+        self._turned_away, self.stormy = 0, False
         if sent_at >= self._turned_away_from:
             self._served_beside = True
 

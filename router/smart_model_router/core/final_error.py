@@ -1,11 +1,11 @@
-"""How a request ends badly: which exception says whose fault it was, and why nobody served it."""
+"""The error that ends a request, and which failures of an operation of Responses are the target's."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from smart_model_router.core.fallback import AttemptHistory
-from smart_model_router.core.operations import is_absent
 from smart_model_router.core.tiers import Plan
 from smart_model_router.domain.errors import (
     AllTargetsFailed,
@@ -117,3 +117,30 @@ def _unable(plan: Plan, model: str) -> RequestRejected:
     kind = ContextTooLong if reasons == {"filtered:context"} else UnsupportedFeature
     hints = "".join(hint for reason, hint in _HINTS.items() if reason in reasons)
     return kind(f"no target of {model!r} can serve this request: {told}{hints}")
+
+
+_ABSENT = frozenset({404, 405, 501})
+_OF_EVERY_CALL = frozenset({FailureClass.RATE_LIMITED, FailureClass.QUOTA})
+
+
+def is_absent(failure: Failure) -> bool:
+    """Return whether the provider lacks the operation, or the thing that it was asked about."""
+    return failure.status in _ABSENT
+
+
+def of_operation(failure: Failure) -> Failure:
+    """The failure as its request sees it: where the operation is absent, no retry there brings it."""
+    if not is_absent(failure) or failure.failure_class is FailureClass.INVALID_REQUEST:
+        return failure
+    return replace(failure, failure_class=FailureClass.MISCONFIGURED)
+
+
+def of_target(failure: Failure) -> Failure:
+    """The failure as the target's breaker, cooldown and off state count it.
+
+    A rate limit, an empty account and a connection that was never made hold for every call. A reset may be that path's
+    own, and a 401 may be a key without the scope for it: such failures count as a call that was given up.
+    """
+    if failure.failure_class in _OF_EVERY_CALL or failure.unsent:
+        return failure
+    return replace(failure, failure_class=FailureClass.CANCELLED, wait=None, credential_wide=False)

@@ -1,14 +1,40 @@
-"""The numbers the flow of one request goes by: attempts, waits, timeouts, patience."""
+"""The configuration of gates and of the flow of one request: attempts, waits, timeouts, patience."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
+from smart_model_router.core.breaker import BreakerConfig
+from smart_model_router.core.capacity import AdaptiveConfig, ThrottleConfig
 from smart_model_router.core.checked_options import Count, CountOrZero, Options, Ratio, Seconds, SecondsOrZero
+from smart_model_router.core.cooldown import CooldownConfig
 
 ModelName = Literal["asked", "served", "served_on_fallback"]
 """Which name an answer has in `model`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measures:
+    """The five founding measures; each can be switched off alone (what is left is documented in departures.md)."""
+
+    monotonic_clock: bool = True
+    rate_limit_awareness: bool = True
+    serialized_probes: bool = True
+    cascade_prevention: bool = True
+    tiered_degradation: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateConfig(Options):
+    """Everything a gate decides by. `slow_start` is how many seconds a returned target needs to take full load."""
+
+    breaker: BreakerConfig = field(default_factory=BreakerConfig)
+    cooldown: CooldownConfig = field(default_factory=CooldownConfig)
+    throttle: ThrottleConfig = field(default_factory=ThrottleConfig)
+    adaptive: AdaptiveConfig = field(default_factory=AdaptiveConfig)
+    slow_start: Seconds = 10.0
+    measures: Measures = field(default_factory=Measures)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,31 +7,26 @@ first. The lease is settled once and gives everything back on every path. Pure: 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, assert_never, cast
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, cast
 
-from smart_model_router.core.adaptive_limit import AdaptiveConfig, LearnedLimit
 from smart_model_router.core.breaker import (
-    BreakerConfig,
     BreakerSnapshot,
     BreakerState,
     CircuitBreaker,
     Permit,
     Transition,
-    Verdict,
 )
-from smart_model_router.core.bulkhead import Bulkhead
-from smart_model_router.core.checked_options import Options, Seconds
-from smart_model_router.core.connectivity import Connectivity
-from smart_model_router.core.cooldown import Cooldown, CooldownConfig, CooldownSnapshot
-from smart_model_router.core.evidence import Evidence, SequentialTest
-from smart_model_router.core.lease import Lease, Moved
-from smart_model_router.core.ratelimit import Cost, RateLimitTracker
-from smart_model_router.core.throttle import AdaptiveThrottle, ThrottleConfig, ThrottleSnapshot
+from smart_model_router.core.capacity import (
+    AdaptiveThrottle,
+    ThrottleSnapshot,
+)
+from smart_model_router.core.cooldown import Cooldown, CooldownSnapshot
+from smart_model_router.core.lease import Lease
+from smart_model_router.core.ratelimit import Cost
+from smart_model_router.core.target_state import Moved, ProviderState, TargetState
 from smart_model_router.domain.outcome import (
-    BreakerCount,
-    Failure,
     Refusal,
 )
 
@@ -44,145 +39,8 @@ nothing else can answer either, so the probe of an OPEN breaker comes due by bac
 
 _PACED_FROM = 0.2
 """The success share from which a target takes its full load while no other one is free."""
-_MOST_DOWN = 0.9
-_MOST_ILL = 0.85
-"""A target's own share of failures is taken to be at most this, or nothing could be told from it."""
-_EMPTIES = 3
 _EPSILON = 1e-6
 """A millionth of a call: the instant computed from a number of calls must admit that number."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measures:
-    """The five founding measures; each can be switched off alone (what is left is documented in departures.md)."""
-
-    monotonic_clock: bool = True
-    rate_limit_awareness: bool = True
-    serialized_probes: bool = True
-    cascade_prevention: bool = True
-    tiered_degradation: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateConfig(Options):
-    """Everything a gate decides by. `slow_start` is how many seconds a returned target needs to take full load."""
-
-    breaker: BreakerConfig = field(default_factory=BreakerConfig)
-    cooldown: CooldownConfig = field(default_factory=CooldownConfig)
-    throttle: ThrottleConfig = field(default_factory=ThrottleConfig)
-    adaptive: AdaptiveConfig = field(default_factory=AdaptiveConfig)
-    slow_start: Seconds = 10.0
-    measures: Measures = field(default_factory=Measures)
-
-
-class ProviderState:
-    """What the targets of one provider share."""
-
-    __slots__ = (
-        "bulkhead",
-        "config",
-        "connectivity",
-        "credentials",
-        "evidence",
-        "failing",
-        "gates",
-        "keys",
-        "name",
-        "origin",
-        "probe_in_flight",
-        "queue",
-        "remote",
-        "returned_at",
-        "sequence",
-        "throttle",
-        "transport",
-    )
-
-    def __init__(
-        self,
-        name: str,
-        *,
-        slots: int,
-        remote: bool,
-        connectivity: Connectivity,
-        config: GateConfig | None = None,
-        queue: int | None = None,
-        origin: object = None,
-        keys: Sequence[object] = (),
-    ) -> None:
-        self.name = name
-        self.origin = origin
-        """What its calls depend on, but for keys, slots and limits: one of equal origin is the same provider."""
-        self.keys = keys
-        """The key of each credential."""
-        self.remote = remote
-        self.config = config or GateConfig()
-        self.bulkhead = Bulkhead(slots)
-        self.throttle = AdaptiveThrottle(self.config.throttle)
-        self.failing: dict[str, float] = {}
-        """When each of its targets last had a call turned away, by target."""
-        self.transport = CircuitBreaker(self.config.breaker)
-        self.evidence = _evidence(self.config)
-        """What is known of its transport: all calls of all its targets."""
-        self.gates: dict[str, Gate] = {}
-        self.connectivity = connectivity
-        self.credentials: dict[int, Cooldown] = {}
-        self.probe_in_flight = False
-        self.returned_at = -math.inf
-        """When its transport came back, and all of its targets with it; -inf: it was never away."""
-        self.queue = queue
-        """How many may wait for it as a last resort; None is limited by the waiting room alone."""
-        self.sequence = 0
-        """Numbers the calls in the order they were admitted: targets that share a credential compare them."""
-
-    @property
-    def has_slot(self) -> bool:
-        """Whether one more call is within its slots."""
-        return self.bulkhead.free > 0 or not self.config.measures.cascade_prevention
-
-    def credential(self, number: int) -> Cooldown:
-        """The rests of one credential, shared by its targets."""
-        return self.credentials.setdefault(number, Cooldown(self.config.cooldown))
-
-    def weigh(self, permit: Permit, verdict: Verdict, sent_at: float, now: float, patience: float) -> bool:
-        """Enter the outcome of a call as evidence about the transport; whether that is down."""
-        if not self.transport.is_current(permit) or verdict == "ignored":
-            return False
-        if verdict == "success":
-            self.evidence.succeeded(sent_at, now, stream=False)
-            return False
-        _, down = self.evidence.failed(sent_at, now, stream=False, patience=patience)
-        return down
-
-    def throttled_together(self, now: float) -> bool:
-        """Whether two of its targets had calls turned away lately: then all of them are counted as one."""
-        if len(self.failing) < 2:
-            return False
-        since = now - self.config.throttle.cells
-        return sum(at > since for at in self.failing.values()) > 1
-
-    def has_key_of(self, other: ProviderState, number: int) -> bool:
-        """Whether the credential `number` is the same as there."""
-        return self.keys[number : number + 1] == other.keys[number : number + 1]
-
-    def take_load_of(self, before: ProviderState) -> None:
-        """Count with the state of before, whose calls go on: slots, and what the throttle saw.
-
-        For a reload: `self` has admitted nothing yet. Where the rules of one of them changed, that begins anew.
-        """
-        if self.config.measures != before.config.measures:
-            return  # without the monotonic clock, instants mean something else
-        before.bulkhead.resize(self.bulkhead.slots)
-        self.bulkhead = before.bulkhead
-        if self.config.throttle == before.config.throttle:
-            self.throttle = before.throttle
-
-    def take_keys_of(self, after: ProviderState) -> None:
-        """Go on with the keys of a new configuration: at a number that has another key now, nothing rests."""
-        for number in tuple(self.credentials):
-            if not self.has_key_of(after, number):
-                del self.credentials[number]
-        self.keys = after.keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,65 +56,10 @@ class GateSnapshot:
     throttles: tuple[ThrottleSnapshot, ThrottleSnapshot]
 
 
-class Gate:
+class Gate(TargetState):
     """Admission to one target. Not thread-safe: one event loop, no awaits inside."""
 
-    __slots__ = (
-        "_empties",
-        "_in_paced_spell",
-        "_returned_at",
-        "alone",
-        "breakers",
-        "chosen_at",
-        "config",
-        "cooldown",
-        "credential",
-        "evidence",
-        "id",
-        "in_flight",
-        "learned",
-        "limits",
-        "number",
-        "provider",
-        "throttle",
-    )
-
-    def __init__(
-        self,
-        target_id: str,
-        provider: ProviderState,
-        *,
-        limits: RateLimitTracker | None = None,
-        credential: int = 0,
-        alone: bool = False,
-    ) -> None:
-        self.alone = alone
-        """Whether its load is another than that of the provider's models: the throttle counts it by itself."""
-        self.id = target_id
-        self.provider = provider
-        self.config = provider.config
-        self.limits = limits or RateLimitTracker()
-        self.breakers: Mapping[Literal["whole", "stream"], CircuitBreaker] = {
-            "whole": CircuitBreaker(self.config.breaker),
-            "stream": CircuitBreaker(self.config.breaker),
-        }
-        self.cooldown = Cooldown(self.config.cooldown)
-        self.number = credential
-        """Which of the provider's credentials it uses."""
-        self.credential = provider.credential(credential)
-        self.in_flight = 0
-        self.evidence = _evidence(self.config)
-        """What its outcomes and its calls in flight say about its health."""
-        self.learned = LearnedLimit(provider.bulkhead.slots) if self.config.adaptive.enabled else None
-        """How many calls at once it was seen to bear; None: that is not learned."""
-        self.throttle = AdaptiveThrottle(self.config.throttle)
-        """Counts this target alone; that of the provider counts when several of its targets turn calls away."""
-        self.chosen_at = -math.inf
-        """When it admitted the newest call; -inf: none yet."""
-        self._empties = 0
-        self._in_paced_spell = False
-        self._returned_at = -math.inf
-        provider.gates[target_id] = self
+    __slots__ = ()
 
     def try_admit(
         self,
@@ -295,10 +98,10 @@ class Gate:
         permit = cast("Permit", breaker.try_acquire(now, eager=eager))  # never a Refusal: they were asked just now
         transport = cast("Permit", provider.transport.try_acquire(now, eager=eager))
         provider.probe_in_flight = provider.probe_in_flight or probing
-        if provider.remote:
+        if provider.remote and provider.connectivity.offline:
             provider.connectivity.take_pass(now)
         paced = pacing != "off" and not (calm or probing)
-        self._in_paced_spell = self._in_paced_spell or paced
+        self.in_paced_spell = self.in_paced_spell or paced
         return self._lease(breaker, permit, transport, cost, now, stream, probing=probing, trials=trials, paced=paced)
 
     def refusal(self, cost: Cost, now: float, *, stream: bool = False, pacing: Pacing = "off") -> Refusal | None:
@@ -344,45 +147,14 @@ class Gate:
         limit = min(self.provider.bulkhead.limit, self.learned.limit)
         return self.learned.service_time / max(1, limit)
 
-    def turned_away(self, number: int, sent_at: float, now: float, patience: float, *, hinted: bool) -> None:
-        """A call sent at `sent_at` as the `number`-th in flight was refused for want of capacity.
-
-        `hinted` says that the provider told for how long.
-        """
-        depends = self.evidence.turned_away(sent_at, now, patience)
-        if depends and self.learned is not None:
-            outlived = self.evidence.outlived_numbers(sent_at, now, patience)
-            self.learned.refused(number, now, outlived, hinted=hinted)
-
-    def count(self, accepted: bool, now: float) -> None:
-        """Tell the throttles what came of a call."""
-        self.throttle.record(accepted, now)
-        if self.alone:
-            return
-        self.provider.throttle.record(accepted, now)
-        if not accepted:
-            self.provider.failing[self.id] = now
-
-    def reset_throttle(self) -> None:
-        """The target is back: what its throttles counted is of the time before."""
-        self.throttle.reset()
-        if not self.alone:
-            self.provider.throttle.reset()
-            self.provider.failing.pop(self.id, None)
-
-    def spell_ended(self) -> None:
-        """A call that was not paced has succeeded: a paced spell before it is over."""
-        if self._in_paced_spell:
-            self._in_paced_spell = False
-            self.reset_throttle()
-
     def tosses(self, now: float) -> bool:
         """Return whether the throttle may refuse a call at `now`."""
         return self._tossing(now).probability(now) > 0.0
 
     def _passes(self, now: float, roll: float, pacing: Pacing) -> bool:
         """The throttle's toss. Where no other target is free it holds only below a success share of a fifth."""
-        if self.throttle.empty:
+        # Without `failing` no throttle has seen a call turned away.
+        if not (self.alone or self.provider.failing) or self.throttle.empty:
             return True
         paced = pacing != "off"
         if paced and (self.in_flight == 0 or self.evidence.success_share(now) >= _PACED_FROM):
@@ -541,36 +313,6 @@ class Gate:
         self._returned_at = self.provider.returned_at = -math.inf
         return moved
 
-    def apply(self, moved: Moved, now: float) -> None:
-        """The consequences of a breaker's transition, whoever tells of it: a call, the operator, another process.
-
-        A transport breaker concerns every target of the provider. An OPEN breaker alone decides among advice; a
-        CLOSED one begins slow start, and the throttle forgets.
-        """
-        provider, to = self.provider, moved.transition.to_state
-        concerned = tuple(provider.gates.values()) if moved.kind == "transport" else (self,)
-        if moved.kind == "transport":
-            provider.connectivity.moved(provider.name, to is BreakerState.OPEN, now)
-            provider.returned_at = now if to is BreakerState.CLOSED else -math.inf
-            if to is BreakerState.OPEN:
-                provider.evidence.tripped()
-        for gate in concerned:
-            if to is BreakerState.OPEN:
-                gate.cooldown.breaker_tripped()
-                gate.evidence.tripped()
-            elif to is BreakerState.CLOSED:
-                gate.begin_slow_start(now)
-                gate.reset_throttle()
-
-    def returned(self, now: float, *, slowly: bool) -> None:
-        """Take back a target whose rests a success has ended, whoever tells of it: a call or another process.
-
-        `slowly` says that the rest had expired and the success was a call on probation.
-        """
-        if slowly:
-            self.begin_slow_start(now)
-        self.reset_throttle()
-
     def resize(self) -> None:
         """The provider's slots have changed."""
         if self.learned is not None:
@@ -659,47 +401,6 @@ class Gate:
         if elapsed >= self.config.slow_start:
             return math.inf
         return 1 + (self.provider.bulkhead.slots - 1) * elapsed / self.config.slow_start + _EPSILON
-
-    def verdict(self, failure: Failure | None, probe: bool, slow: bool) -> Verdict:
-        """The breaker's column of routing.md section 9."""
-        if failure is None:
-            self._empties = 0
-            return "failure" if slow else "success"
-        match failure.failure_class.policy.breaker:
-            case BreakerCount.YES:
-                self._empties = 0
-                return "failure"
-            case BreakerCount.PROVIDER:
-                return "failure" if probe else "ignored"
-            case BreakerCount.THIRD_IN_A_ROW:
-                self._empties += 1
-                if self._empties < _EMPTIES:
-                    return "ignored"
-                self._empties = 0
-                return "failure"
-            case BreakerCount.NO:
-                return "ignored"
-            case never:
-                assert_never(never)
-
-    def begin_slow_start(self, now: float) -> None:
-        """The target has proven itself after an absence: it takes its full load step by step."""
-        self._returned_at = now
-
-
-def _evidence(config: GateConfig) -> Evidence:
-    """The tests of a target, with the numbers of its configuration."""
-    breaker, cooldown = config.breaker, config.cooldown
-
-    def down() -> SequentialTest:
-        return SequentialTest(
-            failing=breaker.failing_share, most=_MOST_DOWN, odds=breaker.odds, odds_per_call=breaker.odds_per_call
-        )
-
-    ill = SequentialTest(
-        failing=cooldown.failing_share, most=_MOST_ILL, odds=cooldown.odds, odds_per_call=cooldown.odds_per_call
-    )
-    return Evidence(rest=ill, whole=down(), stream=down())
 
 
 _NO_COST = Cost(0, 0)

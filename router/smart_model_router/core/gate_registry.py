@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from smart_model_router.core.breaker import BreakerState
-from smart_model_router.core.connectivity import Connectivity
-from smart_model_router.core.gate import Gate, ProviderState
+from smart_model_router.core.gate import Gate
 from smart_model_router.core.ratelimit import RateLimitTracker
+from smart_model_router.core.target_state import Connectivity, ProviderState
 
 
 class GateRegistry:

@@ -6,27 +6,15 @@ Pure: `now` and chance are arguments. A `Settlement` says what changed; somebody
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import cast
 
-from smart_model_router.core.breaker import BreakerState, CircuitBreaker, Permit, Transition, Verdict
+from smart_model_router.core.breaker import BreakerState, CircuitBreaker, Permit, Verdict
 from smart_model_router.core.cooldown import Cooldown, Rest
 from smart_model_router.core.evidence import PATIENCE
 from smart_model_router.core.ratelimit import Reservation
+from smart_model_router.core.target_state import Moved, TargetState
 from smart_model_router.domain.fast_dataclass import quick
 from smart_model_router.domain.outcome import NO_READING, Failure, FailureClass, LimitReading, Usage
-
-if TYPE_CHECKING:
-    from smart_model_router.core.gate import Gate
-
-Kind = Literal["whole", "stream", "transport"]
-
-
-@dataclass(frozen=True, slots=True)
-class Moved:
-    """A breaker's transition and which breaker it was."""
-
-    kind: Kind
-    transition: Transition
 
 
 @quick
@@ -60,13 +48,12 @@ class Lease:
 
     __slots__ = (
         "_breaker",
-        "_gate",
         "_last_resort",
         "_permit",
         "_probing",
         "_proven",
         "_reservation",
-        "_settled",
+        "_target",
         "_transport",
         "_trials",
         "admitted_at",
@@ -74,13 +61,14 @@ class Lease:
         "paced",
         "probe",
         "sequence",
+        "settled",
         "stream",
         "unread",
     )
 
     def __init__(
         self,
-        gate: Gate,
+        target: TargetState,
         breaker: CircuitBreaker,
         permit: Permit | None,
         transport: Permit | None,
@@ -93,7 +81,7 @@ class Lease:
         paced: bool,
         last_resort: bool,
     ) -> None:
-        self._gate = gate
+        self._target = target
         self._breaker = breaker
         self._permit = permit
         self._transport = transport
@@ -102,7 +90,8 @@ class Lease:
         self._trials = trials
         self._last_resort = last_resort
         self._proven = False
-        self._settled = False
+        self.settled = False
+        """Whether everything was given back."""
         self.admitted_at = now
         self.sequence = sequence
         self.stream = stream
@@ -110,7 +99,7 @@ class Lease:
         """Whether it was admitted because no other target is free, against our own judgement."""
         self.probe = probing or bool(trials)
         """Whether this call decides over a return: a breaker's probe, or on probation."""
-        self.number_in_flight = gate.in_flight
+        self.number_in_flight = target.in_flight
         """How many calls were in flight at the target when it was sent, itself included."""
         self.unread = 0.0
         """Seconds that a stream waited for its reader: they say nothing of the provider's pace."""
@@ -123,7 +112,7 @@ class Lease:
     @property
     def decides(self) -> bool:
         """Whether its verdict would still move its breakers: nobody else has moved them since it was admitted."""
-        permits = ((self._breaker, self._permit), (self._gate.provider.transport, self._transport))
+        permits = ((self._breaker, self._permit), (self._target.provider.transport, self._transport))
         return all(permit is None or breaker.is_current(permit) for breaker, permit in permits)
 
     @property
@@ -137,32 +126,30 @@ class Lease:
         out = sum(one is not None and not one.settled for one in held)
         return LeaseSnapshot(self._trials, self._reservation.tokens, out)
 
-    @property
-    def settled(self) -> bool:
-        """Whether everything was given back."""
-        return self._settled
-
     def heard(self, reading: LimitReading, now: float) -> None:
         """The head of the answer is there: what it says of the limits counts at once, however long the rest takes."""
-        self._gate.limits.update(reading, self.sequence, now, sent_at=self.admitted_at)
+        self._target.limits.update(reading, self.sequence, now, sent_at=self.admitted_at)
 
     def begun(self) -> None:
         """A stream has brought its first content: it is not silent, however long it goes on."""
-        self._gate.evidence.begun(self.sequence)
+        self._target.evidence.begun(self.sequence)
 
     def prove(self, now: float) -> Settlement:
         """A streaming call has delivered enough to count as a success; a later cut is the closed breaker's."""
-        if self._settled or self._proven or not self.probe:
+        if self.settled or self._proven or not self.probe:
             return _NOTHING
-        self._weigh("success", None, now, PATIENCE)
+        permit = cast("Permit", self._permit)  # a last resort has none, and is no probe
+        self._target.weigh(
+            self._breaker, permit, "success", None, self.admitted_at, now, stream=self.stream, patience=PATIENCE
+        )
         self._proven = True
         moved = self._record("success", "success", now, 0.0, PATIENCE) if self._probing else ()
-        reconnected = self._reached(now)
-        recovered = self._succeeded(now)
+        reconnected = self._target.provider.reached(now)
+        recovered = self._target.succeeded(self.admitted_at, now)
         settlement = self._follow(moved, None, recovered, now, False if reconnected else None)
         if self._probing:
             self._permit = _exchanged(self._breaker, now)
-            self._transport = _exchanged(self._gate.provider.transport, now)
+            self._transport = _exchanged(self._target.provider.transport, now)
         self._leave_trials()
         self._probing = False
         return settlement
@@ -184,38 +171,47 @@ class Lease:
         that took longer than `slow_call` allows. `roll` in [0, 1) spreads waits. `patience` is after how many silent
         seconds a call in flight counts as lost.
         """
-        if self._settled:
+        if self.settled:
             return _NOTHING
-        self._settled = True
-        gate, provider = self._gate, self._gate.provider
-        gate.evidence.ended(self.sequence)
+        self.settled = True
+        target, provider = self._target, self._target.provider
+        used, transport = _real_usage(failure, usage), _transport_verdict(failure)
+        target.evidence.ended(self.sequence)
         provider.evidence.ended(self.sequence)
-        gate.limits.settle(
-            self._reservation, _real_usage(failure, usage), now, sent=failure is None or not failure.unsent
-        )
+        target.limits.settle(self._reservation, used, now, sent=failure is None or not failure.unsent)
         told = reading if failure is None else failure.reading
         if told.buckets:
             self.heard(told, now)
         load = failure is not None and self._is_load(failure, now, patience)
         self._count(failure, now, patience)
         provider.bulkhead.leave()
-        gate.in_flight -= 1
+        target.in_flight -= 1
         if self._last_resort:
             return _NOTHING
-        transport = _transport_verdict(failure)
         is_probe = self._permit is not None and self._permit.probe
-        verdict: Verdict = "ignored" if load else gate.verdict(failure, is_probe, slow)
-        ill, down = self._weigh(verdict, failure, now, patience)
+        verdict: Verdict = "ignored" if load else target.verdict(failure, is_probe, slow)
+        ill = down = False
+        if self._permit is not None and not (self._proven and verdict == "success"):
+            ill, down = target.weigh(
+                self._breaker,
+                self._permit,
+                verdict,
+                failure,
+                self.admitted_at,
+                now,
+                stream=self.stream,
+                patience=patience,
+            )
         moved = self._record(verdict, transport, now, roll, patience, down=down)
-        offline: bool | None = False if transport == "success" and self._reached(now) else None
+        offline: bool | None = False if transport == "success" and provider.reached(now) else None
         if moved and any(m.transition.reason == "withheld" for m in moved):
             moved = tuple(m for m in moved if m.transition.reason != "withheld")
             offline = True if provider.connectivity.went_offline(now) else None
-        recovered = failure is None and not self._proven and self._succeeded(now)
+        recovered = failure is None and not self._proven and target.succeeded(self.admitted_at, now)
         rest = None if failure is None else self._rest(failure, now, roll, ill=ill, load=load)
         settlement = self._follow(moved, rest, recovered, now, offline)
-        if failure is None and not self.paced:
-            gate.spell_ended()
+        if failure is None and not self.paced and target.in_paced_spell:
+            target.spell_ended()
         if self.probe:
             self._leave_trials()
         return settlement
@@ -232,68 +228,50 @@ class Lease:
         """Whether a refusal for want of capacity came while other calls are being served: no sign of ill health."""
         if failure.failure_class is not FailureClass.OVERLOADED:
             return False
-        return self._gate.evidence.serves_others(self.admitted_at, now, patience)
-
-    def _weigh(self, verdict: Verdict, failure: Failure | None, now: float, patience: float) -> tuple[bool, bool]:
-        """Enter the outcome as evidence. Returns (the target is ill, it is down), False where nothing was learned."""
-        permit, evidence = self._permit, self._gate.evidence
-        if permit is None or not self._breaker.is_current(permit):
-            return False, False
-        if verdict == "success":
-            if not self._proven:
-                evidence.succeeded(self.admitted_at, now, stream=self.stream)
-        elif verdict == "failure" or (failure is not None and failure.failure_class is FailureClass.TRANSPORT):
-            return evidence.failed(self.admitted_at, now, stream=self.stream, patience=patience)
-        return False, False
+        return self._target.evidence.serves_others(self.admitted_at, now, patience)
 
     def _record(
         self, verdict: Verdict, transport: Verdict, now: float, roll: float, patience: float, *, down: bool = False
     ) -> tuple[Moved, ...]:
-        provider, lost = self._gate.provider, now - self.admitted_at
+        lost = now - self.admitted_at
         moved: list[Moved] = []
         if self._permit is not None and (
             t := self._breaker.record(self._permit, verdict, now, roll=roll, down=down, lost=lost)
         ):
             moved.append(Moved("stream" if self.stream else "whole", t))
-        if self._transport is not None:
-            hold = transport == "failure" and provider.remote
-            hold = hold and provider.connectivity.withholds(provider.name, now)
-            down = provider.weigh(self._transport, transport, self.admitted_at, now, patience)
-            if t := provider.transport.record(
-                self._transport, transport, now, roll=roll, hold=hold, down=down, lost=lost
-            ):
-                moved.append(Moved("transport", t))
+        if self._transport is not None and (
+            t := self._target.provider.record(
+                self._transport, transport, self.admitted_at, now, roll=roll, patience=patience
+            )
+        ):
+            moved.append(Moved("transport", t))
         return tuple(moved)
 
     def _count(self, failure: Failure | None, now: float, patience: float) -> None:
-        gate, provider = self._gate, self._gate.provider
+        target, provider = self._target, self._target.provider
         accepted = True if failure is None else failure.failure_class.policy.accepted
         if accepted is not None and not self._last_resort:
-            gate.count(accepted, now)
+            target.count(accepted, now)
         if failure is None:
             provider.bulkhead.succeeded(now)
-            if gate.learned is not None:
-                gate.learned.accepted(self.number_in_flight, now - self.admitted_at - self.unread, now)
+            if target.learned is not None:
+                target.learned.accepted(self.number_in_flight, now - self.admitted_at - self.unread, now)
             return
         if failure.wait is not None and failure.wait.scope == "concurrency":
             provider.bulkhead.shrink(now)
         if not self._last_resort and _says_too_many(failure):
             hinted = failure.wait is not None
-            gate.turned_away(self.number_in_flight, self.admitted_at, now, patience, hinted=hinted)
-
-    def _succeeded(self, now: float) -> bool:
-        own = self._gate.cooldown.succeeded(self.admitted_at, now)
-        return self._gate.credential.succeeded(self.admitted_at, now) or own
+            target.turned_away(self.number_in_flight, self.admitted_at, now, patience, hinted=hinted)
 
     def _rest(self, failure: Failure, now: float, roll: float, *, ill: bool, load: bool) -> Rest | None:
         if failure.failure_class is FailureClass.CANCELLED or (load and failure.wait is None):
             return None
-        gate = self._gate
-        offline = gate.provider.remote and gate.provider.connectivity.offline  # it is us, not them
-        owner = gate.credential if failure.credential_wide else gate.cooldown
+        target = self._target
+        offline = target.provider.remote and target.provider.connectivity.offline  # it is us, not them
+        owner = target.credential if failure.credential_wide else target.cooldown
         # Fewer at once, or a provider without capacity: no bucket is about that, and none paces the return from it.
         rate = failure.failure_class is FailureClass.RATE_LIMITED
-        paced = rate and gate.limits.seen and not (failure.wait and failure.wait.scope == "concurrency")
+        paced = rate and target.limits.seen and not (failure.wait and failure.wait.scope == "concurrency")
         rest = owner.failed(
             failure,
             admitted_at=self.admitted_at,
@@ -302,34 +280,30 @@ class Lease:
             roll=roll,
             paced=paced,
             ill=ill,
-            expected=gate.limits.next_window(now),
-            advise=self._breaker.is_closed and gate.provider.transport.is_closed and not offline,
-            honour_hints=gate.config.measures.rate_limit_awareness,
+            expected=target.limits.next_window(now),
+            advise=self._breaker.is_closed and target.provider.transport.is_closed and not offline,
+            honour_hints=target.config.measures.rate_limit_awareness,
         )
         if paced and rest is not None and rest.reason == "wait":
-            gate.limits.hold_until(rest.until, now, self._reservation.cost, failure.reading)
+            target.limits.hold_until(rest.until, now, self._reservation.cost, failure.reading)
         if rest is not None and rest.reason == "cooldown":
-            gate.evidence.rest_began()
+            target.evidence.rest_began()
         return rest
-
-    def _reached(self, now: float) -> bool:
-        provider = self._gate.provider
-        return provider.remote and provider.connectivity.reached(now)
 
     def _follow(
         self, moved: tuple[Moved, ...], rest: Rest | None, recovered: bool, now: float, offline: bool | None
     ) -> Settlement:
-        gate = self._gate
+        target = self._target
         for m in moved:
-            gate.apply(m, now)
+            target.apply(m, now)
         closed = any(m.transition.to_state is BreakerState.CLOSED for m in moved)
         if recovered:
-            gate.returned(now, slowly=bool(self._trials) and not closed)
+            target.returned(now, slowly=bool(self._trials) and not closed)
         return Settlement(moved, rest, recovered or closed, offline)
 
     def _leave_trials(self) -> None:
         if self._probing:
-            self._gate.provider.probe_in_flight = False
+            self._target.provider.probe_in_flight = False
         for trial in self._trials:
             trial.on_trial -= 1
         self._trials = ()

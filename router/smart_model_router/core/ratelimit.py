@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from smart_model_router.core.bucket import TokenBucket
-from smart_model_router.core.limit_bucket import MINUTE, Cost, LimitBucket, Outstanding, Refill, window_of
-from smart_model_router.core.token_lease import TokenLease
+from smart_model_router.core.limit_bucket import MINUTE, Cost, LimitBucket, Outstanding, Refill, TokenLease, window_of
 from smart_model_router.domain.outcome import NO_READING, LimitReading, Refusal, Usage
 from smart_model_router.domain.shared_state import ToldLimit
 
@@ -124,6 +123,7 @@ class RateLimitTracker:
         "_stocked",
         "_suspended",
         "factor",
+        "known",
         "seen",
         "terms",
     )
@@ -144,6 +144,8 @@ class RateLimitTracker:
         self._meters = {
             name: LimitBucket(name, most, configured=True, share=share) for name, most in configured.items() if most
         }
+        self.known = bool(self._meters)
+        """Whether a bucket paces this target."""
         self._share = share
         self._stocked = self._suspended = False
         self._open: dict[Reservation, None] = {}
@@ -152,11 +154,6 @@ class RateLimitTracker:
         self.seen = False
         """Whether an answer ever said what is left: defaults of the catalog are no knowledge."""
         self.factor = factor or TokenFactor()
-
-    @property
-    def known(self) -> bool:
-        """Whether a bucket paces this target."""
-        return bool(self._meters)
 
     @property
     def buckets(self) -> Mapping[str, TokenBucket]:
@@ -234,6 +231,7 @@ class RateLimitTracker:
                 open_calls = self._outstanding(meter, sent_seq)
                 meter.begin(bucket, open_calls, self._refill, now)
                 self._meters[key] = meter
+                self.known = True
                 if self._stocked:
                     self.share_out()
                 meter.owe(open_calls.everyone + (meter.counted == "requests"), now)
@@ -242,7 +240,7 @@ class RateLimitTracker:
     """The name it has in the founding documents."""
 
     def share_out(self) -> None:
-        """Several processes share these limits from now on: what is taken has to be leased (core/token_lease.py)."""
+        """Several processes share these limits from now on: what is taken has to be leased (core/limit_bucket.py)."""
         self._stocked = True
         for meter in self._meters.values():
             if meter.stock is None:
@@ -260,6 +258,7 @@ class RateLimitTracker:
                 return
             window = told.window or round(told.capacity / told.rate, 3)
             meter = self._meters[name] = LimitBucket(name.partition("/")[0], told.capacity, window)
+            self.known = True
             self.share_out()
             meter.owe(sum(meter.charge(reservation.cost) for reservation in self._open), now)
         meter.hear(told, now)

@@ -6,14 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from smart_model_router.core.fallback import least_retry_after
 from smart_model_router.core.gate import Pacing
-from smart_model_router.core.lease import Kind, Lease
+from smart_model_router.core.lease import Lease
 from smart_model_router.core.ratelimit import Cost
 from smart_model_router.core.selection import Candidate, View
 from smart_model_router.core.selection.exploration import ExplorationCall
-from smart_model_router.core.selection.failure_domain import elsewhere_first
-from smart_model_router.core.selection.groups import spread
-from smart_model_router.core.selection.sampling import redistribute
+from smart_model_router.core.selection.ordering import elsewhere_first, redistribute, spread
 from smart_model_router.core.selection.scoring import scores
+from smart_model_router.core.target_state import Kind
 from smart_model_router.core.tiers import ModelRoute, TargetFacts, Tier
 from smart_model_router.domain.events import ProbeStarted
 from smart_model_router.domain.outcome import CAPACITY_REASONS, Refusal

@@ -10,14 +10,13 @@ from functools import partial
 from json import JSONDecodeError
 from typing import Any
 
-from smart_model_router.core.backoff import full_jitter
+from smart_model_router.core.budget import full_jitter
 from smart_model_router.core.evidence import PATIENCE
 from smart_model_router.core.fallback import AttemptHistory, gate_waits
-from smart_model_router.core.final_error import final_rejection
+from smart_model_router.core.final_error import final_rejection, of_operation, of_target
 from smart_model_router.core.gate import Gate
 from smart_model_router.core.lease import Lease
 from smart_model_router.core.media_tokens import media_tokens
-from smart_model_router.core.operations import of_operation, of_target
 from smart_model_router.core.ratelimit import Cost, estimate
 from smart_model_router.core.selection.exploration import ExplorationCall
 from smart_model_router.core.tiers import Plan, TargetFacts

@@ -11,7 +11,7 @@ import asyncio
 import math
 from typing import TypeVar
 
-from smart_model_router.core.backoff import full_jitter
+from smart_model_router.core.budget import full_jitter
 from smart_model_router.core.fallback import AttemptHistory, least_retry_after
 from smart_model_router.core.final_error import final_error
 from smart_model_router.core.gate import Pacing

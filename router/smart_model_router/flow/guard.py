@@ -11,9 +11,11 @@ from weakref import ref
 
 from smart_model_router.core.checked_options import Count, Interval, Options, Unit
 from smart_model_router.core.fallback import comes_due, least_retry_after
-from smart_model_router.core.gate import Gate, GateConfig, Pacing, ProviderState
+from smart_model_router.core.flow_config import GateConfig
+from smart_model_router.core.gate import Gate, Pacing
 from smart_model_router.core.lease import Lease
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker
+from smart_model_router.core.target_state import ProviderState
 from smart_model_router.domain.errors import AllTargetsFailed, ConfigurationError, RouterUnavailable
 from smart_model_router.domain.events import AttemptFinished, GuardsForgotten
 from smart_model_router.domain.outcome import NO_READING, Failure, FailureClass, LimitReading, Refusal

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar, cast
 
-from smart_model_router.core.budget import RetryBudget
-from smart_model_router.core.hedge_config import hedge_after
+from smart_model_router.core.budget import RetryBudget, hedge_after
 from smart_model_router.domain.outcome import Failure
 from smart_model_router.domain.recovery_policy import Recovery
 from smart_model_router.flow.admission import AdmissionController

@@ -11,9 +11,8 @@ from itertools import chain
 from typing import Any, Protocol
 
 from smart_model_router.coordination import Coordinator
-from smart_model_router.core.backoff import BackoffConfig
 from smart_model_router.core.breaker import BreakerState
-from smart_model_router.core.budget import RetryBudget
+from smart_model_router.core.budget import BackoffConfig, RetryBudget, Shedding
 from smart_model_router.core.flow_config import PatienceConfig, RoutingConfig, TimeoutConfig
 from smart_model_router.core.gate import Gate
 from smart_model_router.core.gate_registry import GateRegistry
@@ -24,7 +23,6 @@ from smart_model_router.core.ratelimit import DEFAULT_OUTPUT_TOKENS
 from smart_model_router.core.selection import Load, View
 from smart_model_router.core.selection.affinity import Homes
 from smart_model_router.core.selection.exploration import Exploration
-from smart_model_router.core.shedding import Shedding
 from smart_model_router.core.tiers import ModelRoute, Plan, TargetFacts, plan
 from smart_model_router.domain.errors import InvalidRequest
 from smart_model_router.domain.events import (

@@ -10,8 +10,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from smart_model_router.core.final_error import not_there
-from smart_model_router.core.operations import is_absent
+from smart_model_router.core.final_error import is_absent, not_there
 from smart_model_router.domain.errors import AllTargetsFailed, InvalidRequest, NotFound
 from smart_model_router.domain.forwarded_headers import sent_to
 from smart_model_router.domain.long_json import encode

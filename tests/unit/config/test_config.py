@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from smart_model_router.config import ModelConfig, ProviderConfig, RouterConfig, TargetConfig, TierConfig
-from smart_model_router.core.gate import GateConfig
+from smart_model_router.core.flow_config import GateConfig
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.request import Target
 

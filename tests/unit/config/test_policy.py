@@ -10,8 +10,8 @@ import pytest
 
 from smart_model_router.config import ConfigurationWarning, RouterConfig
 from smart_model_router.config.retired import RETIRED
-from smart_model_router.core.adaptive_limit import AdaptiveConfig
 from smart_model_router.core.breaker import BreakerConfig
+from smart_model_router.core.capacity import AdaptiveConfig
 from smart_model_router.domain.errors import ConfigurationError
 
 BREAKER = "`failing_share`, `odds`, `odds_per_call` of `resilience.breaker`"

@@ -7,11 +7,12 @@ from copy import deepcopy
 
 import pytest
 
-from smart_model_router.core.adaptive_limit import AdaptiveConfig, LearnedLimit
-from smart_model_router.core.connectivity import Connectivity
-from smart_model_router.core.gate import Gate, GateConfig, ProviderState
+from smart_model_router.core.capacity import AdaptiveConfig, LearnedLimit
+from smart_model_router.core.flow_config import GateConfig
+from smart_model_router.core.gate import Gate
 from smart_model_router.core.lease import Lease
 from smart_model_router.core.ratelimit import Cost
+from smart_model_router.core.target_state import Connectivity, ProviderState
 from smart_model_router.domain.outcome import Failure, FailureClass, Refusal, Wait
 
 OVERLOADED, RATE_LIMITED, TIMEOUT = FailureClass.OVERLOADED, FailureClass.RATE_LIMITED, FailureClass.TIMEOUT

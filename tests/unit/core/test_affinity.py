@@ -9,14 +9,15 @@ from random import Random
 
 import pytest
 
-from smart_model_router.core.adaptive_limit import AdaptiveConfig
-from smart_model_router.core.connectivity import Connectivity
-from smart_model_router.core.gate import Gate, GateConfig, ProviderState
+from smart_model_router.core.capacity import AdaptiveConfig
+from smart_model_router.core.flow_config import GateConfig
+from smart_model_router.core.gate import Gate
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker
 from smart_model_router.core.selection import STRATEGIES, Candidate, Load, View
 from smart_model_router.core.selection.affinity import REMEMBERED, Homes, of_key, rendezvous
-from smart_model_router.core.selection.groups import spread
+from smart_model_router.core.selection.ordering import spread
 from smart_model_router.core.selection.scoring import peers
+from smart_model_router.core.target_state import Connectivity, ProviderState
 from smart_model_router.domain.outcome import Snapshot, Usage
 
 A, B, C = (Candidate(name, name, position, group="g") for position, name in enumerate("abc"))

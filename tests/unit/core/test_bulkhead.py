@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smart_model_router.core.bulkhead import Bulkhead
+from smart_model_router.core.capacity import Bulkhead
 
 
 def filled(slots: int, in_flight: int) -> Bulkhead:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smart_model_router.core.rate_limit_recovery import RateLimitRecovery
+from smart_model_router.core.rest_seconds import RateLimitRecovery
 
 
 def spell(clearing: RateLimitRecovery, began: float, cleared: float) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from smart_model_router.core.client_limits import LOOK_AGAIN, ClientBudget, ClientRate, UsageQuestion, micro_dollars
-from smart_model_router.core.token_lease import IDLE
+from smart_model_router.core.limit_bucket import IDLE
 from smart_model_router.domain.shared_state import BucketAsk, BucketGrant, BudgetAsk
 
 DAY = 86_400.0

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from smart_model_router.core.cost import base_seconds, cap_seconds, grown
+from smart_model_router.core.rest_seconds import base_seconds, cap_seconds, grown
 
 
 @pytest.mark.parametrize(

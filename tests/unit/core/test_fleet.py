@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from smart_model_router.core.connectivity import Connectivity
-from smart_model_router.core.gate import Gate, ProviderState
+from smart_model_router.core.budget import Shedding
+from smart_model_router.core.gate import Gate
 from smart_model_router.core.gate_registry import GateRegistry
 from smart_model_router.core.lease import Lease
 from smart_model_router.core.ratelimit import Cost
-from smart_model_router.core.shedding import Shedding
+from smart_model_router.core.target_state import Connectivity, ProviderState
 from smart_model_router.domain.outcome import Failure, FailureClass
 
 

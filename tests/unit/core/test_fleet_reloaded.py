@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from smart_model_router.core.adaptive_limit import AdaptiveConfig
 from smart_model_router.core.breaker import BreakerConfig
-from smart_model_router.core.connectivity import Connectivity
-from smart_model_router.core.gate import Gate, GateConfig, Measures, ProviderState
+from smart_model_router.core.capacity import AdaptiveConfig, ThrottleConfig
+from smart_model_router.core.flow_config import GateConfig, Measures
+from smart_model_router.core.gate import Gate
 from smart_model_router.core.gate_registry import GateRegistry
 from smart_model_router.core.lease import Lease
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker
-from smart_model_router.core.throttle import ThrottleConfig
+from smart_model_router.core.target_state import Connectivity, ProviderState
 from smart_model_router.domain.outcome import Failure, FailureClass, Refusal, Wait
 
 COST = Cost(1, 1)

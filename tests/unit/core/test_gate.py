@@ -7,14 +7,14 @@ from collections.abc import Callable
 
 import pytest
 
-from smart_model_router.core.adaptive_limit import AdaptiveConfig
 from smart_model_router.core.breaker import BreakerConfig, BreakerState, Transition
-from smart_model_router.core.connectivity import Connectivity
+from smart_model_router.core.capacity import AdaptiveConfig, ThrottleConfig
 from smart_model_router.core.cooldown import CooldownConfig, Rest, RestRecord
-from smart_model_router.core.gate import Gate, GateConfig, Measures, Pacing, ProviderState
-from smart_model_router.core.lease import Kind, Lease, LeaseSnapshot, Moved, Settlement
+from smart_model_router.core.flow_config import GateConfig, Measures
+from smart_model_router.core.gate import Gate, Pacing
+from smart_model_router.core.lease import Lease, LeaseSnapshot, Settlement
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker
-from smart_model_router.core.throttle import ThrottleConfig
+from smart_model_router.core.target_state import Connectivity, Kind, Moved, ProviderState
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.outcome import (
     POLICIES,

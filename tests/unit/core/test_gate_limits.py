@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from smart_model_router.core.connectivity import Connectivity
-from smart_model_router.core.gate import Gate, ProviderState
+from smart_model_router.core.gate import Gate
 from smart_model_router.core.lease import Lease
 from smart_model_router.core.limit_bucket import Refill
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker
+from smart_model_router.core.target_state import Connectivity, ProviderState
 from smart_model_router.domain.outcome import BucketReading, Failure, FailureClass, LimitReading, Refusal, Scope, Wait
 
 CALL = Cost(10, 10)

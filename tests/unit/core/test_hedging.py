@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from smart_model_router.core.budget import RetryBudget
-from smart_model_router.core.connectivity import Connectivity
-from smart_model_router.core.gate import Gate, ProviderState
-from smart_model_router.core.hedge_config import HedgeConfig, hedge_after
+from smart_model_router.core.budget import HedgeConfig, RetryBudget, hedge_after
+from smart_model_router.core.gate import Gate
 from smart_model_router.core.lease import Lease
 from smart_model_router.core.ratelimit import Cost
+from smart_model_router.core.target_state import Connectivity, ProviderState
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.outcome import Failure, FailureClass, Snapshot
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from smart_model_router.core.connectivity import Connectivity
-from smart_model_router.core.gate import Gate, ProviderState
+from smart_model_router.core.gate import Gate
 from smart_model_router.core.gate_registry import GateRegistry
 from smart_model_router.core.live_models import LiveModels
+from smart_model_router.core.target_state import Connectivity, ProviderState
 from smart_model_router.core.tiers import ModelRoute
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smart_model_router.core.connectivity import Connectivity
+from smart_model_router.core.target_state import Connectivity
 
 
 def test_the_last_of_all_is_withheld() -> None:

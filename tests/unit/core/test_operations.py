@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from smart_model_router.core.fallback import AttemptHistory
-from smart_model_router.core.final_error import final_error
+from smart_model_router.core.final_error import final_error, is_absent, of_operation, of_target
 from smart_model_router.core.flow_config import RoutingConfig
-from smart_model_router.core.operations import is_absent, of_operation, of_target
 from smart_model_router.core.selection import Candidate
 from smart_model_router.core.tiers import Plan, TargetFacts, Tier
 from smart_model_router.domain.errors import AllTargetsFailed, NotFound, SmartRouterError, UnsupportedFeature

@@ -9,8 +9,7 @@ import pytest
 
 from smart_model_router.core.selection import STRATEGIES, Candidate, View
 from smart_model_router.core.selection.affinity import rendezvous
-from smart_model_router.core.selection.failure_domain import elsewhere_first
-from smart_model_router.core.selection.sampling import draw, redistribute
+from smart_model_router.core.selection.ordering import draw, elsewhere_first, redistribute
 from smart_model_router.core.selection.scoring import health, latency_of, median, ranked, scores
 from smart_model_router.domain.outcome import EMPTY_SNAPSHOT, FailureClass, Snapshot
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from smart_model_router.core.breaker import BreakerState, CircuitBreaker, Permit
-from smart_model_router.core.connectivity import Connectivity
 from smart_model_router.core.cooldown import Cooldown, RestRecord
-from smart_model_router.core.gate import Gate, ProviderState
+from smart_model_router.core.gate import Gate
 from smart_model_router.core.lease import Lease
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker
+from smart_model_router.core.target_state import Connectivity, ProviderState
 from smart_model_router.domain.outcome import Failure, FailureClass, Refusal, RestReason, Wait
 
 OPEN, HALF_OPEN, CLOSED = BreakerState.OPEN, BreakerState.HALF_OPEN, BreakerState.CLOSED

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from smart_model_router.core.limit_bucket import TokenLease
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker
-from smart_model_router.core.token_lease import TokenLease
 from smart_model_router.domain.outcome import BucketReading, LimitReading, Refusal, Usage
 from smart_model_router.domain.shared_state import BucketAsk, ToldLimit, chunk_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smart_model_router.core.throttle import AdaptiveThrottle, ThrottleConfig, ThrottleSnapshot, rejection_probability
+from smart_model_router.core.capacity import AdaptiveThrottle, ThrottleConfig, ThrottleSnapshot, rejection_probability
 
 
 def fed(accepted: int, rejected: int, now: float = 0.0, config: ThrottleConfig | None = None) -> AdaptiveThrottle:

@@ -14,15 +14,14 @@ import pytest
 from smart_model_router.core import breaker, cooldown
 from smart_model_router.core.breaker import CircuitBreaker, Permit, Transition, Verdict
 from smart_model_router.core.bucket import TokenBucket
-from smart_model_router.core.budget import RetryBudget
-from smart_model_router.core.connectivity import Connectivity
+from smart_model_router.core.budget import RetryBudget, Shedding
+from smart_model_router.core.capacity import AdaptiveThrottle
 from smart_model_router.core.cooldown import Cooldown
-from smart_model_router.core.cost import grown
 from smart_model_router.core.evidence import Evidence, SequentialTest
 from smart_model_router.core.gate import Gate
 from smart_model_router.core.lease import Lease
-from smart_model_router.core.shedding import Shedding
-from smart_model_router.core.throttle import AdaptiveThrottle
+from smart_model_router.core.rest_seconds import grown
+from smart_model_router.core.target_state import Connectivity
 from smart_model_router.domain.errors import AllTargetsFailed
 from smart_model_router.domain.events import BreakerChanged, Event
 from smart_model_router.domain.outcome import Failure, FailureClass, Refusal

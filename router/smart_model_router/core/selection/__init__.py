@@ -5,13 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from smart_model_router.core.selection.cheapest import Cheapest
-from smart_model_router.core.selection.fastest import Fastest
-from smart_model_router.core.selection.health import Health
-from smart_model_router.core.selection.ordered import Ordered
-from smart_model_router.core.selection.power_of_two import PowerOfTwo
 from smart_model_router.core.selection.selector import Candidate, Load, Selector, View
-from smart_model_router.core.selection.weighted import Weighted
+from smart_model_router.core.selection.strategies import Cheapest, Fastest, Health, Ordered, PowerOfTwo, Weighted
 
 STRATEGIES: Mapping[str, Selector] = MappingProxyType(
     {

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from itertools import product
 
-from smart_model_router.core.gate import Measures
+from smart_model_router.core.flow_config import Measures
 from smart_model_router.rehearsal.simulation.history import History
 from smart_model_router.rehearsal.simulation.run import simulate
 from smart_model_router.rehearsal.simulation.scenario import Scenario

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from random import Random
 from typing import Any
 
-from smart_model_router.core.gate import Measures
+from smart_model_router.core.flow_config import Measures
 from smart_model_router.domain.errors import SmartRouterError
 from smart_model_router.rehearsal.simulation.grid import Cell
 from smart_model_router.rehearsal.simulation.grid_provider import GridProvider

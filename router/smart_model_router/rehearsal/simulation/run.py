@@ -9,7 +9,7 @@ from typing import Any
 from unittest import mock
 
 from smart_model_router.assembly import assemble, load
-from smart_model_router.core.gate import Measures
+from smart_model_router.core.flow_config import Measures
 from smart_model_router.domain.events import Event
 from smart_model_router.rehearsal.simulation.checkers import CHECKERS
 from smart_model_router.rehearsal.simulation.checkers.checker import Checker

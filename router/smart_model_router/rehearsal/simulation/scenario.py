@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from random import Random
 from typing import Any, Literal
 
-from smart_model_router.core.gate import Measures
+from smart_model_router.core.flow_config import Measures
 from smart_model_router.flow.state import RouterState
 from smart_model_router.rehearsal.simulation.history import History
 from smart_model_router.rehearsal.simulation.provider_behaviour import Condition, Healthy, Spell

@@ -15,8 +15,9 @@ from typing import Any
 from smart_model_router.core.breaker import CircuitBreaker
 from smart_model_router.core.evidence import PATIENCE
 from smart_model_router.core.gate import Gate, GateSnapshot, Pacing
-from smart_model_router.core.lease import Lease, Moved, Settlement
+from smart_model_router.core.lease import Lease, Settlement
 from smart_model_router.core.ratelimit import Cost
+from smart_model_router.core.target_state import Moved
 from smart_model_router.domain.outcome import CAPACITY_REASONS, NO_READING, Failure, LimitReading, Refusal, Usage
 from smart_model_router.flow.state import RouterState
 from smart_model_router.flow.wait_queue import Waiter, WaitQueue

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from smart_model_router.core.gate import Gate, Measures
+    from smart_model_router.core.flow_config import Measures
+    from smart_model_router.core.gate import Gate
     from smart_model_router.domain.events import Event
     from smart_model_router.flow.state import RouterState
     from smart_model_router.rehearsal.simulation.history import History

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from smart_model_router.core.cooldown import Cooldown, CooldownSnapshot
     from smart_model_router.core.gate import Gate
     from smart_model_router.core.lease import Lease
+    from smart_model_router.core.target_state import TargetState
     from smart_model_router.flow.state import RouterState
     from smart_model_router.rehearsal.simulation.history import History
     from smart_model_router.rehearsal.simulation.trace_recorder import Held, Refused, Settled
@@ -255,7 +256,7 @@ class Returns(Checker):
         if not before.own.closed and after.own.closed:
             self._back[gate.id] = now
 
-    def _tripped(self, gate: Gate) -> None:
+    def _tripped(self, gate: TargetState) -> None:
         self._of(gate.cooldown).tripped()
         self._record(gate).tripped()
 
@@ -316,7 +317,7 @@ class Returns(Checker):
     def _both(self, gate: Gate) -> tuple[CooldownAccount, CooldownAccount]:
         return self._of(gate.cooldown), self._of(gate.credential)
 
-    def _record(self, gate: Gate) -> OutcomeRecord:
+    def _record(self, gate: TargetState) -> OutcomeRecord:
         if gate.id not in self._records:
             self._records[gate.id] = OutcomeRecord(gate.config.cooldown, gate.config.breaker)
         return self._records[gate.id]
