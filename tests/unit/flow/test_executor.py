@@ -477,7 +477,7 @@ async def turned_away(*ladder: list[str], busy: float, **options: Any) -> tuple[
     for _ in range(19):
         gate.evidence.failed(at, at, stream=False, patience=30.0)
     for _ in range(100):
-        gate.throttle.record(False, at)
+        gate.count(False, at)
     w.providers["a"].set([FakeReply(seconds=busy), FakeReply(seconds=5.0)])
     w.state.dice = FakeDice(0.99)
     call = asyncio.ensure_future(served_by(w, avoid=[name for name in w.providers if name != "a"]))
