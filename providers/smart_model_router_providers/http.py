@@ -229,6 +229,8 @@ class HttpProvider:
 
     async def call(self, call: ProviderCall) -> Outcome:
         """Make the call and read the whole answer."""
+        if (refused := self._without_deployment(call.model)) is not None:
+            return refused
         try:
             reply = await self._send(call)
         except Exception as exc:  # noqa: BLE001 - known_failure raises what is not a transport's
@@ -239,7 +241,7 @@ class HttpProvider:
 
     async def open_stream(self, call: ProviderCall) -> ProviderStream | Failure:
         """Make the call and return once the response head is there."""
-        if (refused := refuse_stream(call.dialect)) is not None:
+        if (refused := refuse_stream(call.dialect) or self._without_deployment(call.model)) is not None:
             return refused
         try:
             reply = await self._send(call)
@@ -250,12 +252,10 @@ class HttpProvider:
     async def pass_through(self, call: PassedCall) -> PassedReply | Failure:
         """Send a request of another path than the dialects' once; return once the head of the answer is there."""
         path = call.path.removeprefix("/v1")  # which the base URL ends in, where the provider has one
-        deployment = call.deployment if self._azure_version else ""
-        if self._azure_version and deployment in ("", ".", ".."):  # the latter two would make another path
+        if (refused := self._without_deployment(call.deployment)) is not None:
             wanted = "name it in the route (provider/deployment), or in the path as AzureOpenAI does"
-            message = f"Azure needs a deployment for {path}, not {deployment!r}: {wanted}"
-            return Failure(FailureClass.INVALID_REQUEST, message)
-        url = self._url(path, deployment)
+            return replace(refused, message=f"{refused.message}: {wanted}")
+        url = self._url(path, call.deployment)
         if call.query:
             url = url.copy_with(query=b"&".join(filter(None, (url.query, call.query.encode()))))
         # Without compression what comes can be handed on as it comes.
@@ -279,6 +279,12 @@ class HttpProvider:
     async def aclose(self) -> None:
         """Close every connection; safe to call twice."""
         await self._pool.aclose()
+
+    def _without_deployment(self, name: str) -> Failure | None:
+        """The failure of a call whose URL would name no deployment: dots would make it another path."""
+        if not self._azure_version or name not in ("", ".", ".."):
+            return None
+        return Failure(FailureClass.INVALID_REQUEST, f"Azure needs the name of a deployment in its URL, not {name!r}")
 
     def _send(self, call: ProviderCall) -> Awaitable[Reply]:
         deployment = call.model if self._azure_version else ""

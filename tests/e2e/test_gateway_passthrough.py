@@ -16,7 +16,7 @@ import pytest
 
 from tests.e2e.eventually import PATIENCE
 from tests.e2e.gateways import MESSAGES, Served, becomes, footprint, read_all, served
-from tests.e2e.passing_upstream import SOUND, PassingUpstream, idle, short, silent, stalled, status, torn
+from tests.e2e.passing_upstream import SOUND, Handler, PassingUpstream, idle, short, silent, stalled, status, torn
 
 KEYS: dict[str, dict[str, Any]] = {
     "app": {"key": "client-secret-long-enough"},
@@ -158,15 +158,17 @@ def test_a_query_string_goes_on(gateway: Served, upstream: PassingUpstream) -> N
 
 
 def test_a_body_of_unknown_length_passes_through(gateway: Served, upstream: PassingUpstream) -> None:
-    """Chunks in, chunks out."""
+    """Chunks in, chunks out; what the client says of their encoding goes on."""
 
     def pieces() -> Iterator[bytes]:
         for _ in range(40):
             yield SOUND
 
-    answer = httpx2.post(f"{gateway.base_url}/v1/audio/transcriptions", content=pieces(), headers=_key("app"))
+    headers = {**_key("app"), "content-encoding": "x-pcm"}
+    answer = httpx2.post(f"{gateway.base_url}/v1/audio/transcriptions", content=pieces(), headers=headers)
     assert answer.json() == {"text": "as it was said"}
     (seen,) = upstream.seen
+    assert seen.headers["content-encoding"] == "x-pcm"
     assert (seen.size, seen.digest) == (40 * len(SOUND), hashlib.sha256(SOUND * 40).hexdigest())
 
 
@@ -261,7 +263,7 @@ def test_another_method_is_a_405(gateway: Served, method: str) -> None:
     """With the method that would be right."""
     answer = httpx2.request(method, f"{gateway.base_url}/v1/audio/speech", headers=_key("app"))
     assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
-    assert "/v1/audio/speech" in answer.json()["error"]["message"]
+    assert answer.json()["error"]["message"] == f"/v1/audio/speech takes no {method} (Allow: POST)"
 
 
 def test_two_lengths_are_a_400(gateway: Served, upstream: PassingUpstream) -> None:
@@ -389,6 +391,33 @@ def test_a_refused_key_takes_the_model_off_too(upstream: PassingUpstream, tmp_pa
         assert "api_key" in caught.value.message
         assert "upstream-key" not in caught.value.message
         assert state_of(running, "one/big")["refusal"] == "off"
+
+
+def test_an_account_that_the_client_names_takes_nothing_off(upstream: PassingUpstream, tmp_path: Path) -> None:
+    """A 401 for the client's OpenAI-Organization is passed on; neither the path nor the model rests for it."""
+    with troubled(upstream, tmp_path) as (running, client):
+        upstream.set(status(401))
+        with pytest.raises(openai.AuthenticationError) as caught:
+            client.moderations.create(input="x", extra_headers={"openai-organization": "org-1"})
+        assert "upstream-key" not in caught.value.message
+        upstream.set(None)
+        assert state_of(running, "one/big")["refusal"] is None
+        assert not client.moderations.create(input="x").results[0].flagged
+        assert chat(client) == "hello"
+
+
+def test_connections_cut_in_the_middle_of_an_upload_do_not_take_the_model_off(
+    upstream: PassingUpstream, tmp_path: Path
+) -> None:
+    """Servers reset a connection whose upload is too long for them: the path may rest, the model does not."""
+    with troubled(upstream, tmp_path) as (running, client):
+        upstream.set(Handler.reset)
+        for _ in range(8):
+            with pytest.raises(openai.InternalServerError):
+                client.audio.transcriptions.create(model="w", file=("a.wav", bytes(100_000)))
+        upstream.set(None)
+        assert state_of(running, "one/big")["state"] == "closed"
+        assert chat(client) == "hello"
 
 
 def test_a_rate_limit_is_shared_with_the_target_of_the_same_name(upstream: PassingUpstream, tmp_path: Path) -> None:

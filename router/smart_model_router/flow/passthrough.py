@@ -31,7 +31,7 @@ from smart_model_router.domain.errors import (
     UnsupportedFeature,
 )
 from smart_model_router.domain.events import NAME_LIMIT, RequestFinished, RequestOutcome, RequestShed, TargetRefused
-from smart_model_router.domain.forwarded_headers import keyed, lost_at, sent_to
+from smart_model_router.domain.forwarded_headers import Destination, access_named, keyed, lost_at, sent_to
 from smart_model_router.domain.outcome import NO_READING, Failure, FailureClass, LimitReading, Refusal
 from smart_model_router.domain.ports import PassedCall, PassedReply, SupportsPassthrough, TimerHandle
 from smart_model_router.domain.report import Attempt, ReportedRefusal, RouteReport
@@ -163,7 +163,8 @@ class RoutePassage:
                 self._reply = outcome
                 self._served(target, outcome.status, outcome.headers)
                 return
-            failure = self._state.scrub(judged(outcome, self.route, target))
+            theirs = bool(access_named(*self._to(target), self._options.get("headers", {})))
+            failure = self._state.scrub(judged(outcome, self.route, target, clients_account=theirs))
             self._settle(failure)
             if is_passed_on(failure):
                 self._pass_on(target, failure)
@@ -255,7 +256,7 @@ class RoutePassage:
         if self.report.attempts:
             return None
         wanted = "name a provider that has it in gateway.passthrough.routes"
-        return NotFound(f"the provider said that it has no {self._call.path}: {', '.join(told)}; {wanted}")
+        return NotFound(f"{self._call.path} was not found at {', '.join(told)}; {wanted}")
 
     async def _sent(self, target: RouteTarget) -> PassedReply | Failure:
         """The head of the target's answer, or the failure it comes to. Raises as the body does, DeadlineExceeded."""
@@ -297,11 +298,15 @@ class RoutePassage:
         return outcome
 
     def _forwarded(self, target: RouteTarget) -> Mapping[str, str]:
-        to = self._state.destination(Target(target.id, target.provider, target.deployment))
-        given = self._options.get("headers", {})
-        self.report.losses += lost_at(to, _OF_OPENAI, _OF_OPENAI, given)
+        given, to = self._options.get("headers", {}), self._to(target)
+        self.report.losses += lost_at(*to, given)
         first = self.report.attempts[0].target if self.report.attempts else target.id
-        return keyed(target.id, first, sent_to(to, _OF_OPENAI, _OF_OPENAI, given))
+        return keyed(target.id, first, sent_to(*to, given))
+
+    def _to(self, target: RouteTarget) -> tuple[Destination, str, str]:
+        """The destination, and the dialects asked and spoken: forwarded_headers.py decides by them."""
+        named = Target(target.id, target.provider, target.deployment)
+        return self._state.destination(named), _OF_OPENAI, _OF_OPENAI
 
     def _pass_on(self, target: RouteTarget, failure: Failure) -> None:
         """The client gets the provider's own word on its request; in our words where that has no body."""

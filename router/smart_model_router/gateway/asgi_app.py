@@ -205,7 +205,8 @@ class Gateway:
 async def _not_allowed(request: Request, error: Exception) -> Response:
     """405 in the manners of the path."""
     headers = {name.lower(): value for name, value in request.headers.items()}
-    told = ProblemError(NOT_ALLOWED, f"{request.method[:20]} is not what {request.url.path[:200]} is for")
-    reply = rendered(problem_of(told), family_of(request.url.path, headers))
     allow = (error.headers or {}) if isinstance(error, HTTPException) else {}
+    known = ", ".join(f"{name}: {value}" for name, value in allow.items())
+    told = ProblemError(NOT_ALLOWED, f"{request.url.path[:200]} takes no {request.method[:20]} ({known})")
+    reply = rendered(problem_of(told), family_of(request.url.path, headers))
     return Response(reply.body, reply.status, {**reply.headers, **allow})

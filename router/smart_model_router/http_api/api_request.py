@@ -325,7 +325,7 @@ def _deployment(path: str) -> Spelled:
     return Spelled(path)
 
 
-_SENT = ("content-type", "accept")
+_SENT = ("content-type", "content-encoding", "accept")
 """The client's headers that say what the bodies are; forwarded_headers.py has all others that go on."""
 _VALUE = re.compile(r"[ -~]{1,1000}")
 _QUERY = re.compile(r"[!-~]*")

@@ -107,6 +107,8 @@ def test_the_longest_route_has_a_path() -> None:
         (Failure(FailureClass.MODEL_GONE, status=404), "/v1/rerank", TARGET, FailureClass.INVALID_REQUEST),
         (Failure(FailureClass.MODEL_GONE, status=404), "/v1/rerank", NAMED, FailureClass.MODEL_GONE),
         (Failure(FailureClass.SERVER_ERROR, status=500), "/v1/audio/*", TARGET, FailureClass.SERVER_ERROR),
+        (Failure(FailureClass.TRANSPORT, unsent=True), "/v1/rerank", TARGET, FailureClass.TRANSPORT),
+        (Failure(FailureClass.TRANSPORT), "/v1/rerank", TARGET, FailureClass.TRUNCATED),
     ],
 )
 def test_what_the_client_chose_is_the_clients(
@@ -114,6 +116,18 @@ def test_what_the_client_chose_is_the_clients(
 ) -> None:
     """A model in the body, a path below a `*`: an answer about them says nothing of the route."""
     assert judged(failure, route(on), target).failure_class is found
+
+
+@pytest.mark.parametrize(
+    ("found", "theirs"),
+    [(FailureClass.AUTH, True), (FailureClass.QUOTA, True), (FailureClass.SERVER_ERROR, False)],
+)
+def test_an_account_that_the_client_names_is_the_clients(found: FailureClass, theirs: bool) -> None:
+    """What a provider says of it is nothing about the gateway's key; without one it is."""
+    said = Failure(found, status=401, credential_wide=True)
+    judgement = FailureClass.INVALID_REQUEST if theirs else found
+    assert judged(said, route("/v1/rerank"), TARGET, clients_account=True).failure_class is judgement
+    assert judged(said, route("/v1/rerank"), TARGET).failure_class is found
 
 
 def test_only_words_on_the_request_are_passed_on() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -79,6 +80,19 @@ async def test_where_a_call_goes(kind: str, base_url: str | None, dialect: Diale
     """Each kind's URL, Azure's deployments and Anthropic's bare hosts included."""
     request = await sent(a_call(dialect), MESSAGE if dialect == "messages" else CHAT, kind=kind, base_url=base_url)
     assert str(request.url) == url
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("deployment", [".", ".."])
+async def test_a_deployment_of_dots_makes_no_other_path(deployment: str) -> None:
+    """A wildcard lets a caller name it: nothing is sent, whole or as a stream."""
+    wire = Wire(CHAT)
+    provider = HttpProvider(transport=wire.transport, kind="azure", base_url="https://r.openai.azure.com")
+    call = replace(a_call(), model=deployment)
+    for refused in (await provider.call(call), await provider.open_stream(call)):
+        assert isinstance(refused, Failure)
+        assert refused.failure_class is FailureClass.INVALID_REQUEST
+    assert wire.requests == []
 
 
 @pytest.mark.asyncio
