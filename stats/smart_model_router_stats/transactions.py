@@ -238,7 +238,8 @@ def _lease(tables: Tables, ask: BucketAsk, here: ClockReading) -> BucketGrant:
 def slots(tables: Tables, asks: Sequence[SlotAsk], here: ClockReading) -> tuple[SlotGrant, ...]:
     """Give each process its slots; those of dead ones are removed.
 
-    It is news that a process waits, or no longer does, and that a slot is free while one waits.
+    It is news that a process waits, or no longer does, that a slot is free while one waits, and that more are held than
+    there are.
     """
     rows = {(row.key, row.holder): row for row in tables.slots()}
     for key, row in tuple(rows.items()):
@@ -247,10 +248,12 @@ def slots(tables: Tables, asks: Sequence[SlotAsk], here: ClockReading) -> tuple[
     grants = []
     for ask in asks:
         key = (ask.key, ask.holder)
-        row, grant = lease_slots([one for one in rows.values() if one.key == ask.key], ask, here)
+        leased = [one for one in rows.values() if one.key == ask.key]
+        row, grant = lease_slots(leased, ask, here)
         before = rows.get(key, replace(row, held=0, waits=0.0))
-        given_back = row.held < before.held and grant.others_wait
-        news = given_back or (row.waits > 0) != (before.waits > 0)
+        over = row.held - before.held + sum(one.held for one in leased) > ask.slots
+        news = row.waiting(here) != before.waiting(here)
+        news |= over if row.held > before.held else row.held < before.held and grant.others_wait
         if row.held or row.waits:
             tables.put_slots(row, news=news)
             rows[key] = row

@@ -27,7 +27,7 @@ from smart_model_router.domain.shared_state import (
     SlotGrant,
 )
 from smart_model_router.domain.shared_state.budgets import SETTLES_SOON
-from smart_model_router.domain.shared_state.slots import SLOT_SECONDS
+from smart_model_router.domain.shared_state.slots import SLOT_SECONDS, WAITING_SECONDS
 from smart_model_router_stats import memory, shared_schema
 
 if TYPE_CHECKING:
@@ -302,26 +302,54 @@ class SharedStateContract(ABC):
         await one.aclose()
         await other.aclose()
 
-    def slots(self, holder: str, in_flight: int, least: int, **given: Any) -> SlotAsk:
+    def slots(self, holder: str, keeps: int, least: int, **given: Any) -> SlotAsk:
         """What a process asks of a bulkhead of ten."""
         facts: dict[str, Any] = {"key": "a", "holder": holder, "slots": 10, "want": least}
-        return SlotAsk(in_flight=in_flight, least=least, **{**facts, **given})
+        return SlotAsk(keeps=keeps, least=least, **{**facts, **given})
 
     @pytest.mark.asyncio
     async def test_slots_are_leased_and_never_more_than_there_are(self) -> None:
-        """A quarter stays free of idle leases; while a refused process waits the others keep only what they need."""
+        """A quarter stays free of idle leases; while a refused process waits the others give back idle slots."""
         one, other = self.process(), self.process()
-        assert await one.lease_slots([self.slots("one", 0, 6, want=10)]) == (SlotGrant(7, keeps=7, others_wait=False),)
+        assert await one.lease_slots([self.slots("one", 0, 6, want=10)]) == (SlotGrant(7, 7, 10, others_wait=False),)
         await one.poll()
-        assert await other.lease_slots([self.slots("other", 0, 4)]) == (SlotGrant(3, keeps=0, others_wait=False),)
+        assert await other.lease_slots([self.slots("other", 0, 4)]) == (SlotGrant(3, 0, 10, others_wait=False),)
         view = await one.poll()
         assert view is not None
         assert {row.holder: row.held for row in view.slots} == {"one": 7, "other": 3}
         assert [row.holder for row in view.slots if row.waiting(self.clock())] == ["other"]
-        assert await one.lease_slots([self.slots("one", 6, 9)]) == (SlotGrant(6, keeps=0, others_wait=True),)
-        assert await other.lease_slots([self.slots("other", 3, 4)]) == (SlotGrant(4, keeps=0, others_wait=True),)
-        assert await one.lease_slots([self.slots("one", 0, 0)]) == (SlotGrant(0, keeps=3, others_wait=False),)
+        assert await one.lease_slots([self.slots("one", 6, 9)]) == (SlotGrant(6, 0, 5, others_wait=True),)
+        assert await other.lease_slots([self.slots("other", 3, 4)]) == (SlotGrant(4, 0, 10, others_wait=True),)
+        assert await one.lease_slots([self.slots("one", 0, 0)]) == (SlotGrant(0, 3, 10, others_wait=False),)
         assert [row.holder for row in self.process().restore().view.slots] == ["other"]
+        await one.aclose()
+        await other.aclose()
+
+    @pytest.mark.asyncio
+    async def test_processes_hear_of_slots_only_what_concerns_them(self) -> None:
+        """That one waits, also when it wrote so too late; that a slot is free for it; that more are held than exist."""
+        one, other = self.process(), self.process()
+
+        async def heard() -> bool:
+            return await one.poll() is not None
+
+        await one.lease_slots([self.slots("one", 0, 10)])
+        await one.poll()
+        await one.lease_slots([self.slots("one", 10, 10)])
+        assert not await heard()
+        await other.lease_slots([self.slots("other", 0, 1)])
+        assert await heard()
+        await other.lease_slots([self.slots("other", 0, 1)])
+        assert not await heard()
+        self.clock.advance(WAITING_SECONDS + 0.1)
+        await other.lease_slots([self.slots("other", 0, 1)])
+        assert await heard()
+        await one.lease_slots([self.slots("one", 9, 9)])
+        assert await heard()
+        await other.lease_slots([self.slots("other", 0, 1)])
+        assert await heard()
+        await other.lease_slots([self.slots("other", 3, 3)])
+        assert await heard()
         await one.aclose()
         await other.aclose()
 
@@ -329,13 +357,13 @@ class SharedStateContract(ABC):
     async def test_the_slots_of_a_dead_process_come_back(self) -> None:
         """When its lease is over, or after a reboot; what it has in flight nobody takes from one that lives."""
         dead, other = self.process(), self.process()
-        await dead.lease_slots([self.slots("dead", 10, 10)])
-        assert await other.lease_slots([self.slots("other", 0, 3)]) == (SlotGrant(0, keeps=0, others_wait=False),)
+        await dead.lease_slots([self.slots("dead", 0, 10)])
+        assert await other.lease_slots([self.slots("other", 0, 3)]) == (SlotGrant(0, 0, 10, others_wait=False),)
         self.clock.advance(SLOT_SECONDS)
-        assert await other.lease_slots([self.slots("other", 0, 3)]) == (SlotGrant(3, keeps=7, others_wait=False),)
-        assert await dead.lease_slots([self.slots("dead", 10, 10)]) == (SlotGrant(10, keeps=4, others_wait=False),)
+        assert await other.lease_slots([self.slots("other", 0, 3)]) == (SlotGrant(3, 7, 10, others_wait=False),)
+        assert await dead.lease_slots([self.slots("dead", 10, 10)]) == (SlotGrant(10, 4, 5, others_wait=True),)
         self.clock.reboot()
-        assert await other.lease_slots([self.slots("anew", 0, 10)]) == (SlotGrant(10, keeps=7, others_wait=False),)
+        assert await other.lease_slots([self.slots("anew", 0, 10)]) == (SlotGrant(10, 7, 10, others_wait=False),)
         await dead.aclose()
         await other.aclose()
 

@@ -336,7 +336,6 @@ async def occupy(path: str, boottime: str) -> None:
     """Make two calls that are answered when the input ends; tell when both are in flight and have their slots."""
     stand_at(boottime)
     trust_the_store()
-    wait_for_slots()
     provider = FakeProvider(FakeReply(seconds=600.0))
     async with narrow(path, provider) as router:
         asks = [asyncio.create_task(router.chat(ask("a"), timeout=900.0)) for _ in range(2)]
@@ -346,15 +345,9 @@ async def occupy(path: str, boottime: str) -> None:
             one.cancel()
 
 
-def wait_for_slots() -> None:
-    """Wait for the answer about a slot however slow the machine is."""
-    vars(importlib.import_module("smart_model_router.coordination.slot_leases"))["PROBE_SECONDS"] = PATIENCE
-
-
 async def queue_up(path: str) -> None:
     """Make a request at each instant of the input; tell of each if it was served within so many seconds."""
     trust_the_store()
-    wait_for_slots()
     clocks = [boot_clock.here()]
     vars(importlib.import_module("smart_model_router.assembly"))["here"] = lambda: clocks[-1]
     async with narrow(path, FakeProvider()) as router:
@@ -373,7 +366,6 @@ async def crowd(path: str, url: str, slots: str, model: str, patience: str) -> N
     """Keep so many calls under way as the input says, a number a line, until it ends; what was said of the store."""
     if patience == "patient":
         trust_the_store()
-        wait_for_slots()
     said: list[bool] = []
 
     class Listener:

@@ -8,7 +8,7 @@ import sqlite3
 import sys
 from collections import Counter
 from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, closing, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -122,6 +122,29 @@ def locked(state: Path) -> Generator[None]:
     with closing(sqlite3.connect(state, isolation_level=None, timeout=SECONDS)) as connection:
         connection.execute("BEGIN IMMEDIATE")
         yield
+
+
+@pytest.mark.parametrize("slots", [8, 3])
+@pytest.mark.asyncio
+async def test_eight_processes_race_for_the_slots_of_the_host(tmp_path: Path, slots: int) -> None:
+    """Each would use all of them for ever: never more calls than slots, and each process has a third of its part.
+
+    Three slots are less than one for each process: they go round. An answer counts from the first one of the process
+    that began last.
+    """
+    models = [f"m{number}" for number in range(8)]
+    async with serving() as server, AsyncExitStack() as stack:
+        ones = [stack.enter_async_context(process(tmp_path / "stats.db", server, name, slots)) for name in models]
+        processes = await asyncio.gather(*ones)
+        for one in processes:
+            one.keep(slots)
+        assert await becomes(lambda: server.answered_more(Counter(), models, 1), within=SECONDS), server.answered
+        before = server.answered.copy()
+        assert await becomes(lambda: (server.answered - before).total() >= 240, within=SECONDS), server.answered
+        taken = [(server.answered - before)[model] for model in models]
+        assert min(taken) >= sum(taken) / 8 / 3, taken
+        assert await asyncio.gather(*(one.end() for one in processes)) == [[]] * 8
+        assert server.most == slots
 
 
 @pytest.mark.asyncio

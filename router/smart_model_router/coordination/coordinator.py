@@ -187,9 +187,9 @@ class Coordinator:
         """True when a call that was just admitted has its slot among those of the host without asking for it."""
         return self._slots.has_slot(gate)
 
-    async def may_enter(self, gate: Gate) -> bool:
-        """Get a slot of the host for a call that was just admitted. Wait 20 ms at most."""
-        return await self._slots.may_enter(gate)
+    async def may_enter(self, gate: Gate, within: float) -> bool:
+        """Get a slot of the host for a call that was just admitted: see `SlotLeases.may_enter`."""
+        return await self._slots.may_enter(gate, within)
 
     def pressed(self) -> None:
         """There is something to tell at once."""

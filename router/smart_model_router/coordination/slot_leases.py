@@ -1,22 +1,37 @@
 """Lease the slots of shared bulkheads: an admitted call waits for its slot, and idle slots are given back.
 
-The store decides (`lease_slots`). Between its answers the same rule is applied to the rows that were heard last.
+The store leases slots (`lease_slots`); this process alone gives them back. A slot that is given back is not used from
+that moment on, and a slot that was asked for is used once the answer is there: so the processes together never use more
+slots than there are, however late the store answers.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from smart_model_router.coordination.probe_leases import PROBE_SECONDS
 from smart_model_router.coordination.store_health import StoreReachability
 from smart_model_router.core.capacity import Bulkhead
 from smart_model_router.core.gate import Gate
 from smart_model_router.domain.ports import SharedState
-from smart_model_router.domain.shared_state import ClockReading, SharedStateError, SlotAsk, SlotRow, lease_slots
-from smart_model_router.domain.shared_state.slots import SLOT_SECONDS, lot_of, slots_alone
+from smart_model_router.domain.shared_state import (
+    ClockReading,
+    SharedStateError,
+    SlotAsk,
+    SlotGrant,
+    SlotRow,
+    lease_slots,
+)
+from smart_model_router.domain.shared_state.slots import (
+    SLOT_SECONDS,
+    WAITING_SECONDS,
+    kept_slots,
+    lot_of,
+    slots_alone,
+)
 
 if TYPE_CHECKING:
     from smart_model_router.coordination.local_router import LocalRouter
@@ -27,52 +42,60 @@ RETURN_SECONDS = 0.25
 """The other processes have given back their idle slots by then."""
 _HOPE_AGAIN = 5.0
 """A wait for idle slots that brought none is not repeated for so many seconds."""
+_ALONE = SlotGrant(held=0, idle=0, most=0, others_wait=False)
+"""The rule before the store was asked."""
 _RENEW_SECONDS = SLOT_SECONDS / 3
+_WAIT_AGAIN_SECONDS = WAITING_SECONDS / 3
 
 
 @dataclass(eq=False, slots=True)
 class _Slots:
     """The slots that this process holds of one bulkhead.
 
-    `key` names it among processes. `keeps` of the slots that it holds are kept when they are idle. `pending` calls are
-    admitted here and wait for their slot. `peak` is the greatest number of calls in flight since the last renewal: as
-    many slots are kept, so that most calls find one here and ask for none. `rows` are those of all processes, as they
-    were at the instant `heard`.
+    `key` names it among processes. `pending` calls are admitted here and wait for their slot. `peak` is the greatest
+    number of calls in flight since the last renewal: as many slots are kept, so that most calls find one here and ask
+    for none. `told` is False while the store does not know what was given back here. `rule` is what the store said
+    last, and `rows` are the leases of all processes that were heard last.
     """
 
     key: str
     bulkhead: Bulkhead
     held: int = 0
-    keeps: int = 0
     pending: int = 0
     peak: int = 0
+    told: bool = True
     renew_at: float = 0.0
     hope_at: float = 0.0
-    others_wait: bool = False
+    rule: SlotGrant = _ALONE
     rows: Sequence[SlotRow] = ()
-    heard: ClockReading | None = None
 
     @property
     def confirmed(self) -> int:
-        """Calls that have their slot, or were let go on without one."""
+        """Calls that have their slot."""
         return self.bulkhead.in_flight - self.pending
 
-    def due(self, now: float) -> bool:
-        """True when the store is to be asked: a call without a slot, a refusal, a renewal, idle slots to give back."""
-        if self.held < self.bulkhead.in_flight or self.bulkhead.granted is not None:
-            return True
-        return self.held > 0 and (now >= self.renew_at or self.held > max(self.keeps, self.bulkhead.in_flight))
-
     @property
-    def others_need_some(self) -> bool:
-        """True when another process waits and this one holds idle slots."""
-        return self.others_wait and self.held > self.bulkhead.in_flight
+    def refused(self) -> bool:
+        """True while requests wait here for slots that other processes have."""
+        return self.bulkhead.granted is not None
 
-    def bind(self, held: int, now: float) -> None:
-        """The host has no more slots than `held` for this process."""
-        if self.bulkhead.granted is None and now >= self.hope_at:
+    def due(self, now: float) -> bool:
+        """True when the store is to be asked: for a call without a slot, or with news of what is held here."""
+        return self.pending > 0 or not self.told or (now >= self.renew_at and (self.held > 0 or self.refused))
+
+    def give_back(self, needed: int) -> bool:
+        """Use no more slots than the rule leaves to this process; False when that changes nothing."""
+        kept = kept_slots(self.rule, self.held, in_use=self.confirmed, needed=needed, recent=self.peak)
+        if kept == self.held:
+            return False
+        self.held, self.told = kept, False
+        return True
+
+    def bind(self, now: float) -> None:
+        """The host has no more slots for this process than it holds."""
+        if not self.refused and now >= self.hope_at:
             self.bulkhead.returned_by, self.hope_at = now + RETURN_SECONDS, now + _HOPE_AGAIN
-        self.bulkhead.granted = held
+        self.bulkhead.granted = self.held
 
     def release(self) -> None:
         """Calls ask for their slots again."""
@@ -101,9 +124,13 @@ class SlotLeases:
         self._holder = ""
         self._slots: dict[str, _Slots] = {}
         self._task: asyncio.Task[None] | None = None
-        self._asked: list[asyncio.Future[bool]] = []
+        self._given_up: set[asyncio.Task[None]] = set()
+        self._answered = self._next = asyncio.Event()
+        """The store answered the question that is under way, and the one after it; or it does not answer."""
         self._again = False
-        self._retired = False
+        self._turns = 0
+        """How often the store was lost or regained, or this place taken."""
+        self._after: SlotLeases | None = None
 
     def begin(self, holder: str) -> None:
         """Ask in this name from now on; earlier leases belong to another process."""
@@ -114,185 +141,212 @@ class SlotLeases:
             slots.release()
 
     def forget(self) -> None:
-        """Drop the task and its waiters: they belong to another loop."""
+        """Drop the task and the calls that wait for it: they belong to another loop."""
         self._task = None
-        self._asked.clear()
+        self._answered = self._next = asyncio.Event()
 
     @property
     def waiting(self) -> bool:
         """True while this process needs slots that other processes have."""
-        return not self._reach.reason and any(slots.bulkhead.granted is not None for slots in self._slots.values())
+        return not self._reach.reason and any(slots.refused for slots in self._slots.values())
 
     def register(self, gate: Gate, key: str) -> None:
         """Share the bulkhead of this target's provider, which processes name by `key`."""
         name, bulkhead = gate.provider.name, gate.provider.bulkhead
         known = self._slots.get(name)
         if known is None:
-            self._slots[name] = _Slots(key, bulkhead)
+            self._slots[name] = slots = _Slots(key, bulkhead)
+            if self._reach.reason:
+                self._decide_alone(slots)
         elif known.bulkhead is not bulkhead:
             known.bulkhead = bulkhead
 
     def continue_from(self, before: SlotLeases) -> None:
         """Take the place of another router of this process, whose calls are counted in the same bulkheads."""
-        self._holder, before._retired = before._holder, True
+        self._holder, before._after = before._holder, self
         for name, slots in before._slots.items():
             ours = self._slots.get(name)
             if ours is None or ours.bulkhead is not slots.bulkhead:
                 slots.release()
             elif ours.key == slots.key:
-                ours.held, ours.keeps, ours.peak = slots.held, slots.keeps, slots.peak
-                ours.others_wait = slots.others_wait
+                ours.held, ours.peak, ours.rule, ours.told = slots.held, slots.peak, slots.rule, False
+        before._slots = {}
+        before._let_go()
 
     def has_slot(self, gate: Gate) -> bool:
         """True when a call that was just admitted has its slot without asking the store, or needs none."""
-        slots = self._slots.get(gate.provider.name)
-        if slots is None or self._retired or self._reach.reason:
+        if self._after is not None:
+            return self._after.has_slot(gate)
+        slots = self._slots_of(gate)
+        if slots is None:
             return True
         slots.peak = max(slots.peak, slots.bulkhead.in_flight)
         return slots.held >= slots.bulkhead.in_flight
 
-    async def may_enter(self, gate: Gate) -> bool:
-        """Get a slot for a call that was just admitted. Wait 20 ms at most; without an answer the call goes on."""
-        if self.has_slot(gate):
+    async def may_enter(self, gate: Gate, within: float) -> bool:
+        """Get a slot for a call that was just admitted: when the store answered, or counts as out of reach.
+
+        False when there is none. Wait for `within` seconds at most.
+        """
+        if self._after is not None:
+            return await self._after.may_enter(gate, within)
+        slots = self._slots_of(gate)
+        if slots is None or self.has_slot(gate):
             return True
-        slots = self._slots[gate.provider.name]
         slots.pending += 1
-        answered = asyncio.get_running_loop().create_future()
-        self._asked.append(answered)
         try:
+            answered = self._next
             self._start()
-            await asyncio.wait({answered}, timeout=PROBE_SECONDS)
-            if not answered.done():
-                return self._may_enter_unheard(gate.provider.name, slots)
-            return slots.held > slots.confirmed or not answered.result()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(within):
+                    await answered.wait()
+            return slots.held > slots.confirmed and self._after is None
         finally:
             slots.pending -= 1
 
-    def _may_enter_unheard(self, name: str, slots: _Slots) -> bool:
-        """Without an answer a call goes on, unless the host had no slot left as far as was heard."""
-        held = self._foreseen(name, slots)
-        if self._reach.reason or held > slots.confirmed:
-            return True
-        slots.bind(held, self._state.clock.now())
-        return False
-
     def settled(self, gate: Gate) -> None:
         """A call ended: if another process waits, give back at once the slots that are idle, or not this one's turn."""
-        slots = self._slots.get(gate.provider.name)
-        if slots is None or not slots.others_need_some or self._reach.reason:
+        if self._after is not None:
+            self._after.settled(gate)
             return
-        if self._waiting_for(gate.provider.name):
-            keeps = self._foreseen(gate.provider.name, slots)
-            if keeps < slots.held:  # the waiters here must not take it before the store was asked
-                slots.bulkhead.granted = max(keeps, slots.bulkhead.in_flight)
-        self._start()
+        name, slots = gate.provider.name, self._slots_of(gate)
+        if slots is None or not slots.rule.others_wait or self._reach.reason:
+            return
+        all_were_used = slots.confirmed + 1 >= slots.held
+        waiting = self._waiting_for(name) if all_were_used or slots.refused else 0
+        if slots.give_back(slots.bulkhead.in_flight + waiting):
+            if waiting:  # they must not take it before others could
+                slots.bulkhead.granted = slots.held
+            self._start()
 
     def hear(self, rows: Sequence[SlotRow]) -> None:
         """Another process waits for slots: give back those that are idle here; or gave some back: ask for them."""
         here = self._here()
         for name, slots in self._slots.items():
-            slots.rows, slots.heard = [row for row in rows if row.key == slots.key], here
-            slots.others_wait = any(row.holder != self._holder and row.waiting(here) for row in slots.rows)
-            slots.keeps = 0 if slots.others_wait else slots.keeps
-            waits = slots.bulkhead.granted is not None
-            if slots.others_need_some or (waits and self._foreseen(name, slots) > slots.held):
+            slots.rows = [row for row in rows if row.key == slots.key]
+            if self._reach.reason:
+                continue
+            slots.rule = lease_slots(slots.rows, self._ask(name, slots), here)[1]
+            if slots.refused and slots.rule.held > slots.held:
+                slots.told = False
+            if slots.give_back(self._needed(name, slots)) or not slots.told:
                 self._start()
 
     def settle(self) -> None:
-        """Renew leases and ask again where the host was full; wait for nothing."""
+        """Renew leases, and give back what was not used lately; wait for nothing."""
+        if self._reach.reason:
+            return
         now = self._state.clock.now()
-        if not self._reach.reason and any(slots.due(now) for slots in self._slots.values()):
-            self._start()
+        for name, slots in self._slots.items():
+            needed = self._needed(name, slots)
+            if slots.refused and needed <= slots.held:
+                slots.told = False  # no request waits here any more
+            if slots.give_back(needed) or slots.due(now):
+                self._start()
 
     async def settle_all(self) -> None:
         """Give everything back."""
-        if not self._retired:
-            await self._round(ending=True)
+        await self._round(ending=True)
 
     def suspend(self, *, suspended: bool) -> None:
         """Use an equal part of the slots while the store cannot be asked; lease them again afterwards."""
         for slots in self._slots.values():
             slots.release()
             if suspended:
-                most, others = slots.bulkhead.slots, {row.holder for row in slots.rows} - {self._holder}
-                alone = slots_alone(most, slots.held, max(len(others), self._processes - 1))
-                slots.held = 0
-                slots.bulkhead.granted = alone if alone < most else None
+                self._decide_alone(slots)
+            else:
+                slots.held, slots.told = slots.confirmed, False
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Wait no more for an answer that is under way; whatever it is, it does not count."""
+        self._turns += 1
+        if self._task is not None and not self._task.done():
+            self._given_up.add(self._task)
+            self._task.add_done_callback(self._given_up.discard)
+        self._task = None
+        self._answered.set()
+        self._next.set()
+        self._next = asyncio.Event()
+
+    def _decide_alone(self, slots: _Slots) -> None:
+        most, others = slots.bulkhead.slots, {row.holder for row in slots.rows} - {self._holder}
+        slots.held = slots_alone(most, slots.held, max(len(others), self._processes - 1))
+        slots.bulkhead.granted = slots.held if slots.held < most else None
 
     def _start(self) -> None:
-        if self._retired:
-            return
         self._again = True
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def _run(self) -> None:
-        while self._again:
+        turns = self._turns
+        while self._again and turns == self._turns:
             self._again = False
-            asked, self._asked = self._asked, []
-            heard = False
+            answered, self._next = self._next, asyncio.Event()
+            self._answered = answered
             with self._reach.patience():
                 try:
                     await self._round()
-                    heard = not self._reach.reason
-                except SharedStateError as error:
-                    self._reach.lose(error.reason)
-                except Exception as bug:  # noqa: BLE001 - a fault of the store must not end the task in silence
-                    self._reach.lose(f"{type(bug).__name__}: {bug}")
+                except Exception as error:  # noqa: BLE001 - a fault of the store must not end the task in silence
+                    reason = error.reason if isinstance(error, SharedStateError) else f"{type(error).__name__}: {error}"
+                    if turns == self._turns:
+                        self._reach.lose(reason)
                 finally:
-                    for answered in asked:
-                        if not answered.done():
-                            answered.set_result(heard)
+                    answered.set()
 
     async def _round(self, *, ending: bool = False) -> None:
         now = self._state.clock.now()
-        busy = {name: slots for name, slots in self._slots.items() if (slots.held if ending else slots.due(now))}
-        if not busy:
+        asked = {
+            name: slots
+            for name, slots in self._slots.items()
+            if (slots.held or slots.refused if ending else slots.due(now))
+        }
+        if not asked or self._reach.reason:
             return
-        asks = [self._ask(name, slots, ending=ending) for name, slots in busy.items()]
-        for slots in busy.values():
+        asks = [self._ask(name, slots, ending=ending) for name, slots in asked.items()]
+        for slots in asked.values():
+            slots.told = True
             if now >= slots.renew_at:
                 slots.peak = slots.bulkhead.in_flight
+        turns = self._turns
         grants = await self._shared.lease_slots(asks)
-        if self._reach.reason:
-            return  # too late: this process decides alone by now, and a refusal must not bind it
-        for (name, slots), ask, grant in zip(busy.items(), asks, grants, strict=True):
-            slots.others_wait, slots.keeps = grant.others_wait, grant.keeps
-            if not grant.others_wait:
-                slots.rows = [replace(row, waits=0.0) for row in slots.rows]
-            if grant.held > slots.held:
+        if turns != self._turns:
+            return  # too late: this process decides, or decided, alone
+        for (name, slots), ask, grant in zip(asked.items(), asks, grants, strict=True):
+            slots.rule = grant
+            slots.held += grant.held - ask.keeps
+            if grant.held > ask.keeps:
                 slots.hope_at = now
-            slots.held, slots.renew_at = grant.held, now + _RENEW_SECONDS
             was = slots.bulkhead.granted
-            if grant.held < ask.least:
-                slots.bind(grant.held, now)
+            if slots.held < self._needed(name, slots):
+                slots.bind(now)
+                slots.renew_at = now + _WAIT_AGAIN_SECONDS
                 self._look_soon()
             else:
                 slots.release()
-            if was is not None and (slots.bulkhead.granted is None or grant.held > was):
+                slots.renew_at = now + _RENEW_SECONDS
+            if was is not None and (slots.bulkhead.granted is None or slots.bulkhead.granted > was):
                 self._state.pump(name)
 
-    def _foreseen(self, name: str, slots: _Slots) -> int:
-        """Return how many slots this process would have by the rows that were heard last."""
-        if slots.heard is None:
-            return slots.bulkhead.slots
-        return lease_slots(slots.rows, self._ask(name, slots), slots.heard)[1].held
+    def _slots_of(self, gate: Gate) -> _Slots | None:
+        """Return the slots that a call at this gate needs, None where its bulkhead is this process's own."""
+        slots = self._slots.get(gate.provider.name)
+        return slots if slots is not None and slots.bulkhead is gate.provider.bulkhead else None
 
     def _waiting_for(self, provider: str) -> int:
         return sum(self._state.queued(target) for target in self._state.fleet.targets(provider))
 
+    def _needed(self, name: str, slots: _Slots) -> int:
+        """Return the slots in use or waited for. Waiting requests count once the host refused: not all need a slot."""
+        waiting = self._waiting_for(name) if slots.refused else 0
+        return min(slots.bulkhead.slots, slots.bulkhead.in_flight + waiting)
+
     def _ask(self, name: str, slots: _Slots, *, ending: bool = False) -> SlotAsk:
         """In lots, for the calls of now and of the last seconds."""
-        bulkhead = slots.bulkhead
-        most = bulkhead.slots
+        most = slots.bulkhead.slots
         if ending:
-            return SlotAsk(key=slots.key, holder=self._holder, slots=most, in_flight=0, least=0, want=0)
-        waiting = slots.pending
-        if bulkhead.granted is not None or slots.others_wait:
-            waiting = max(waiting, min(1, self._waiting_for(name)))
-        least = min(most, slots.confirmed + waiting)
-        lot = lot_of(most)
+            return SlotAsk(key=slots.key, holder=self._holder, slots=most, keeps=0, least=0, want=0)
+        least, lot = self._needed(name, slots), lot_of(most)
         want = min(most, -(-max(least, slots.peak) // lot) * lot)
-        return SlotAsk(
-            key=slots.key, holder=self._holder, slots=most, in_flight=slots.confirmed, least=least, want=want
-        )
+        return SlotAsk(key=slots.key, holder=self._holder, slots=most, keeps=slots.held, least=least, want=want)

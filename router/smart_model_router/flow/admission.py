@@ -208,7 +208,10 @@ class AdmissionController:
                 state.sharing.asked(gate)
             if isinstance(got, Lease):
                 state.held[got] = gate
-                return AdmittedTarget(facts, tier.name, gate, got, beside=late.facts.id, watchdog=state.watchdog())
+                step = AdmittedTarget(facts, tier.name, gate, got, beside=late.facts.id, watchdog=state.watchdog())
+                if self.stands_at_once(step):
+                    return step
+                self._withdraw(step)  # a second call waits for no slot of the host
         return None
 
     def ask(self, facts: TargetFacts, tier: str, now: float, *, pacing: Pacing = "off") -> AdmittedTarget | None:
@@ -268,7 +271,8 @@ class AdmissionController:
             try:
                 # The probe first: while a slot is waited for nobody else may take it.
                 stands = not lease.probes_breaker or await sharing.may_probe(step.gate, lease)
-                stands = stands and await sharing.may_enter(step.gate)
+                within = self._caller.deadline - self._state.clock.now()
+                stands = stands and await sharing.may_enter(step.gate, within)
             finally:
                 if not stands:
                     self._withdraw(step)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from smart_model_router import ConfigurationError, SmartModelRouter
-from smart_model_router.coordination import slot_leases, store_health
+from smart_model_router.coordination import store_health
 from smart_model_router.domain.outcome import Outcome
 from smart_model_router.domain.ports import ProviderCall
 from smart_model_router.testing import FakeProvider
@@ -37,7 +37,6 @@ class HeldProvider(FakeProvider):
 @pytest.fixture(autouse=True)
 def _the_store_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """A store that is slow because the machine is busy is the subject of other tests."""
-    monkeypatch.setattr(slot_leases, "PROBE_SECONDS", PATIENCE)
     monkeypatch.setattr(store_health, "SLOW_SECONDS", PATIENCE)
 
 

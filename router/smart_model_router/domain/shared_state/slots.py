@@ -10,8 +10,8 @@ from smart_model_router.domain.shared_state.clocks import ClockReading
 
 SLOT_SECONDS = 30.0
 """How long slots belong to their holder; a holder renews them every third of that."""
-WAITING_SECONDS = 0.5
-"""How long a process counts as waiting after it was refused; it asks again before."""
+WAITING_SECONDS = 3.0
+"""How long a process counts as waiting after it wrote that it does; it writes so again before."""
 _LOT = 0.05
 _LEFT_FREE = 0.25
 
@@ -35,34 +35,37 @@ class SlotRow:
         return self.boot == here.boot and here.ticks < self.until <= here.ticks + SLOT_SECONDS
 
     def waiting(self, here: ClockReading) -> bool:
-        """True while the holder needs more than it has. A process that waits asks again: one that does not is gone."""
+        """True while the holder needs more than it has. One that wrote nothing for some seconds is gone."""
         return self.waits > 0 and self.alive(here) and self.until - here.ticks >= SLOT_SECONDS - WAITING_SECONDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotAsk:
-    """A process asks for `want` of a bulkhead's `slots` in all; `least` of them are in use or waited for.
+    """A process has `keeps` of a bulkhead's `slots` from now on, and asks for more.
 
-    `in_flight` of them hold calls: those cannot be taken away.
+    Calls may begin on those before the answer is there, so they cannot be taken away. The process has given back all
+    others before it asks. `least` slots are in use or waited for, `want` in all are worth having.
     """
 
     key: str
     holder: str
     slots: int
-    in_flight: int
+    keeps: int
     least: int
     want: int
 
 
 @dataclass(frozen=True, slots=True)
 class SlotGrant:
-    """The process has `held` now, and `keeps` of them at most when they are idle.
+    """The process has `held` slots now, and gives back what the rule leaves to others (`kept_slots`).
 
-    `others_wait` says that another process needs more than it has.
+    It keeps `idle` ones, and goes on with `most` as its calls end. `others_wait`: another process needs more slots
+    than it has, or more are held than there are.
     """
 
     held: int
-    keeps: int
+    idle: int
+    most: int
     others_wait: bool
 
 
@@ -76,29 +79,39 @@ def slots_alone(slots: int, held: int, others: int) -> int:
     return max(1, held, math.ceil(slots / (others + 1)))
 
 
+def kept_slots(grant: SlotGrant, held: int, *, in_use: int, needed: int, recent: int) -> int:
+    """Return how many of the `held` slots a process keeps. A slot in use is never given back.
+
+    `needed` are in use or waited for, `recent` were in use at once in the last seconds.
+    """
+    return min(held, max(in_use, min(grant.most, max(needed, min(grant.idle, recent)))))
+
+
 def lease_slots(rows: Iterable[SlotRow], ask: SlotAsk, here: ClockReading) -> tuple[SlotRow, SlotGrant]:
     """Lease slots to a process. `rows` are all of the bulkhead.
 
     Idle slots are leased as long as a quarter of all slots stays free: a process that begins to call must find some.
-    While others wait, a process gets the slots it needs and no more. An equal part is its own; the slots that are left
-    over go round: the process that has waited longest is next.
+    Free slots go first to the waiting processes with less than an equal part, the longest waiting one before the
+    others. Where there are fewer slots than processes, one slot is a part, and the slots go round.
     """
     rows = [row for row in rows if row.alive(here)]
     before = next((row for row in rows if row.holder == ask.holder), None)
     others = [row for row in rows if row.holder != ask.holder]
     waiting = [row for row in others if row.waiting(here)]
-    free = ask.slots - sum(row.held for row in others)
-    since = before.waits if before is not None and before.waits > 0 else here.ticks
-    keeps = 0 if waiting else max(0, free - math.ceil(ask.slots * _LEFT_FREE))
-    if waiting:
-        part = ask.slots // (len(others) + 1)
-        owed = sum(max(0, part - row.held) for row in waiting)
-        ahead = sum(row.held >= part and row.waits < since for row in waiting)
-        want = min(ask.least, max(part, free - owed - ahead))
-    else:
-        want = max(ask.least, min(ask.want, keeps))
-    held = max(ask.in_flight, min(want, free), 0)
-    if before is None or held > before.held:
+    part = ask.slots // (1 + sum(row.held > 0 or row.waiting(here) for row in others))
+    due = max(1, part)
+    turn_goes_on = before is not None and before.waits > 0 and ask.keeps >= before.held
+    since = before.waits if before is not None and turn_goes_on else here.ticks
+    short = [(row.waits, due - row.held) for row in waiting if row.held < due]
+    left = ask.slots - sum(row.held for row in others)
+    free = left - ask.keeps
+    idle = 0 if waiting else max(0, left - math.ceil(ask.slots * _LEFT_FREE))
+    ahead = sum(lacks for waits, lacks in short if waits < since)
+    own = _clip(min(ask.least, due) - ask.keeps, free - ahead)
+    want = max(ask.least, min(ask.want, idle)) - ask.keeps - own
+    more = _clip(want, free - own - sum(lacks for _, lacks in short))
+    held = ask.keeps + own + more
+    if held > ask.keeps:
         since = here.ticks  # it had its turn
     row = SlotRow(
         key=ask.key,
@@ -108,4 +121,9 @@ def lease_slots(rows: Iterable[SlotRow], ask: SlotAsk, here: ClockReading) -> tu
         until=here.ticks + SLOT_SECONDS,
         waits=since if held < ask.least else 0.0,
     )
-    return row, SlotGrant(held, keeps, bool(waiting))
+    over = held > left
+    return row, SlotGrant(held, idle, part if short or over else ask.slots, bool(waiting) or over)
+
+
+def _clip(wanted: int, most: int) -> int:
+    return max(0, min(wanted, most))
