@@ -45,6 +45,7 @@ from smart_model_router.domain.ports import (
 from smart_model_router.domain.recovery_policy import parse_recovery
 from smart_model_router.domain.redaction import Scrubber
 from smart_model_router.domain.request import Dialect, Operation, Target
+from smart_model_router.domain.shared_state import slot_scope
 from smart_model_router.domain.suggest import did_you_mean
 from smart_model_router.flow.boot_clock import here
 from smart_model_router.flow.clock import SystemClock, SystemDice, WallClock
@@ -300,7 +301,7 @@ def _origin(provider: ProviderConfig) -> ProviderConfig:
         provider,
         api_key=(),
         bulkhead=None,
-        bulkhead_scope="process",
+        bulkhead_scope=None,
         rpm=None,
         tpm=None,
         failure_domain=None,
@@ -499,7 +500,9 @@ class _Parts:
     def _slots_of(self, name: str) -> str:
         """The name that processes have for a provider's bulkhead: another server, or other keys, have another one."""
         provider = self._config.providers[name]
-        if provider.bulkhead_scope == "process" or not self._gate_config.measures.cascade_prevention:
+        embedded = provider.kind == "local"
+        scope = slot_scope(provider.bulkhead_scope, written=provider.bulkhead is not None, embedded=embedded)
+        if scope == "process" or not self._gate_config.measures.cascade_prevention:
             return ""
         whose = json.dumps([provider.kind, provider.base_url, sorted(keys_of(provider))])
         return f"{name}@{hashlib.sha256(whose.encode()).hexdigest()[:8]}"

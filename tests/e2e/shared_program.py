@@ -318,14 +318,11 @@ async def client(path: str, rpm: str) -> None:
             tell(let_in)
 
 
-SLOTS = {"bulkhead": 2, "bulkhead_scope": "host"}
-
-
 def narrow(path: str, provider: FakeProvider) -> SmartModelRouter:
     """A router over one target with two slots."""
     config = {
         "version": 1,
-        "providers": {"a": {"kind": "openai_compatible", "base_url": "http://fake.invalid", **SLOTS}},
+        "providers": {"a": {"kind": "openai_compatible", "base_url": "http://fake.invalid", "bulkhead": 2}},
         "models": {"a": {"tiers": [{"targets": ["a/m"]}], "last_resort": []}},
         "store": {"path": path},
     }
@@ -375,9 +372,7 @@ async def crowd(path: str, url: str, slots: str, model: str, patience: str) -> N
 
     config = {
         "version": 1,
-        "providers": {
-            "p": {"kind": "openai", "base_url": url, "api_key": "k", "bulkhead": int(slots), "bulkhead_scope": "host"}
-        },
+        "providers": {"p": {"kind": "openai", "base_url": url, "api_key": "k", "bulkhead": int(slots)}},
         "models": {"smart": {"tiers": [{"targets": [f"p/{model}"]}], "last_resort": []}},
         "resilience": {"adaptive": {"enabled": False}},
         "store": {"path": path},

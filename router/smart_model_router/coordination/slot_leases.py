@@ -138,6 +138,7 @@ class SlotLeases:
         self.forget()
         for slots in self._slots.values():
             slots.held = slots.pending = slots.peak = 0
+            slots.rule = _ALONE
             slots.release()
 
     def forget(self) -> None:
@@ -245,7 +246,8 @@ class SlotLeases:
                 self._start()
 
     async def settle_all(self) -> None:
-        """Give everything back."""
+        """Give everything back. Calls that begin or end afterwards have nothing to do with the host."""
+        self._let_go()
         await self._round(ending=True)
 
     def suspend(self, *, suspended: bool) -> None:
@@ -259,7 +261,7 @@ class SlotLeases:
         self._let_go()
 
     def _let_go(self) -> None:
-        """Wait no more for an answer that is under way; whatever it is, it does not count."""
+        """Wait no more for an answer that is under way: whatever it is, it does not count."""
         self._turns += 1
         if self._task is not None and not self._task.done():
             self._given_up.add(self._task)
@@ -305,6 +307,8 @@ class SlotLeases:
         if not asked or self._reach.reason:
             return
         asks = [self._ask(name, slots, ending=ending) for name, slots in asked.items()]
+        if ending:
+            self._slots = {}
         for slots in asked.values():
             slots.told = True
             if now >= slots.renew_at:

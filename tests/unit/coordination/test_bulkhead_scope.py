@@ -12,6 +12,7 @@ from smart_model_router import ConfigurationError, SmartModelRouter
 from smart_model_router.coordination import store_health
 from smart_model_router.domain.outcome import Outcome
 from smart_model_router.domain.ports import ProviderCall
+from smart_model_router.domain.shared_state import SlotScope, slot_scope
 from smart_model_router.testing import FakeProvider
 from smart_model_router_providers.catalog import KINDS
 from tests.e2e.eventually import PATIENCE, becomes
@@ -54,17 +55,15 @@ def router(path: Path, provider: FakeProvider, **given: Any) -> SmartModelRouter
 @pytest.mark.parametrize(
     ("given", "most"),
     [
-        ([{"bulkhead": 1, "bulkhead_scope": "host"}] * 2, 1),
-        ([{"bulkhead": 1}] * 2, 2),
-        ([{"bulkhead": 1, "bulkhead_scope": "host", "api_key": key} for key in ("one", "other")], 2),
+        ([{"bulkhead": 1}] * 2, 1),
+        ([{"bulkhead": 1, "bulkhead_scope": "process"}] * 2, 2),
+        ([{"bulkhead": 1, "api_key": key} for key in ("one", "other")], 2),
         ([{}] * 2, 2 * KINDS["openai_compatible"].bulkhead),
     ],
 )
 @pytest.mark.asyncio
-async def test_slots_are_those_of_the_host_where_the_scope_says_so(
-    tmp_path: Path, given: list[dict[str, Any]], most: int
-) -> None:
-    """Of two routers with one slot of the host one calls at a time; without the scope, or with other keys, each does.
+async def test_written_slots_are_those_of_the_host(tmp_path: Path, given: list[dict[str, Any]], most: int) -> None:
+    """Of two routers with one slot one calls at a time; with other keys, or the catalog's number, each has its own.
 
     All others wait, and are served.
     """
@@ -78,6 +77,21 @@ async def test_slots_are_those_of_the_host_where_the_scope_says_so(
         assert provider.held == most
         provider.let_go.set()
         await asyncio.wait_for(asyncio.gather(*calls), PATIENCE)
+
+
+@pytest.mark.parametrize(
+    ("configured", "written", "embedded", "scope"),
+    [
+        (None, True, False, "host"),
+        (None, False, False, "process"),
+        (None, True, True, "process"),
+        ("host", False, True, "host"),
+        ("process", True, False, "process"),
+    ],
+)
+def test_the_scope_of_slots(configured: SlotScope | None, scope: str, *, written: bool, embedded: bool) -> None:
+    """A written number is the host's, the catalog's each process's, unless the configuration says otherwise."""
+    assert slot_scope(configured, written=written, embedded=embedded) == scope
 
 
 def test_a_scope_that_does_not_exist_is_an_error_that_names_the_ones_that_do(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ from smart_model_router.domain.shared_state.rows import (
     is_due,
     is_later,
 )
-from smart_model_router.domain.shared_state.slots import SlotAsk, SlotGrant, SlotRow, lease_slots
+from smart_model_router.domain.shared_state.slots import SlotAsk, SlotGrant, SlotRow, SlotScope, lease_slots, slot_scope
 
 __all__ = [
     "LEASE_SECONDS",
@@ -66,6 +66,7 @@ __all__ = [
     "SlotAsk",
     "SlotGrant",
     "SlotRow",
+    "SlotScope",
     "ToldLimit",
     "accepts_breaker",
     "accepts_rest",
@@ -79,6 +80,7 @@ __all__ = [
     "lease_slots",
     "lease_tokens",
     "remaining",
+    "slot_scope",
     "spend",
     "told",
 ]

@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 from smart_model_router.domain.shared_state.clocks import ClockReading
+
+SlotScope = Literal["process", "host"]
 
 SLOT_SECONDS = 30.0
 """How long slots belong to their holder; a holder renews them every third of that."""
@@ -67,6 +70,18 @@ class SlotGrant:
     idle: int
     most: int
     others_wait: bool
+
+
+def slot_scope(configured: SlotScope | None, *, written: bool, embedded: bool) -> SlotScope:
+    """Return whose slots a bulkhead has: as `configured`, else the host's where its number is `written`.
+
+    A written number is what the provider takes from this machine, so processes share it. The catalog's number protects
+    one process from piling up calls: shared, more workers would serve no more than one. An embedded model is in each
+    process.
+    """
+    if configured is not None:
+        return configured
+    return "host" if written and not embedded else "process"
 
 
 def lot_of(slots: int) -> int:
