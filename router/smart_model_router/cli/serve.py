@@ -7,7 +7,7 @@ import logging
 import socket
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -121,12 +121,12 @@ def run(asked: Serve) -> int:
 def _run_several(asked: Serve, ready: Callable[[str, RouterConfig], None]) -> int:
     from smart_model_router.gateway import workers  # noqa: PLC0415 - as above
 
-    config = load(asked.config, given=frozenset())
+    make = Making(asked.config, asked.workers)
+    config = make.load()
     if config.store.path is None:
         expected = "store.path is needed: it is through the store that workers know of each other's limits and failures"
         raise ConfigurationError("--workers", asked.workers, expected)
     listener, base_url = _bound(asked, config.gateway)
-    make = Making(asked.config)
     return workers.run(make, listener, asked.workers, ready=lambda: ready(base_url, config))
 
 
@@ -139,9 +139,16 @@ def _bound(asked: Serve, settings: GatewayConfig) -> tuple[socket.socket, str]:
 
 @dataclass(frozen=True, slots=True)
 class Making:
-    """Makes the gateway of a worker, in its process."""
+    """Makes the gateway of one of `workers` processes, in its process."""
 
     config: Path | None
+    workers: int
+
+    def load(self) -> RouterConfig:
+        """Return the configuration of a worker: where state is not shared, it has its part of what all may use."""
+        config = load(self.config, given=frozenset())
+        processes = max(self.workers, config.store.processes)
+        return replace(config, store=replace(config.store, processes=processes))
 
     def __call__(self, draining: c_bool) -> Gateway:
         """The gateway, or the end of the process with a line that says why not."""
@@ -149,7 +156,7 @@ class Making:
 
         _log()
         try:
-            return Gateway(lambda: load(self.config, given=frozenset()), draining=draining)
+            return Gateway(self.load, draining=draining)
         except ConfigurationError as error:
             print_line(f"smr: {error.message}")
             raise SystemExit(ExitCode.CONFIGURATION) from None

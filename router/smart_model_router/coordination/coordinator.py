@@ -1,8 +1,8 @@
 """One router's part in the shared state: the task that tells and listens, and what the router says to it.
 
 Every change of a breaker or a rest and every word of the operator is written, every change of others is taken over, by
-one task that looks every tenth of a second. A request meets the shared state when it is about to probe, or is the first
-one on its loop, and then for 20 and 100 ms at most.
+one task that looks every tenth of a second. A request meets the shared state when it is about to probe, is the first
+one on its loop, or needs a slot of the host, and then for 20 ms, 100 ms and half a second at most.
 """
 
 from __future__ import annotations
