@@ -231,6 +231,22 @@ def test_a_wildcard_without_a_counterpart_is_left_out_with_the_reason(name: str,
     assert {entry.verdict for entry in told.entries if entry.path[:2] == ("model_list", 1)} == {"left out"}
 
 
+def test_a_model_that_no_dialect_asks_leads_to_passthrough() -> None:
+    """The reason says what would be right; so does that for a name whose provider is not known."""
+    told = taken(
+        """
+        model_list:
+          - {model_name: w, litellm_params: {model: openai/whisper-1}, model_info: {mode: audio_transcription}}
+          - {model_name: chat, litellm_params: {model: openai/gpt-4o}, model_info: {mode: chat}}
+          - {model_name: dall-e-3, litellm_params: {model: dall-e-3}}
+        """
+    )
+    notes = {entry.key: entry.note for entry in told.entries}
+    assert "gateway.passthrough.routes" in notes["model_list[0].model_info.mode"]
+    assert "nothing to do" in notes["model_list[1].model_info.mode"]
+    assert "provider of this model is not known" in notes["model_list[2].litellm_params.model"]
+
+
 def test_a_credential_is_the_providers() -> None:
     """What a deployment says itself goes first; a credential that nobody names is left out."""
     told = taken(

@@ -64,7 +64,8 @@ class Deployments:
             self._account.left_out(path, *names.NO_WILDCARD)
             return None
         if prefix is None or not name.strip() or not group.strip():
-            self._account.left_out(path, *names.OWN_SDK)
+            is_named = "/" in model or "custom_llm_provider" in params
+            self._account.left_out(path, *(names.OWN_SDK if is_named else names.NO_PROVIDER))
             return None
         here = (*path, "litellm_params")
         provider = self._provider(params, here, prefix)
@@ -234,6 +235,8 @@ class Deployments:
                     self._account.mapped(here, "(always so)", names.ALWAYS["litellm_settings"]["drop_params"])
                 elif always is not None and values.switch(value):
                     self._account.mapped(here, "(always so)", always)
+                elif key == "mode" and value in names.PASSED_MODES:
+                    self._account.left_out(here, *names.PASSED)
                 elif key in names.LEFT_OUT[section]:
                     self._account.left_out(here, *names.LEFT_OUT[section][key])
 

@@ -140,6 +140,7 @@ _AFFINITY = ("requests of one session stay together by x-router-session", "send 
 _RETRIES = ("retries are decided by the class of a failure (docs/departures.md)", "see `routing.attempts`")
 _KEYS = ("there is no service that hands out keys", "write each key into `gateway.keys`")
 _BULKHEAD = ("calls in flight are limited per provider", "see `providers.<name>.bulkhead`")
+_ROUTE = "see `gateway.passthrough.routes` (docs/how-to/passthrough.md)"
 _GUARDS = ("there are no guardrails", "filter before the gateway, or in the agent")
 
 LEFT_OUT: Mapping[str, Mapping[str, Why]] = MappingProxyType(
@@ -252,7 +253,10 @@ LEFT_OUT: Mapping[str, Mapping[str, Why]] = MappingProxyType(
             ),
             "max_parallel_requests": _BULKHEAD,
             "global_max_parallel_requests": _BULKHEAD,
-            "pass_through_endpoints": ("only the endpoints of the gateway are served", "call the others directly"),
+            "pass_through_endpoints": (
+                "moderations, audio, images and rerank pass through, no other paths",
+                f"{_ROUTE}; call others directly",
+            ),
             "key_management_system": ("keys come from variables and files", "see `file:` in docs/configuration.md"),
             "ui_access_mode": ("the dashboard only shows", "see /dashboard"),
             "coordination_redis": _REDIS,
@@ -279,6 +283,12 @@ SECTIONS: Mapping[str, Why] = MappingProxyType(
     }
 )
 
+PASSED: Why = ("its requests pass through, with the model's name as the provider has it", _ROUTE)
+PASSED_MODES = frozenset(
+    {"audio_speech", "audio_transcription", "image_edit", "image_generation", "moderation", "rerank"}
+)
+"""Values of model_info.mode: models that no dialect of the gateway asks."""
+NO_PROVIDER: Why = ("the provider of this model is not known", "write it before the name (openai/whisper-1)")
 OWN_SDK: Why = ("this provider is reached through its own SDK", _SDK)
 NO_CALLBACK: Why = ("there is no such callback", "see docs/observability.md for metrics, logs and traces")
 NO_WILDCARD: Why = (
