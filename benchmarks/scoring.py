@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 from benchmarks._measure import Figure, medians, report
 
+from smart_model_router_scoring import vectorised
 from smart_model_router_scoring.calibration import Sigmoid
-from smart_model_router_scoring.calibration.vectorised_curves import calibrate_scores
-from smart_model_router_scoring.fusion import Fusion, vectorised
+from smart_model_router_scoring.fusion import Fusion
+from smart_model_router_scoring.vectorised import calibrate_scores
 
 RUNS = 7
 STRATEGIES = ("vector", "keyword", "graph")

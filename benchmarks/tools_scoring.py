@@ -16,14 +16,12 @@ from typing import TYPE_CHECKING
 
 from benchmarks._measure import Figure, report
 
-from smart_model_router_scoring.recall.memory import Hit, Memory
+from smart_model_router_scoring.recall.memory import Hit, Memory, RecallSettings
 from smart_model_router_scoring.recall.ranking import recall
-from smart_model_router_scoring.recall.settings import RecallSettings
-from smart_model_router_scoring.tools.communities import Communities, louvain
+from smart_model_router_scoring.tools.clusters import Communities, louvain, spectral_clusters
 from smart_model_router_scoring.tools.graph import ToolGraph
-from smart_model_router_scoring.tools.next_step import Uses, next_steps
-from smart_model_router_scoring.tools.spectral import spectral_clusters
-from smart_model_router_scoring.tools.weights import OnlineWeights
+from smart_model_router_scoring.tools.learning import OnlineWeights
+from smart_model_router_scoring.tools.suggestions import Uses, next_steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -27,8 +27,8 @@ from benchmarks._environments import ROOT, install
 from smart_model_router_scoring.evaluate import compare, evaluate, tune
 from smart_model_router_scoring.fusion import Fusion, FusionConfig
 from smart_model_router_scoring.retrieval import HashedEmbedder, SearchIndex, index_folder
-from smart_model_router_scoring.retrieval.terms import any_of, terms_of
-from smart_model_router_scoring.retrieval.vector import VectorSearch
+from smart_model_router_scoring.retrieval.embedders import any_of, terms_of
+from smart_model_router_scoring.retrieval.strategies import VectorSearch
 
 Lists = dict[str, list[tuple[str, float]]]
 DEPTH = 100

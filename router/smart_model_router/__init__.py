@@ -5,7 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from smart_model_router._moved import install
+from smart_model_router._moved import MOVED
+from smart_model_router_scoring._moved import install
 
 if TYPE_CHECKING:
     from smart_model_router.config import RouterConfig
@@ -99,7 +100,7 @@ _HOMES = {
     "smart_model_router.flow.router_stream": ("RouterStream",),
     "smart_model_router_providers.sdk": ("SdkProvider",),
 }
-install()
+install(MOVED)
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 

@@ -2,14 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
-from collections.abc import Sequence
-from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
-from types import ModuleType
-
 MOVED = {
     f"smart_model_router.{old}": f"smart_model_router.{new}"
     for old, new in {
@@ -50,46 +42,3 @@ MOVED = {
     }.items()
 }
 """The new path by the old one. A module of a package that moved is found under the package's new path."""
-
-
-def moved_to(name: str) -> str | None:
-    """Return the new path of the module `name`, or None for a module that did not move."""
-    package, rest = name, ""
-    while "." in package:
-        if package in MOVED:
-            return MOVED[package] + rest
-        package, _, last = package.rpartition(".")
-        rest = f".{last}{rest}"
-    return None
-
-
-class _MovedLoader(Loader):
-    """Puts the module of the new path in the place of the old one."""
-
-    def __init__(self, new: str) -> None:
-        self._new = new
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Import the new path. Raises ImportError where it has no such module."""
-        old = module.__name__
-        told = f"{old} moved to {self._new}; the old path goes with version 0.3"
-        warnings.warn(told, DeprecationWarning, stacklevel=2)
-        sys.modules[old] = import_module(self._new)
-
-
-class _MovedFinder(MetaPathFinder):
-    """Is asked first: the path finder would load a module of a moved package a second time, under its old name."""
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        """Return a spec for an old path."""
-        del path, target
-        new = moved_to(fullname)
-        return None if new is None else ModuleSpec(fullname, _MovedLoader(new), is_package=True)
-
-
-def install() -> None:
-    """Let old paths be imported. Safe to call twice."""
-    if not any(isinstance(finder, _MovedFinder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _MovedFinder())

@@ -2,3 +2,9 @@
 
 Pure mathematics but for `retrieval`. Import what you need from its sub-module; importing this package imports none.
 """
+
+from __future__ import annotations
+
+from smart_model_router_scoring._moved import MOVED, install
+
+install(MOVED)

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from smart_model_router_scoring import vectorised
 from smart_model_router_scoring.calibration import (
     Calibration,
     Isotonic,
@@ -20,7 +21,6 @@ from smart_model_router_scoring.calibration import (
     fit_isotonic,
     fit_platt,
 )
-from smart_model_router_scoring.calibration.vectorised_curves import calibrate_scores
 from smart_model_router_scoring.confidence import (
     Matrix,
     TwoTier,
@@ -31,17 +31,10 @@ from smart_model_router_scoring.confidence import (
     sensitivity,
 )
 from smart_model_router_scoring.decay import load_recency_windows, recency_decay, recency_score
-from smart_model_router_scoring.errors import ConfigError
 from smart_model_router_scoring.evaluate import evaluate, expected_calibration_error, ndcg, recall, reciprocal_rank
-from smart_model_router_scoring.fusion import (
-    EvidenceGate,
-    Fusion,
-    FusionConfig,
-    best_evidence,
-    fuse_results,
-    minmax,
-    vectorised,
-)
+from smart_model_router_scoring.fusion import EvidenceGate, Fusion, FusionConfig, best_evidence, fuse_results, minmax
+from smart_model_router_scoring.options import ConfigError
+from smart_model_router_scoring.vectorised import calibrate_scores
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 # Few ids, so that lists meet and repeat; text of every script among them.

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
 import sys
 import warnings
 from types import ModuleType
 
 import pytest
 
-from smart_model_router._moved import MOVED, moved_to
+import smart_model_router_providers
+from smart_model_router._moved import MOVED
+from smart_model_router_scoring._moved import MOVED as SCORING_MOVED
+from smart_model_router_scoring._moved import moved_to
+
+EVERY = {**MOVED, **SCORING_MOVED, **smart_model_router_providers.MOVED}
 
 
 def imported_anew(old: str) -> tuple[ModuleType, list[str]]:
@@ -21,14 +27,27 @@ def imported_anew(old: str) -> tuple[ModuleType, list[str]]:
     return module, [str(one.message) for one in told if one.category is DeprecationWarning]
 
 
-@pytest.mark.parametrize("old", MOVED)
+@pytest.mark.parametrize("old", EVERY)
 def test_an_old_path_is_the_new_module(old: str) -> None:
     """The module of the old path is the one of the new path, and its import says so."""
     module, told = imported_anew(old)
-    assert f"{old} moved to {MOVED[old]}; the old path goes with version 0.3" in told
-    assert module is importlib.import_module(MOVED[old])
+    assert f"{old} moved to {EVERY[old]}; the old path goes with version 0.3" in told
+    assert module is importlib.import_module(EVERY[old])
     assert module.__spec__ is not None
-    assert module.__spec__.name == MOVED[old]
+    assert module.__spec__.name == EVERY[old]
+
+
+@pytest.mark.parametrize("old", [next(iter(SCORING_MOVED)), *smart_model_router_providers.MOVED])
+def test_an_old_path_is_found_without_the_router(old: str) -> None:
+    """A first import in a process that has not imported the router finds it, too."""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", f"import {old}"], check=True, timeout=60)
+
+
+def test_an_old_path_takes_no_name_of_its_package() -> None:
+    """An import of an old path binds its last part in its package, where nothing public may have that name."""
+    for old in EVERY:
+        package, _, last = old.rpartition(".")
+        assert package in EVERY or last not in getattr(importlib.import_module(package), "__all__", ())
 
 
 def test_a_module_of_a_package_that_moved_is_found() -> None:
@@ -39,7 +58,7 @@ def test_a_module_of_a_package_that_moved_is_found() -> None:
 
 def test_a_module_that_never_was_is_not_found() -> None:
     """What never existed is an ImportError that names the path."""
-    assert moved_to("smart_model_router.nothing") is None
+    assert moved_to("smart_model_router.nothing", MOVED) is None
     with pytest.raises(ModuleNotFoundError, match=r"smart_model_router\.nothing"):
         importlib.import_module("smart_model_router.nothing")
     with pytest.raises(ModuleNotFoundError, match=r"observability\.nothing"):

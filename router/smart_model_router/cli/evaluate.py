@@ -21,7 +21,7 @@ from smart_model_router_scoring.evaluate import (
     parse_qrels,
     parse_run,
 )
-from smart_model_router_scoring.notes import Notes
+from smart_model_router_scoring.options import Notes
 
 if TYPE_CHECKING:
     from smart_model_router.cli.commands import Evaluate

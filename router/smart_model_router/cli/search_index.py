@@ -33,7 +33,7 @@ from smart_model_router_scoring.retrieval import (
     QueryResults,
     index_folder,
 )
-from smart_model_router_scoring.retrieval.models import as_dict
+from smart_model_router_scoring.retrieval.answering import as_dict
 
 if TYPE_CHECKING:
     from smart_model_router.cli.commands import IndexFolder, Query

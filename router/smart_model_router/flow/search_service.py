@@ -59,8 +59,8 @@ def orchestrator(
     Raises ConfigurationError for a configuration that cannot be.
     """
     from smart_model_router_scoring.calibration import Sigmoid  # noqa: PLC0415
-    from smart_model_router_scoring.errors import ConfigError  # noqa: PLC0415
     from smart_model_router_scoring.fusion import EvidenceGate, FusionConfig  # noqa: PLC0415
+    from smart_model_router_scoring.options import ConfigError  # noqa: PLC0415
     from smart_model_router_scoring.retrieval import QueryOrchestrator, RetrievalConfig  # noqa: PLC0415
 
     strategies = ("vector", "keyword", "graph")

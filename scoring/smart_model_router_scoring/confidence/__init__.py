@@ -5,15 +5,27 @@ from __future__ import annotations
 from smart_model_router_scoring.confidence.confidence_index import (
     DEFAULT_WEIGHTS,
     METHODS,
+    Sensitivity,
+    as_count,
+    as_flag,
+    as_number,
     compute_ci,
     data_errors,
     explain_ci,
+    sensitivity,
 )
-from smart_model_router_scoring.confidence.delivery import confidence_level, quality_metadata
-from smart_model_router_scoring.confidence.gates import GATES, GateResult, Matrix, TwoTier, tier_of
-from smart_model_router_scoring.confidence.parsing import as_count, as_flag, as_number
-from smart_model_router_scoring.confidence.rounds import Regression, coalesce_best_round, regression
-from smart_model_router_scoring.confidence.sensitivity import Sensitivity, sensitivity
+from smart_model_router_scoring.confidence.gates import (
+    GATES,
+    GateResult,
+    Matrix,
+    Regression,
+    TwoTier,
+    coalesce_best_round,
+    confidence_level,
+    quality_metadata,
+    regression,
+    tier_of,
+)
 
 __all__ = [
     "DEFAULT_WEIGHTS",

@@ -1,15 +1,54 @@
-"""The Confidence Index: one number of five metrics (ADR-003)."""
+"""The Confidence Index: one number of five metrics (ADR-003), its levels, and its sensitivity to the weights."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence, Sized
+from dataclasses import dataclass
 from types import MappingProxyType
 
-from smart_model_router_scoring.confidence.parsing import as_number
-from smart_model_router_scoring.errors import ConfigError
 from smart_model_router_scoring.explain import Term, combined, given
-from smart_model_router_scoring.options import check_choice, check_number
+from smart_model_router_scoring.options import ConfigError, check_choice, check_number, is_number
+
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_FLAGS = {"true": True, "false": False}
+
+
+def as_number(value: object) -> float | None:
+    """A finite number, or text that is one in decimal notation ("0.80"); None for everything else, a bool included."""
+    if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
+        value = float(value)
+    return float(value) if is_number(value) else None
+
+
+def as_flag(value: object) -> bool | None:
+    """A bool, or the text "true" or "false" in any case; None for everything else."""
+    return value if isinstance(value, bool) else _FLAGS.get(value.strip().lower()) if isinstance(value, str) else None
+
+
+def as_count(value: object) -> int | None:
+    """A whole number from 0 up ("12.0" is 12), the number of items of a collection, a flag as 0 or 1; else None."""
+    if not isinstance(value, str) and isinstance(value, Sized):
+        return len(value)
+    flag = as_flag(value)
+    if flag is not None:
+        return int(flag)
+    number = as_number(value)
+    return int(number) if number is not None and number >= 0 and number.is_integer() else None
+
+
+TARGET_CI = 0.80
+MODERATE_CI = 0.65
+LOW_CI = 0.50
+ELITE, HIGH, MEDIUM = 0.90, 0.75, 0.50
+_ROUNDING = 1e-12
+
+
+def reaches(ci: float, level: float) -> bool:
+    """True when a computed index is at a level or above, up to the rounding of its sum. NaN reaches no level."""
+    return ci >= level - _ROUNDING
+
 
 DEFAULT_WEIGHTS: Mapping[str, float] = MappingProxyType(
     {"coverage": 0.25, "source_quality": 0.20, "agreement": 0.20, "verification": 0.20, "recency": 0.15}
@@ -100,3 +139,43 @@ METHODS: Mapping[str, Callable[[Weighted], float]] = MappingProxyType(
 )
 _JOINED = {"arithmetic": "product", "geometric": "power"}
 _JOINING = {"arithmetic": "sum", "geometric": "product"}
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """The index, and what becomes of it. `perturbed` has "coverage+" and "coverage-" for each weight.
+
+    `gate_stable` says that every one is on the same side of the target as `ci`.
+    """
+
+    ci: float
+    perturbed: Mapping[str, float]
+    min: float
+    max: float
+    gate_stable: bool
+
+
+def sensitivity(
+    scores: Mapping[str, object],
+    delta: float = 0.05,
+    *,
+    weights: Mapping[str, float] | None = None,
+    method: str = "arithmetic",
+    target_ci: float = TARGET_CI,
+) -> Sensitivity:
+    """Each weight once more and once less by `delta` (0..1, of the weights' own scale; never below 0), renormalised.
+
+    A perturbation that leaves no weight is left out. With data errors every number is NaN and nothing is stable.
+    """
+    check_number("delta", delta, 0, 1)
+    used = checked(weights)
+    ci = compute_ci(scores, used, method)
+    perturbed: dict[str, float] = {}
+    for name, weight in used.items():
+        for sign, changed in (("+", weight + delta), ("-", max(weight - delta, 0.0))):
+            changed_weights = {**used, name: changed}
+            if any(changed_weights.values()):
+                perturbed[name + sign] = compute_ci(scores, changed_weights, method)
+    every = [ci, *perturbed.values()]
+    stable = ci == ci and len({reaches(value, target_ci) for value in every}) == 1  # noqa: PLR0124 - NaN is not itself
+    return Sensitivity(ci, MappingProxyType(perturbed), min(every), max(every), stable)

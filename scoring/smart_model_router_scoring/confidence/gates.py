@@ -1,20 +1,31 @@
-"""The gates of a round: floors and a composite (ADR-003), or a tier in every dimension (ADR-007). One result."""
+"""The gates of a round (ADR-003, ADR-007), the round that is delivered, and the words it is delivered with."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from types import MappingProxyType
+from typing import Any
 
 from smart_model_router_scoring.confidence.confidence_index import (
     DEFAULT_WEIGHTS,
+    ELITE,
+    HIGH,
+    LOW_CI,
+    MEDIUM,
+    MODERATE_CI,
+    TARGET_CI,
+    as_count,
+    as_flag,
+    as_number,
     checked,
     compute_ci,
     data_errors,
     metric,
+    reaches,
 )
-from smart_model_router_scoring.confidence.levels import ELITE, HIGH, MEDIUM, TARGET_CI, reaches
-from smart_model_router_scoring.confidence.parsing import as_count
 from smart_model_router_scoring.options import check_choice, check_count, check_number
 
 FLOORS: Mapping[str, float] = MappingProxyType(
@@ -147,3 +158,87 @@ class _Failures:
     def _violated(self, name: str, value: str, floor: str) -> None:
         self.violations.append(name)
         self.reasons.append(f"{name} {value} is below its floor {floor}")
+
+
+PATIENCE = 2
+MATRIX_PATIENCE = 1
+"""Regressions in a row that end the rounds: of the policy `two_tier`, and of `matrix`."""
+
+
+def coalesce_best_round(rounds: Sequence[object]) -> Mapping[str, Any] | None:
+    """The best round, as given: a passed gate first, then the higher `ci_score`, then the earlier round (ADR-009).
+
+    An index that is missing or no number comes last among rounds of the same gate. What is no mapping is skipped; None
+    when nothing is left.
+    """
+    known = [found for found in rounds if isinstance(found, Mapping)]
+    # max() keeps the first of equals.
+    return max(known, key=_key) if known else None
+
+
+def _key(found: Mapping[str, Any]) -> tuple[bool, float]:
+    ci = as_number(found.get("ci_score"))
+    return as_flag(found.get("gate_passed")) is True, -math.inf if ci is None else ci
+
+
+@dataclass(frozen=True, slots=True)
+class Regression:
+    """Rounds in a row that were worse than the one before each, and whether that is enough to stop."""
+
+    count: int
+    stop: bool
+
+
+def regression(ci_scores: Sequence[object], *, patience: int = PATIENCE) -> Regression:
+    """Counts rounds below the previous one, from the last improvement on; stops at `patience` (>= 1) of them.
+
+    An equal round neither counts nor resets. An index that is missing or no number is below every other. Once reached,
+    a stop stays: the rounds after it would not have been.
+    """
+    check_count("patience", patience, 1)
+    indices = [-math.inf if (ci := as_number(score)) is None else ci for score in ci_scores]
+    count = 0
+    for before, after in pairwise(indices):
+        if after > before:
+            count = 0
+        elif after < before:
+            count += 1
+        if count >= patience:
+            return Regression(count, stop=True)
+    return Regression(count, stop=False)
+
+
+def confidence_level(best_ci: float, gate_passed: bool) -> str:
+    """full needs 0.80 and a passed gate; moderate from 0.65, low from 0.50, else (and for NaN) insufficient."""
+    if gate_passed and reaches(best_ci, TARGET_CI):
+        return "full"
+    if reaches(best_ci, MODERATE_CI):
+        return "moderate"
+    return "low" if reaches(best_ci, LOW_CI) else "insufficient"
+
+
+def quality_metadata(
+    scores: Mapping[str, object],
+    *,
+    best_ci: float,
+    gate_passed: bool,
+    selected_round: int,
+    rounds_completed: int,
+    target_ci: float = TARGET_CI,
+) -> dict[str, Any]:
+    """The data delivered with every answer. `scores` are those of the selected round, counted from 1.
+
+    `failing_metrics` are those below High (0.75) or without a usable score, which is then None. They are not the
+    `floor_violations` of a gate: a metric may fail and be far above its floor.
+    """
+    values = {name: metric(scores, name) for name in DEFAULT_WEIGHTS}
+    passing = {name for name, value in values.items() if value is not None and value >= HIGH}
+    return {
+        "confidence_level": confidence_level(best_ci, gate_passed),
+        "best_ci_achieved": best_ci,
+        "target_ci": target_ci,
+        "selected_round": selected_round,
+        "rounds_completed": rounds_completed,
+        "failing_metrics": [{name: value} for name, value in values.items() if name not in passing],
+        "passing_metrics": [{name: value} for name, value in values.items() if name in passing],
+    }

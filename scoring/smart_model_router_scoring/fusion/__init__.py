@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from smart_model_router_scoring.fusion.compat import fuse_results, minmax, normalize_scores
-from smart_model_router_scoring.fusion.config import TOP_N, FusionConfig, check_top_n, retrieval_depth
-from smart_model_router_scoring.fusion.evidence import EvidenceGate, best_evidence
-from smart_model_router_scoring.fusion.hit import Fused, Hit
-from smart_model_router_scoring.fusion.pipeline import Fusion, UnreachableConfidence
-from smart_model_router_scoring.fusion.recency import recency_multiplier
+from smart_model_router_scoring.fusion.hits import EvidenceGate, Fused, Hit, best_evidence, recency_multiplier
+from smart_model_router_scoring.fusion.pipeline import (
+    TOP_N,
+    Fusion,
+    FusionConfig,
+    UnreachableConfidence,
+    check_top_n,
+    fuse_results,
+    minmax,
+    normalize_scores,
+    retrieval_depth,
+)
 
 __all__ = [
     "TOP_N",

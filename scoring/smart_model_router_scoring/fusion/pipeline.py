@@ -1,22 +1,83 @@
-"""Fusion, top to bottom: ranks, sums, recency and evidence, order, calibration, the cut."""
+"""Reciprocal rank fusion from lists to hits: its options, its steps, and the function of the founding record."""
 
 from __future__ import annotations
 
 import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from types import MappingProxyType
 from typing import TypeVar
 
-from smart_model_router_scoring.fusion.config import STRATEGIES, TOP_N, FusionConfig, check_top_n
-from smart_model_router_scoring.fusion.facts import Facts
-from smart_model_router_scoring.fusion.hit import Basis, Fused, Hit
-from smart_model_router_scoring.fusion.order import ordered
-from smart_model_router_scoring.fusion.ranks import Ranks, ranks_of, reciprocal_sums
-from smart_model_router_scoring.fusion.recency import MOST
-from smart_model_router_scoring.fusion.ties import TIE_BREAKS
+from smart_model_router_scoring.calibration import RAW_STEEPNESS, RAW_THRESHOLD, Calibration, Sigmoid
+from smart_model_router_scoring.fusion.hits import (
+    MOST,
+    TIE_BREAKS,
+    Basis,
+    EvidenceGate,
+    Facts,
+    Fused,
+    Hit,
+    Ranks,
+    ordered,
+    ranks_of,
+    reciprocal_sums,
+)
+from smart_model_router_scoring.options import check_choice, check_count, check_number, is_number
 
 Id = TypeVar("Id", str, int)
+
+
+RRF_K = 60
+"""The constant of Cormack, Clarke and Buettcher (2009), the authors of reciprocal rank fusion."""
+LARGEST = 1_000_000
+"""Of `k` and of a weight: far beyond use, and far from where sums overflow."""
+STRATEGIES = ("vector", "keyword", "graph")
+"""Those of `retrieval`."""
+TOP_N = 5
+TOP_N_MAX = 100
+MIN_CONFIDENCE = 0.3
+
+
+@dataclass(frozen=True, kw_only=True)
+class FusionConfig:
+    """How lists are fused. Raises ConfigError for what cannot be.
+
+    `k` (0..1,000,000) damps the first ranks. `weights` (0..1,000,000) are those of strategies; one that is not named
+    weighs 1.0, and 0 disables one. A hit whose calibrated score is below `min_confidence` (0..1) is left out; 0 keeps
+    all. `tie_breaks` names what decides between equal scores, before the id does: keys of `TIE_BREAKS`.
+    """
+
+    k: float = RRF_K
+    weights: Mapping[str, float] = field(default_factory=dict)
+    calibration: Calibration = field(default_factory=Sigmoid)
+    min_confidence: float = MIN_CONFIDENCE
+    evidence_gate: EvidenceGate = field(default_factory=EvidenceGate)
+    tie_breaks: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_number("k", self.k, 0, LARGEST)
+        for name, weight in self.weights.items():
+            check_number(f"weights.{name}", weight, 0, LARGEST)
+        check_number("min_confidence", self.min_confidence, 0, 1)
+        for name in self.tie_breaks:
+            check_choice("tie_breaks", name, tuple(TIE_BREAKS))
+        object.__setattr__(self, "weights", MappingProxyType(dict(self.weights)))
+
+    def weight(self, strategy: str) -> float:
+        """The weight of a strategy; 1.0 unless `weights` says otherwise."""
+        return self.weights.get(strategy, 1.0)
+
+
+def check_top_n(top_n: int) -> None:
+    """Refuse (ConfigError, which is a ValueError) a number of results that is not one of 1..100."""
+    check_count("top_n", top_n, 1, TOP_N_MAX)
+
+
+def retrieval_depth(top_k: int, top_n: int) -> int:
+    """How many results each strategy is asked for: `top_k`, and never fewer than are to be returned."""
+    return max(top_k, top_n)
 
 
 class UnreachableConfidence(UserWarning):
@@ -109,3 +170,54 @@ def answered(results: Mapping[str, object]) -> list[str]:
 def without_answer(results: Mapping[str, object]) -> tuple[str, ...]:
     """The strategies that gave none, sorted."""
     return tuple(sorted(name for name, ids in results.items() if ids is None))
+
+
+def fuse_results(
+    results: Mapping[str, Sequence[Id]],
+    k: float = RRF_K,
+    weights: Mapping[str, float] | None = None,
+    modified_times: Mapping[Id, object] | None = None,
+    *,
+    now: datetime | None = None,
+) -> list[tuple[Id, float]]:
+    """Every id with its fused, uncalibrated score: reciprocal ranks times recency. Highest first, then by id.
+
+    Raises ConfigError as `FusionConfig` does, and for `modified_times` without `now`.
+    """
+    config = FusionConfig(k=k, weights=weights or {})
+    facts = Facts(modified_times, now)
+    ranks = {name: ranks_of(ids) for name, ids in results.items() if config.weight(name)}
+    sums = reciprocal_sums(ranks, {name: config.weight(name) for name in ranks}, k)
+    scores = facts.apply(sums, config.evidence_gate)
+    return [(key, scores[key]) for key in ordered(scores)]
+
+
+def normalize_scores(
+    fused_results: Sequence[tuple[Id, float]], threshold: float = RAW_THRESHOLD, steepness: float = RAW_STEEPNESS
+) -> list[tuple[Id, float]]:
+    """The same list with each score calibrated on the scale `raw`. An answer of one result is not 1.0 for that."""
+    curve = Sigmoid(scale="raw", threshold=threshold, steepness=steepness)
+    return [(key, curve.calibrate(score, 0.0)) for key, score in fused_results]
+
+
+def minmax(fused_results: Sequence[tuple[Id, float]]) -> list[tuple[Id, float]]:
+    """The same list with scores stretched over 0..1; all 1.0 when they are equal or there is one.
+
+    Version 1.5 of the document. It says where a hit stands within one answer and nothing about how good it is: never
+    compare it with a threshold. A score that is no number becomes 0.0.
+    """
+    finite = [score for _, score in fused_results if is_number(score)]
+    if not finite:
+        return [(key, 0.0) for key, _ in fused_results]
+    low, high = min(finite), max(finite)
+    return [(key, _share(score, low, high)) for key, score in fused_results]
+
+
+def _share(score: float, low: float, high: float) -> float:
+    if not is_number(score):
+        return 0.0
+    if low == high:
+        return 1.0
+    if math.isinf(high - low):  # the difference of two finite numbers may be too large, that of their halves is not
+        score, low, high = score / 2, low / 2, high / 2
+    return (score - low) / (high - low)

@@ -7,11 +7,23 @@ from __future__ import annotations
 
 from smart_model_router_scoring.retrieval.build import IndexReport, index_folder
 from smart_model_router_scoring.retrieval.embedders import CallableEmbedder, Embedder, HashedEmbedder
-from smart_model_router_scoring.retrieval.errors import ForeignIndex, IndexBusy, IndexNotReady
-from smart_model_router_scoring.retrieval.index import IndexFacts, SearchIndex, Snapshot
-from smart_model_router_scoring.retrieval.orchestrator import QueryOrchestrator, RetrievalConfig
-from smart_model_router_scoring.retrieval.results import NOTHING_FOUND, Explained, Passage, QueryResults
-from smart_model_router_scoring.retrieval.strategy import Found, NotAvailable, Strategy
+from smart_model_router_scoring.retrieval.index import (
+    ForeignIndex,
+    IndexBusy,
+    IndexFacts,
+    IndexNotReady,
+    SearchIndex,
+    Snapshot,
+)
+from smart_model_router_scoring.retrieval.orchestrator import (
+    NOTHING_FOUND,
+    Explained,
+    Passage,
+    QueryOrchestrator,
+    QueryResults,
+    RetrievalConfig,
+)
+from smart_model_router_scoring.retrieval.strategies import Found, NotAvailable, Strategy
 
 __all__ = [
     "NOTHING_FOUND",

@@ -1,9 +1,10 @@
-"""A folder becomes an index, or an index is brought up to date, in one transaction: readers see all of it or none."""
+"""The index brought up to date with its folder: files found, read, embedded, and written in one transaction each."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import posixpath
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
@@ -11,14 +12,75 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from smart_model_router_scoring.notes import Note, Notes
-from smart_model_router_scoring.retrieval.embedders import Embedder
-from smart_model_router_scoring.retrieval.errors import ForeignIndex, IndexBusy
+from smart_model_router_scoring.options import Note, Notes
+from smart_model_router_scoring.retrieval.embedders import Embedder, normal, packed
+from smart_model_router_scoring.retrieval.index import FORMAT, TABLES, ForeignIndex, IndexBusy, open_to_write
 from smart_model_router_scoring.retrieval.reading import READERS, Chunk, Link, Page, page_of
-from smart_model_router_scoring.retrieval.scan import Found, scan
-from smart_model_router_scoring.retrieval.schema import FORMAT, TABLES, open_to_write
-from smart_model_router_scoring.retrieval.terms import normal
-from smart_model_router_scoring.retrieval.vectors import packed
+
+MOST_BYTES = 5_000_000
+"""A file above it is data, not documentation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A file: `path` from the root, with slashes on every platform."""
+
+    path: str
+    file: Path
+    mtime_ns: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The files of a folder, by path, and the files and folders that cannot be read."""
+
+    files: tuple[Found, ...]
+    unreadable: frozenset[str]
+
+
+def scan(root: Path, notes: Notes) -> Listing:
+    """The readable kinds of file below `root`. Hidden files and folders, and symbolic links, are left out.
+
+    (A symbolic link may lead out of the folder, or in a circle.) What cannot be looked at becomes a note.
+    """
+    found: list[Found] = []
+    closed: set[str] = set()
+
+    def unreadable(error: OSError) -> None:
+        path = Path(error.filename or root).relative_to(root).as_posix()
+        closed.add(path)
+        notes.add("unreadable", path, error.strerror)
+
+    for folder, folders, names in os.walk(root, onerror=unreadable):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in names:
+            file = Path(folder, name)
+            if name.startswith(".") or file.suffix.lower() not in READERS or file.is_symlink():
+                continue
+            try:
+                one = _found(root, file, notes)
+            except OSError as error:
+                unreadable(error)
+                continue
+            if one is not None:
+                found.append(one)
+    return Listing(tuple(sorted(found, key=lambda one: one.path)), frozenset(closed))
+
+
+def _found(root: Path, file: Path, notes: Notes) -> Found | None:
+    path = file.relative_to(root).as_posix()
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        notes.add("undecodable_name", ascii(path))
+        return None
+    stat = file.stat()
+    if stat.st_size > MOST_BYTES:
+        notes.add("too_large", path, f"{stat.st_size} bytes; at most {MOST_BYTES}")
+        return None
+    return Found(path, file, stat.st_mtime_ns, stat.st_size)
+
 
 P = ParamSpec("P")
 T = TypeVar("T")

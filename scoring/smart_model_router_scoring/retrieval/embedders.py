@@ -1,16 +1,68 @@
-"""Text to vectors: the seam, a callable behind it, and an embedder that needs no model and no download."""
+"""Text becomes words, FTS5 expressions and vectors; vectors become the bytes that the index keeps."""
 
 from __future__ import annotations
 
 import math
+import re
+import struct
+import unicodedata
 import zlib
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Protocol
 
 from smart_model_router_scoring.options import check_count
-from smart_model_router_scoring.retrieval.terms import telling, words_of
+
+MOST_TERMS = 32
+"""Words of a question that are searched for; the first ones. A pasted page is not a question."""
+FUNCTION_WORDS = frozenset(
+    "a about after all also an and any are as at be because been but by can could did do does for from had has have"
+    " he her his how i if in into is it its may more most no not of on one or other our out over she should so some"
+    " such than that the their them then there these they this those to under up was we were what when where which"
+    " while who why will with would you your".split()
+)
+"""English words that say nothing of a subject. In other languages nothing is left out."""
+
+_WORD = re.compile(r"[^\W_]+")
+
+
+def normal(text: str) -> str:
+    """The text as it is compared: compatibility forms unified (NFKC), case folded."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text, folded, in order. FTS5's own tokenizer cuts at the same characters."""
+    return _WORD.findall(normal(text))
+
+
+def telling(words: Iterable[str]) -> list[str]:
+    """The words that say something of a subject; all of them when none does."""
+    given = list(words)
+    return [word for word in given if word not in FUNCTION_WORDS] or given
+
+
+def terms_of(text: str) -> list[str]:
+    """The distinct telling words of a question, in order, MOST_TERMS at most."""
+    return telling(dict.fromkeys(words_of(text)))[:MOST_TERMS]
+
+
+def quoted(term: str) -> str:
+    """A word as an FTS5 string: in quotes nothing is an operator."""
+    return '"' + term.replace('"', '""') + '"'
+
+
+def any_of(terms: Sequence[str]) -> str:
+    """An expression that one of these words satisfies."""
+    return "(" + " OR ".join(map(quoted, terms)) + ")"
+
+
+def packed(vector: Sequence[float]) -> bytes:
+    """The vector, scaled to length 1, as bytes. One of no length, or with a part that is no number, is all zeros."""
+    length = math.sqrt(math.fsum(value * value for value in vector))
+    usable = 0.0 < length < math.inf  # false for NaN
+    return struct.pack(f"<{len(vector)}e", *(value / length if usable else 0.0 for value in vector))
 
 
 class Embedder(Protocol):

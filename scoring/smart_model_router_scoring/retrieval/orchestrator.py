@@ -1,4 +1,4 @@
-"""A question, top to bottom: one snapshot, strategies beside each other, neighbours, fusion, passages."""
+"""A query: the strategies side by side, their lists fused, and results that explain themselves."""
 
 from __future__ import annotations
 
@@ -11,24 +11,89 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 
-from smart_model_router_scoring.errors import ConfigError
+from smart_model_router_scoring.calibration import interpret
+from smart_model_router_scoring.explain import Term
 from smart_model_router_scoring.fusion import (
     TOP_N,
     Fusion,
     FusionConfig,
+    Hit,
     best_evidence,
     check_top_n,
     fuse_results,
     retrieval_depth,
 )
-from smart_model_router_scoring.options import check_count, check_positive
+from smart_model_router_scoring.options import ConfigError, check_count, check_positive
 from smart_model_router_scoring.retrieval.embedders import Embedder
-from smart_model_router_scoring.retrieval.index import Lane, SearchIndex, Snapshot
-from smart_model_router_scoring.retrieval.keyword import KeywordSearch
-from smart_model_router_scoring.retrieval.results import Passage, QueryResults, explained
-from smart_model_router_scoring.retrieval.strategy import Found, NotAvailable, Strategy
-from smart_model_router_scoring.retrieval.strategy_graph import SEEDS, neighbours
-from smart_model_router_scoring.retrieval.vector import VectorSearch
+from smart_model_router_scoring.retrieval.index import IndexFacts, Lane, SearchIndex, Snapshot
+from smart_model_router_scoring.retrieval.strategies import (
+    SEEDS,
+    Found,
+    KeywordSearch,
+    NotAvailable,
+    Strategy,
+    VectorSearch,
+    neighbours,
+)
+
+NOTHING_FOUND = "No relevant documents found."
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """The text of a result. `modified` is seconds since 1970; `heading` the path of headings above it."""
+
+    chunk_id: str
+    score: float
+    path: str
+    heading: str
+    text: str
+    modified: float
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """Why a result has its score: a word for it, its rank and relevance in each strategy, and the computation."""
+
+    passage: Passage
+    interpretation: str
+    ranks: Mapping[str, int]
+    relevance: Mapping[str, float]
+    age_days: float | None
+    term: Term
+
+
+class QueryResults(list[tuple[str, float]]):
+    """A list of (chunk id, score), best first, which also knows what a person asks next.
+
+    `passages`, their texts; `explained`, with `explain=True`; `degraded`, the strategies that gave no answer and why;
+    `considered`, how many chunks were looked at; `facts`, what they were taken from; `meaning` of the scores.
+    """
+
+    def __init__(
+        self,
+        hits: Sequence[Hit[str]],
+        *,
+        passages: Sequence[Passage],
+        explained: Sequence[Explained],
+        degraded: Mapping[str, str],
+        considered: int,
+        facts: IndexFacts,
+        meaning: str,
+    ) -> None:
+        super().__init__((hit.id, hit.score) for hit in hits)
+        self.passages = tuple(passages)
+        self.explained = tuple(explained)
+        self.degraded = degraded
+        self.considered = considered
+        self.facts = facts
+        self.meaning = meaning
+
+
+def explained(hit: Hit[str], passage: Passage, relevance: Mapping[str, float]) -> Explained:
+    """The explanation of one hit."""
+    return Explained(passage, interpret(hit.score), dict(hit.ranks), relevance, hit.age_days, hit.explain())
+
 
 log = logging.getLogger("smart_model_router_scoring.retrieval")
 

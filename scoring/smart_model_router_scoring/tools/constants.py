@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from smart_model_router_scoring.errors import ConfigError
-from smart_model_router_scoring.tools.capability import ReliabilityConfig
-from smart_model_router_scoring.tools.discovery import DiscoveryConfig
-from smart_model_router_scoring.tools.hybrid import HybridConfig
-from smart_model_router_scoring.tools.next_step import NextStepConfig
-from smart_model_router_scoring.tools.spectral import SpectralConfig
-from smart_model_router_scoring.tools.thresholds import ThresholdConfig
-from smart_model_router_scoring.tools.weights import LearningConfig
+from smart_model_router_scoring.options import ConfigError
+from smart_model_router_scoring.tools.clusters import SpectralConfig
+from smart_model_router_scoring.tools.learning import LearningConfig, ThresholdConfig
+from smart_model_router_scoring.tools.suggestions import (
+    DiscoveryConfig,
+    HybridConfig,
+    NextStepConfig,
+    ReliabilityConfig,
+)
 
 Status = Literal["validated", "to validate", "stated", "ours"]
 """The founding record calls a number validated or to validate, states it without a word on that, or leaves it to us."""

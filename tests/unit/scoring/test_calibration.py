@@ -17,8 +17,8 @@ from smart_model_router_scoring.calibration import (
     fit_platt,
     interpret,
 )
-from smart_model_router_scoring.errors import ConfigError
 from smart_model_router_scoring.explain import given
+from smart_model_router_scoring.options import ConfigError
 from tests.unit.scoring import exact
 
 

@@ -28,7 +28,7 @@ from smart_model_router_scoring.confidence import (
     sensitivity,
     tier_of,
 )
-from smart_model_router_scoring.errors import ConfigError
+from smart_model_router_scoring.options import ConfigError
 from tests.unit.scoring import exact
 
 GOOD: dict[str, Any] = {

@@ -16,8 +16,7 @@ from smart_model_router_scoring.decay import (
     recency_score,
     recent_source_count,
 )
-from smart_model_router_scoring.errors import ConfigError
-from smart_model_router_scoring.notes import Note, Notes
+from smart_model_router_scoring.options import ConfigError, Note, Notes
 from tests.unit.scoring import exact
 
 HALF = Fraction(1, 2)

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from smart_model_router_scoring.errors import ConfigError
 from smart_model_router_scoring.evaluate import (
     METRICS,
     Delta,
@@ -31,7 +30,7 @@ from smart_model_router_scoring.evaluate import (
     tune,
 )
 from smart_model_router_scoring.fusion import Fusion, FusionConfig
-from smart_model_router_scoring.notes import Note, Notes
+from smart_model_router_scoring.options import ConfigError, Note, Notes
 
 GRADES = {"a": 3, "b": 2, "c": 1, "z": 0, "n": -1}
 

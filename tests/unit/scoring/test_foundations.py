@@ -12,11 +12,18 @@ from pathlib import Path
 import pytest
 
 import smart_model_router_scoring
-from smart_model_router_scoring.errors import ConfigError
+from smart_model_router_scoring.decay import age_days, epoch_seconds, is_future
 from smart_model_router_scoring.explain import OPERATIONS, Term, combined, given, sigmoid
-from smart_model_router_scoring.notes import Note, Notes
-from smart_model_router_scoring.options import check_choice, check_count, check_number, check_positive, is_number
-from smart_model_router_scoring.times import age_days, epoch_seconds, is_future
+from smart_model_router_scoring.options import (
+    ConfigError,
+    Note,
+    Notes,
+    check_choice,
+    check_count,
+    check_number,
+    check_positive,
+    is_number,
+)
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 

@@ -13,7 +13,6 @@ from zlib import crc32
 import pytest
 
 from smart_model_router_scoring.calibration import Isotonic, Sigmoid
-from smart_model_router_scoring.errors import ConfigError
 from smart_model_router_scoring.fusion import (
     EvidenceGate,
     Fusion,
@@ -26,7 +25,7 @@ from smart_model_router_scoring.fusion import (
     recency_multiplier,
     retrieval_depth,
 )
-from smart_model_router_scoring.notes import Note
+from smart_model_router_scoring.options import ConfigError, Note
 from tests.unit.scoring import exact
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from smart_model_router_scoring import vectorised
 from smart_model_router_scoring.calibration import Isotonic, Sigmoid
-from smart_model_router_scoring.calibration.vectorised_curves import calibrate_scores
-from smart_model_router_scoring.errors import ConfigError
-from smart_model_router_scoring.fusion import EvidenceGate, Fusion, FusionConfig, vectorised
+from smart_model_router_scoring.fusion import EvidenceGate, Fusion, FusionConfig
+from smart_model_router_scoring.options import ConfigError
+from smart_model_router_scoring.vectorised import calibrate_scores
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 ALL = FusionConfig(min_confidence=0)

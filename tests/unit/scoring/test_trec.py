@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from smart_model_router_scoring.evaluate import parse_qrels, parse_run
-from smart_model_router_scoring.notes import Note, Notes
+from smart_model_router_scoring.options import Note, Notes
 
 
 def test_judgements_are_grades_by_query_and_id() -> None:

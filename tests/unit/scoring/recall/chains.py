@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from smart_model_router_scoring.recall.memory import Hit, Memory, Relation
-from smart_model_router_scoring.recall.supersession import Replacement
+from smart_model_router_scoring.recall.ranking import Replacement
 
 
 class Chains:

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from smart_model_router_scoring.errors import ConfigError
-from smart_model_router_scoring.recall.bias import relative_recency, with_recency
-from smart_model_router_scoring.recall.floor import FloorConfig, adaptive_floor
-from smart_model_router_scoring.recall.memory import Hit, Memory, Replaced
+from smart_model_router_scoring.options import ConfigError
+from smart_model_router_scoring.recall.memory import Hit, Memory, Replaced, relative_recency, with_recency
+from smart_model_router_scoring.recall.ranking import FloorConfig, adaptive_floor
 
 NOW = datetime(2026, 1, 11, tzinfo=UTC)
 

@@ -8,12 +8,17 @@ from typing import Any
 
 import pytest
 
-from smart_model_router_scoring.errors import ConfigError
-from smart_model_router_scoring.notes import Notes
-from smart_model_router_scoring.recall.components import keyword_score, recency_score, tag_score, words
-from smart_model_router_scoring.recall.gate import ComponentWeights, relevance_hit
-from smart_model_router_scoring.recall.memory import Hit, Memory
-from smart_model_router_scoring.recall.settings import RecallSettings
+from smart_model_router_scoring.options import ConfigError, Notes
+from smart_model_router_scoring.recall.memory import (
+    Hit,
+    Memory,
+    RecallSettings,
+    keyword_score,
+    recency_score,
+    tag_score,
+    words,
+)
+from smart_model_router_scoring.recall.prompt import ComponentWeights, relevance_hit
 
 NOW = datetime(2026, 6, 11, tzinfo=UTC)
 MEMORY = Memory(id="m")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smart_model_router_scoring.recall.intent import ENGLISH, LANGUAGES, TemporalLexicon
+from smart_model_router_scoring.recall.ranking import ENGLISH, LANGUAGES, TemporalLexicon
 
 
 @pytest.mark.parametrize(

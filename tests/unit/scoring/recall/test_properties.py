@@ -10,13 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smart_model_router_scoring.notes import Notes
-from smart_model_router_scoring.recall.floor import FloorConfig
-from smart_model_router_scoring.recall.gate import NAMES, relevance_hit
-from smart_model_router_scoring.recall.memory import Hit, Memory
-from smart_model_router_scoring.recall.ranking import Recall, recall
-from smart_model_router_scoring.recall.settings import RecallSettings
-from smart_model_router_scoring.recall.supersession import latest
+from smart_model_router_scoring.options import Notes
+from smart_model_router_scoring.recall.memory import Hit, Memory, RecallSettings
+from smart_model_router_scoring.recall.prompt import NAMES, relevance_hit
+from smart_model_router_scoring.recall.ranking import FloorConfig, Recall, latest, recall
 from tests.unit.scoring.recall.chains import Chains
 
 NOW = datetime(2026, 6, 11, tzinfo=UTC)

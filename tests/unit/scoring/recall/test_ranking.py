@@ -9,13 +9,9 @@ from typing import Any
 
 import pytest
 
-from smart_model_router_scoring.errors import ConfigError
-from smart_model_router_scoring.notes import Note
-from smart_model_router_scoring.recall.floor import FloorConfig
-from smart_model_router_scoring.recall.intent import TemporalLexicon
-from smart_model_router_scoring.recall.memory import Hit, Memory, Replaced
-from smart_model_router_scoring.recall.ranking import Recall, recall
-from smart_model_router_scoring.recall.settings import RecallSettings
+from smart_model_router_scoring.options import ConfigError, Note
+from smart_model_router_scoring.recall.memory import Hit, Memory, RecallSettings, Replaced
+from smart_model_router_scoring.recall.ranking import FloorConfig, Recall, TemporalLexicon, recall
 from tests.unit.scoring.recall.chains import Chains, day
 
 NOW = datetime(2026, 6, 11, tzinfo=UTC)

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from smart_model_router_scoring.errors import ConfigError
-from smart_model_router_scoring.notes import Notes
-from smart_model_router_scoring.recall.settings import RecallSettings, read_settings
+from smart_model_router_scoring.options import ConfigError, Notes
+from smart_model_router_scoring.recall.memory import RecallSettings, read_settings
 
 
 def test_the_defaults_are_the_specifications() -> None:

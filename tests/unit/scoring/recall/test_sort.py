@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from smart_model_router_scoring.notes import Notes
-from smart_model_router_scoring.recall.memory import Hit, Memory
-from smart_model_router_scoring.recall.sort import age_rank, note_faults, sort_hits, sort_key
+from smart_model_router_scoring.options import Notes
+from smart_model_router_scoring.recall.memory import Hit, Memory, age_rank, note_faults, sort_hits, sort_key
 
 
 def hit(name: str, score: float = 0.5, **facts: Any) -> Hit:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from smart_model_router_scoring.errors import ConfigError
-from smart_model_router_scoring.notes import Notes
+from smart_model_router_scoring.options import ConfigError, Notes
 from smart_model_router_scoring.recall.memory import Hit, Memory, Replaced
-from smart_model_router_scoring.recall.supersession import latest
+from smart_model_router_scoring.recall.ranking import latest
 from tests.unit.scoring.recall.chains import Chains, day
 
 

@@ -20,7 +20,6 @@ from smart_model_router_scoring.retrieval import (
     SearchIndex,
     index,
     index_folder,
-    schema,
 )
 from tests.unit.scoring.retrieval.folders import DAY, DOCUMENTS, NOW, Broken, Marks, indexed, write
 
@@ -176,7 +175,7 @@ async def test_an_index_of_another_version_is_made_anew(tmp_path: Path, monkeypa
 async def test_two_writers_do_not_mix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever comes second waits, and is told when the first does not end; readers see the old index meanwhile."""
     db, _ = await indexed(tmp_path)
-    monkeypatch.setattr(schema, "BUSY_SECONDS", 0.01)
+    monkeypatch.setattr(index, "BUSY_SECONDS", 0.01)
     with closing(sqlite3.connect(db, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(IndexBusy, match="another process"):
@@ -279,7 +278,7 @@ async def test_a_snapshot_that_fails_leaves_no_connection(tmp_path: Path, monkey
     def open_once(path: Path) -> sqlite3.Connection:
         if opened:
             raise IndexNotReady(path, "no more")
-        opened.append(schema.open_to_read(path))
+        opened.append(index.open_to_read(path))
         return opened[0]
 
     monkeypatch.setattr(index, "open_to_read", open_once)

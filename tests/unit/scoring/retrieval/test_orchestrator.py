@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from smart_model_router_scoring.errors import ConfigError
 from smart_model_router_scoring.fusion import FusionConfig
+from smart_model_router_scoring.options import ConfigError
 from smart_model_router_scoring.retrieval import (
     NOTHING_FOUND,
     Found,

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smart_model_router_scoring.retrieval.reading import (
+    MOST_CHARACTERS,
     READERS,
     Block,
     Link,
@@ -18,7 +19,6 @@ from smart_model_router_scoring.retrieval.reading import (
     read_markdown,
     read_plain,
 )
-from smart_model_router_scoring.retrieval.reading.chunks import MOST_CHARACTERS
 
 
 def test_markdown_knows_headings_of_both_kinds_and_their_lines() -> None:

@@ -19,12 +19,10 @@ from smart_model_router_scoring.retrieval import (
     NotAvailable,
     QueryOrchestrator,
     SearchIndex,
-    keyword,
+    strategies,
 )
-from smart_model_router_scoring.retrieval.keyword import KeywordSearch
-from smart_model_router_scoring.retrieval.strategy_graph import neighbours
-from smart_model_router_scoring.retrieval.terms import MOST_TERMS, any_of, terms_of
-from smart_model_router_scoring.retrieval.vector import VectorSearch
+from smart_model_router_scoring.retrieval.embedders import MOST_TERMS, any_of, terms_of
+from smart_model_router_scoring.retrieval.strategies import KeywordSearch, VectorSearch, neighbours
 from tests.unit.scoring.retrieval.folders import Broken, Marks, indexed
 
 pytestmark = pytest.mark.asyncio
@@ -126,7 +124,7 @@ async def test_common_words_score_without_making_candidates(tmp_path: Path, monk
         ]
     rare = [name for name in plain if int(name.partition(".")[0]) % 5]
     assert len(rare) < len(plain)
-    monkeypatch.setattr(keyword, "ROWS_ENOUGH", 1)
+    monkeypatch.setattr(strategies, "ROWS_ENOUGH", 1)
     assert [one.chunk_id for one in await by_words(db, question, limit=100)] == rare
 
 
@@ -149,7 +147,7 @@ async def test_of_a_word_that_is_everywhere_the_chunks_that_were_indexed_first_a
     }
     db, _ = await indexed(tmp_path, documents)
     assert ids(await by_words(db, "breaker")) == ["c.txt", "b.txt", "a.txt"]
-    monkeypatch.setattr(keyword, "MOST_ROWS", 2)
+    monkeypatch.setattr(strategies, "MOST_ROWS", 2)
     assert ids(await by_words(db, "breaker")) == ["b.txt", "a.txt"]
 
 

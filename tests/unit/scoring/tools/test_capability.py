@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from smart_model_router_scoring.errors import ConfigError
-from smart_model_router_scoring.notes import Note
-from smart_model_router_scoring.tools.capability import Record, ReliabilityConfig, match_capabilities, reliability
+from smart_model_router_scoring.options import ConfigError, Note
+from smart_model_router_scoring.tools.suggestions import Record, ReliabilityConfig, match_capabilities, reliability
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
-from smart_model_router_scoring.errors import ConfigError
-from smart_model_router_scoring.tools.communities import louvain
+from smart_model_router_scoring.options import ConfigError
+from smart_model_router_scoring.tools.clusters import louvain
 from smart_model_router_scoring.tools.graph import ToolGraph
 
 

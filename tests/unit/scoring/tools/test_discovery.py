@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from smart_model_router_scoring.errors import ConfigError
-from smart_model_router_scoring.tools.discovery import DiscoveryConfig, discover
-from smart_model_router_scoring.tools.incidence import IncidenceStore
-from smart_model_router_scoring.tools.spectral import SpectralClusters, SpectralConfig, spectral_clusters
+from smart_model_router_scoring.options import ConfigError
+from smart_model_router_scoring.tools.clusters import SpectralClusters, SpectralConfig, spectral_clusters
+from smart_model_router_scoring.tools.graph import IncidenceStore
+from smart_model_router_scoring.tools.suggestions import DiscoveryConfig, discover
 
 # Two blocks of three capabilities over three tools each, complete; one capability reaches over: 20 edges.
 BLOCKS = {

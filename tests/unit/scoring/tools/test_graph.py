@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from smart_model_router_scoring.notes import Note
+from smart_model_router_scoring.options import Note
 from smart_model_router_scoring.tools.graph import ToolGraph
 
 LN2 = 1.4426950408889634  # 1 / ln 2

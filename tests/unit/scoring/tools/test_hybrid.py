@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from smart_model_router_scoring.errors import ConfigError
 from smart_model_router_scoring.explain import given
-from smart_model_router_scoring.notes import Note
+from smart_model_router_scoring.options import ConfigError, Note
 from smart_model_router_scoring.tools.graph import ToolGraph
-from smart_model_router_scoring.tools.hybrid import HybridConfig, alpha, graph_score, hybrid_search
+from smart_model_router_scoring.tools.suggestions import HybridConfig, alpha, graph_score, hybrid_search
 
 HALF = 0.7213475204444817  # (1 / ln 2) / 2
 # a - w - b: a and b share w. c beside a. Six of 5 x 4 = 20 edges: density 0.3, alpha 0.5.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smart_model_router_scoring.tools.incidence import IncidenceStore
+from smart_model_router_scoring.tools.graph import IncidenceStore
 
 
 def test_confidence_is_the_share_of_the_steps_from_a_tool() -> None:

@@ -6,11 +6,10 @@ from dataclasses import fields
 
 import pytest
 
-from smart_model_router_scoring.errors import ConfigError
-from smart_model_router_scoring.recall.settings import RecallSettings
-from smart_model_router_scoring.tools.capability import ReliabilityConfig
+from smart_model_router_scoring.options import ConfigError
+from smart_model_router_scoring.recall.memory import RecallSettings
 from smart_model_router_scoring.tools.constants import magic_numbers
-from smart_model_router_scoring.tools.next_step import NextStepConfig
+from smart_model_router_scoring.tools.suggestions import NextStepConfig, ReliabilityConfig
 from tests.meta.repository import ROOT, table_rows
 
 # The specification's numbers (scoring.md section C), written down a second time on purpose.

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from smart_model_router_scoring.errors import ConfigError
-from smart_model_router_scoring.tools.communities import Communities, louvain
+from smart_model_router_scoring.options import ConfigError
+from smart_model_router_scoring.tools.clusters import Communities, louvain
 from smart_model_router_scoring.tools.graph import ToolGraph
-from smart_model_router_scoring.tools.next_step import NextStepConfig, Uses, next_steps
+from smart_model_router_scoring.tools.suggestions import NextStepConfig, Uses, next_steps
 
 DAY = 86_400.0
 NOW = 10 * DAY

@@ -8,16 +8,20 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smart_model_router_scoring.tools.capability import Record, match_capabilities
-from smart_model_router_scoring.tools.communities import Communities, louvain
-from smart_model_router_scoring.tools.discovery import discover
-from smart_model_router_scoring.tools.graph import ToolGraph
-from smart_model_router_scoring.tools.hybrid import alpha, hybrid_search
-from smart_model_router_scoring.tools.incidence import IncidenceStore
-from smart_model_router_scoring.tools.next_step import NextStepConfig, Uses, next_steps
-from smart_model_router_scoring.tools.spectral import spectral_clusters
-from smart_model_router_scoring.tools.suggestion import Suggestions
-from smart_model_router_scoring.tools.thresholds import AdaptiveThresholdManager
+from smart_model_router_scoring.tools.clusters import Communities, louvain, spectral_clusters
+from smart_model_router_scoring.tools.graph import IncidenceStore, ToolGraph
+from smart_model_router_scoring.tools.learning import AdaptiveThresholdManager
+from smart_model_router_scoring.tools.suggestions import (
+    NextStepConfig,
+    Record,
+    Suggestions,
+    Uses,
+    alpha,
+    discover,
+    hybrid_search,
+    match_capabilities,
+    next_steps,
+)
 
 Shuffle = Callable[[list[tuple[str, str, float]]], None]
 

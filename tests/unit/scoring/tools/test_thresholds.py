@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from smart_model_router_scoring.errors import ConfigError
-from smart_model_router_scoring.tools.thresholds import (
+from smart_model_router_scoring.options import ConfigError
+from smart_model_router_scoring.tools.learning import (
     AdaptiveThresholdManager,
     Decision,
     ThresholdConfig,

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from smart_model_router_scoring.errors import ConfigError
-from smart_model_router_scoring.tools.next_step import NextStepConfig
-from smart_model_router_scoring.tools.weights import LearningConfig, OnlineWeights
+from smart_model_router_scoring.options import ConfigError
+from smart_model_router_scoring.tools.learning import LearningConfig, OnlineWeights
+from smart_model_router_scoring.tools.suggestions import NextStepConfig
 
 STATIC = {"cooccurrence": 0.6, "community": 0.3, "recency": 0.1}
 LN2 = 0.6931471805599453

@@ -1,4 +1,4 @@
-"""The vectorised twin of `Fusion.fuse`, for long lists. Needs numpy (`pip install smart-model-router[scoring]`).
+"""Many fusions and many calibrations at once. Needs numpy; equal to one at a time within 1e-12.
 
 numpy only draws up a shortlist; the shortlist is scored by the very code of the twin. So the answers are equal to the
 bit, explanations and notes included, whatever numpy's sums may round.
@@ -14,14 +14,34 @@ from itertools import count
 from typing import Any, Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from smart_model_router_scoring.fusion.config import TOP_N, check_top_n
-from smart_model_router_scoring.fusion.facts import Facts
-from smart_model_router_scoring.fusion.hit import Basis, Fused, Hit
-from smart_model_router_scoring.fusion.pipeline import Fusion, answered, without_answer
-from smart_model_router_scoring.fusion.ranks import reciprocal_sums
-from smart_model_router_scoring.fusion.recency import MOST
+from smart_model_router_scoring.calibration import Isotonic, Sigmoid
+from smart_model_router_scoring.fusion.hits import MOST, Basis, Facts, Fused, Hit, reciprocal_sums
+from smart_model_router_scoring.fusion.pipeline import TOP_N, Fusion, answered, check_top_n, without_answer
+
+
+def calibrate_scores(curve: Sigmoid | Isotonic, raw: ArrayLike, attainable: float = 0.0) -> NDArray[np.float64]:
+    """Return `curve.calibrate` of each of `raw` as a new array; `attainable` matters on that scale only."""
+    scores = np.asarray(raw, dtype=np.float64)
+    with np.errstate(over="ignore"):
+        x = _on_scale(curve.scale, scores, attainable)
+        y = _sigmoid(curve, x) if isinstance(curve, Sigmoid) else np.interp(x, *np.transpose(curve.knots))
+    return np.where(np.isnan(scores), 0.0, y)
+
+
+def _on_scale(scale: str, scores: NDArray[np.float64], attainable: float) -> NDArray[np.float64]:
+    if scale == "raw":
+        return scores
+    return scores / attainable if attainable else np.zeros_like(scores)
+
+
+def _sigmoid(curve: Sigmoid, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    threshold, steepness = curve.parameters
+    exponent = steepness * (x - threshold)
+    small = np.exp(-np.abs(exponent))
+    return np.where(exponent >= 0, 1.0, small) / (1.0 + small)
+
 
 Id = TypeVar("Id", str, int)
 Codes = NDArray[np.intp]

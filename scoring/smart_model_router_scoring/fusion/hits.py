@@ -1,0 +1,253 @@
+"""The results of a fusion: hits with their facts, their ranks and their order."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import count
+from types import MappingProxyType
+from typing import Generic, TypeVar
+
+from smart_model_router_scoring.calibration import Calibration
+from smart_model_router_scoring.decay import age_days, is_future
+from smart_model_router_scoring.explain import Term, combined, given
+from smart_model_router_scoring.options import ConfigError, Note, check_choice, check_number, is_number
+
+Id = TypeVar("Id", str, int)
+ACTIONS = ("scale", "drop")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvidenceGate:
+    """The treatment of a hit whose best relevance (a cosine, say) is below `threshold` (0..1; 0, the default, is off).
+
+    `scale` multiplies its score by relevance / threshold; `drop` leaves it out. A hit of which no relevance is known
+    passes: a link to it says nothing about its text.
+    """
+
+    threshold: float = 0.0
+    action: str = "scale"
+
+    def __post_init__(self) -> None:
+        check_number("evidence_gate.threshold", self.threshold, 0, 1)
+        check_choice("evidence_gate.action", self.action, ACTIONS)
+
+    def factor(self, relevance: float | None) -> float | None:
+        """Return the factor of a score: 1 at or above the gate, less below it; None leaves the hit out."""
+        if relevance is None or not self.threshold or relevance >= self.threshold:
+            return 1.0
+        return max(relevance, 0.0) / self.threshold if self.action == "scale" else None
+
+
+def best_evidence(relevance: Mapping[str, Mapping[Id, float]]) -> dict[Id, float]:
+    """The best relevance of each id over all strategies (strategy -> id -> relevance). What is no number is skipped."""
+    best: dict[Id, float] = {}
+    for found in relevance.values():
+        for key, value in found.items():
+            if is_number(value):
+                best[key] = max(value, best.get(key, value))
+    return best
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """The data that all hits of one fusion share: the weight of each strategy that answered, `k`, the curve, the best.
+
+    `attainable` is the sum an id would have that is first in every one of these strategies.
+    """
+
+    weights: Mapping[str, float]
+    k: float
+    calibration: Calibration
+    attainable: float
+
+
+@dataclass(frozen=True, slots=True)
+class Hit(Generic[Id]):
+    """A result. `score` is calibrated (0..1), `fused` is what it was calibrated from: rrf x recency x evidence.
+
+    `ranks` are its ranks in the strategies that found it, `age_days` its age where known, `notes` what was wrong with
+    its data.
+    """
+
+    id: Id
+    score: float
+    fused: float
+    rrf: float
+    recency: float
+    evidence: float
+    ranks: Mapping[str, int]
+    age_days: float | None
+    notes: tuple[Note, ...]
+    basis: Basis = field(repr=False)
+
+    def explain(self) -> Term:
+        """How the score came about. It recomposes to `score`."""
+        basis = self.basis
+        strategies = [
+            combined(
+                strategy,
+                "ratio",
+                [
+                    given("weight", basis.weights[strategy]),
+                    combined("k + rank", "sum", [given("k", basis.k), given("rank", rank)]),
+                ],
+            )
+            for strategy, rank in self.ranks.items()
+        ]
+        told = {} if self.age_days is None else {"age in days": round(self.age_days, 1)}
+        fused = combined(
+            "fused",
+            "product",
+            [
+                combined("reciprocal ranks", "sum", strategies),
+                given("recency", self.recency, **told),
+                given("evidence", self.evidence),
+            ],
+        )
+        return basis.calibration.explain(fused, basis.attainable)
+
+
+@dataclass(frozen=True, slots=True)
+class Fused(Generic[Id]):
+    """Hits, best first. `degraded` are the strategies that gave no answer; `considered` counts the distinct ids."""
+
+    hits: tuple[Hit[Id], ...]
+    degraded: tuple[str, ...]
+    considered: int
+
+    @property
+    def pairs(self) -> list[tuple[Id, float]]:
+        """(id, score) of each hit."""
+        return [(hit.id, hit.score) for hit in self.hits]
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """The faults in the data of these hits."""
+        return tuple(note for hit in self.hits for note in hit.notes)
+
+
+RECENCY_STEPS = ((7.0, 1.2), (30.0, 1.1))
+"""(days, multiplier), youngest first: the multiplier of what is strictly younger (aggregate-scoring-system 2.1)."""
+MOST = max(multiplier for _, multiplier in RECENCY_STEPS)
+
+
+def multiplier_of_age(days: float | None) -> float:
+    """1.2 below 7 days, 1.1 below 30, else 1.0, as for an unknown age."""
+    if days is None:
+        return 1.0
+    return next((multiplier for limit, multiplier in RECENCY_STEPS if days < limit), 1.0)
+
+
+def recency_multiplier(modified: object, now: datetime) -> float:
+    """The multiplier of a time of modification (datetime, epoch seconds or ISO text; naive is UTC).
+
+    A time to come counts as now; what is no time gives 1.0.
+    """
+    return multiplier_of_age(age_days(modified, now))
+
+
+@dataclass(frozen=True, slots=True)
+class Facts(Generic[Id]):
+    """None: not asked for. An id that is not in a mapping: unknown.
+
+    `modified_times` are datetimes, epoch seconds or ISO text; `evidence` is the best relevance (0..1). Raises
+    ConfigError for times without `now`.
+    """
+
+    modified_times: Mapping[Id, object] | None = None
+    now: datetime | None = None
+    evidence: Mapping[Id, float] | None = None
+
+    def __post_init__(self) -> None:
+        if self.modified_times is not None and self.now is None:
+            raise ConfigError("now", None, "the present time, where modified_times are given,")
+
+    def age(self, key: Id) -> float | None:
+        """The age in days; None when it is not known."""
+        if self.modified_times is None or self.now is None:
+            return None
+        return age_days(self.modified_times.get(key), self.now)
+
+    def recency(self, key: Id) -> float:
+        """The multiplier for recency."""
+        return multiplier_of_age(self.age(key))
+
+    def relevance(self, key: Id) -> float | None:
+        """The best relevance; None when it is not known."""
+        value = None if self.evidence is None else self.evidence.get(key)
+        return value if is_number(value) else None
+
+    def apply(self, sums: Mapping[Id, float], gate: EvidenceGate) -> Mapping[Id, float]:
+        """Sums times recency times evidence, without what the gate leaves out."""
+        if self.modified_times is None and self.evidence is None:
+            return sums
+        factors = {key: gate.factor(self.relevance(key)) for key in sums}
+        return {key: sums[key] * self.recency(key) * factor for key, factor in factors.items() if factor is not None}
+
+    def notes(self, key: Id) -> tuple[Note, ...]:
+        """The faults in the data of this id."""
+        found: list[Note] = []
+        if self.modified_times is not None and self.now is not None:
+            time = self.modified_times.get(key)
+            if time is None:
+                found.append(Note("missing_time", str(key)))
+            elif self.age(key) is None:
+                found.append(Note("bad_time", str(key), repr(time)))
+            elif is_future(time, self.now):
+                found.append(Note("future_time", str(key), repr(time)))
+        if self.evidence is not None and key in self.evidence and self.relevance(key) is None:
+            found.append(Note("bad_evidence", str(key), repr(self.evidence[key])))
+        return tuple(found)
+
+
+Ranks = Mapping[str, Mapping[Id, int]]
+"""Strategy -> id -> rank. Strategies without weight or without an answer are not in it."""
+
+
+def ranks_of(ids: Iterable[Id]) -> dict[Id, int]:
+    """Ids with their ranks from 1. A repeated id counts once, at its best rank, and takes no rank from another."""
+    return dict(zip(dict.fromkeys(ids), count(1), strict=False))
+
+
+def reciprocal_sums(ranks: Ranks[Id], weights: Mapping[str, float], k: float) -> dict[Id, float]:
+    """The sum of weight / (k + rank) of each id, correctly rounded: the order of strategies changes no bit."""
+    terms: dict[Id, list[float]] = {}
+    for strategy, ranked in ranks.items():
+        weight = weights[strategy]
+        for key, rank in ranked.items():
+            found = terms.get(key)
+            if found is None:
+                terms[key] = [weight / (k + rank)]
+            else:
+                found.append(weight / (k + rank))
+    return {key: math.fsum(parts) for key, parts in terms.items()}
+
+
+Keys = Callable[[Id], tuple[float, ...]]
+
+
+def ordered(scores: Mapping[Id, float], top_n: int | None = None, ties: Keys[Id] | None = None) -> list[Id]:
+    """Ids by score, highest first; then by `ties`, smallest first; then by id, numbers before text. `top_n` of them."""
+
+    def rank(key: Id) -> tuple[float, tuple[float, ...], bool, Id]:
+        return -scores[key], ties(key) if ties else (), isinstance(key, str), key
+
+    if top_n is None or top_n >= len(scores):
+        return sorted(scores, key=rank)
+    lowest = heapq.nlargest(top_n, scores.values())[-1]
+    return sorted((key for key, score in scores.items() if score >= lowest), key=rank)[:top_n]
+
+
+TIE_BREAKS: Mapping[str, Callable[[Collection[int], float | None], float]] = MappingProxyType(
+    {
+        "agreement": lambda ranks, _: -len(ranks),
+        "best_rank": lambda ranks, _: min(ranks),
+        "newest": lambda _, age: math.inf if age is None else age,
+    }
+)
+"""Of the ranks of a hit and its age in days, a number of which the smaller comes first: more strategies agree, a better
+rank, a younger item."""

@@ -1,0 +1,254 @@
+"""The strategies of a search: keywords, vectors, and the neighbours of what they found."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from smart_model_router_scoring.retrieval.embedders import Embedder, any_of, quoted, terms_of
+from smart_model_router_scoring.retrieval.index import Snapshot
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One chunk. `relevance` (0..1) is its relevance to the question by itself; None: unknown."""
+
+    chunk_id: str
+    relevance: float | None = None
+
+
+class Strategy(Protocol):
+    """One way to search. It may raise anything: the query goes on without it."""
+
+    @property
+    def name(self) -> str:
+        """Its name in weights, timeouts and explanations, and of its lane in the snapshot."""
+        ...
+
+    async def search(self, text: str, limit: int, snapshot: Snapshot) -> Sequence[Found]:
+        """Up to `limit` chunks, best first. It looks at the index through its own lane of `snapshot` only."""
+        ...
+
+
+class NotAvailable(Exception):
+    """A strategy that cannot take part here, and why."""
+
+
+HEADING_WEIGHT = 2.0
+"""A word in a heading counts as two in the text."""
+ROWS_ENOUGH = 5_000
+"""Candidates that the rarest words may bring; with as many, commoner words only add to scores. A row costs 3 us."""
+MOST_ROWS = 10_000
+"""Candidates that are scored, in the order of indexing, when there are only words that nearly every chunk has."""
+_MOST_COUNTED = 50_000
+
+# SQLite sorts: rows that cross into Python one by one take longer than their scores. And it settles the candidates
+# first: as a mere subquery they would become part of the query around them, and their limit that of the sorted rows.
+_SCORED = """
+WITH found (row, score) AS MATERIALIZED (
+  SELECT rowid, bm25(words, ?, 1.0) FROM words WHERE words MATCH ? LIMIT ?
+) SELECT row, score FROM found ORDER BY score
+"""
+
+Counts = dict[str, int]
+
+
+class KeywordSearch:
+    """Finds chunks by their words (Porter stems, case and width folded). Nothing in a question is syntax."""
+
+    name = "keyword"
+
+    def __init__(self) -> None:
+        self._counted: tuple[int, Counts] = (-1, {})
+
+    async def search(self, text: str, limit: int, snapshot: Snapshot) -> Sequence[Found]:
+        """See `Strategy`. The relevance is the share of the question's information that a chunk has."""
+        facts = snapshot.facts
+        generation, counts = self._counted
+        if generation != facts.generation or len(counts) > _MOST_COUNTED:
+            counts = {}
+            self._counted = (facts.generation, counts)
+        return await snapshot.lane(self.name).run(lambda sql: _search(sql, text, limit, facts.chunks, counts))
+
+
+def _search(sql: sqlite3.Connection, text: str, limit: int, chunks: int, counts: Counts) -> list[Found]:
+    terms = terms_of(text)
+    for term in terms:
+        if term not in counts:
+            found = sql.execute("SELECT count(*) FROM words WHERE words MATCH ?", (quoted(term),)).fetchone()
+            counts[term] = found[0]
+    expression = _expression(
+        sorted((term for term in terms if counts[term]), key=lambda term: (counts[term], term)), counts, chunks
+    )
+    if expression is None:
+        return []
+    best: list[tuple[float, str, int]] = []
+    for row, score in sql.execute(_SCORED, (HEADING_WEIGHT, expression, MOST_ROWS)):
+        # Among equals the id decides, and not when they were indexed: all that are as good as the last one are kept.
+        if len(best) >= limit and score > best[limit - 1][0]:
+            break
+        best.append((score, _chunk_id(sql, row), row))
+    kept = {row: chunk_id for _, chunk_id, row in sorted(best)[:limit]}
+    covered = _coverage(sql, terms, list(kept), {term: _information(counts[term], chunks) for term in terms})
+    return [Found(chunk_id, covered[row]) for row, chunk_id in kept.items()]
+
+
+def _expression(terms: Sequence[str], counts: Mapping[str, int], chunks: int) -> str | None:
+    """Return the expression to match, from words that exist, rarest first. None without any.
+
+    A word in more than half of the chunks has no weight in BM25: it is left out unless there is no other. When the
+    rarest words bring candidates enough, the others are no way to become a candidate, but still count: each rare
+    word stands twice in the expression (once to select, once to score) and so does each common one, which doubles every
+    score and changes no order.
+    """
+    useful = [term for term in terms if counts[term] * 2 <= chunks] or list(terms[:1])
+    if not useful:
+        return None
+    rows, rare = 0, 0
+    for term in useful:
+        if rare and rows + counts[term] > ROWS_ENOUGH:
+            break
+        rows, rare = rows + counts[term], rare + 1
+    if rare == len(useful):
+        return any_of(useful)
+    return f"{any_of(useful[:rare])} AND {any_of([*useful, *useful[rare:]])}"
+
+
+def _information(count: int, chunks: int) -> float:
+    """The weight of a word as in BM25, but never negative: 0 for a word that is everywhere."""
+    return math.log1p(max(chunks - count + 0.5, 0.0) / (count + 0.5))
+
+
+def _coverage(
+    sql: sqlite3.Connection, terms: Sequence[str], rows: Sequence[int], information: Mapping[str, float]
+) -> dict[int, float]:
+    """For each row, the information of the question's words it has, as a share of all of it."""
+    whole = math.fsum(information.values())
+    has: dict[int, list[float]] = {row: [] for row in rows}
+    query = f"SELECT rowid FROM words WHERE words MATCH ? AND rowid IN ({','.join('?' * len(rows))})"  # noqa: S608 - ours
+    for term in terms:
+        for (row,) in sql.execute(query, (quoted(term), *rows)):
+            has[row].append(information[term])
+    return {row: min(math.fsum(parts) / whole, 1.0) if whole else 0.0 for row, parts in has.items()}
+
+
+def _chunk_id(sql: sqlite3.Connection, row: int) -> str:
+    chunk_id: str = sql.execute("SELECT chunk_id FROM chunks WHERE id = ?", (row,)).fetchone()[0]
+    return chunk_id
+
+
+_DIGITS = 6
+"""Of a cosine: fewer than machines agree on, so that every one of them finds the same order."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Matrix:
+    """The vectors of one generation, in the order of chunk ids."""
+
+    generation: int
+    chunk_ids: tuple[str, ...]
+    rows: NDArray[np.float32]
+
+
+class VectorSearch:
+    """Finds chunks whose vectors point where the question's does. Needs numpy (the extra `scoring`)."""
+
+    name = "vector"
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self._matrix: _Matrix | None = None
+        self._loading = threading.Lock()
+
+    async def search(self, text: str, limit: int, snapshot: Snapshot) -> Sequence[Found]:
+        """See `Strategy`. The relevance is the cosine; chunks with none above 0 are not found."""
+        facts = snapshot.facts
+        if facts.embedder != self._embedder.name:
+            has = f"vectors of {facts.embedder}" if facts.embedder else "no vectors"
+            raise NotAvailable(f"the index has {has}, the question would be embedded by {self._embedder.name}")
+        vectors = await self._embedder.embed([text])
+        return await snapshot.lane(self.name).run(lambda sql: self._search(sql, facts.generation, vectors[0], limit))
+
+    def _search(self, sql: sqlite3.Connection, generation: int, vector: Sequence[float], limit: int) -> list[Found]:
+        import numpy as np  # noqa: PLC0415 - an extra
+
+        matrix = self._loaded(sql, generation)
+        if not matrix.chunk_ids:
+            return []
+        asked = np.asarray(vector, dtype=np.float64)
+        if asked.shape != (matrix.rows.shape[1],):
+            raise NotAvailable(f"the question has {asked.shape[0]} dimensions, the index {matrix.rows.shape[1]}")
+        length = float(np.sqrt(np.sum(asked * asked)))
+        if not 0.0 < length < np.inf:
+            return []
+        cosines = np.round(matrix.rows @ (asked / length).astype(np.float32), _DIGITS)
+        best = np.argsort(-cosines, kind="stable")[:limit]
+        return [Found(matrix.chunk_ids[at], min(float(cosines[at]), 1.0)) for at in best if cosines[at] > 0]
+
+    def _loaded(self, sql: sqlite3.Connection, generation: int) -> _Matrix:
+        import numpy as np  # noqa: PLC0415 - an extra
+
+        with self._loading:
+            matrix = self._matrix
+            if matrix is None or matrix.generation != generation:
+                query = "SELECT chunk_id, vector FROM vectors JOIN chunks ON id = chunk ORDER BY chunk_id"
+                found = sql.execute(query).fetchall()
+                whole = np.frombuffer(b"".join(vector for _, vector in found), dtype="<f2").astype(np.float32)
+                matrix = _Matrix(generation, tuple(name for name, _ in found), whole.reshape(max(len(found), 1), -1))
+                self._matrix = matrix
+            return matrix
+
+
+SEEDS = 10
+"""How many of the best chunks are asked for their neighbours."""
+
+_OUT = """
+SELECT target.id, links.anchor FROM links JOIN documents AS target ON target.path = links.target
+WHERE links.document = ? ORDER BY links.position
+"""
+_IN = """
+SELECT source.id, '' FROM documents AS mine JOIN links ON links.target = mine.path
+JOIN documents AS source ON source.id = links.document WHERE mine.id = ? ORDER BY source.path, links.position
+"""
+_ANCHORED = (
+    "SELECT chunk_id FROM anchors JOIN chunks ON chunks.id = anchors.chunk WHERE anchors.document = ? AND anchor = ?"
+)
+_FIRST = "SELECT chunk_id FROM chunks WHERE document = ? ORDER BY id LIMIT 1"
+
+
+def neighbours(sql: sqlite3.Connection, seeds: Sequence[str], limit: int) -> list[Found]:
+    """Chunks of the neighbours of `seeds` (best first), each document once.
+
+    Neighbours of a better seed come first; where a document links to before what links to it; by the position of
+    the link, then by path. A neighbour is shown by its own best seed, else by the section that the link names, else
+    by its beginning. Nothing is known of their relevance.
+    """
+    shown: dict[int, str] = {}
+    for chunk_id in seeds[:SEEDS]:
+        row = sql.execute("SELECT document FROM chunks WHERE chunk_id = ?", (chunk_id,)).fetchone()
+        if row is not None:
+            shown.setdefault(row[0], chunk_id)
+    found: dict[int, str] = {}
+    for document in shown:
+        for query in (_OUT, _IN):
+            for neighbour, anchor in sql.execute(query, (document,)).fetchall():
+                if neighbour != document and neighbour not in found:
+                    chunk = shown.get(neighbour) or _chunk(sql, neighbour, anchor)
+                    if chunk is not None:
+                        found[neighbour] = chunk
+                if len(found) == limit:
+                    return [Found(chunk) for chunk in found.values()]
+    return [Found(chunk) for chunk in found.values()]
+
+
+def _chunk(sql: sqlite3.Connection, document: int, anchor: str) -> str | None:
+    row = sql.execute(_ANCHORED, (document, anchor)).fetchone() or sql.execute(_FIRST, (document,)).fetchone()
+    return None if row is None else str(row[0])
