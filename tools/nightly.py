@@ -16,9 +16,9 @@ from concurrent.futures import ProcessPoolExecutor
 from itertools import islice
 
 from smart_model_router.rehearsal.simulation import SCENARIOS, simulate
-from smart_model_router.rehearsal.simulation.combinations import simulate_measures
 from smart_model_router.rehearsal.simulation.grid import Cell, whole_grid
-from smart_model_router.rehearsal.simulation.grid_table import replay_command, run_one
+from smart_model_router.rehearsal.simulation.grid_run import replay_command, run_one
+from smart_model_router.rehearsal.simulation.run import simulate_measures
 from tests.lies.judging import violations
 from tests.simulation.drawn_storms import draw_storm
 

@@ -18,8 +18,8 @@ import pytest
 from smart_model_router import RouterConfig
 from smart_model_router.core.flow_config import Measures
 from smart_model_router.rehearsal.chaos import MEASURES, SCENARIOS, Scorecard, Verdict, play
-from smart_model_router.rehearsal.chaos.client_calls import ClientCall, Ending, ask, body_of
-from smart_model_router.rehearsal.chaos.network_guard import NetworkGuard
+from smart_model_router.rehearsal.chaos.fault_fleet import NetworkGuard
+from smart_model_router.rehearsal.chaos.scenario_context import ClientCall, Ending, ask, body_of
 from smart_model_router.router import SmartModelRouter
 from smart_model_router_providers.fault import Fault, FaultServer
 from tests.e2e.command import Smr

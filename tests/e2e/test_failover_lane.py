@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smart_model_router.rehearsal.chaos.verdict import Verdict
+from smart_model_router.rehearsal.chaos.scenario_context import Verdict
 from tests.failover.bench import play
 from tests.failover.report import missing, table
 from tests.failover.rows import ROWS

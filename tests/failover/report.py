@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from smart_model_router.rehearsal.chaos.verdict import Verdict
+from smart_model_router.rehearsal.chaos.scenario_context import Verdict
 from tests.failover.bench import Result
 from tests.failover.rows import Row
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from smart_model_router.rehearsal.chaos.verdict import Verdict
+from smart_model_router.rehearsal.chaos.scenario_context import Verdict
 from tests.failover.script import ANSWER, OK, PREFILL_REFUSED, Answer, Refuse, Reset, Script, in_turn, switch_after
 
 RECOVERY_SECONDS = 60.0

@@ -9,10 +9,16 @@ import pytest
 
 from smart_model_router.cli.simulate import NAMED_REQUESTS
 from smart_model_router.core.flow_config import Measures
-from smart_model_router.rehearsal.simulation.combinations import NAMES, combinations
 from smart_model_router.rehearsal.simulation.grid import NAMED, Cell, select
-from smart_model_router.rehearsal.simulation.grid_run import FEWEST_JUDGED, run_cell
-from smart_model_router.rehearsal.simulation.grid_table import HEADINGS, GridResult, replay_command, run_one
+from smart_model_router.rehearsal.simulation.grid_run import (
+    FEWEST_JUDGED,
+    HEADINGS,
+    GridResult,
+    replay_command,
+    run_cell,
+    run_one,
+)
+from smart_model_router.rehearsal.simulation.run import NAMES, combinations
 
 SEEDS = range(3)
 LONG_REQUESTS = 2000

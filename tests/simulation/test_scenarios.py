@@ -13,7 +13,7 @@ import pytest
 
 from smart_model_router.core.flow_config import Measures
 from smart_model_router.rehearsal.simulation import SCENARIOS, simulate
-from smart_model_router.rehearsal.simulation.combinations import NAMES, combinations, simulate_measures
+from smart_model_router.rehearsal.simulation.run import NAMES, combinations, simulate_measures
 from smart_model_router.rehearsal.simulation.scenarios import SWITCHES
 from smart_model_router.rehearsal.simulation.simulated_fleet import FleetSetting, simulate_fleet
 

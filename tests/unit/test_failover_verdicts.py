@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from smart_model_router.rehearsal.chaos.verdict import Verdict
+from smart_model_router.rehearsal.chaos.scenario_context import Verdict
 from tests.failover.bench import Result
 from tests.failover.report import missing
 from tests.failover.rows import RECOVERY_SECONDS, ROWS, Call, End, Judgement, Played, Reply, judge

@@ -9,11 +9,10 @@ from smart_model_router.core.flow_config import Measures
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.suggest import did_you_mean
 from smart_model_router.rehearsal.simulation import SCENARIOS, History, simulate
-from smart_model_router.rehearsal.simulation.combinations import NAMES, simulate_measures
 from smart_model_router.rehearsal.simulation.grid import NAMED, select, whole_grid
-from smart_model_router.rehearsal.simulation.grid_table import HEADINGS, run_many
+from smart_model_router.rehearsal.simulation.grid_run import HEADINGS, run_many
+from smart_model_router.rehearsal.simulation.run import NAMES, simulate_measures, timeline, verdict
 from smart_model_router.rehearsal.simulation.simulated_fleet import Report, simulate_fleet
-from smart_model_router.rehearsal.simulation.timeline import timeline, verdict
 
 if TYPE_CHECKING:
     from smart_model_router.cli.commands import Simulate

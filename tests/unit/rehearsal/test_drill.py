@@ -10,11 +10,16 @@ import pytest
 
 from smart_model_router import RouterConfig
 from smart_model_router.config import ResilienceConfig
-from smart_model_router.rehearsal.chaos.client_calls import Ending, ask, body_of
-from smart_model_router.rehearsal.chaos.fault_fleet import drill
-from smart_model_router.rehearsal.chaos.scenario_context import ScenarioContext
-from smart_model_router.rehearsal.chaos.time_scale import SHORTEST, shortened
-from smart_model_router.rehearsal.chaos.verdict import Finding, Verdict, worst
+from smart_model_router.rehearsal.chaos.fault_fleet import SHORTEST, drill, shortened
+from smart_model_router.rehearsal.chaos.scenario_context import (
+    Ending,
+    Finding,
+    ScenarioContext,
+    Verdict,
+    ask,
+    body_of,
+    worst,
+)
 from smart_model_router.router import SmartModelRouter
 
 CONFIG = {

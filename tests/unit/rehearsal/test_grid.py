@@ -23,10 +23,9 @@ from smart_model_router.rehearsal.simulation.grid import (
     select,
     whole_grid,
 )
-from smart_model_router.rehearsal.simulation.grid_provider import GridProvider, draws
+from smart_model_router.rehearsal.simulation.grid_provider import GridProvider, Naive, draws
 from smart_model_router.rehearsal.simulation.grid_run import BrokenRun, Tally, judge, run_cell
-from smart_model_router.rehearsal.simulation.naive import Naive
-from smart_model_router.rehearsal.simulation.world import run_world
+from smart_model_router.rehearsal.simulation.workload import run_world
 from smart_model_router.testing import FakeProvider, FakeReply
 from tests.world import virtual
 

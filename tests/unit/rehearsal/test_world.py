@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from smart_model_router.rehearsal.simulation.world import Livelock, StepClock, Wall, run_world
+from smart_model_router.rehearsal.simulation.workload import Livelock, StepClock, Wall, run_world
 
 
 def test_a_program_that_turns_on_the_spot_is_noticed() -> None:

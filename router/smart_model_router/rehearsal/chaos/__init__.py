@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from smart_model_router.rehearsal.chaos.scenarios import MEASURES, SCENARIOS, Scenario
+from smart_model_router.rehearsal.chaos.chaos_scenarios import MEASURES, SCENARIOS, Scenario
+from smart_model_router.rehearsal.chaos.scenario_context import Finding, Verdict
 from smart_model_router.rehearsal.chaos.scorecard import Result, Scorecard, play
-from smart_model_router.rehearsal.chaos.verdict import Finding, Verdict
 
 __all__ = ["MEASURES", "SCENARIOS", "Finding", "Result", "Scenario", "Scorecard", "Verdict", "play"]

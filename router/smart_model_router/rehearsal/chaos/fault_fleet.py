@@ -1,11 +1,15 @@
-"""A fault server in the place of every provider of a configuration, and the router over them."""
+"""Fault servers in the place of a configuration's providers: the fleet, its time scale, and a guard of the network."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
+from functools import cache
+from ipaddress import ip_address
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar, get_args, get_origin, get_type_hints
 from urllib.parse import urlsplit
 
 from smart_model_router.config import (
@@ -19,8 +23,8 @@ from smart_model_router.config import (
     StoreConfig,
 )
 from smart_model_router.config.telemetry import TelemetryConfig
+from smart_model_router.core.checked_options import Unit
 from smart_model_router.flow.clock import WallClock
-from smart_model_router.rehearsal.chaos.time_scale import shortened
 from smart_model_router.router import SmartModelRouter
 from smart_model_router_providers.catalog import kind_of
 from smart_model_router_providers.fault import Fault, FaultServer
@@ -28,6 +32,123 @@ from smart_model_router_providers.http import HttpProvider
 
 if TYPE_CHECKING:
     from smart_model_router.domain.events import Event
+
+SHORTEST = 0.25
+"""Seconds. Nothing is shortened below it: below it a busy machine, not the router, would decide."""
+
+T = TypeVar("T")
+
+
+def shortened(options: T, speed: float) -> T:
+    """The same options, each duration divided by `speed` (at least 1) down to `SHORTEST`. Counts and shares stay."""
+    return options if speed <= 1 else _shortened(options, speed)
+
+
+def _shortened(options: Any, speed: float) -> Any:
+    if isinstance(options, tuple):
+        return tuple(_shortened(one, speed) for one in options)
+    if isinstance(options, Mapping):
+        return {key: _shortened(value, speed) for key, value in options.items()}
+    if not is_dataclass(options) or isinstance(options, type):
+        return options
+    durations = _durations(type(options))
+    changed: dict[str, Any] = {}
+    for field in fields(options):
+        value = getattr(options, field.name)
+        if field.name in durations and value is not None:
+            changed[field.name] = max(value / speed, min(value, SHORTEST))
+        else:
+            changed[field.name] = _shortened(value, speed)
+    return replace(options, **changed)
+
+
+@cache
+def _durations(kind: type) -> frozenset[str]:
+    """The options of a class that are durations: their annotation says seconds."""
+    return frozenset(
+        name
+        for name, hint in get_type_hints(kind, include_extras=True).items()
+        for part in (hint, *get_args(hint))
+        if get_origin(part) is Annotated and Unit("seconds") in get_args(part)
+    )
+
+
+class NetworkGuard:
+    """Refuses, and remembers, every connection, packet and look-up that is not for its `ports` on this machine.
+
+    It stands within `with`, for the whole process: one at a time. Python's audit events tell it, so it sees every
+    library; it does not see what C code does by itself.
+    """
+
+    def __init__(self) -> None:
+        self.ports: set[int] = set()
+        self.refused: list[str] = []
+
+    def __enter__(self) -> Self:
+        _stand(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _stand(None)
+
+    def look(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """Raises PermissionError for what may not leave."""
+        check = _CHECKS.get(event)
+        where = None if check is None else check(self, arguments)
+        if where is not None:
+            self.refused.append(where)
+            raise PermissionError(f"the chaos drill does not let a connection out to {where}")
+
+    def outside(self, arguments: tuple[Any, ...]) -> str | None:
+        """Where a connection goes that may not; None for one that may."""
+        address = arguments[1]
+        if not isinstance(address, tuple):
+            return None  # a Unix socket
+        host, port = address[:2]
+        return None if _is_here(host) and port in self.ports else f"{host}:{port}"
+
+    def unknown(self, arguments: tuple[Any, ...]) -> str | None:
+        """The name or address that may not be looked up; None for one of this machine's."""
+        host = arguments[0][0] if isinstance(arguments[0], tuple) else arguments[0]
+        name = host.decode(errors="replace") if isinstance(host, bytes) else host
+        return None if not name or _is_here(name) else str(name)
+
+
+_CHECKS = {
+    "socket.connect": NetworkGuard.outside,
+    "socket.sendto": NetworkGuard.outside,
+    "socket.sendmsg": NetworkGuard.outside,
+    "socket.getaddrinfo": NetworkGuard.unknown,
+    "socket.gethostbyname": NetworkGuard.unknown,
+    "socket.gethostbyaddr": NetworkGuard.unknown,
+    "socket.getnameinfo": NetworkGuard.unknown,
+}
+
+
+def _is_here(host: object) -> bool:
+    try:
+        return ip_address(str(host)).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+_standing: list[NetworkGuard | None] = []
+
+
+def _stand(fence: NetworkGuard | None) -> None:
+    """An audit hook cannot be removed again: there is one, made with the first fence, for all of them."""
+    if not _standing:
+        _standing.append(None)
+        sys.addaudithook(_hear)
+    _standing[0] = fence
+
+
+def _hear(event: str, arguments: tuple[Any, ...]) -> None:
+    if event in _CHECKS and _standing[0] is not None:
+        _standing[0].look(event, arguments)
+
 
 ANSWER = "chaos"
 """The name of every server: whichever of them serve, and however many share an answer, its text is the same."""

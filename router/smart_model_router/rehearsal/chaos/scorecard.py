@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from smart_model_router.config import RouterConfig
-from smart_model_router.rehearsal.chaos.fault_fleet import FaultFleet, drill
-from smart_model_router.rehearsal.chaos.network_guard import NetworkGuard
-from smart_model_router.rehearsal.chaos.scenario_context import ScenarioContext
-from smart_model_router.rehearsal.chaos.scenarios import Scenario
-from smart_model_router.rehearsal.chaos.verdict import Finding, Verdict, worst
+from smart_model_router.rehearsal.chaos.chaos_scenarios import Scenario
+from smart_model_router.rehearsal.chaos.fault_fleet import FaultFleet, NetworkGuard, drill
+from smart_model_router.rehearsal.chaos.scenario_context import Finding, ScenarioContext, Verdict, worst
 
 SPEED = 10.0
 """With it the whole card takes about half a minute, and a loaded machine still tells the durations apart."""

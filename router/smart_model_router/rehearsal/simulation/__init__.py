@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from smart_model_router.rehearsal.simulation.history import History, Violation
 from smart_model_router.rehearsal.simulation.run import simulate
-from smart_model_router.rehearsal.simulation.scenario import Scenario, Setting
+from smart_model_router.rehearsal.simulation.scenario import History, Scenario, Setting, Violation
 from smart_model_router.rehearsal.simulation.scenarios import SCENARIOS
 
 __all__ = ["SCENARIOS", "History", "Scenario", "Setting", "Violation", "simulate"]

@@ -13,8 +13,7 @@ from smart_model_router.domain.events import (
     TargetRefused,
 )
 from smart_model_router.domain.outcome import FailureClass
-from smart_model_router.rehearsal.simulation.history import History
-from smart_model_router.rehearsal.simulation.scenario import Expectation
+from smart_model_router.rehearsal.simulation.scenario import Expectation, History
 
 SLOW_START = 10.0
 """Seconds a target needs to take full load after its return (routing.md section 3)."""

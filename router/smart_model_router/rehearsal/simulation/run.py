@@ -1,26 +1,92 @@
-"""Run a scenario: the real router against its world, with every checker watching."""
+"""Run a scenario: the real router against its world, every checker watching; its history told as a timeline."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from itertools import product
 from random import Random
 from typing import Any
 from unittest import mock
 
 from smart_model_router.assembly import assemble, load
 from smart_model_router.core.flow_config import Measures
-from smart_model_router.domain.events import Event
+from smart_model_router.domain.events import (
+    AttemptFinished,
+    BreakerChanged,
+    Event,
+    OfflineChanged,
+    RestStarted,
+    SheddingChanged,
+)
 from smart_model_router.rehearsal.simulation.checkers import CHECKERS
-from smart_model_router.rehearsal.simulation.checkers.checker import Checker
-from smart_model_router.rehearsal.simulation.history import History
-from smart_model_router.rehearsal.simulation.provider_behaviour import SimulatedProvider
-from smart_model_router.rehearsal.simulation.scenario import Scenario, Setting
+from smart_model_router.rehearsal.simulation.provider_behaviour import SimulatedProvider, Spell
+from smart_model_router.rehearsal.simulation.scenario import Checker, History, Scenario, Setting
 from smart_model_router.rehearsal.simulation.trace_recorder import TraceRecorder
-from smart_model_router.rehearsal.simulation.workload import WorkloadRequest
-from smart_model_router.rehearsal.simulation.world import Livelock, StepClock, Wall, run_world
+from smart_model_router.rehearsal.simulation.workload import Livelock, StepClock, Wall, WorkloadRequest, run_world
 from smart_model_router.router import SmartModelRouter
 from smart_model_router.testing import Deadlock, LoopClock, OutOfTime
+
+_SPAN = 60.0
+"""Seconds that one line of traffic sums up."""
+
+
+def timeline(history: History) -> Iterator[str]:
+    """Each change of the weather, of a breaker, a rest, and each minute's traffic, in order."""
+    moments = [(spell.start, f"{spell.provider} turns {_shown(spell)}") for spell in history.spells]
+    moments += [(spell.end, f"{spell.provider} is well again") for spell in history.spells]
+    moments += [(event.at - history.began, text) for event in history.events if (text := _event_in_words(event))]
+    moments += _traffic(history)
+    for at, text in sorted(moments, key=lambda moment: moment[0]):
+        yield f"{int(at // 60):3d}:{at % 60:06.3f}  {text}"
+
+
+def verdict(history: History) -> Iterator[str]:
+    """The violations, if any, and one line that sums up."""
+    for violation in history.violations:
+        yield f"VIOLATED {violation}"
+    attempts = sum(isinstance(event, AttemptFinished) for event in history.events)
+    word = f"{len(history.violations)} violations" if history.violations else "every promise kept"
+    yield (
+        f"{history.scenario} --seed {history.seed}: {word}; {len(history.asked)} requests, "
+        f"{history.served_share(0.0, float('inf')):.1%} of those that stayed served, {attempts} calls, "
+        f"{history.wasted} wasted, log {history.digest}"
+    )
+
+
+def _shown(spell: Spell) -> str:
+    return repr(spell.condition).replace("FailureClass.", "")
+
+
+def _event_in_words(event: Event) -> str:
+    match event:
+        case BreakerChanged():
+            until = "" if event.open_until is None else f" for {event.open_until - event.at:.1f} s"
+            return f"{event.owner} ({event.kind}): {event.from_state} -> {event.to_state}{until} ({event.reason})"
+        case RestStarted():
+            word = "told to" if event.hinted else "takes a"
+            return f"{event.target}: {word} {event.reason} for {event.seconds:.2f} s ({event.failure_class})"
+        case OfflineChanged():
+            return "offline: every remote is unreachable" if event.offline else "online again"
+        case SheddingChanged():
+            return f"shedding {'begins' if event.shedding else 'ends'} at {event.open_ratio:.0%} open"
+        case _:
+            return ""
+
+
+def _traffic(history: History) -> Iterator[tuple[float, str]]:
+    start = 0.0
+    while start < history.lasted:
+        asked = history.between(start, start + _SPAN)
+        by: dict[str, int] = {}
+        for one in asked:
+            by[one.served_by or "nobody"] = by.get(one.served_by or "nobody", 0) + 1
+        counts = ", ".join(f"{name} {count}" for name, count in sorted(by.items()))
+        if asked:
+            yield start + _SPAN, f"served in this minute: {counts}"
+        start += _SPAN
+
 
 _PATIENCE = 7200.0
 """Seconds that a run may last beyond its last arrival: longer than the longest stream, then it hangs."""
@@ -69,7 +135,7 @@ def _once(
 async def _live(history: History, setting: Setting, seed: int, measures: Measures, wall: Wall) -> None:
     loop = asyncio.get_running_loop()
     history.began = loop.time()
-    loop.set_exception_handler(lambda _, context: history.violate("crash", loop.time(), _told(context)))
+    loop.set_exception_handler(lambda _, context: history.violate("crash", loop.time(), _crash_in_words(context)))
     history.providers = providers_of(setting, seed, history.began)
     sink = _Sink(history)
     parts = assemble(
@@ -135,7 +201,7 @@ async def _send(router: SmartModelRouter, history: History, witness: TraceRecord
     await asyncio.gather(*tasks)
 
 
-def _told(context: dict[str, Any]) -> str:
+def _crash_in_words(context: dict[str, Any]) -> str:
     return f"{context.get('message')}: {context.get('exception')!r}"
 
 
@@ -162,3 +228,24 @@ class _Sink:
         except Exception as error:
             self.error = error
             raise
+
+
+NAMES: tuple[str, ...] = tuple(field.name for field in fields(Measures))
+ALWAYS = frozenset({"crash", "hang", "leak", "I2"})
+"""The promises under every combination; the measures make the others."""
+
+
+def combinations() -> Iterator[Measures]:
+    """Every combination, all on first."""
+    for values in product((True, False), repeat=len(NAMES)):
+        yield Measures(**dict(zip(NAMES, values, strict=True)))
+
+
+def simulate_measures(scenario: Scenario, seed: int) -> Iterator[History]:
+    """The scenario under each combination; only what is promised under all of them is held against it."""
+    for measures in combinations():
+        history = simulate(scenario, seed, measures)
+        off = [name for name in NAMES if not getattr(measures, name)]
+        history.scenario = f"{scenario.name} without {', '.join(off) or 'nothing'}"
+        history.violations = [v for v in history.violations if v.promise in ALWAYS]
+        yield history

@@ -18,8 +18,7 @@ from smart_model_router.rehearsal.simulation.provider_behaviour import (
     SimulatedProvider,
     Spell,
 )
-from smart_model_router.rehearsal.simulation.workload import BODY
-from smart_model_router.rehearsal.simulation.world import run_world
+from smart_model_router.rehearsal.simulation.workload import BODY, run_world
 from smart_model_router.router import SmartModelRouter
 from smart_model_router.testing import LoopClock
 

@@ -21,7 +21,7 @@ from smart_model_router.core.target_state import Moved
 from smart_model_router.domain.outcome import CAPACITY_REASONS, NO_READING, Failure, LimitReading, Refusal, Usage
 from smart_model_router.flow.state import RouterState
 from smart_model_router.flow.wait_queue import Waiter, WaitQueue
-from smart_model_router.rehearsal.simulation.checkers.checker import Checker
+from smart_model_router.rehearsal.simulation.scenario import Checker
 from smart_model_router.rehearsal.simulation.workload import WorkloadRequest
 
 Lane = tuple[bool, Pacing]

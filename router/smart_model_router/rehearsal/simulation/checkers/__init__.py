@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from smart_model_router.rehearsal.simulation.checkers.breaker_checks import OneOpening, OpenTime
-from smart_model_router.rehearsal.simulation.checkers.checker import Checker
-from smart_model_router.rehearsal.simulation.checkers.cooldown_checks import Deadlines
+from smart_model_router.rehearsal.simulation.checkers.breaker_checks import Deadlines, OneOpening, OpenTime
 from smart_model_router.rehearsal.simulation.checkers.lease_checks import (
+    Buckets,
     FirstComeFirstServed,
     OneProbe,
     OwnGeneration,
@@ -13,9 +12,9 @@ from smart_model_router.rehearsal.simulation.checkers.lease_checks import (
     SettledOnce,
     Slots,
 )
-from smart_model_router.rehearsal.simulation.checkers.limit_checks import Buckets
 from smart_model_router.rehearsal.simulation.checkers.request_checks import Endings, PaidRetries
 from smart_model_router.rehearsal.simulation.checkers.return_checks import Returns
+from smart_model_router.rehearsal.simulation.scenario import Checker
 
 CHECKERS: tuple[type[Checker], ...] = (
     OneProbe,

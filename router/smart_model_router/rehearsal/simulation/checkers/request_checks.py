@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from smart_model_router.domain.errors import AllTargetsFailed, DeadlineExceeded
 from smart_model_router.domain.events import AttemptFinished, RequestFinished, TargetRefused
 from smart_model_router.domain.outcome import FailureClass
-from smart_model_router.rehearsal.simulation.checkers.checker import Checker
+from smart_model_router.rehearsal.simulation.scenario import Checker
 
 if TYPE_CHECKING:
     from smart_model_router.domain.events import Event
     from smart_model_router.flow.state import RouterState
-    from smart_model_router.rehearsal.simulation.history import History
+    from smart_model_router.rehearsal.simulation.scenario import History
     from smart_model_router.rehearsal.simulation.trace_recorder import Held, Settled
     from smart_model_router.rehearsal.simulation.workload import WorkloadRequest
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar
 
 from smart_model_router.domain.outcome import BreakerCount, FailureClass
-from smart_model_router.rehearsal.simulation.checkers.checker import Checker
 from smart_model_router.rehearsal.simulation.cooldown_oracle import EPSILON, CooldownAccount
 from smart_model_router.rehearsal.simulation.outcome_record import Bounds, Flight, OutcomeRecord
+from smart_model_router.rehearsal.simulation.scenario import Checker
 
 if TYPE_CHECKING:
     from smart_model_router.core.breaker import BreakerSnapshot
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from smart_model_router.core.lease import Lease
     from smart_model_router.core.target_state import TargetState
     from smart_model_router.flow.state import RouterState
-    from smart_model_router.rehearsal.simulation.history import History
+    from smart_model_router.rehearsal.simulation.scenario import History
     from smart_model_router.rehearsal.simulation.trace_recorder import Held, Refused, Settled
 
 _LAWS = frozenset({"wait", "wall", "off"})

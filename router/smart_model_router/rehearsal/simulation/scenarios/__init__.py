@@ -6,16 +6,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 
 from smart_model_router.rehearsal.simulation.scenario import Fallback, Scenario, Setting
-from smart_model_router.rehearsal.simulation.scenarios import (
-    callers,
-    clock_faults,
-    operator,
-    outages,
-    overload,
-    swarm,
-    switches,
-    tails,
-)
+from smart_model_router.rehearsal.simulation.scenarios import outages, overload, swarm, switches
 
 _FALLBACKS: Mapping[Callable[[Random], Setting], Fallback] = {
     outages.outage: "healthy",
@@ -33,13 +24,13 @@ _FALLBACKS: Mapping[Callable[[Random], Setting], Fallback] = {
     overload.headers: "healthy",
     overload.narrow: "healthy",
     overload.fifty_agents: "healthy",
-    callers.impatient: "healthy",
-    callers.black_hole: "healthy",
-    callers.shield: "healthy",
-    callers.slow_loris: "healthy",
-    tails.late_heads: "partly ill",
-    clock_faults.clock_steps: "healthy",
-    operator.operated: "healthy",
+    overload.impatient: "healthy",
+    overload.black_hole: "healthy",
+    overload.shield: "healthy",
+    overload.slow_loris: "healthy",
+    overload.late_heads: "partly ill",
+    outages.clock_steps: "healthy",
+    switches.operated: "healthy",
     switches.jumps: "healthy",
     switches.hints: "healthy",
     switches.probes: "healthy",

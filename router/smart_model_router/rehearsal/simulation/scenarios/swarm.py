@@ -10,7 +10,6 @@ from typing import Any
 
 from smart_model_router.domain.outcome import FailureClass
 from smart_model_router.rehearsal.simulation.assertions import all_closed, served
-from smart_model_router.rehearsal.simulation.history import History
 from smart_model_router.rehearsal.simulation.provider_behaviour import (
     BlackHole,
     Buggy,
@@ -23,7 +22,7 @@ from smart_model_router.rehearsal.simulation.provider_behaviour import (
     SlowLoris,
     Spell,
 )
-from smart_model_router.rehearsal.simulation.scenario import Setting
+from smart_model_router.rehearsal.simulation.scenario import History, Setting
 from smart_model_router.rehearsal.simulation.workload import Traffic
 
 _STORM = 200.0
