@@ -107,7 +107,7 @@ class HeldProvider(InstantProvider):
         told.set_result(None)
 
     async def holds(self, calls: int) -> None:
-        """Return once so many calls are held, and whoever waits has begun to."""
+        """Return once so many calls are held, and the waiting ones have begun to wait."""
         while len(self._held) < calls:
             self._came.clear()
             await self._came.wait()

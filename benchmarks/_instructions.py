@@ -1,4 +1,4 @@
-"""What being watched costs a request in instructions, counted by valgrind: no other work on the machine disturbs them.
+"""The cost of observability for a request in instructions, counted by valgrind: other work does not disturb them.
 
 `python -m benchmarks._instructions` takes two minutes or more, and is no part of `make bench`: valgrind is Debian's.
 """

@@ -1,4 +1,4 @@
-"""What every benchmark shares: CPU time of work, medians, and the one line that compares a figure with its limit."""
+"""The parts of every benchmark: CPU time of work, medians, and the line that compares a figure with its limit."""
 
 from __future__ import annotations
 

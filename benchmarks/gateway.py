@@ -1,4 +1,4 @@
-"""What `smr serve` costs against a bare relay (raw ASGI on uvicorn and aiohttp) in the same minutes: CPU a request.
+"""The cost of `smr serve` against a bare relay (raw ASGI on uvicorn and aiohttp) in the same minutes: CPU a request.
 
 Four loads: small requests of 8 clients at once, agent requests of 75 KB, one client alone (added latency), and streams
 of 500 chunks 5 ms apart. The provider and the clients are other processes than the two that are measured.
@@ -58,7 +58,7 @@ class Process:
     pid: int
 
     def cpu_seconds(self) -> float:
-        """What it has used so far, user and system."""
+        """Return the CPU time used so far, user and system."""
         fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / _TICKS
 

@@ -1,4 +1,4 @@
-"""What importing the router costs: at most 1.5 times `import asyncio, dataclasses, json`, plus 60 ms.
+"""The cost of importing the router: at most 1.5 times `import asyncio, dataclasses, json`, plus 60 ms.
 
 CPU time of the import alone, in fresh interpreters, median of several taken in turn.
 `python -X importtime -c "import smart_model_router"` shows where it goes.

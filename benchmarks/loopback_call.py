@@ -1,4 +1,4 @@
-"""What a routed call costs over loopback HTTP: at most half of what the plain `openai` SDK's `create()` does.
+"""The cost of a routed call over loopback HTTP: at most half of what the plain `openai` SDK's `create()` does.
 
 CPU time of this process a call, median of several runs taken in turn; the server runs in another process. The SDK is as
 it comes (AsyncOpenAI, its default transport) but for its retries, which are off. httpx2 with nothing around it is

@@ -1,4 +1,4 @@
-"""What statistics cost a request: one observation, one snapshot, against a dict increment and a list append.
+"""The cost of statistics for a request: one observation, one snapshot, against a dict increment and a list append.
 
 CPU time, each figure the median of several runs, the baseline measured between them. Fails when an
 observation costs 5 us or more, or a snapshot that is still right 1 us or more.
@@ -59,7 +59,7 @@ def new_book() -> StatsBook:
 
 
 def baseline(events: list[AttemptFinished]) -> None:
-    """The least that anybody who counts calls would do."""
+    """The least work that counts calls."""
     counts: dict[str, int] = {}
     seen: list[float] = []
     for event in events:

@@ -101,7 +101,7 @@ async def grants(family: Family) -> tuple[Figure, Figure]:
 
 
 async def two_keys(refill: LimitKind) -> tuple[Figure, Figure]:
-    """Requests nobody answered, and the refusals of the unluckiest key."""
+    """Requests without an answer, and the refusals of the unluckiest key."""
     limit = Fault.limit(rpm=30, kind=refill)
     async with FaultServer([limit]) as server, router_for(server.base_url, "openai_compatible", ["k1", "k2"]) as router:
 
@@ -141,7 +141,7 @@ class Manner:
     burst: float = LIMIT
 
     def due(self, began: float, asked: list[float]) -> float:
-        """What may be granted from the first to the last of these instants; `began` is when its windows did.
+        """The most requests that may be granted from the first to the last instant; `began` is when its windows did.
 
         A window in whose second half the first call arrives is too short to be used up, and not counted.
         """

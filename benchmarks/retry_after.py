@@ -2,7 +2,7 @@
 
 Seconds from the refusal to the next call the provider receives, over real sockets. The baseline is the founding rule
 this project departs from, a flat cooldown of 120 s whatever the provider said: the same router with rate-limit
-awareness off, in virtual time (nobody would wait for it).
+awareness off, in virtual time (the real one would take hours).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ EVERY = 0.05
 
 
 def tree(base_url: str, **options: Any) -> dict[str, Any]:
-    """One target and nobody else."""
+    """One target and no other."""
     return {
         "version": 1,
         "providers": {"p": {"kind": "openai_compatible", "base_url": base_url, "api_key": "k"}},
@@ -41,7 +41,7 @@ def tree(base_url: str, **options: Any) -> dict[str, Any]:
 
 
 async def served_again(router: SmartModelRouter) -> None:
-    """Ask again and again, never waiting inside the router, until somebody answers."""
+    """Ask again and again, never waiting inside the router, until the target answers."""
     while True:
         try:
             await router.chat(BODY)
@@ -58,14 +58,14 @@ def gap(requests: Sequence[RecordedRequest]) -> float:
 
 
 async def honoured() -> float:
-    """What the router does, on a real clock and real sockets."""
+    """The router, on a real clock and real sockets."""
     async with FaultServer(SCRIPT) as server, SmartModelRouter.from_config(tree(server.base_url), seed=1) as router:
         await served_again(router)
         return gap(server.requests)
 
 
 async def flat() -> float:
-    """What it would do without listening to the provider."""
+    """The router that does not listen to the provider."""
     provider = ScriptedProvider(SCRIPT, clock=LoopClock())
     deaf = tree("http://p.invalid/v1", resilience={"measures": {"rate_limit_awareness": False}})
     async with SmartModelRouter.from_config(deaf, clock=LoopClock(), seed=1, providers={"p": provider}) as router:

@@ -1,4 +1,4 @@
-"""What fusion and calibration cost, beside what anybody would write in ten lines.
+"""The cost of fusion and calibration, beside ten lines of plain code.
 
 3 x 1,000 results < 3 ms; with numpy 3 x 100,000 < 60 ms by number, < 400 ms by text; 100,000 calibrations < 5 ms.
 CPU time, medians, each in turn with its baseline. The ten lines sum in the order of the strategies, let the order of

@@ -1,4 +1,4 @@
-"""What slots of the host cost: two processes that share state.db, each with slots of its own or with those of both.
+"""The cost of slots of the host: two processes that share state.db, each with slots of its own or with those of both.
 
 Calls take 50 ms of no CPU, with a pause of up to 20 ms after each. CPU time a call of both processes, calls a second,
 and what a request waits beyond its call; each row in turn with its baseline, the same with `bulkhead_scope: process`.

@@ -1,4 +1,4 @@
-"""What the statistics file costs: the request path, the loop, 100,000 calls a second of four processes, its readers.
+"""The cost of the statistics file: the request path, the loop, 100,000 calls a second of four processes, its readers.
 
 `--minute` holds a reader's snapshot for a minute under that load as well, and says how far the write-ahead log grew.
 """

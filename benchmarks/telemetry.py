@@ -1,9 +1,9 @@
-"""What being watched costs a request: metrics, log, traces, dashboard and store together, and each alone.
+"""The cost of observability for a request: metrics, log, traces, dashboard and store together, and each alone.
 
 CPU time a request with everything its threads do for it, over the same router without any of them: the median over
 pairs of neighbours, because other work on the machine inflates both of a pair alike. It is one router that is watched
 and unwatched by turns: of two, which lie elsewhere in memory, one is up to a tenth quicker.
-Requests come as fast as they are answered, so that the threads have nobody's idle time to work in.
+Requests come as fast as they are answered, so that the threads have no idle time to work in.
 The OpenTelemetry SDK is the application's: its own cost stands beside ours, and no limit is set for it.
 """
 
@@ -67,7 +67,7 @@ PARTS = {
     "dashboard": DashboardHistory,
     "store": SqliteStore,
 }
-"""What a part of what watches is an instance of."""
+"""The class of each part of observability."""
 
 
 def ways(router: SmartModelRouter) -> dict[str, Way]:
@@ -92,7 +92,7 @@ async def cost_us(router: SmartModelRouter) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What watching adds to a request of `bare` us: the median over pairs, with its standard error."""
+    """Return what observability adds to a request of `bare` us: the median over pairs, with its standard error."""
 
     added: float
     error: float
@@ -120,7 +120,7 @@ async def cost(router: SmartModelRouter, way: Way, pairs: int) -> Cost:
 
 
 async def with_sdk(router: SmartModelRouter, traces: Way) -> Cost:
-    """What traces add with the SDK's own recording and its batch processor, exported to nowhere."""
+    """Return what traces add with the SDK's own recording and its batch processor, exported to nowhere."""
     from opentelemetry import trace  # noqa: PLC0415 - it is measured, not used
     from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
     from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter  # noqa: PLC0415

@@ -57,7 +57,7 @@ def graph() -> ToolGraph:
 
 
 def every_tool(current: str, tools: ToolGraph, groups: Communities, used: dict[str, float]) -> list[str]:
-    """What one would write first: the formula for each tool there is."""
+    """Return the results of the simplest code: the formula for each tool there is."""
 
     def score(tool: str) -> float:
         together = groups.of[tool] == groups.of[current]

@@ -35,7 +35,7 @@ PATIENCE = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What llm-comply says of one dialect by one provider. `results` are its own, `skipped` counts as failed here."""
+    """The results of llm-comply for one dialect by one provider; `skipped` counts as failed here."""
 
     asked: str
     spoken: str
@@ -68,7 +68,7 @@ def tests_of(python: Path, asked: str) -> list[str]:
 
 
 def ask(python: Path, base_url: str, asked: str, model: str, tests: Sequence[str]) -> list[dict[str, Any]]:
-    """What some of its tests say of a model."""
+    """The results of some of its tests for a model."""
     said = subprocess.run(
         [
             *(python, "-c", "import sys; from llm_comply.cli import main; sys.exit(main())"),

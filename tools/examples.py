@@ -1,4 +1,4 @@
-"""The lane of the examples that need somebody else's package: `.examples`, beside our own environment, then each runs.
+"""The lane of the examples that need a foreign package: `.examples`, beside our own environment, then each runs.
 
 The packages stay out of our own environment: they bring dozens of others, and pytest plugins among them.
 """

@@ -44,7 +44,7 @@ def files() -> Iterator[Path]:
 
 
 def _made(path: Path) -> bool:
-    """Whether tools made it; a folder with a pyvenv.cfg is a virtual environment."""
+    """Return whether tools made it; a folder with a pyvenv.cfg is a virtual environment."""
     known = path.name in MADE_BY_TOOLS or path.name.endswith(("_cache", ".egg-info"))
     return known or path.name.startswith(".coverage") or (path / "pyvenv.cfg").exists()
 

@@ -33,12 +33,12 @@ LEFT_OUT = ("cacheprovider", "unraisableexception", "threadexception")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is mutated (patterns below src/), and the tests that have to notice (as pytest is told)."""
+    """The code to mutate (patterns below src/), and the tests that have to notice (as pytest is told)."""
 
     mutate: tuple[str, ...]
     tests: tuple[str, ...]
     spare: tuple[str, ...] = ()
-    """What is left alone of that."""
+    """The code of these patterns that is left alone."""
 
 
 TARGETS = {
@@ -63,7 +63,7 @@ TARGETS = {
 
 @dataclass(frozen=True, slots=True, order=True)
 class Survivor:
-    """A mutant nobody noticed: the function it stands in, the line as it was and as it became."""
+    """A mutant that no test noticed: the function it stands in, the line as it was and as it became."""
 
     function: str
     before: str
@@ -110,13 +110,13 @@ def mutmut(work: Path, *arguments: str) -> str:
 
 
 def results(work: Path) -> dict[str, str]:
-    """What became of every mutant, by its name."""
+    """Return the result of every mutant, by its name."""
     lines = (line.strip().rpartition(": ") for line in mutmut(work, "results", "--all", "true").splitlines())
     return {name: result for name, colon, result in lines if colon}
 
 
 def forget_living(work: Path) -> None:
-    """Leave whoever lived through an earlier run, with older tests, to be tested again."""
+    """Let mutants that survived an earlier run, with older tests, be tested again."""
     for file in (work / "mutants").rglob("*.meta"):
         known = json.loads(file.read_text(encoding="utf-8"))
         codes = known["exit_code_by_key"]
@@ -127,7 +127,7 @@ def forget_living(work: Path) -> None:
 
 
 def survivor(name: str, diff: str) -> Survivor:
-    """What a mutant changed, in a form that other changes of the file leave alone."""
+    """Return the change of a mutant, in a form that other changes of the file leave alone."""
     module, _, mangled = name.rpartition(".")
     function = re.sub(r"__mutmut_\d+$", "", mangled).removeprefix("x").replace("ǁ", ".").lstrip("._")
     changed = [line for line in diff.splitlines()[2:] if line[:1] in {"+", "-"}]
@@ -144,18 +144,18 @@ class Explanations:
     rules: dict[str, str]
 
     def missing(self, living: set[Survivor]) -> list[Survivor]:
-        """Who lives unexplained."""
+        """Return the survivors without an explanation."""
         return sorted(each for each in living - self.survivors.keys() if not any(_covers(r, each) for r in self.rules))
 
     def idle(self, living: set[Survivor]) -> list[str]:
-        """What explains nobody, or a survivor that a rule explains already."""
+        """Return the rules that explain no survivor, or one that another rule explains already."""
         twice = [each for each in self.survivors if any(_covers(rule, each) for rule in self.rules)]
         idle = [f"{each.function}: {change(each)}" for each in sorted({*twice, *(self.survivors.keys() - living)})]
         return idle + [f"rule {rule}" for rule in self.rules if not any(_covers(rule, each) for each in living)]
 
 
 def change(each: Survivor) -> str:
-    """What a rule is matched against, as a whole."""
+    """Return the text that a rule is matched against, as a whole."""
     return f"{each.before} => {each.after}"
 
 

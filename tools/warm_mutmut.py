@@ -20,8 +20,8 @@ from mutmut.runners.harness import PytestRunner
 from mutmut.utils.file_utils import change_cwd
 from mutmut.workers import isolation
 
-# Nobody reads what a mutant's tests print or why they fail (to find that out takes longer than most of them), and
-# their order is ours: those of the module first, else the quickest.
+# The output of a mutant's tests and the reason of their failure are not read (to find it out takes longer than most of
+# them), and their order is ours: those of the module first, else the quickest.
 ARGUMENTS = ("--rootdir=.", "--capture=no", "--assert=plain", "--tb=native", "-pno:randomly")
 
 

@@ -53,7 +53,7 @@ TWICE: list[tuple[str, float]] = [("a", 0.9), ("a", 0.85), *A[1:]]
 
 @dataclass(frozen=True)
 class Fused:
-    """What a library made of one job."""
+    """The result of one job by one library."""
 
     ids: list[str]
     scores: list[float | None]
@@ -136,7 +136,7 @@ def tuned(collection: Collection, lists: Mapping[str, Lists]) -> dict[str, list[
 
 
 def properties(peer: Peer) -> dict[str, bool]:
-    """What can be relied on, tried."""
+    """Try what can be relied on."""
     three = {"vector": A, "keyword": B, "graph": C}
     reverse = dict(reversed(three.items()))
     jobs: list[tuple[Lists, Mapping[str, float] | None]] = [

@@ -1,4 +1,4 @@
-"""What every driver does: read jobs from stdin, fuse each, and tell what came out and what became of the input.
+"""The work of every driver: read jobs from stdin, fuse each, and tell what came out and what became of the input.
 
 It runs in the peer's own environment, so it imports nothing but the standard library.
 """

@@ -1,4 +1,4 @@
-"""What the drivers share: a job on stdin, requests on time, what became of them as JSON on stdout.
+"""The parts that the drivers share: a job on stdin, requests on time, what became of them as JSON on stdout.
 
 Run by each peer's own interpreter, so the standard library is all there is.
 """
@@ -15,7 +15,7 @@ from importlib.metadata import version
 from typing import Any
 
 Ask = Callable[[], Awaitable[object]]
-"""One request; returns its text, raises when nobody answered."""
+"""One request; returns its text, raises when no provider answered."""
 
 _WARM_UPS = 5
 QUESTION = "How do bees find their way home?"
@@ -32,11 +32,11 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class Job:
-    """What to ask of whom, and when.
+    """The requests of a job: to which provider, and when.
 
     `warm_up` is well and not measured: libraries load what they load at their first call. `ranked`: the first endpoint
     is the primary, the others back it up; else they are alike. `arrivals` are seconds from the start; without any, one
-    caller asks again and again, `pause` seconds apart, until somebody answers. A request has `timeout` seconds.
+    caller asks again and again, `pause` seconds apart, until one answers. A request has `timeout` seconds.
     `options` are the row's own.
     """
 

@@ -46,16 +46,16 @@ class Call:
 
     @property
     def wasted(self) -> bool:
-        """Whether it came to nothing: refused, failed, or left by its caller."""
+        """Return whether it came to nothing: refused, failed, or left by its caller."""
         return self.status != 200 or self.ended is None
 
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What became of a scene: the requests as their callers saw them, the calls as each server did.
+    """The result of a scene: the requests as their callers saw them, the calls as each server did.
 
     `cpu_seconds` are the driver's; `load` is the machine's at the end, over a minute: seconds measured while more
-    processes than cores want to run say little about who has to compute for a request.
+    processes than cores want to run say little about the work for a request.
     """
 
     row: Row

@@ -1,4 +1,4 @@
-"""Who is compared: a row each, with what it needs installed, its driver and its options."""
+"""The libraries that are compared: a row each, with what it needs installed, its driver and its options."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NEEDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "ours": (),
     }
 )
-"""What each driver needs; nothing: the environment this runs in."""
+"""The packages that each driver needs; none: the environment this runs in."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What the rows live through, and the figures taken of each."""
+"""The scenes that each row plays, and the figures taken of it."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def of_outage(played: Played) -> Figures:
 
 
 def of_two_keys(played: Played) -> Figures:
-    """What was answered, and how often the unluckier key was refused."""
+    """Return the answered share, and how often the unluckier key was refused."""
     refused = Counter(call.key for call in played.calls[0] if call.status == 429)
     taken = sorted(request["seconds"] for request in played.requests if request["error"] is None)
     return {

@@ -71,9 +71,9 @@ class Connections:
         if connection not in self.in_use:
             return
         if self._loop.is_running():
-            self._loop.call_soon_threadsafe(self.break_off, connection, "nobody read it any more")
+            self._loop.call_soon_threadsafe(self.break_off, connection, "it was not read any more")
         else:
-            self.break_off(connection, "nobody read it any more")
+            self.break_off(connection, "it was not read any more")
 
     async def aclose(self) -> None:
         """Close all of them; on their own loop."""
@@ -177,7 +177,7 @@ class ProviderEndpoint:
 
 
 class _Origin(aiohttp.ClientRequest):
-    """What a connector wants to know of where to connect. It is never sent."""
+    """The address as a connector wants it. It is never sent."""
 
     _key: ConnectionKey | None = None
 
@@ -258,7 +258,7 @@ class Line:
         """A connection that can be used; `new`: none that was kept."""
         try:
             connection = await self._connect(self._origin, [], _timeout(connect_timeout))
-            # What came while nobody had asked is no answer to this call.
+            # What came before the request is no answer to it.
             while (connection.protocol is not None and connection.protocol.should_close) or (
                 new and self.connections.was_used(connection)
             ):
@@ -314,7 +314,7 @@ class Line:
         return reply_of(message, content, connections, connection, upload)
 
     def _through_proxy(self, endpoint: ProviderEndpoint) -> bytes:
-        """A proxy is told the whole URL, and who we are: its credentials are in its own."""
+        """A proxy is told the whole URL and our credentials: its credentials are in its own."""
         credentials = self._origin.headers.get(PROXY_AUTHORIZATION)
         told = b"" if credentials is None else b"proxy-authorization: %b\r\n" % credentials.encode("latin-1")
         return endpoint.head_for_proxy + told

@@ -96,7 +96,7 @@ class ConnectionPool:
 
     A provider may serve several event loops (threads, one `asyncio.run` after another), but a connection belongs
     to the loop it was made on. A `transport` given by the owner is used for all of them, and in place of aiohttp. A
-    pool that nobody closed closes its connections when it is collected, or at exit, without a warning.
+    pool that was not closed closes its connections when it is collected, or at exit, without a warning.
     """
 
     def __init__(self, base_url: httpx2.URL, transport: httpx2.AsyncBaseTransport | None) -> None:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Reply(Protocol):
-    """What is asked of a reply. `headers` have lower-case names; of repeated ones the last counts."""
+    """The interface of a reply. `headers` have lower-case names; of repeated ones the last counts."""
 
     @property
     def status(self) -> int:
@@ -52,7 +52,7 @@ class Reply(Protocol):
         ...
 
     def ended(self) -> bool:
-        """Whether it is known that there is no more; what is not known is found by asking for more."""
+        """Return whether it is known that there is no more; what is not known is found by asking for more."""
         ...
 
     async def aclose(self) -> None:
@@ -96,7 +96,7 @@ class AiohttpReply:
             self._upload.cancel()
 
     def __del__(self) -> None:
-        """One that nobody closed breaks off, quietly."""
+        """Break off, quietly, a reply that was not closed."""
         self._connections.leave(self._connection)
 
 
@@ -150,7 +150,7 @@ class _Body(httpx2.AsyncByteStream):
     def __init__(self, reply: AiohttpReply) -> None:
         self._reply = reply
 
-    def __aiter__(self) -> AsyncIterator[bytes]:  # no generator: nobody would close one that is left halfway
+    def __aiter__(self) -> AsyncIterator[bytes]:  # no generator: one left halfway would stay open
         return self
 
     async def __anext__(self) -> bytes:

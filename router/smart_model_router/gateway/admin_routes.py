@@ -37,7 +37,7 @@ async def liveness(arrival: GatewayRequest) -> None:
 
 
 class HealthRoutes:
-    """What a load balancer and a person ask. `draining` is the operator's word: this server wants no more requests.
+    """Health, for load balancers and people. `draining` is the operator's word: this server wants no more requests.
 
     Its value is in memory that all workers of the server share, and ends with the server.
     """
@@ -47,14 +47,14 @@ class HealthRoutes:
 
     @property
     def draining(self) -> bool:
-        """Whether the server drains."""
+        """Return whether the server drains."""
         return self._draining.value
 
     async def readiness(self, arrival: GatewayRequest) -> None:
-        """Whether each model has somebody to serve it now, and nobody drains us; 503 with reasons when not.
+        """Return whether each model can be served now and the server does not drain; 503 with reasons when not.
 
         A store that cannot be written is told, and is no reason: requests are served from memory as before. Where
-        there are keys, the reasons are for those who show one.
+        there are keys, the reasons are for requests with a key.
         """
         house = arrival.house
         reasons = _unserved(house)
@@ -99,7 +99,7 @@ class HealthRoutes:
 
 
 def _unserved(house: RouterGeneration) -> dict[str, str]:
-    """Models that nobody could serve now, and why. Those of wildcards do not count: clients choose their names."""
+    """Return the models that no target could serve now, and why, without wildcards: clients choose their names."""
     reasons: dict[str, str] = {}
     for name, model in house.config.models.items():
         if "*" in name:
@@ -125,7 +125,7 @@ class GatewayMetrics:
         self._sharing: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Share from now on, once a second: who is not asked is counted, too."""
+        """Share from now on, once a second: a worker that gets no requests counts, too."""
         if self._shared is not None:
             self._sharing = asyncio.get_running_loop().create_task(self._share(), name="smart-model-router metrics")
 
@@ -145,7 +145,7 @@ class GatewayMetrics:
         await arrival.reply(HttpReply(200, {"content-type": CONTENT_TYPE}, page))
 
     async def stats(self, arrival: GatewayRequest) -> None:
-        """What `router.stats()` says; with `?scope=store` the same of every process that writes to the store.
+        """Reply with `router.stats()`; with `?scope=store` the same of every process that writes to the store.
 
         Of what a key may see.
         """
@@ -203,7 +203,7 @@ class Action(Protocol):
 ACTIONS: Mapping[str, Action] = MappingProxyType(
     {"enable": SmartModelRouter.close, "isolate": SmartModelRouter.isolate}
 )
-"""What an operator may do to a target: `enable` forgets every rest and breaker, `isolate` sends it nothing more."""
+"""The orders of an operator to a target: `enable` forgets every rest and breaker, `isolate` sends it nothing more."""
 
 
 async def targets(arrival: GatewayRequest) -> None:
@@ -216,7 +216,7 @@ async def targets(arrival: GatewayRequest) -> None:
 def acting(action: str) -> Walk:
     """The walk that does one of ACTIONS to what the body names: `{"name": a target or a provider}`.
 
-    The body may say `why`, and `by` whom beside the key's name. The reply says how far the word reaches: `scope` is
+    The body may say `why`, and `by`, a name beside the key's. The reply says how far the word reaches: `scope` is
     `host` once every process of the host can hear it, else `process`, and `note` says why.
     """
     act = ACTIONS[action]

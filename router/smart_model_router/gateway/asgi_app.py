@@ -95,7 +95,7 @@ class Gateway:
         self._looking = DashboardRoutes(self, lambda: health.draining)
         self._houses = WeakSet[RouterGeneration]()
         self.ending = False
-        """Whether the time to drain is over: what is under way ends now."""
+        """True when the time to drain is over: requests under way end now."""
         self._house = self._furnished(config)
         self._door = with_cors(self._found, config.gateway.cors)
         self._figures = GatewayMetrics(self, config)

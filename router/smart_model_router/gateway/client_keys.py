@@ -1,4 +1,4 @@
-"""Virtual keys: who a client is, what it may ask for, and how much."""
+"""Virtual keys: the client of a request, what it may ask for, and how much."""
 
 from __future__ import annotations
 
@@ -62,16 +62,16 @@ class ApiClient:
 
     @property
     def counts_tokens(self) -> bool:
-        """Whether it matters how many tokens a question is."""
+        """Return whether it matters how many tokens a question is."""
         return TOKENS in self._limits
 
     @property
     def counts_usd(self) -> bool:
-        """Whether it matters what an answer may cost."""
+        """Return whether it matters what an answer may cost."""
         return USD in self._limits
 
     def may_use(self, model: str) -> bool:
-        """Whether the key is for this public name."""
+        """Return whether the key is for this public name."""
         patterns = self._config.models
         return not patterns or any(fnmatchcase(model, pattern) for pattern in patterns)
 
@@ -159,7 +159,7 @@ class UsageReservation:
         self._leases = leases
 
     def settle(self, reports: Sequence[RouteReport], now: float) -> None:
-        """Charge what all attempts used, also of streams that broke off or were left; nothing when nobody answered."""
+        """Charge what all attempts used, also of streams that broke off or were left; nothing without an answer."""
         for what, (limit, reserved) in self._needs.items():
             if what == REQUESTS:
                 continue
@@ -204,7 +204,7 @@ class KeyRing:
             guest.share(leases)
 
     def guest(self, headers: Mapping[str, str]) -> ApiClient:
-        """Who is asking. Raises ProblemError: 401 without a known key; 403 for a web page from elsewhere."""
+        """Return the client of a request. Raises ProblemError: 401 without a known key, 403 for a foreign web page."""
         if not self._guests:
             if (origin := headers.get("origin")) not in self._origins:
                 _check_origin(origin)
@@ -222,7 +222,7 @@ class KeyRing:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address can be reached from this machine alone."""
+    """Return whether an address can be reached from this machine alone."""
     try:
         return ip_address(host.strip("[]")).is_loopback
     except ValueError:
@@ -287,5 +287,5 @@ def _limits(config: GatewayKeyConfig, mark: str) -> dict[str, ClientLimit | None
 
 
 def _least(wanted: Criticality, most: Criticality) -> Criticality:
-    """What was asked for, but no more than the key has."""
+    """Return the criticality asked for, but no more than the key has."""
     return most if _RANKS[wanted] < _RANKS[most] else wanted

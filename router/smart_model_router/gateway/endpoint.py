@@ -1,4 +1,4 @@
-"""One request to the gateway, top to bottom: who asks, what, may it, and the answer, whole or as a stream."""
+"""One request to the gateway, top to bottom: its client, its question, its rights, its answer, whole or a stream."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class RouterGenerations(Protocol):
 
     @property
     def ending(self) -> bool:
-        """Whether the time to drain is over: what is under way ends now."""
+        """Return whether the time to drain is over: what is under way ends now."""
         ...
 
 
@@ -199,7 +199,7 @@ async def admit(house: RouterGeneration, guest: ApiClient, ask: ApiRequest, toke
 
 
 def _prompt_tokens(ask: ApiRequest, size: int) -> int:
-    """About how many tokens a body of `size` bytes is, whoever will answer."""
+    """About how many tokens a body of `size` bytes is, for any model."""
     media = media_of(ask.dialect, ask.body)
     text = size - sum(medium.encoded for medium in media)
     return text // _BYTES_PER_TOKEN + media_tokens(media, "")
@@ -260,12 +260,12 @@ async def passing(arrival: GatewayRequest) -> None:
 
 
 async def missing(arrival: GatewayRequest) -> None:
-    """The walk of a path that nobody has."""
+    """Reply to a path that does not exist."""
     raise not_found(arrival)
 
 
 def not_found(arrival: GatewayRequest) -> ProblemError:
-    """What is said of a path that nobody has."""
+    """Return the error of a path that does not exist."""
     right = hint(arrival.path, (*ENDPOINTS, MODELS, COUNT_TOKENS, "/health", "/metrics", "/api/stats"))
     return ProblemError(NOT_FOUND, f"there is no {arrival.scope['method'][:20]} {arrival.path[:200]}; {right}")
 

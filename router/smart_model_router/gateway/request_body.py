@@ -1,4 +1,4 @@
-"""What comes in over ASGI: headers, a bounded body, and the news that the client has left."""
+"""The input over ASGI: headers, a bounded body, and the news that the client has left."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ ONCE = (b"authorization", b"x-api-key", b"api-key", b"host", b"origin")
 """Headers of which there is one."""
 _SMALL = 65_536
 WATCH_AFTER = 0.1
-"""Seconds. Who hangs up sooner is noticed then."""
+"""Seconds. A client that hangs up sooner is noticed then."""
 
 
 class ClientLeft(Exception):
-    """The client hung up before it had said everything: there is nobody to answer."""
+    """The client hung up before it had said everything: no reply is needed."""
 
 
 def headers_of(scope: Scope) -> dict[str, str]:
@@ -36,7 +36,7 @@ def headers_of(scope: Scope) -> dict[str, str]:
 
 
 def check_head(scope: Scope, headers: Mapping[str, str], limit: int) -> None:
-    """Raises ProblemError: 431 above `limit` bytes, 400 where it is in doubt who asks whom, or where the body ends."""
+    """Raises ProblemError: 431 above `limit` bytes, 400 where client, host or the end of the body is in doubt."""
     check_once(scope, headers)
     if "transfer-encoding" in headers and (
         headers["transfer-encoding"].strip().lower() != "chunked" or scope["http_version"] == "1.0"
@@ -78,7 +78,7 @@ async def _check_elements(counted: ElementCount, piece: bytes) -> None:
 
 
 async def has_left(receive: Receive) -> bool:
-    """Whether the client has hung up. A connection may be gone a moment before the server says so."""
+    """Return whether the client has hung up. A connection may be gone a moment before the server says so."""
     try:
         async with asyncio.timeout(WATCH_AFTER):
             while (await receive())["type"] != "http.disconnect":
@@ -118,7 +118,7 @@ class Upload:
 
     @property
     def unread(self) -> bool:
-        """Whether so much may be left that it is not worth reading before the next request of the connection."""
+        """Return whether so much may be left that it is not worth reading before the next request of the connection."""
         return not self._complete and (self.length is None or self.length > _SMALL)
 
     def __aiter__(self) -> AsyncIterator[bytes]:

@@ -1,4 +1,4 @@
-"""What goes out over ASGI: whole replies, or a head and frames, kept alive while nothing else is sent."""
+"""The output over ASGI: whole replies, or a head and frames, kept alive while nothing else is sent."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Abort = Callable[[Scope | None], None]
 class Responder:
     """One response. What is sent is sent under a lock: a ping must not come between a head and its first frame.
 
-    A frame does without while nobody holds the lock: for as long as it is being sent there is no ping.
+    A frame does without while the lock is free: for as long as it is being sent there is no ping.
     """
 
     def __init__(self, send: Send, family: Family, scope: Scope | None = None) -> None:

@@ -40,7 +40,7 @@ class RetrievalRoutes:
         await arrival.reply(await self._reply(arrival, guest, body))
 
     async def _reply(self, arrival: GatewayRequest, guest: ApiClient, body: bytes) -> HttpReply:
-        from smart_model_router_scoring.retrieval.answering import answer  # noqa: PLC0415 - only who searches pays
+        from smart_model_router_scoring.retrieval.answering import answer  # noqa: PLC0415 - only a search pays
 
         orchestrator = self._orchestrator(arrival.house)
         if orchestrator is None:

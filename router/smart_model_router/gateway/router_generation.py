@@ -20,7 +20,7 @@ _WORSE = "not ok; a key with `admin: true` is told why"
 
 
 class Visible:
-    """What may be seen by a key whose models are `may_use`; `everything` is an admin's."""
+    """The part of the fleet that a key may see whose models are `may_use`; `everything` is an admin's."""
 
     def __init__(self, config: RouterConfig, may_use: Callable[[str], bool], *, everything: bool = False) -> None:
         self.everything = everything
@@ -39,11 +39,11 @@ class Visible:
         self._providers = {provider for may, provider, _ in told if may} - {one for may, one, _ in told if not may}
 
     def model(self, name: str) -> bool:
-        """Whether a model of the configuration, or one that a wildcard has made, may be seen."""
+        """Return whether a model of the configuration, or one that a wildcard has made, may be seen."""
         return self.everything or name in self._models or self._may_use(name)
 
     def target(self, name: str) -> bool:
-        """Whether a target may be seen, of whichever credential."""
+        """Return whether a target may be seen, of whichever credential."""
         if self.everything:
             return True
         plain = _CREDENTIAL.sub("", name)
@@ -54,7 +54,7 @@ class Visible:
         )
 
     def provider(self, name: str) -> bool:
-        """Whether the figures of a provider may be seen: none of its targets is hidden."""
+        """Return whether the figures of a provider may be seen: none of its targets is hidden."""
         return self.everything or name in self._providers
 
     def state(self, problem: str | None) -> str:
@@ -98,7 +98,7 @@ class RouterGeneration:
         self._traces = config.telemetry.traces.enabled
 
     def continue_from(self, before: RouterGeneration) -> None:
-        """Take the place of another one, before anybody enters."""
+        """Take the place of another one, before the first request enters."""
         self.router.continue_from(before.router)
         self.ring.continue_from(before.ring)
         self.ring.share(self.router.client_leases)
@@ -126,11 +126,11 @@ class RouterGeneration:
         return self._retired and self.in_flight == 0
 
     async def close(self) -> None:
-        """Nobody is inside, and nobody will come."""
+        """True when no request is inside and none will come."""
         await self.router.aclose()
 
     async def retire(self) -> None:
-        """Nobody new will come: close as soon as nobody is inside."""
+        """Admit no new request; close as soon as none is inside."""
         self._retired = True
         if self.in_flight == 0:
             await self.close()

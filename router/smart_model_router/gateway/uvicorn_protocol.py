@@ -232,7 +232,7 @@ class GatewayProtocol(PatientProtocol):
         self.scope["extensions"] = self._extensions
 
     def _send_whole(self, scope: Scope, status: int, head: bytes, body: bytes, closes: bool) -> bool:
-        """What uvicorn does of two messages, in one go. It looks at each header twice; ours are looked at already."""
+        """Do uvicorn's work of two messages in one go. It looks at each header twice; ours are looked at already."""
         cycle = self.cycle
         if cycle.scope is not scope or cycle.response_started or cycle.disconnected:
             return False
@@ -253,7 +253,7 @@ class GatewayProtocol(PatientProtocol):
         return True
 
     def _send_piece(self, scope: Scope, body: bytes) -> bool:
-        """What uvicorn does of a part of a body whose length nobody knows."""
+        """Do uvicorn's work of a part of a body whose length is unknown."""
         cycle = self.cycle
         if cycle.scope is not scope or self.flow.write_paused or cycle.disconnected or cycle.response_complete:
             return False

@@ -45,7 +45,7 @@ _TURN_SECONDS = 0.001
 
 
 def settle() -> None:
-    """What is here now will stay: it is not searched for garbage again (docs/benchmarks.md, The gateway).
+    """Keep the objects of now out of the search for garbage: they stay (docs/benchmarks.md, The gateway).
 
     Called again after a reload, or the configuration before it would stay, too.
     """
@@ -129,7 +129,7 @@ class Reloading:
 
 
 _IDLE_SECONDS = 75
-"""Longer than the pools of the SDKs keep a connection: who closes first must not be us, in the middle of a send."""
+"""Longer than the pools of the SDKs keep a connection: the server must not close first, in the middle of a send."""
 
 
 _LAST_SECONDS = 5

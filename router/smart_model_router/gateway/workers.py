@@ -75,7 +75,7 @@ class _Crew:
         self.workers.append((worker, told))
 
     def ready(self, worker: tuple[SpawnProcess, Connection]) -> bool:
-        """Whether it began to serve; else its exit code is ours."""
+        """Return whether it began to serve; else its exit code is ours."""
         process, told = worker
         try:
             told.recv_bytes()
@@ -86,7 +86,7 @@ class _Crew:
         return True
 
     def watch(self) -> None:
-        """Replace who dies, until told to stop."""
+        """Replace each worker that dies, until told to stop."""
         while not self._stopping:  # a signal handler sets it
             wait([self._heard, *(process.sentinel for process, _ in self.workers)])
             with suppress(BlockingIOError):

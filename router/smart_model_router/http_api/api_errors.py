@@ -1,4 +1,4 @@
-"""What went wrong, as HTTP in the client's own dialect: one table from error to status, type and code."""
+"""Errors as HTTP in the client's own dialect: one table from error to status, type and code."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ VERDICTS: Mapping[FailureClass, ErrorKind] = MappingProxyType(
         FailureClass.TOO_LARGE: TOO_LARGE,
     }
 )
-"""What a provider may say of the request itself in the middle of a stream: to ask again is no use."""
+"""Verdicts of a provider on the request itself in the middle of a stream: asking again is no use."""
 
 _NEXT_SERVER_SECONDS = 1.0
 
@@ -103,7 +103,7 @@ _RATE_REFUSALS = frozenset({"wait", "requests", "tokens"})
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What went wrong. `retry_after` is in seconds; `waitable` says that a client is told whether to ask again.
+    """One error of a request. `retry_after` is in seconds; `waitable` says that a client is told whether to ask again.
 
     `status` and `native` are a provider's own answer, to be handed on as it came. `closes`: the rest of the body is
     not read, so the connection ends with the answer. `final`: it is a verdict on the request itself, and to ask again
@@ -144,7 +144,7 @@ TOLD: tuple[type[SmartRouterError | ProblemError], ...] = (
     StreamInterrupted,
     ProblemError,
 )
-"""What a client is told of. Anything else is a bug: its message is for the log, not for whoever asked."""
+"""The errors that a client is told of. Anything else is a bug: its message is for the log, not for the client."""
 
 
 def problem_of(error: SmartRouterError | ProblemError) -> Problem:
@@ -169,7 +169,7 @@ def problem_of(error: SmartRouterError | ProblemError) -> Problem:
 
 
 def bug(error: Exception) -> Problem:
-    """The problem behind an exception of ours that nobody expected: its kind and nothing of its insides."""
+    """Return the problem of an unexpected exception of ours: its kind and nothing of its insides."""
     return Problem(BUG, f"the router met an unexpected {type(error).__name__}; its log says more")
 
 
@@ -199,7 +199,7 @@ def error_body(problem: Problem, family: Family) -> dict[str, Any]:
 def _retry_headers(problem: Problem) -> dict[str, str]:
     """When to ask again: whole seconds as HTTP has them, and exactly, as both SDKs read it.
 
-    `x-should-retry: false` only where asking again is no use: nobody knows when, or it is too long for an SDK.
+    `x-should-retry: false` only where asking again is no use: the time is unknown, or too long for an SDK.
     """
     if not problem.waitable:
         return {}
@@ -219,7 +219,7 @@ def _native(body: bytes, family: Family) -> bytes | None:
 
 
 def _all_rate_limited(report: RouteReport | None) -> bool:
-    """Whether every target that could have served said, or was known to say, that we ask too often."""
+    """Return whether every target that could have served said, or was known to say, that we ask too often."""
     if report is None:
         return False
     tried = {attempt.target: attempt.failure_class for attempt in report.attempts}

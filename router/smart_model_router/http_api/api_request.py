@@ -20,7 +20,7 @@ from smart_model_router.wires.completions import Completion, PromptError
 from smart_model_router.wires.values import decode_any, is_list, is_object
 
 Asked = Dialect | Literal["completions", "compact", "count"]
-"""What a client may ask in: the router's dialects, legacy Completions, which becomes Chat at the edge, and what else
+"""The dialects of clients: the router's own, legacy Completions, which becomes Chat at the edge, and what else
 Responses does with a prompt."""
 
 ENDPOINTS: Mapping[str, Asked] = MappingProxyType(
@@ -37,7 +37,7 @@ ENDPOINTS: Mapping[str, Asked] = MappingProxyType(
 """Where each dialect is asked."""
 
 SESSION_HEADERS = ("x-router-session", "x-session-id", "session_id", "session-id", "x-claude-code-session-id")
-"""What names a conversation, the most deliberate first."""
+"""The headers that name a conversation, the most deliberate first."""
 DEADLINE_HEADERS = ("x-stainless-read-timeout", "x-stainless-timeout")
 """How long the client itself will wait, in seconds."""
 
@@ -66,7 +66,7 @@ class ApiRequest:
     `options` are the router's; `own_deadline` says that `options["timeout"]` is how long the client itself waits.
     `completion` writes the answer as the legacy Completions that were asked for; its `dialect` is Chat.
     `written` is the text of `body`, empty where that is not what came any more. `reports` are of every stream begun
-    for it and of every whole answer, in order: who leaves early has used what they say.
+    for it and of every whole answer, in order: a client that leaves early has used as much.
     """
 
     dialect: Dialect
@@ -138,7 +138,7 @@ def read_ask(asked: Asked, headers: Mapping[str, str], body: bytes, query: str =
 
 
 def read_options(headers: Mapping[str, str]) -> RequestOptions:
-    """What the headers of a request without a body ask of the router. Raises InvalidRequest."""
+    """Return the options in the headers of a request without a body. Raises InvalidRequest."""
     ask = ApiRequest("responses", {}, (), stream=False)
     _read_headers(ask, headers)
     return ask.options
@@ -222,7 +222,7 @@ def _criticality(options: RequestOptions, value: str) -> None:
 
 
 def _recovery(options: RequestOptions, value: str) -> None:
-    """The router says what is wrong with it. Who asks for `restart` knows what that is."""
+    """The router says what is wrong with it. A client that asks for `restart` knows it."""
     options["recovery"] = value
     if value.strip().lower() == "restart":
         options["accept_restart"] = True
@@ -271,7 +271,7 @@ _ROOTS = (
     "chat/completions", "messages", "responses", "embeddings", "completions", "models", "moderations", "audio",
     "images", "rerank",
 )  # fmt: skip
-"""What stands behind `/v1/` here, and behind `/` or `/openai/` for some clients."""
+"""The paths that stand behind `/v1/` here, and behind `/` or `/openai/` for some clients."""
 _DEPLOYMENTS = "/openai/deployments/"
 
 
@@ -284,7 +284,7 @@ _ELSEWHERE = {
     "/v1/assistants": "assistants are not routed; /v1/responses is",
     "/v1/threads": "threads are not routed; /v1/responses is",
 }
-"""What is said of paths of other APIs, by how they begin."""
+"""The hints for paths of other APIs, by how they begin."""
 
 
 class Spelled(NamedTuple):
@@ -309,7 +309,7 @@ def canonical(path: str) -> Spelled:
 
 
 def hint(path: str, known: Iterable[str]) -> str:
-    """What would be right in place of a path that is not there."""
+    """Return the right path in place of one that does not exist."""
     said = next((text for beginning, text in _ELSEWHERE.items() if path.startswith(beginning)), None)
     return said or did_you_mean(path, known)
 
@@ -348,7 +348,7 @@ def read_call(
 
 
 def read_passed_options(headers: Mapping[str, str]) -> RequestOptions:
-    """What the headers ask of the router. Raises InvalidRequest.
+    """Return the options in the headers. Raises InvalidRequest.
 
     The SDKs' own timeout is that of each read, and a body may take longer to send: it bounds nothing here.
     """

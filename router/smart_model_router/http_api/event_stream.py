@@ -104,7 +104,7 @@ PINGS: Mapping[Dialect, bytes] = MappingProxyType(
         "responses": b": ping\n\n",
     }
 )
-"""What keeps a silent connection alive without meaning anything."""
+"""The frames that keep a silent connection alive and mean nothing."""
 
 _TERMINATORS: Mapping[Dialect, bytes] = MappingProxyType(
     {"chat": b"data: [DONE]\n\n", "messages": b'event: message_stop\ndata: {"type":"message_stop"}\n\n'}
@@ -158,11 +158,11 @@ class EdgeStream:
 
     @property
     def report(self) -> RouteReport:
-        """What happened so far."""
+        """The report of the request so far."""
         return self._stream.report
 
     async def start(self) -> None:
-        """Wait until somebody has begun to answer. Raises SmartRouterError when nobody can."""
+        """Wait until a target has begun to answer. Raises SmartRouterError when none can."""
         self._first = await self._next()
         self._relabel = Relabel(name_for(self._named, self._asked, self._stream.report), self._dialect)
         self._next = self._stream.reader()  # the way there may be shorter now that the router has a home
@@ -172,7 +172,7 @@ class EdgeStream:
     async def next_frame(self) -> bytes | None:
         """The next bytes for the client, None after the last. Raises StreamInterrupted for a failure after content.
 
-        Whoever reads it then sends what `error_frame` makes of that, and aborts the connection.
+        The reader then sends what `error_frame` makes of that, and aborts the connection.
         """
         while not self._ended:
             events, self._first = self._first, ()
@@ -204,7 +204,7 @@ class EdgeStream:
         return b""
 
     def _is_last(self, event: StreamEvent) -> bool:
-        """Whether an event is one of the last: Messages counts the prompt in its very first."""
+        """Return whether an event is one of the last: Messages counts the prompt in its very first."""
         if event.finish is not None or event.kind is EventKind.END:
             return True
         return event.usage is not None and not (event.data and event.data.get("type") == "message_start")

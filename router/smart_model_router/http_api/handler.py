@@ -61,7 +61,7 @@ async def open_stream(router: SmartModelRouter, ask: ApiRequest, *, reported: bo
 
 
 def dearest_usd(router: SmartModelRouter, ask: ApiRequest) -> float:
-    """What the answer may cost in USD, under the dearest of its names. A name that cannot be served costs nothing."""
+    """Return the highest cost of the answer in USD over its names. A name that cannot be served costs nothing."""
     dearest = 0.0
     for name in ask.models:
         with suppress(InvalidRequest):
@@ -72,7 +72,7 @@ def dearest_usd(router: SmartModelRouter, ask: ApiRequest) -> float:
 
 
 async def _through_models(ask: ApiRequest, once: Callable[[RequestOptions], Awaitable[T]]) -> T:
-    """Ask under each name in turn while nobody of the one before can serve, within one deadline."""
+    """Ask under each name in turn until one is served, within one deadline."""
     loop = asyncio.get_running_loop()
     started, timeout = loop.time(), ask.options.get("timeout")
     first: RouterUnavailable | None = None

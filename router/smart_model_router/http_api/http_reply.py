@@ -78,7 +78,7 @@ def report_headers(report: RouteReport, *, stream: bool, kind: Mapping[str, str]
 
 
 def router_object(report: RouteReport) -> dict[str, Any]:
-    """What a stream says of its routing beside its finish reason."""
+    """Return what a stream tells of its routing, beside its finish reason."""
     provider, model = ("", "") if report.target is None else _names(report.target)
     told = {
         "request_id": report.request_id,

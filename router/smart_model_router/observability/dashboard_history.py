@@ -116,7 +116,7 @@ STEP_SECONDS = 10
 STEPS = 90
 TRANSITIONS = 200
 REQUESTS = 200
-NOBODY = ""
+UNSERVED = ""
 """Stands for requests that no target served."""
 
 
@@ -140,13 +140,13 @@ class ServedRequests:
     __slots__ = ("_newest", "last_at", "since", "target")
 
     def __init__(self) -> None:
-        self.target = NOBODY
+        self.target = UNSERVED
         self.since = 0.0
         self.last_at = 0.0
         self._newest: deque[tuple[str, float]] = deque(maxlen=20)
 
     def note(self, target: str, at: float) -> None:
-        """Note an answer (or a failure, by NOBODY) at `at`, seconds since the epoch."""
+        """Note an answer (or a failure, by UNSERVED) at `at`, seconds since the epoch."""
         newest = self._newest
         newest.append((target, at))
         known, self.last_at = bool(self.last_at), at
@@ -319,7 +319,7 @@ class DashboardHistory(Batcher):
         at = self._wall_of(event.at)
         if event.outcome != "cancelled":
             model, good = event.configured_model, event.outcome not in ("failed", "rejected_local")
-            target = (event.target or NOBODY) if good else NOBODY
+            target = (event.target or UNSERVED) if good else UNSERVED
             self._step(event.at).served[target] += 1
             serving = self._serving.get(model)
             if serving is None:

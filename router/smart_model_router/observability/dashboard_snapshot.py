@@ -11,7 +11,7 @@ from smart_model_router.core.tiers import ModelRoute
 from smart_model_router.domain.errors import RouterUnavailable
 from smart_model_router.flow.inspection import TargetStatus, select, statuses, system_health
 from smart_model_router.flow.state import RouterState
-from smart_model_router.observability.dashboard_history import NOBODY, STEP_SECONDS, STEPS, DashboardHistory, told
+from smart_model_router.observability.dashboard_history import STEP_SECONDS, STEPS, UNSERVED, DashboardHistory, told
 from smart_model_router.observability.monitor import statuses as sink_statuses
 from smart_model_router_stats.book import StatsBook
 
@@ -162,8 +162,8 @@ def served_by_step(recorder: DashboardHistory, wall: float) -> dict[str, Any]:
     for step in recorder.steps:
         for target, count in step.served.items():
             totals[target] += count
-    named = [target for target, _ in totals.most_common() if target != NOBODY][:SHOWN_SERIES]
-    series: dict[str, list[int]] = {name: [0] * STEPS for name in (*named, OTHERS, NOBODY)}
+    named = [target for target, _ in totals.most_common() if target != UNSERVED][:SHOWN_SERIES]
+    series: dict[str, list[int]] = {name: [0] * STEPS for name in (*named, OTHERS, UNSERVED)}
     for step in recorder.steps:
         place = STEPS - 1 - (last - step.number)
         if not 0 <= place < STEPS:

@@ -95,7 +95,7 @@ _OPERATIONS: Mapping[Asked, str] = {
     "embeddings": "embeddings",
     "passthrough": "passthrough",
 }
-_NOBODY = (trace.ProxyTracerProvider, trace.NoOpTracerProvider)
+_NO_EXPORT = (trace.ProxyTracerProvider, trace.NoOpTracerProvider)
 _BAD = frozenset({"failed", "rejected_local"})
 _LOOK_SECONDS = 0.1
 """Seconds between two looks for an SDK that starts after the router: a look takes longer than an event."""
@@ -149,7 +149,7 @@ class SpanSink:
     def _records(self) -> bool:
         """Return True if an SDK makes spans: once found it stays."""
         if not self._recording:
-            self._recording = not isinstance(trace.get_tracer_provider(), _NOBODY)
+            self._recording = not isinstance(trace.get_tracer_provider(), _NO_EXPORT)
         return self._recording
 
     def _make(self, trip: _Trip) -> None:

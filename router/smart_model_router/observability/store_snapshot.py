@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from smart_model_router.observability.dashboard_history import NOBODY, STEP_SECONDS, STEPS, move_of
+from smart_model_router.observability.dashboard_history import STEP_SECONDS, STEPS, UNSERVED, move_of
 from smart_model_router.observability.dashboard_snapshot import (
     OTHERS,
     SHOWN_REQUESTS,
@@ -173,13 +173,13 @@ def _models(requests: list[sqlite3.Row], stands: Mapping[str, Mapping[str, Any]]
 
 
 def _server(row: sqlite3.Row) -> str:
-    return (row["target"] or NOBODY) if row["outcome"] in _GOOD else NOBODY
+    return (row["target"] or UNSERVED) if row["outcome"] in _GOOD else UNSERVED
 
 
 def _served(requests: list[sqlite3.Row], now: float) -> dict[str, Any]:
     rows = [row for row in requests if row["outcome"] != "cancelled"]
-    named = [name for name, _ in Counter(map(_server, rows)).most_common() if name != NOBODY][:SHOWN_SERIES]
-    series: dict[str, list[int]] = {name: [0] * STEPS for name in (*named, OTHERS, NOBODY)}
+    named = [name for name, _ in Counter(map(_server, rows)).most_common() if name != UNSERVED][:SHOWN_SERIES]
+    series: dict[str, list[int]] = {name: [0] * STEPS for name in (*named, OTHERS, UNSERVED)}
     for row in rows:
         place = STEPS - 1 - int((now - row["at"]) // STEP_SECONDS)
         if 0 <= place < STEPS:

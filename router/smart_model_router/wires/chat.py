@@ -75,7 +75,7 @@ def _text_of_one(choices: list[Any]) -> str | None:
 
 
 def is_prose(data: Mapping[str, Any]) -> bool:
-    """Whether a chunk holds text, and no part of a call or of audio."""
+    """Return whether a chunk holds text, and no part of a call or of audio."""
     deltas = [mapping(mapping(choice).get("delta")) for choice in items(data.get("choices"))]
     return any(has_content_in(delta) for delta in deltas) and not any(
         delta.get(key) for delta in deltas for key in _EXACT
@@ -83,13 +83,13 @@ def is_prose(data: Mapping[str, Any]) -> bool:
 
 
 def is_prose_answer(body: Mapping[str, Any]) -> bool:
-    """Whether a whole answer is text alone."""
+    """Return whether a whole answer is text alone."""
     choices = map(mapping, items(body.get("choices")))
     return is_prose({"choices": [{"delta": choice.get("message")} for choice in choices]})
 
 
 def has_shape(delta: Mapping[str, Any]) -> bool:
-    """Whether content and calls are of the types that they are read as: others would get lost on the way."""
+    """Return whether content and calls are of the types that they are read as: others would get lost on the way."""
     content, calls = delta.get("content"), delta.get("tool_calls")
     return (content is None or isinstance(content, (str, list))) and (calls is None or isinstance(calls, list))
 
@@ -144,7 +144,7 @@ def read_usage(value: object) -> Usage | None:
 
 
 def has_content_in(message: Mapping[str, Any]) -> bool:
-    """Whether a message or a delta holds anything a caller would miss."""
+    """Return whether a message or a delta holds anything a caller would miss."""
     return bool(message.get("content")) or any(message.get(key) for key in _OTHER_CONTENT)
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _OURS = frozenset({"prompt", "suffix", "echo", "best_of", "logprobs"})
-"""What Chat says in other words or not at all; every other field means the same in both and goes through as it came."""
+"""The fields that Chat names otherwise or lacks; all others go through as they came."""
 _FINISHES = frozenset({"stop", "length", "content_filter"})
 _LOST = ("reasoning_content", "reasoning", "reasoning_details", "annotations", "audio")
 
@@ -48,7 +48,7 @@ class Completion:
 
     @property
     def losses(self) -> tuple[str, ...]:
-        """What got lost so far, in words."""
+        """The losses so far, in words."""
         return self._losses.entries
 
     def whole(self, answer: Mapping[str, Any]) -> dict[str, Any]:

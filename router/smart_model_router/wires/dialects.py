@@ -46,7 +46,7 @@ class SseParser:
         self._first = True
         self._skipping = False
         self.between = False
-        """Whether a frame has just ended, and no other begun."""
+        """True between two frames: one has ended, and no other begun."""
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """Every frame that `chunk` completes, in order."""
@@ -70,12 +70,12 @@ class SseParser:
         return frames
 
     def _is_one_frame(self, chunk: bytes) -> bool:
-        """Whether a chunk is one whole frame, as most are, and nothing has to be done about it."""
+        """Return whether a chunk is one whole frame, as most are, and nothing has to be done about it."""
         whole = self._plain and 2 < len(chunk) <= self._cap and chunk[:1] != b"\n"
         return whole and chunk.find(b"\n\n") == len(chunk) - 2
 
     def flush(self) -> bytes:
-        """What is left when the stream ends: an unfinished frame, or nothing."""
+        """Return the rest when the stream ends: an unfinished frame, or nothing."""
         rest, self._buffer, self._searched = self._buffer, b"", 0
         if self._skipping:
             return b""
@@ -167,7 +167,7 @@ TEXT_READERS: Mapping[Dialect, Callable[[Mapping[str, Any]], str]] = MappingProx
 PROSE_READERS: Mapping[Dialect, Callable[[Mapping[str, Any]], bool]] = MappingProxyType(
     {"chat": chat.is_prose, "messages": messages.is_prose, "responses": responses.is_prose}
 )
-"""Whether an event holds nothing but text for people: a replaced byte in it changes no argument and no identifier."""
+"""Tell that an event holds nothing but text for people: a replaced byte in it changes no argument and no identifier."""
 
 PROSE_ANSWERS: Mapping[Dialect, Callable[[Mapping[str, Any]], bool]] = MappingProxyType(
     {"chat": chat.is_prose_answer, "messages": messages.is_prose_answer, "responses": responses.is_prose_answer}
@@ -181,7 +181,7 @@ TERMINATORS: Mapping[Dialect, bytes] = MappingProxyType({"chat": b"[DONE]"})
 
 
 def read_event(dialect: Dialect, frame: bytes) -> StreamEvent:
-    """What one frame, as SseParser cut it, means in a streaming dialect. Never raises on what was sent."""
+    """Return the meaning of one frame of SseParser in a streaming dialect. Never raises on what was sent."""
     event, data = fields(frame)
     if data is None or event == b"ping":
         return StreamEvent(EventKind.PING, frame)
@@ -222,7 +222,7 @@ def mended_answer(dialect: Dialect, body: bytes) -> tuple[dict[str, Any], bytes]
 
 
 def read_answer(dialect: Dialect, body: Mapping[str, Any]) -> Answer:
-    """What a whole answer amounts to. Never raises on what was sent."""
+    """Return the facts of a whole answer. Never raises on what was sent."""
     return ANSWER_READERS[dialect](body)
 
 
@@ -270,7 +270,7 @@ class Alike:
 
 
 def alike(event: StreamEvent) -> Alike | None:
-    """What the next chunks will probably be like; None when this one says more than text, or says it in other ways."""
+    """Return the probable form of the next chunks; None for a chunk that says more than text, or says it otherwise."""
     data, raw = event.data, event.raw
     if event.kind is not EventKind.CONTENT or event.finish is not None or event.usage is not None:
         return None

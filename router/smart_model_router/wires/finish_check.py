@@ -1,4 +1,4 @@
-"""Whether the answer of a stream is finished, by the rules of its dialect.
+"""The end of a stream's answer: finished or not, by the rules of its dialect.
 
 Chat: every choice has a finish reason. Messages: there is a stop reason, and no block is open. Responses: the terminal
 event came. What comes after that belongs to no answer.
@@ -31,7 +31,7 @@ class FinishCheck(Protocol):
         ...
 
     def missing(self) -> str:
-        """What an answer lacks whose terminator came; "" for one that is whole."""
+        """Return the part that an answer lacks although its terminator came; "" for a whole one."""
         ...
 
 

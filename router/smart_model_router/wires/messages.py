@@ -45,12 +45,12 @@ def read_event(event: bytes, data: dict[str, Any], raw: bytes) -> StreamEvent:
 
 
 def is_prose(data: Mapping[str, Any]) -> bool:
-    """Whether an event adds to a text or a thought."""
+    """Return whether an event adds to a text or a thought."""
     return mapping(data.get("delta")).get("type") in ("text_delta", "thinking_delta")
 
 
 def is_prose_answer(body: Mapping[str, Any]) -> bool:
-    """Whether a whole answer is texts and thoughts alone."""
+    """Return whether a whole answer is texts and thoughts alone."""
     return all(mapping(block).get("type") in _BLOCK_TEXT for block in items(body.get("content")))
 
 
@@ -98,7 +98,7 @@ def _delta_kind(delta: object) -> EventKind:
 
 
 def _has_content(block: Mapping[str, Any]) -> bool:
-    """Whether a block holds something: text when it is not empty, every other block by being there."""
+    """Return whether a block holds something: text when it is not empty, every other block by being there."""
     name = block.get("type")
     if not isinstance(name, str):
         return False

@@ -149,7 +149,7 @@ SPECIFIC_CODES: Mapping[str, tuple[FailureClass, frozenset[int]]] = MappingProxy
         "overloaded_error": (_F.OVERLOADED, _BUSY),  # Anthropic
         "slow_down": (_F.OVERLOADED, _BUSY),  # OpenAI: a 503
         "over_capacity": (_F.OVERLOADED, _BUSY),  # Groq
-        "queue_exceeded": (_F.OVERLOADED, _BUSY),  # Cerebras: a 429 about everybody's queue, not our rate
+        "queue_exceeded": (_F.OVERLOADED, _BUSY),  # Cerebras: a 429 about the queue of all callers, not our rate
     }
 )
 """Codes that tell more than the status, each with the statuses it may speak over."""
@@ -165,7 +165,7 @@ _INVISIBLE = re.compile(r"[\x00-\x1f\x7f\s]+")
 
 
 def class_of_status(status: int) -> FailureClass:
-    """What a status means when nothing else is known. Unknown ones go by their hundred."""
+    """Return the class of a status when nothing else is known. Unknown ones go by their hundred."""
     found = STATUS_CLASSES.get(status)
     return found if found is not None else _HUNDREDS.get(status // 100, _F.MALFORMED)
 

@@ -124,7 +124,7 @@ SEALED = "reasoning: dropped, it is signed or encrypted for another provider"
 
 
 def holds_seals(dialect: Dialect, *written: bytes) -> bool:
-    """Whether a body (in pieces, as JSON) may hold one: a search of bytes, for every request."""
+    """Return whether a body (in pieces, as JSON) may hold one: a search of bytes, for every request."""
     return dialect in _SEALING and any(mark in piece for piece in written for mark in _MARKS)
 
 
@@ -146,7 +146,7 @@ def _cleaned(message: Any) -> list[Any]:
 
 
 def _is_ours(block: Mapping[str, Any]) -> bool:
-    """Whether a block was made by us: a thought of another provider, or a search that it made."""
+    """Return whether a block was made by us: a thought of another provider, or a search that it made."""
     made = text(block.get("id")) or text(block.get("tool_use_id"))
     return is_sealed(block.get("signature")) or made.startswith(SEARCH_ID)
 

@@ -45,7 +45,7 @@ def response_of(thing: str) -> str | None:
 
 
 def is_issued(response: str, owner: str, secret: bytes) -> bool:
-    """Whether an id of our form was issued to `owner` under this secret."""
+    """Return whether an id of our form was issued to `owner` under this secret."""
     carried, mac = _read(response)
     return hmac.compare_digest(_mac(carried, owner, secret), mac)
 

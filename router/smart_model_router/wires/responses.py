@@ -61,7 +61,7 @@ def place_of(data: Mapping[str, Any]) -> int | str:
 
 
 def is_prose(data: Mapping[str, Any]) -> bool:
-    """Whether an event holds text for people alone: the deltas of a text or thought, and what repeats them."""
+    """Return whether an event holds text for people alone: the deltas of a text or thought, and what repeats them."""
     name = text(data.get("type"))
     if name.startswith(_PROSE):
         return True
@@ -71,7 +71,7 @@ def is_prose(data: Mapping[str, Any]) -> bool:
 
 
 def is_prose_answer(body: Mapping[str, Any]) -> bool:
-    """Whether a whole answer is messages and thoughts alone."""
+    """Return whether a whole answer is messages and thoughts alone."""
     return all(map(_is_prose_item, items(body.get("output"))))
 
 
@@ -113,7 +113,7 @@ def read_usage(value: object) -> Usage | None:
 
 
 def _has_content(item: Mapping[str, Any]) -> bool:
-    """Whether an item holds something: a message when one of its parts does, every other item by being there."""
+    """Return whether an item holds something: a message when one of its parts does, every other item by being there."""
     if item.get("type") != "message":
         return isinstance(item.get("type"), str)
     parts = map(mapping, items(item.get("content")))

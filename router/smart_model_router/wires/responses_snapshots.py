@@ -41,7 +41,7 @@ def missing_arguments(told: str, whole: str) -> str | None:
 
 
 def is_same_json(one: str, other: object) -> bool:
-    """Whether a text is JSON of a value, given as itself or as another text."""
+    """Return whether a text is JSON of a value, given as itself or as another text."""
     try:
         return bool(decode_text(one) == (decode_text(other) if isinstance(other, str) else other))
     except (ValueError, RecursionError):
@@ -49,7 +49,7 @@ def is_same_json(one: str, other: object) -> bool:
 
 
 def contradiction(event: StreamEvent, what: str) -> StreamEvent:
-    """What a snapshot is read as that contradicts its deltas. Its usage still counts."""
+    """Return the event of a snapshot that contradicts its deltas. Its usage still counts."""
     failure = Failure(FailureClass.MALFORMED, f"{what} contradicts the deltas before it")
     return StreamEvent(EventKind.MALFORMED, event.raw, usage=event.usage, failure=failure)
 
@@ -61,7 +61,7 @@ _ARGUMENTS, _INPUT = "response.function_call_arguments", "response.custom_tool_c
 _KEYS: Mapping[str, str] = MappingProxyType(
     {_TEXT: "text", _REFUSAL: "refusal", _REASONING: "text", _SUMMARY: "text", _ARGUMENTS: "arguments", _INPUT: "input"}
 )
-"""What grows by deltas, with the field in which its `done` event repeats it."""
+"""Each thing that grows by deltas, with the field in which its `done` event repeats it."""
 _PARTS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {"output_text": (_TEXT, "text"), "refusal": (_REFUSAL, "refusal"), "reasoning_text": (_REASONING, "text")}
 )
@@ -104,7 +104,7 @@ class _Item:
     pieces: dict[tuple[str, int], list[str]] = field(default_factory=dict)
     done: bool = False
     mended: bool = False
-    """Whether bytes of its deltas were replaced: then a snapshot may differ from them."""
+    """True when bytes of its deltas were replaced: then a snapshot may differ from them."""
 
     @property
     def at(self) -> dict[str, Any]:
@@ -222,7 +222,7 @@ class ResponsesSnapshots:
         return rest or ""
 
     def _is_shown(self, item: _Item, grown: str) -> bool:
-        """Whether a thought was told, only as the other of its two forms."""
+        """Return whether a thought was told, only as the other of its two forms."""
         other = {_REASONING: _SUMMARY, _SUMMARY: _REASONING}.get(grown, "")
         return not item.told(grown) and bool(item.told(other))
 
@@ -252,7 +252,7 @@ class ResponsesSnapshots:
         return out
 
     def _end(self, event: StreamEvent, output: Sequence[Any]) -> list[StreamEvent]:
-        """What only the terminal event makes known: the rest of items, and whole ones."""
+        """Return the events for what only the terminal event tells: the rest of items, and whole ones."""
         out: list[StreamEvent] = []
         pairs = self._matched([mapping(one) for one in output])
         for number, (given, known) in enumerate(pairs):
@@ -322,7 +322,7 @@ def _indexed(grown: str, index: int) -> dict[str, int]:
 
 
 def _part_of(data: Mapping[str, Any]) -> tuple[str, str] | None:
-    """What grows in the part of an event, and its text."""
+    """Return the field that grows in the part of an event, and its text."""
     part = mapping(data.get("part"))
     if "summary_index" in data or part.get("type") == "summary_text":
         return _SUMMARY, text(part.get("text"))

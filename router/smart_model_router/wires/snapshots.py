@@ -46,7 +46,7 @@ class _Call:
 
 @dataclass(slots=True)
 class _ToldInChat:
-    """What the deltas of one choice carried."""
+    """The content that the deltas of one choice carried."""
 
     texts: dict[str, list[str]] = field(default_factory=lambda: {key: [] for key in (*_TEXTS, *_THOUGHTS[:1])})
     calls: list[_Call] = field(default_factory=list)
@@ -152,7 +152,7 @@ class ChatSnapshots:
 
 
 def _is_text_alone(data: Mapping[str, Any]) -> bool:
-    """Whether a chunk with text of the first choice says nothing else, as nearly all do."""
+    """Return whether a chunk with text of the first choice says nothing else, as nearly all do."""
     try:
         for key, value in data["choices"][0]["delta"].items():
             if value and key not in _OF_TEXT:

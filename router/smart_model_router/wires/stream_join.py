@@ -23,7 +23,7 @@ _THINKING = frozenset({"thinking", "redacted_thinking"})
 
 
 class News(Protocol):
-    """What of a continuation's text is new (core/overlap.py)."""
+    """The new part of a continuation's text (core/overlap.py)."""
 
     @property
     def begun_anew(self) -> bool:
@@ -31,7 +31,7 @@ class News(Protocol):
         ...
 
     def feed(self, piece: str) -> str:
-        """What is new and not yet given."""
+        """Return the new text that was not yet given."""
         ...
 
     def end(self, *, call_follows: bool = False) -> str:
@@ -52,7 +52,7 @@ def begins_call(dialect: Dialect, event: StreamEvent) -> bool:
 
 
 class Told:
-    """What the caller of one stream has: its text, and all that a continuation has to fit to."""
+    """The content that the caller of one stream has: its text, and all that a continuation has to fit to."""
 
     def __init__(self, dialect: Dialect) -> None:
         self.dialect: Dialect = dialect
@@ -62,7 +62,7 @@ class Told:
         self.anything = False
         """True when the caller has seen any event with data."""
         self.head: dict[str, Any] = {}
-        """What every Chat chunk repeats: the id of the answer, and when and by whom it was made."""
+        """The fields that every Chat chunk repeats: the id of the answer, its time and its maker."""
         self.open_block: int | None = None
         self.open_kind = ""
         """The type of the open block of Messages."""
@@ -72,7 +72,7 @@ class Told:
         self.thoughts = 0
         """Characters of thoughts."""
         self._sealed_thoughts = False
-        """Whether there are thoughts of Chat that their provider signs or encrypts: half of them is rejected later."""
+        """True with thoughts of Chat that their provider signs or encrypts: half of them is rejected later."""
 
     @property
     def text(self) -> str:
@@ -86,7 +86,7 @@ class Told:
 
     @property
     def can_go_on(self) -> bool:
-        """Whether another target can go on from here: there is nothing but text and thoughts before it.
+        """Return whether another target can go on from here: there is nothing but text and thoughts before it.
 
         Without text the answer is made anew behind the thoughts.
         """
@@ -146,7 +146,7 @@ class Joint(Protocol):
     unthought: int
 
     def feed(self, event: StreamEvent) -> list[StreamEvent]:
-        """What the caller is to get for this event."""
+        """Return the events that the caller gets for this event."""
         ...
 
 
@@ -279,7 +279,7 @@ class _MessagesJoint:
         return [*self._closed(), {**data, "usage": usage}]
 
     def _closed(self, *, call_follows: bool = False) -> list[dict[str, Any]]:
-        """What ends the open block: the last of its text, and its stop.
+        """Return the events that end the open block: the last of its text, and its stop.
 
         An unfinished thought of another target gets a signature of ours: one without is rejected when the client sends
         it back, and one with ours is left out then.
@@ -324,7 +324,7 @@ def joint(told: Told, news: News, before: Usage) -> Joint:
 
 
 def restart_event(dialect: Dialect, facts: Mapping[str, Any]) -> StreamEvent:
-    """The sign that all before it is void and another answer follows; an event that clients who do not know it skip."""
+    """The sign that all before it is void and another answer follows; clients that do not know this event skip it."""
     if dialect == "chat":
         made = written(dialect, {"object": "router.restart", "choices": [], "router": dict(facts)})
         return made._replace(raw=b"event: router.restart\n" + made.raw)

@@ -36,12 +36,12 @@ scan_string: Callable[[str, int, bool], tuple[str, int]] = _decoder.parse_string
 
 
 def is_object(value: object) -> TypeGuard[dict[str, Any]]:
-    """Whether a decoded JSON value is an object."""
+    """Return whether a decoded JSON value is an object."""
     return isinstance(value, dict)
 
 
 def is_list(value: object) -> TypeGuard[list[Any]]:
-    """Whether a decoded JSON value is a list."""
+    """Return whether a decoded JSON value is a list."""
     return isinstance(value, list)
 
 
@@ -188,7 +188,7 @@ class _Reader:
         return value
 
     def _ended(self, into: Any, *, first: bool) -> bool:
-        """Whether the container ends here; else its next member begins here."""
+        """Return whether the container ends here; else its next member begins here."""
         self._skip()
         sign = self._text[self._at : self._at + 1]
         if sign == ("}" if isinstance(into, dict) else "]"):
@@ -246,7 +246,7 @@ def _whole_escapes(piece: str) -> str:
 
 
 def _is_escape(piece: str, at: int) -> bool:
-    """Whether the backslash at `at` begins an escape, and is not escaped itself."""
+    """Return whether the backslash at `at` begins an escape, and is not escaped itself."""
     before = piece[:at]
     return (len(before) - len(before.rstrip("\\"))) % 2 == 0
 

@@ -157,7 +157,7 @@ class QueryOrchestrator:
 
         Raises ValueError for a blank text or a number out of range, IndexNotReady without an index, and RuntimeError
         when every strategy failed. The same question to the same index gives the same answer, and fewer results are the
-        first of more as long as neither number is above `top_k`: deeper lists say more of every chunk. Who pages gives
+        first of more as long as neither number is above `top_k`: deeper lists say more of every chunk. For pages, give
         the `top_k` of the last page from the first one on.
         """
         if not text.strip():

@@ -130,7 +130,7 @@ def _modularity(weights: _Weights, inner: list[float]) -> float:
 # Spectral clusters of tools and capabilities together: the bipartite graph, cut where few edges cross.
 #
 # A cluster is split along the second eigenvector of its normalised adjacency (Shi and Malik, Normalized Cuts, 2000;
-# Dhillon's co-clustering, 2001, is the bipartite case) for as long as the best cut is a cheap one, so nobody has to say
+# Dhillon's co-clustering, 2001, is the bipartite case) for as long as the best cut is a cheap one, so none has to say
 # how many clusters there are. The start of the power iteration comes from the seed and the names, sums are exact: one
 # seed gives one result in every process. Compute it off the request path.
 _ITERATIONS = 300

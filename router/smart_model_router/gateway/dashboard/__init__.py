@@ -1,4 +1,4 @@
 """The dashboard: one static page, and one stream of events that every browser shares.
 
-feed.py draws a picture a second while somebody looks; board.py is the HTTP of it; static/ is the page.
+dashboard_routes.py draws a snapshot a second while a browser reads; standalone.py needs no gateway; static/: its page.
 """

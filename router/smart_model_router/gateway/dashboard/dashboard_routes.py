@@ -57,7 +57,7 @@ class Looker:
         self.there.set()
 
     def tell(self, move: bytes) -> None:
-        """Something moved. Of those that nobody reads the oldest go: they are in the next picture, too."""
+        """Add an event. The oldest unread ones are dropped: the next snapshot has their effect, too."""
         self._moves.append(move)
         self.there.set()
 
@@ -86,7 +86,7 @@ class Feed:
         return len(self._lookers)
 
     def open(self) -> Looker:
-        """Somebody looks. Raises FullError."""
+        """Add a reader. Raises FullError."""
         if len(self._lookers) >= MOST_LOOKERS or self.closed:
             raise FullError
         looker = Looker()
@@ -98,7 +98,7 @@ class Feed:
         return looker
 
     def leave(self, looker: Looker) -> None:
-        """Somebody looked away."""
+        """Remove a reader."""
         self._lookers.discard(looker)
 
     def tell(self, move: Mapping[str, Any]) -> None:
@@ -166,7 +166,7 @@ _TYPES = {
 FILES = ("page.html", "dashboard.js", "dashboard.css", "icon.svg", "uplot.js", "uplot.css")
 
 Guard = Callable[[Mapping[str, str]], bool]
-"""Told the headers: whether who asks may operate. Raises ProblemError for who may not even look."""
+"""Takes the headers; returns whether the client may operate. Raises ProblemError for one that may not even look."""
 Trace = Callable[[str], Awaitable[Mapping[str, Any] | None]]
 """The way of a request by its id, None when it is not remembered."""
 

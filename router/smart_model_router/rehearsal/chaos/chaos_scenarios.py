@@ -53,7 +53,7 @@ async def rate_limited_for_ever(arena: ScenarioContext) -> None:
 
 
 async def one_500(arena: ScenarioContext) -> None:
-    """The first choice fails once with 500: nobody notices, and it is not blamed for it."""
+    """The first choice fails once with 500: no caller notices, and it is not blamed for it."""
     arena.strike(Fault.status(500, times=1))
     await arena.in_turn(16)
     arena.find_unblamed(FailureClass.SERVER_ERROR)
@@ -115,7 +115,7 @@ def _find_left(arena: ScenarioContext, what: str, seconds: float, timeout: float
 
 
 async def cut_mid_stream(arena: ScenarioContext) -> None:
-    """The first choice cuts every stream after three words: who had them is told, and it is avoided."""
+    """The first choice cuts every stream after three words: the caller is told, and it is avoided."""
     arena.strike(Fault.cut(after=3))
     began = time.monotonic()
     answers = await arena.in_turn(12, stream=True)
@@ -124,7 +124,7 @@ async def cut_mid_stream(arena: ScenarioContext) -> None:
 
 
 async def stall_mid_stream(arena: ScenarioContext) -> None:
-    """The first choice falls silent after three words: who had them is told in time, and it is avoided."""
+    """The first choice falls silent after three words: the caller is told in time, and it is avoided."""
     arena.strike(Fault.stall(after=3))
     first = await arena.at_once(3, stream=True)
     bound = arena.rules.timeouts.idle + arena.rules.timeouts.first_content + arena.slack
@@ -171,7 +171,7 @@ async def context_too_long(arena: ScenarioContext) -> None:
 
 
 async def content_filter(arena: ScenarioContext) -> None:
-    """The first choice's content filter strikes: the caller is told; nobody else is asked unless that is allowed."""
+    """The first choice's content filter strikes: the caller is told; no other target is asked unless allowed."""
     arena.strike(_rejection(_FILTERED, "content_filter"))
     await _told(arena, FailureClass.CONTENT_FILTERED, "ContentBlocked")
     if not arena.fleet.config.routing.content_filter_fallback:
@@ -180,7 +180,7 @@ async def content_filter(arena: ScenarioContext) -> None:
             attempts for attempts in tried if any(a.failure_class is FailureClass.CONTENT_FILTERED for a in attempts)
         ]
         most = max(map(len, met), default=0)
-        arena.find("nobody else is asked", most <= 1, f"{len(met)} met the filter, {most} calls for each")
+        arena.find("no other target is asked", most <= 1, f"{len(met)} met the filter, {most} calls for each")
 
 
 async def prefill_rejected(arena: ScenarioContext) -> None:
@@ -202,7 +202,7 @@ async def _told(arena: ScenarioContext, failure_class: FailureClass, error: str)
     answers = await arena.in_turn(6)
     wrongly = sorted({asked.told for asked in answers if asked.ending is Ending.REJECTED} - {error})
     told = ", ".join(sorted({asked.told for asked in answers if asked.told})) or "all answered elsewhere"
-    arena.find(f"who is told is told {error}", not wrongly, told, Verdict.FAIL)
+    arena.find(f"the caller is told {error}", not wrongly, told, Verdict.FAIL)
     arena.heal()
     after = await arena.in_turn(12)
     share = arena.share(after)
@@ -221,7 +221,7 @@ _PER_SECOND = 10.0
 
 
 async def outage_and_recovery(arena: ScenarioContext) -> None:
-    """The first choice is down for two seconds under load: nobody notices, and it carries its share again in time."""
+    """The first choice is down for two seconds under load: no caller notices, and it gets its share again in time."""
     before = arena.share(await arena.load(1.5, _PER_SECOND))
     arena.strike(Fault.down())
     await arena.load(_DOWN, _PER_SECOND)
@@ -264,7 +264,7 @@ _PROBE_SECONDS = 0.5
 
 
 async def brown_out(arena: ScenarioContext) -> None:
-    """The first choice fails three calls in ten: everybody is served, and retries stay within their budget."""
+    """The first choice fails three calls in ten: every request is served, and retries stay within their budget."""
     arena.strike(Fault.brownout(0.3))
     answers = await arena.load(4.0, per_second=15)
     reports = [asked.report for asked in answers if asked.report is not None]

@@ -266,7 +266,7 @@ class ScenarioContext:
         ways = ", ".join(f"{number} {ending}" for ending, number in sorted(count.items()))
         self.find("no question hangs", not count[Ending.HUNG], f"slowest {slowest:.2f} s", Verdict.FAIL)
         self.find("no answer is wrong, no error unnamed", not count[Ending.WRONG], ways, Verdict.FAIL)
-        self.find("everybody is served", well == len(self.asked), ways + reasons, Verdict.SAFE)
+        self.find("every request is served", well == len(self.asked), ways + reasons, Verdict.SAFE)
         for name, before in self._struck:
             calls = self.fleet.servers[name].calls() - before
             self.find("the fault was met", calls > 0, f"{calls} calls at {name} from then on")

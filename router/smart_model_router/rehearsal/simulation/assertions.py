@@ -182,7 +182,7 @@ def left_while(*reasons: str) -> Expectation:
             event.reason for event in history.events if isinstance(event, TargetRefused) and event.request_id in left
         }
         if missing := set(reasons) - met:
-            yield f"nobody left after being refused for {', '.join(sorted(missing))}"
+            yield f"no caller left after a refusal for {', '.join(sorted(missing))}"
 
     return look
 

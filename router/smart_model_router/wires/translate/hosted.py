@@ -22,7 +22,7 @@ OPTIONS = "web_search_options"
 NAME = "web_search"
 LEFT_OUT = "a search that was made is left out of the conversation, its results are kept by the provider that made it"
 SOURCES = "web_search_call.action.sources"
-"""What a request of Responses includes to be told what a search found."""
+"""The value of `include` with which a request of Responses asks for the results of a search."""
 SEARCHES = "web_searches"
 """Where a Chat answer between two dialects holds the searches that were made for it."""
 
@@ -44,12 +44,12 @@ _USUAL: Mapping[str, tuple[Any, ...]] = {
 
 
 def is_hosted(kind: object) -> bool:
-    """Whether a tool of this type runs at the provider."""
+    """Return whether a tool of this type runs at the provider."""
     return isinstance(kind, str) and kind.startswith(tuple(_HOSTED))
 
 
 def is_search(kind: object) -> bool:
-    """Whether a tool of this type, in Responses or Messages, is a web search."""
+    """Return whether a tool of this type, in Responses or Messages, is a web search."""
     return isinstance(kind, str) and kind.startswith(NAME)
 
 
@@ -184,7 +184,7 @@ def search_of_messages(block: Mapping[str, Any], given: Mapping[str, Any]) -> di
 
 
 def add_results(search: dict[str, Any], content: object) -> None:
-    """What a search of Messages found."""
+    """Add the results of a search of Messages."""
     if mapping(content):
         search["failed"] = True
     search["sources"] = [text(mapping(result).get("url")) for result in items(content)]

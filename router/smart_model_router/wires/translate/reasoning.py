@@ -1,4 +1,4 @@
-"""Reasoning and its signatures, carried through dialects that have no word for them and given back to who made them.
+"""Reasoning and its signatures, carried through dialects that have no word for them and given back to their maker.
 
 In Chat a thought is `reasoning_content` (its text) and `reasoning_details` (the thought with its signature or its
 encrypted form, as OpenRouter writes them). Where a dialect has one opaque string only - a signature in Messages,
@@ -52,7 +52,7 @@ def unseal(value: object, family: str) -> list[dict[str, Any]] | None:
 
 
 def is_sealed(value: object) -> bool:
-    """Whether a string is one of our seals, whoever it is for."""
+    """Return whether a string is one of our seals, for any family."""
     return isinstance(value, str) and value.startswith(SEAL)
 
 

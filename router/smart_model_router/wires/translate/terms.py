@@ -35,7 +35,7 @@ class Losses:
 
     @property
     def entries(self) -> tuple[str, ...]:
-        """What got lost, in words, in the order it was found."""
+        """Return the losses, in words, in the order they were found."""
         return tuple(self._said)
 
     def drop(self, where: str, why: str) -> None:
@@ -59,7 +59,7 @@ class Losses:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """`family` is whose model answers: reasoning that was sealed for it goes back to it and to nobody else.
+    """`family` is whose model answers: reasoning that was sealed for it goes back to it alone.
 
     `reasoning` says that the model takes a word on how long to think. `newest_chat`: its Chat endpoint takes the newest
     of OpenAI's parameters; others reject what they do not know. `created` is the stamp of answers in dialects that have
@@ -87,7 +87,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What the way back needs: the request as it was before the step, the terms, and where losses are told."""
+    """The context of the way back: the request as it was before the step, the terms, and where losses are told."""
 
     asked: Mapping[str, Any]
     terms: Terms

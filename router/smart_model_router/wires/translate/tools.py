@@ -53,7 +53,7 @@ def unwrapped_input(arguments: object) -> str:
 
 
 def tools_by_flat_name(asked: Mapping[str, Any]) -> dict[str, Tool]:
-    """What the tools of a Responses request are called in Chat -> what they are called there."""
+    """Return the tools of a Responses request by their names in Chat."""
     found: dict[str, Tool] = {}
     for tool, namespace in _flat([*items(asked.get("tools")), *_found(asked.get("input"))]):
         name = _name(tool)
@@ -87,7 +87,7 @@ def chat_tools(
 
 
 def found_tools(item: Mapping[str, Any]) -> str:
-    """What the model is told of a search's result; the tools themselves are declared."""
+    """Return the text that tells the model a search's result; the tools themselves are declared."""
     names = [flat_name(namespace, _name(tool)) for tool, namespace in _flat(items(item.get("tools")))]
     return dumps({"tools": names})
 

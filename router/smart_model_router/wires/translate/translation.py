@@ -92,7 +92,7 @@ class Translation:
 
     @property
     def body(self) -> Mapping[str, Any]:
-        """What is sent, without `model`."""
+        """The body that is sent, without `model`."""
         return self.stages[-1]
 
     def answer(self, body: Mapping[str, Any], losses: Losses) -> dict[str, Any] | Untranslatable:
@@ -143,7 +143,7 @@ class EventTranslator:
         ]
 
     def feed(self, event: StreamEvent) -> list[StreamEvent]:
-        """What one event becomes; the end of a stream becomes nothing before `end`.
+        """Return the events that one event becomes; the end of a stream becomes nothing before `end`.
 
         Raises RecursionError for one that is nested too deeply: left out, it would be missing in the answer.
         """
@@ -154,7 +154,7 @@ class EventTranslator:
         return self._written(self._through([event.data], 0))
 
     def end(self) -> list[StreamEvent]:
-        """What closes a complete stream."""
+        """Return the events that close a complete stream."""
         events: list[dict[str, Any]] = []
         for at, step in enumerate(self._steps):
             events += self._through(step.end(), at + 1)

@@ -133,8 +133,8 @@ class FirstComeFirstServed(Checker):
         mine = None if task is None else self.witness.tickets.get(task)
         for other in queue:
             if other is not mine and self._passed(other, mine, held, now):
-                who = "a newcomer" if mine is None else f"waiter {mine.number}"
-                self.violate("I10", now, f"{gate}: {who} passed waiter {other.number}")
+                late = "a newcomer" if mine is None else f"waiter {mine.number}"
+                self.violate("I10", now, f"{gate}: {late} passed waiter {other.number}")
                 return
 
     def _passed(self, other: Waiter, mine: Waiter | None, held: Held, now: float) -> bool:

@@ -66,7 +66,7 @@ def outage(dice: Random) -> Setting:
 
 
 def total_outage(dice: Random) -> Setting:
-    """Everybody is down for 240 s; whoever comes ten seconds and a probe after the recovery is served again."""
+    """All providers are down for 240 s; requests ten seconds and a probe after the recovery are served again."""
     down = dice.choice(_DOWN)
     start, recovered = 60.0, 300.0
     back = recovered + _AFTER + (_PATIENCE if isinstance(down, BlackHole) else 3.0)
@@ -115,7 +115,7 @@ def domain_outage(dice: Random) -> Setting:
 
 
 def dead_provider(dice: Random) -> Setting:
-    """One of two is dead for ever: the other serves everybody, nothing is shed, and the dead one is left alone."""
+    """One of two is dead for ever: the other serves all requests, nothing is shed, and the dead one is left alone."""
     return Setting(
         tiers=[["a/big", "b/big"]],
         traffic=[Traffic(end=1800.0, per_second=1.0, streams=0.5, sheddable=0.5)],

@@ -41,7 +41,7 @@ _LOOK = 70.0
 
 
 def brown_out(dice: Random) -> Setting:
-    """The first provider fails half of its calls for two minutes; nobody notices, and nobody falls with it."""
+    """The first provider fails half of its calls for two minutes; no caller notices, no other target falls with it."""
     share = dice.uniform(0.3, 0.8)
     return Setting(
         tiers=[["a/big", "b/big"], ["c/small"]],
@@ -173,7 +173,7 @@ def shield(dice: Random) -> Setting:
 
 
 def slow_loris(dice: Random) -> Setting:
-    """The first provider keeps streams alive with pings, or cuts them: before content nobody notices."""
+    """The first provider keeps streams alive with pings, or cuts them: before content no caller notices."""
     worse: tuple[Condition, ...] = (SlowLoris(), SlowLoris(2), Cutting())
     return Setting(
         tiers=[["a/big", "b/big"]],

@@ -130,7 +130,7 @@ def _switched(dice: Random) -> dict[str, Any]:
 
 
 def _recovering(dice: Random, traffic: Sequence[Traffic]) -> list[Traffic]:
-    """The same callers, some of whom say what is to become of a stream that is cut."""
+    """The same callers, some of which say what is to become of a stream that is cut."""
     policies = [None, None, "continue", "buffered", "hold_back(6)", "restart"]
     return [replace(callers, recovery=dice.choice(policies)) for callers in traffic]
 

@@ -40,7 +40,7 @@ class StreamBlock:
     logprobs: list[Any] = field(default_factory=list)
     search: Mapping[str, Any] = field(default_factory=dict)
     plain: bool = False
-    """Whether a thought came as text, too, and not in its details alone."""
+    """True when a thought came as text, too, and not in its details alone."""
 
     @property
     def text(self) -> str:
@@ -102,7 +102,7 @@ class ChatBlocks:
         self._said = 0
 
     def feed(self, chunk: Mapping[str, Any]) -> list[Change]:
-        """What a chunk changes, in order."""
+        """Return the changes that a chunk makes, in order."""
         self.id = self.id or text(chunk.get("id"))
         self.model = self.model or text(chunk.get("model"))
         self.usage = mapping(chunk.get("usage")) or self.usage

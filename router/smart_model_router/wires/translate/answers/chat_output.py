@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class ChatMessage:
-    """What was said, refused, thought (a piece for each thought), called, cited and searched for, each in order."""
+    """The texts, refusals, thoughts (a piece each), calls, citations and searches of an answer, each in order."""
 
     said: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
@@ -94,7 +94,7 @@ class Chunks:
 
     @property
     def called(self) -> bool:
-        """Whether there was any tool call."""
+        """Return whether there was any tool call."""
         return self._calls > 0
 
     def finish(self, reason: str) -> list[dict[str, Any]]:

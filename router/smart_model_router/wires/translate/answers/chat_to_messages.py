@@ -29,7 +29,7 @@ _UNCOUNTED: dict[str, Any] = {
     "server_tool_use": None,
     "service_tier": None,
 }
-"""What Anthropic's own count has besides tokens: nothing here."""
+"""The fields of Anthropic's own count besides tokens, all empty here."""
 
 
 def answer(body: Mapping[str, Any], context: Context) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def frame(made: object, model: str, usage: object) -> dict[str, Any]:
 
 
 def counted_searches(number: int) -> dict[str, Any]:
-    """What the usage says of searches of the web."""
+    """Return the usage of searches of the web."""
     return {"server_tool_use": {"web_search_requests": number, "web_fetch_requests": 0}} if number else {}
 
 

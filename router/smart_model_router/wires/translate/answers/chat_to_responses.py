@@ -43,11 +43,11 @@ _ECHOED: dict[str, Any] = {
     "top_p": 1.0,
     "truncation": "disabled",
 }
-"""What a Responses answer repeats of its request, with what it says when the request did not."""
+"""The fields of its request that a Responses answer repeats, with the value of one that the request left out."""
 _COMPLETED = ("reasoning", "text")
 """Of these a request may give some fields; the answer has all of them."""
 _FUNCTION: dict[str, Any] = {"description": None, "parameters": None, "strict": None}
-"""What a request may leave out of a function; the answer does not."""
+"""The fields of a function that a request may leave out and an answer may not."""
 
 
 def answer(body: Mapping[str, Any], context: Context) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def answer(body: Mapping[str, Any], context: Context) -> dict[str, Any]:
 
 
 def frame(made: str, model: str, asked: Mapping[str, Any], terms: Terms) -> dict[str, Any]:
-    """What every state of a Responses answer has."""
+    """Return the fields of a Responses answer in every state."""
     echoed = {key: usual if asked.get(key) is None else asked[key] for key, usual in _ECHOED.items()}
     echoed |= {key: {**_ECHOED[key], **mapping(echoed[key])} for key in _COMPLETED}
     echoed["tools"] = [_echoed_tool(tool) for tool in items(echoed["tools"])]
@@ -135,12 +135,12 @@ def _bytes(held: Any) -> dict[str, Any]:
 
 
 def message_item(made: str, parts: list[dict[str, Any]], status: str = "completed") -> dict[str, Any]:
-    """What the assistant said."""
+    """Return the item of what the assistant said."""
     return {"id": made, "type": "message", "status": status, "role": "assistant", "content": parts}
 
 
 def reasoning_item(made: str, thought: str, details: list[Any], terms: Terms) -> dict[str, Any]:
-    """What the assistant thought. `encrypted_content` is the provider's own when it is of this dialect, else a seal."""
+    """Return the item of a thought. `encrypted_content` is the provider's own in this dialect, else a seal."""
     summary = [{"type": "summary_text", "text": thought}] if thought else []
     own = next((mapping(one) for one in details if mapping(one).get("format") == reasoning.OPENAI), None)
     if own is not None and text(own.get("data")):

@@ -89,7 +89,7 @@ def _add(message: ChatMessage, block: Mapping[str, Any], context: Context) -> No
 
 
 def _searched(message: ChatMessage, block: Mapping[str, Any]) -> bool:
-    """Whether the block is of a search of the web; what is to be known of it is kept."""
+    """Return whether the block is of a search of the web; what is to be known of it is kept."""
     if block.get("type") == "server_tool_use" and block.get("name") == NAME:
         message.searches.append(search_of_messages(block, mapping(block.get("input"))))
         return True

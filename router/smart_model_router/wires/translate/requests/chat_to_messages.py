@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from smart_model_router.wires.translate.terms import Losses, Terms
 
 MAX_TOKENS = 8192
-"""What an answer is capped at when the caller named no cap: Messages demands one."""
+"""The cap of an answer when the caller named none: Messages demands one."""
 
 _HANDLED = frozenset(
     "model stream stream_options messages max_tokens max_completion_tokens stop temperature top_p user "
@@ -140,7 +140,7 @@ def _conversation(messages: list[Mapping[str, Any]], losses: Losses) -> list[dic
 def _content(
     message: Mapping[str, Any], losses: Losses, known: frozenset[str] = _MESSAGE
 ) -> str | list[dict[str, Any]]:
-    """What a message says: text as it is, unless it is marked for the cache."""
+    """Return the content of a message: text as it is, unless it is marked for the cache."""
     if message.get("name"):
         losses.drop("messages[].name", "dropped, Messages has no names")
     losses.drop_keys(message, known, _NO_PARAMETER, inside="messages[]")

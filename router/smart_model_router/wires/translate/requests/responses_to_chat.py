@@ -31,7 +31,7 @@ SAME_IN_NEWEST_CHAT = (
 """Those that only OpenAI's own Chat has: compatible ones reject them (Groq, Mistral)."""
 
 LOGPROBS = "message.output_text.logprobs"
-"""What a request of Responses includes for Chat's `logprobs`."""
+"""The value of `include` that stands for Chat's `logprobs`."""
 
 _HANDLED = frozenset(
     "model stream stream_options input instructions max_output_tokens tools tool_choice text include top_logprobs "
@@ -47,7 +47,7 @@ _RESULT = frozenset((*_ADDRESS, "call_id", "output"))
 _DIRECT = ({"type": "direct"},)
 _REASONING = frozenset((*_ADDRESS, "summary", "content", "encrypted_content"))
 _MEANINGFUL = ("previous_response_id", "conversation", "prompt", "background", "context_management", "image")
-"""What refers to things kept at a provider, or asks for another kind of answer."""
+"""The fields that refer to things kept at a provider, or ask for another kind of answer."""
 _HARMLESS: dict[str, tuple[Any, ...]] = {
     "store": (False,),
     "background": (False,),
