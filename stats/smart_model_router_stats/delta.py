@@ -1,19 +1,33 @@
-"""Sums since the last write, and the way a batch of them goes into the file."""
+"""Sums and rows since the last write, and the way a batch of them goes into the file."""
 
 from __future__ import annotations
 
+import json
 import math
 import sqlite3
 from collections import defaultdict, deque
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from itertools import chain
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from smart_model_router.domain.events import (
+    NAME_LIMIT,
+    BreakerChanged,
+    OfflineChanged,
+    OperatorSpoke,
+    ProbeStarted,
+    RequestFinished,
+    RequestShed,
+    RestStarted,
+    SheddingChanged,
+    StoreChanged,
+)
 from smart_model_router.domain.outcome import FailureClass
 from smart_model_router_stats.estimators import bucket_of, cached_of, plausible
 from smart_model_router_stats.schema import LATENCY, TTFT
-from smart_model_router_stats.statements import ADD_UP, GIVE_BATCH, TABLES
+from smart_model_router_stats.statements import ADD_UP, GIVE_BATCH, SAME, TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -35,6 +49,41 @@ def details_of(event: Event) -> dict[str, Any]:
 Row = tuple[Any, ...]
 SUCCESS = "OK"
 """Stands in the place of a failure class."""
+
+
+KEPT_EVENTS = frozenset(
+    (
+        BreakerChanged,
+        OperatorSpoke,
+        ProbeStarted,
+        RestStarted,
+        OfflineChanged,
+        SheddingChanged,
+        RequestShed,
+        StoreChanged,
+    )
+)
+_of_same = attrgetter(*SAME[:-1])
+
+
+def shared_values(event: RequestFinished) -> tuple[object, ...]:
+    """Return the values of a request that others may share (SAME); `notes` are JSON."""
+    return (*_of_same(event), json.dumps(event.notes) if event.notes else "[]")
+
+
+def clipped(event: RequestFinished) -> RequestFinished:
+    """Return the event with names of a bounded length: callers choose some of them."""
+    model, tier = event.model, event.requested_tier
+    if len(model) <= NAME_LIMIT and len(tier) <= NAME_LIMIT:
+        return event
+    return replace(event, model=model[:NAME_LIMIT], requested_tier=tier[:NAME_LIMIT])
+
+
+def event_row(event: Event, wall: float) -> Row:
+    """Return the row of a state change."""
+    details = details_of(event)
+    subject = details.get("owner") or details.get("target") or details.get("request_id")
+    return (wall, type(event).__name__, subject, json.dumps(details))
 
 
 class DeltaCell:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import json
 import logging
 import os
 import random
@@ -13,25 +12,13 @@ import time
 import uuid
 from collections import deque
 from contextlib import closing
-from dataclasses import dataclass, replace
-from operator import attrgetter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from smart_model_router.domain.events import (
-    NAME_LIMIT,
-    BreakerChanged,
-    OfflineChanged,
-    OperatorSpoke,
-    ProbeStarted,
-    RequestFinished,
-    RequestShed,
-    RestStarted,
-    SheddingChanged,
-    StoreChanged,
-)
+from smart_model_router.domain.events import RequestFinished
 from smart_model_router.domain.fork_hooks import in_children
 from smart_model_router_stats import statements
-from smart_model_router_stats.delta import Batch, Delta, Row, details_of, write
+from smart_model_router_stats.delta import KEPT_EVENTS, Batch, Delta, clipped, event_row, shared_values, write
 from smart_model_router_stats.housekeeping import RECENT_MINUTES, Housekeeper, Limits
 from smart_model_router_stats.open_db import (
     BUSY_SECONDS,
@@ -46,7 +33,6 @@ from smart_model_router_stats.open_db import (
 from smart_model_router_stats.reading import read_past
 from smart_model_router_stats.schema import STATS_MIGRATIONS
 from smart_model_router_stats.sqlite_file import Database
-from smart_model_router_stats.statements import SAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,25 +55,6 @@ _PACE = 10.0
 """Writing takes at most one part in so many of the time while more than an interval's worth comes in."""
 _LONGEST_RETRY_SECONDS = 30.0
 _TELLING_BUSY = 3
-
-_KEPT_EVENTS = frozenset(
-    (
-        BreakerChanged,
-        OperatorSpoke,
-        ProbeStarted,
-        RestStarted,
-        OfflineChanged,
-        SheddingChanged,
-        RequestShed,
-        StoreChanged,
-    )
-)
-_same = attrgetter(*SAME[:-1])
-
-
-def _same_of(event: RequestFinished) -> tuple[object, ...]:
-    """Its values of SAME, of which `notes` are JSON."""
-    return (*_same(event), json.dumps(event.notes) if event.notes else "[]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,9 +184,9 @@ class SqliteStore:
         if self._closed:
             return
         if type(event) is RequestFinished:
-            self._ended.append(_clipped(event))
-        elif type(event) in _KEPT_EVENTS:
-            self._pending.note("new_event", _event_row(event, self._wall_of(event.at)))
+            self._ended.append(clipped(event))
+        elif type(event) in KEPT_EVENTS:
+            self._pending.note("new_event", event_row(event, self._wall_of(event.at)))
         else:
             return
         if self._flusher is None or self._flusher.done():
@@ -370,7 +337,7 @@ class SqliteStore:
         for _ in range(min(_CHUNK, len(ended))):
             event = ended.popleft()
             own = (max(0.0, event.at + offset), event.request_id, event.seconds, event.ttft_seconds)
-            pending.note("new_request", (*own, _same_of(event)))
+            pending.note("new_request", (*own, shared_values(event)))
 
     # What goes wrong --------------------------------------------------------------------------------------
 
@@ -451,17 +418,3 @@ class SqliteStore:
 
     def _wall_of(self, instant: float) -> float:
         return max(0.0, instant + self._wall() - self._monotonic())
-
-
-def _clipped(event: RequestFinished) -> RequestFinished:
-    """Names are kept as they are, up to a length: callers choose some of them."""
-    model, tier = event.model, event.requested_tier
-    if len(model) <= NAME_LIMIT and len(tier) <= NAME_LIMIT:
-        return event
-    return replace(event, model=model[:NAME_LIMIT], requested_tier=tier[:NAME_LIMIT])
-
-
-def _event_row(event: Event, wall: float) -> Row:
-    details = details_of(event)
-    subject = details.get("owner") or details.get("target") or details.get("request_id")
-    return (wall, type(event).__name__, subject, json.dumps(details))

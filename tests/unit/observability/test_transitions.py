@@ -22,7 +22,8 @@ from smart_model_router.domain.events import (
 from smart_model_router.domain.outcome import FailureClass
 from smart_model_router.observability.dashboard_history import MOVES, DashboardHistory, move_of
 from smart_model_router.observability.store_snapshot import StoreSnapshot
-from smart_model_router_stats.sqlite import _KEPT_EVENTS, SqliteStore
+from smart_model_router_stats.delta import KEPT_EVENTS
+from smart_model_router_stats.sqlite import SqliteStore
 
 AT = time.monotonic()
 WALL = 1_700_000_000.0
@@ -67,5 +68,5 @@ async def test_a_file_tells_what_was_told_live(tmp_path: Path) -> None:
 
 def test_every_event_that_a_file_keeps_has_its_words() -> None:
     """And one of a newer version is told as it is."""
-    assert set(MOVES) == {kind.__name__ for kind in _KEPT_EVENTS}
+    assert set(MOVES) == {kind.__name__ for kind in KEPT_EVENTS}
     assert move_of("FloodStarted", {"depth": 1, "by": None}) == ("FloodStarted", "FloodStarted", "", "depth 1", False)
