@@ -274,11 +274,12 @@ async def test_a_snapshot_that_fails_leaves_no_connection(tmp_path: Path, monkey
     """A second lane that cannot be opened closes the first: no open file waits for the garbage collector."""
     db, _ = await indexed(tmp_path)
     opened: list[sqlite3.Connection] = []
+    open_to_read = index.open_to_read
 
     def open_once(path: Path) -> sqlite3.Connection:
         if opened:
             raise IndexNotReady(path, "no more")
-        opened.append(index.open_to_read(path))
+        opened.append(open_to_read(path))
         return opened[0]
 
     monkeypatch.setattr(index, "open_to_read", open_once)
