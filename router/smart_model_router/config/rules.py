@@ -33,7 +33,9 @@ FACTS = (
 _NAME = re.compile(r"[\w.-]+")
 _NAME_NEEDED = "a name of letters, digits, '.', '-' and '_' is needed"
 _NUMBERED = re.compile(r"#\d+$")
-_ORIGIN = re.compile(r"https?://[^\s/*?#@]+|null")
+_USUAL_PORT = r"(?!https://[^/]+:443\Z|http://[^/]+:80\Z)"
+_ORIGIN = re.compile(rf"null|{_USUAL_PORT}[a-z][a-z0-9+.-]*://(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d{{1,5}})?")
+"""An origin as browsers write it: in small letters, without a port that its scheme has anyway."""
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 _DIGESTS_OF_NOTHING = frozenset(sha256(text).hexdigest() for text in (b"", b" ", b"\n", b"\r\n"))
 _SENDABLE = re.compile(r"[!-~](?:[ -~]*[!-~])?")
@@ -243,11 +245,12 @@ def _of_keys(config: RouterConfig) -> Iterator[ConfigurationError]:
 def _of_cors(config: RouterConfig) -> Iterator[ConfigurationError]:
     for number, origin in enumerate(config.gateway.cors):
         where = spelled(("gateway", "cors", number))
-        if origin == "*" and not config.gateway.keys:
+        if origin in ("*", "null") and not config.gateway.keys:  # any page may have a frame whose origin is `null`
             wanted = "origins by name are needed without `gateway.keys`: any web page could spend your money"
             yield ConfigurationError(where, origin, wanted)
         elif origin != "*" and not _ORIGIN.fullmatch(origin):
-            wanted = "an origin is needed as browsers send it (https://app.example.com, no path, no pattern), or '*'"
+            wanted = "an origin is needed as browsers send it, or '*' (https://app.example.com: no path, no pattern, "
+            wanted += "small letters, and no port that goes without saying)"
             yield ConfigurationError(where, masked(origin), wanted)
 
 

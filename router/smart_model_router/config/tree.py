@@ -22,7 +22,7 @@ from smart_model_router.core.cooldown import CooldownConfig
 from smart_model_router.core.flow_config import GateConfig, Measures, PatienceConfig, RoutingConfig, TimeoutConfig
 from smart_model_router.domain.errors import ModelNotFound
 from smart_model_router.domain.request import Dialect, HostedTools, Need, Prefill, Target
-from smart_model_router.domain.suggest import did_you_mean
+from smart_model_router.domain.suggest import unknown_model
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -294,7 +294,7 @@ class RouterConfig:
             return found, known_by
         default = self.routing.default_model
         if default is None:
-            raise ModelNotFound(f"model: {name[:100]!r} is unknown; {did_you_mean(name, self.names)}")
+            raise ModelNotFound(unknown_model(name, self.names), model=name)
         return default, default
 
     def resolve(self, name: str) -> ModelConfig:

@@ -76,7 +76,19 @@ class InvalidRequest(RequestRejected):
 
 
 class ModelNotFound(InvalidRequest):
-    """No model, alias or wildcard of the configuration has the name that was asked for."""
+    """No model, alias or wildcard of the configuration has the name that was asked for: `model`."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        model: str = "",
+        report: RouteReport | None = None,
+        status: int | None = None,
+        body: bytes = b"",
+    ) -> None:
+        super().__init__(message, report=report, status=status, body=body)
+        self.model = model
 
 
 class NotFound(RequestRejected):

@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 
+def unknown_model(name: str, known: Iterable[str]) -> str:
+    """The message about a model that `known`, the names that its caller may use, do not have."""
+    return f"model: {name[:100]!r} is unknown; {did_you_mean(name, known)}"
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`did you mean 'x'?` when a known word is near, else the known words; empty when there are none."""
     from difflib import get_close_matches  # noqa: PLC0415 - paid for by mistakes only

@@ -14,9 +14,10 @@ from starlette.types import Receive, Scope, Send
 
 from smart_model_router.core.media_tokens import media_tokens
 from smart_model_router.core.passthrough_rules import is_path
-from smart_model_router.domain.errors import RouterUnavailable
+from smart_model_router.domain.errors import ModelNotFound, RouterUnavailable
 from smart_model_router.domain.long_json import LARGE_BYTES
 from smart_model_router.domain.request import media_of
+from smart_model_router.domain.suggest import unknown_model
 from smart_model_router.flow.off_loop import off_loop
 from smart_model_router.gateway.client_keys import ApiClient, UsageReservation
 from smart_model_router.gateway.request_body import (
@@ -182,6 +183,9 @@ class DialectHandler:
                     await _stream(arrival, ask)
                 else:
                     await arrival.reply(await serve(house.router, ask))
+        except ModelNotFound as error:  # the router knows names that are not for this key
+            error.message = unknown_model(error.model, filter(guest.may_use, house.config.names))
+            raise
         finally:
             visit.settle(ask.reports, clock())
 

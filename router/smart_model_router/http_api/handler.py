@@ -13,7 +13,7 @@ from urllib.parse import parse_qs
 from smart_model_router.core.media_tokens import media_tokens
 from smart_model_router.domain.errors import DeadlineExceeded, InvalidRequest, ModelNotFound, RouterUnavailable
 from smart_model_router.domain.request import Operation, RequestOptions, media_of
-from smart_model_router.domain.suggest import did_you_mean
+from smart_model_router.domain.suggest import unknown_model
 from smart_model_router.flow.model_list import NamedModel
 from smart_model_router.http_api.api_errors import NO_MODEL, ProblemError
 from smart_model_router.http_api.api_request import ENDPOINTS, ApiRequest, read_options
@@ -153,8 +153,7 @@ async def answer_models(
     except ModelNotFound:
         model = None
     if model is None or not may_use(name):
-        known = [known for known in router.config.names if may_use(known)]
-        raise ProblemError(NO_MODEL, f"model: {name[:100]!r} is unknown; {did_you_mean(name, known)}")
+        raise ProblemError(NO_MODEL, unknown_model(name, filter(may_use, router.config.names)))
     return json_reply(_shown(model, family))
 
 

@@ -101,6 +101,18 @@ async def test_a_stream_that_is_left_is_charged(recovery: str, words: int) -> No
 
 
 @virtual
+@pytest.mark.parametrize("stream", [False, True])
+async def test_an_unknown_name_tells_a_key_of_no_other_models(stream: bool) -> None:
+    """The names that are near are those that the key may use."""
+    keys = {"team": {"key": "team-key", "models": ["smart", "smart-#1"]}}
+    config = {"gateway": {"keys": keys}, "aliases": {"smart-#2": "smart"}}
+    gateway = gateway_over(world(["a/big"], config=config))
+    reply = await asked(gateway, body={**CHAT, "model": "smart-#1", "stream": stream}, headers={**OPEN, **KEYED})
+    assert reply.status == 404
+    assert json.loads(reply.body)["error"]["message"] == "model: 'smart-#1' is unknown; did you mean 'smart'?"
+
+
+@virtual
 async def test_an_early_head_names_the_request() -> None:
     """A head that goes out before anybody has answered has the id under which the request is found."""
     made = world(["a/big"], replies={"a": FakeProvider(FakeReply(seconds=20.0))}, config={"gateway": {"hold_head": 5}})
