@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from smart_model_router.domain.request import Dialect
 from smart_model_router.wires.translate.hosted import SEARCH_ID
 from smart_model_router.wires.translate.reasoning import SEAL, is_sealed
-from smart_model_router.wires.values import is_list, is_object, items, mapping, text
+from smart_model_router.wires.values import count, is_list, is_object, items, mapping, text
 
 if TYPE_CHECKING:
     from smart_model_router.domain.request import Prefill
@@ -56,6 +56,8 @@ _BYTES_PER_TOKEN = 4
 def begun(body: Mapping[str, Any], text_so_far: str) -> dict[str, Any]:
     """A body of Chat or Messages with the beginning of its answer; the cap on the answer shrinks with it.
 
+    Not by the words that a target may be asked to repeat, nor to what is left for thoughts alone: Anthropic refuses a
+    `max_tokens` that is not above `thinking.budget_tokens`, and Claude Code's is by one.
     A beginning of the caller's own is gone on with: Messages takes only one last message of the assistant.
     """
     messages = list(body["messages"])
@@ -64,8 +66,9 @@ def begun(body: Mapping[str, Any], text_so_far: str) -> dict[str, Any]:
         messages[-1] = {**last, "content": _longer(last.get("content"), text_so_far)}
     else:
         messages.append({"role": "assistant", "content": text_so_far})
-    said = len(text_so_far.encode(errors="surrogatepass")) // _BYTES_PER_TOKEN
-    caps = {key: max(1, body[key] - said) for key in _CAPS if isinstance(body.get(key), int)}
+    said = max(0, len(text_so_far.encode(errors="surrogatepass")) - ASKED_BYTES) // _BYTES_PER_TOKEN
+    least = 1 + (count(mapping(body.get("thinking")).get("budget_tokens")) or 0)
+    caps = {key: max(min(least, cap), cap - said) for key in _CAPS if (cap := count(body.get(key))) is not None}
     return {**body, "messages": messages, **caps}
 
 

@@ -29,6 +29,13 @@ def test_a_target_is_asked_to_repeat_the_last_words() -> None:
     assert "\n" + "字" * 16 + "\n" in asked("前" * 9 + "字" * 16)
 
 
+@pytest.mark.parametrize(("budget", "cap"), [(31_999, 32_000), (2_000, 28_000)])
+def test_the_cap_stays_above_the_budget_for_thoughts(budget: int, cap: int) -> None:
+    """Anthropic refuses anything else with a 400: Claude Code's requests could not be gone on with."""
+    body = {**BODY, "max_tokens": 32_000, "thinking": {"type": "enabled", "budget_tokens": budget}}
+    assert begun(body, "x" * (16_000 + ASKED_BYTES))["max_tokens"] == cap
+
+
 def test_the_quoted_words_prove_a_continuation() -> None:
     """What the target is asked to repeat is enough for the one who judges it."""
     overlap = Overlap(TEXT, TEXT, trusted=False)
