@@ -31,7 +31,7 @@ _COMMITTED: Final = StreamState.COMMITTED
 
 
 class Finishing(Protocol):
-    """The dialect's rules of a finished answer (wires/finish_check.py)."""
+    """The dialect's rules of a finished answer (wires/stream_checks.py)."""
 
     @property
     def finished(self) -> bool:

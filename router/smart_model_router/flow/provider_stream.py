@@ -13,8 +13,7 @@ from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, 
 from smart_model_router.domain.ports import PieceStream, ProviderStream
 from smart_model_router.flow.attempt import AdmittedTarget, AttemptRunner, provider_bug
 from smart_model_router.flow.shutdown import CLOSE_SECONDS
-from smart_model_router.wires.finish_check import finishing
-from smart_model_router.wires.snapshots import snapshots
+from smart_model_router.wires.stream_checks import finishing, snapshots
 from smart_model_router.wires.values import count
 
 PROOF_SECONDS = 10.0

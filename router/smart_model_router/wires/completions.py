@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from smart_model_router.wires.chat import visible
-from smart_model_router.wires.translate.terms import Losses, Untranslatable
+from smart_model_router.wires.translate.translation import Losses, Untranslatable
 from smart_model_router.wires.values import is_list, items, mapping, text
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import pytest
 
 from smart_model_router.core.stream import StreamGuard, StreamState
 from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, StreamEvent, Usage
-from smart_model_router.wires.finish_check import finishing
+from smart_model_router.wires.stream_checks import finishing
 
 HEAD = StreamEvent(EventKind.META, b"head")
 TEXT = StreamEvent(EventKind.CONTENT, b"text")

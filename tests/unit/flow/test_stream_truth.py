@@ -16,9 +16,9 @@ from smart_model_router.core.overlap import Overlap
 from smart_model_router.core.stream import StreamGuard, StreamState
 from smart_model_router.domain.outcome import EventKind, StreamEvent
 from smart_model_router.domain.request import Dialect
-from smart_model_router.wires import StreamReader, dialects, responses_snapshots, snapshots
-from smart_model_router.wires.finish_check import finishing
+from smart_model_router.wires import StreamReader, dialects, responses_snapshots, stream_checks
 from smart_model_router.wires.responses_snapshots import missing_text
+from smart_model_router.wires.stream_checks import finishing
 from smart_model_router.wires.stream_join import Told
 from tests.lies.answers import Block, content_of, frames_of
 from tests.lies.judging import DIALECTS, POLICIES, Case, violations, violations_of
@@ -141,13 +141,17 @@ def too_much_is_trimmed(patch: pytest.MonkeyPatch) -> None:
 
 def snapshots_are_passed_over(patch: pytest.MonkeyPatch) -> None:
     """As it was: what no delta carried is nothing, and nothing contradicts the deltas."""
-    for reader in (snapshots.ChatSnapshots, snapshots.MessagesSnapshots, responses_snapshots.ResponsesSnapshots):
+    for reader in (
+        stream_checks.ChatSnapshots,
+        stream_checks.MessagesSnapshots,
+        responses_snapshots.ResponsesSnapshots,
+    ):
         patch.setattr(reader, "read", lambda _, events: events)
 
 
 def contradictions_are_passed_over(patch: pytest.MonkeyPatch) -> None:
     """A snapshot that is no continuation of the deltas says nothing."""
-    for module in (snapshots, responses_snapshots):
+    for module in (stream_checks, responses_snapshots):
         patch.setattr(module, "missing_text", lambda told, whole: missing_text(told, whole) or "")
 
 

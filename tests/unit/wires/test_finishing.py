@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from smart_model_router.domain.request import Dialect
-from smart_model_router.wires.finish_check import FinishCheck, finishing
+from smart_model_router.wires.stream_checks import FinishCheck, finishing
 from tests.unit.wires.translating import event
 
 

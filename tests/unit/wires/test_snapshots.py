@@ -9,7 +9,7 @@ import pytest
 
 from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, StreamEvent
 from smart_model_router.domain.request import Dialect
-from smart_model_router.wires.snapshots import snapshots
+from smart_model_router.wires.stream_checks import snapshots
 from tests.unit.wires.translating import event
 
 TEXT = {"item_id": "m", "output_index": 0, "content_index": 0}

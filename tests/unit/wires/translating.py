@@ -7,7 +7,7 @@ from typing import Any
 from smart_model_router.domain.outcome import StreamEvent
 from smart_model_router.domain.request import Dialect
 from smart_model_router.wires import read_event
-from smart_model_router.wires.snapshots import snapshots
+from smart_model_router.wires.stream_checks import snapshots
 from smart_model_router.wires.translate import EventTranslator, Losses, Terms, Translation, Untranslatable, translate
 from smart_model_router.wires.translate.words import dumps
 

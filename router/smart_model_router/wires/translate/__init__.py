@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from smart_model_router.wires.translate.terms import Losses, Terms, Untranslatable
 from smart_model_router.wires.translate.translation import (
     ROUTES,
     EventTranslator,
+    Losses,
+    Terms,
     Translation,
+    Untranslatable,
     reachable,
     spoken,
     translate,

@@ -12,7 +12,7 @@ from smart_model_router.wires.values import is_object, mapping, text
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from smart_model_router.wires.translate.terms import Losses
+    from smart_model_router.wires.translate.translation import Losses
 
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)(?:;[\w.+-]+=[^;,]*)*;base64,(.*)", re.DOTALL)
 _LINK = re.compile(r"https?://", re.IGNORECASE)

@@ -18,7 +18,7 @@ from smart_model_router.wires.values import decode_object, is_object, items, map
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from smart_model_router.wires.translate.terms import Losses
+    from smart_model_router.wires.translate.translation import Losses
 
 SEAL = "smr1."
 ANTHROPIC = "anthropic-claude-v1"

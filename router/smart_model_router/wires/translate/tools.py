@@ -17,7 +17,7 @@ from smart_model_router.wires.values import items, mapping, text
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from smart_model_router.wires.translate.terms import Losses, Terms
+    from smart_model_router.wires.translate.translation import Losses, Terms
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _INPUT = "input"

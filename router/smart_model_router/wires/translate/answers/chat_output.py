@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from smart_model_router.wires.translate.hosted import SEARCHES
 
 if TYPE_CHECKING:
-    from smart_model_router.wires.translate.terms import Terms
+    from smart_model_router.wires.translate.translation import Terms
 
 
 @dataclass(slots=True)

@@ -20,7 +20,7 @@ from smart_model_router.wires.values import items, mapping, text
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from smart_model_router.wires.translate.terms import Context, Losses, Terms
+    from smart_model_router.wires.translate.translation import Context, Losses, Terms
 
 _UNCOUNTED: dict[str, Any] = {
     "cache_creation": None,

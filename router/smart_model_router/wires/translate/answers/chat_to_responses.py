@@ -20,7 +20,7 @@ from smart_model_router.wires.values import items, mapping, text
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from smart_model_router.wires.translate.terms import Context, Terms
+    from smart_model_router.wires.translate.translation import Context, Terms
 
 _ECHOED: dict[str, Any] = {
     "frequency_penalty": 0.0,

@@ -15,7 +15,7 @@ from smart_model_router.wires.values import items, mapping, text
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from smart_model_router.wires.translate.terms import Context, Losses
+    from smart_model_router.wires.translate.translation import Context, Losses
 
 
 def answer(body: Mapping[str, Any], context: Context) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from smart_model_router.wires.values import count, is_object, items, mapping, te
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from smart_model_router.wires.translate.terms import Losses, Terms
+    from smart_model_router.wires.translate.translation import Losses, Terms
 
 MAX_TOKENS = 8192
 """The cap of an answer when the caller named none: Messages demands one."""

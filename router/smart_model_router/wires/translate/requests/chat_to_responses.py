@@ -16,7 +16,7 @@ from smart_model_router.wires.values import count, is_object, items, mapping, te
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from smart_model_router.wires.translate.terms import Losses, Terms
+    from smart_model_router.wires.translate.translation import Losses, Terms
 
 _HANDLED = frozenset(
     "model stream stream_options messages max_tokens max_completion_tokens tools tool_choice parallel_tool_calls "

@@ -11,7 +11,7 @@ from smart_model_router.wires.values import count, is_object, items, mapping, te
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from smart_model_router.wires.translate.terms import Losses, Terms
+    from smart_model_router.wires.translate.translation import Losses, Terms
 
 _HANDLED = frozenset(
     "model stream messages system max_tokens stop_sequences temperature top_p metadata tools tool_choice "

@@ -20,7 +20,7 @@ from smart_model_router.wires.values import count, items, mapping, text
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from smart_model_router.wires.translate.terms import Losses, Terms
+    from smart_model_router.wires.translate.translation import Losses, Terms
 
 SAME_IN_CHAT = ("temperature", "top_p", "user")
 """Fields that both dialects have, with the same meaning."""
