@@ -1,7 +1,7 @@
 """The nightly lane: a thousand seeds at random, then the whole grid. Prints what to run again; 1 on a find.
 
 A seed plays a swarm under all checkers, a cell of the grid (D1, D2) and a storm (D5). Some seeds play more. Before the
-grid, 100,000 seeds of streams that lie (wires.md section 6) are judged.
+grid, 100,000 seeds of streams that lie (docs/design/wires.md section 6) are judged.
 """
 
 from __future__ import annotations

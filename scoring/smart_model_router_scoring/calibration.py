@@ -27,7 +27,7 @@ __all__ = [
 SCALES = ("attainment", "raw")
 RAW_THRESHOLD = 0.035
 RAW_STEEPNESS = 150.0
-"""On the scale `raw`: the document's own (aggregate-scoring-system 3.1.1)."""
+"""On the scale `raw`: the document's own (docs/design/scoring.md section 2)."""
 _THREE_AT_BEST = 3 / 61
 DEFAULTS = {
     "raw": (RAW_THRESHOLD, RAW_STEEPNESS),

@@ -1,4 +1,4 @@
-"""Times as they come, and the effect of age on a source: half-lives by domain (ADR-009), windows of what is recent."""
+"""Times as they come, and the effect of age: half-lives and windows by domain (docs/design/scoring.md section 4)."""
 
 from __future__ import annotations
 

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from smart_model_router_stats.reading import Past
 
 _COMPLETIONS_NEEDED = 20
-"""Completions that must be known before their p95 is (routing.md section 5)."""
+"""Completions that must be known before their p95 is (docs/design/routing.md section 5)."""
 
 _FEW = 10
-"""Below so many outcomes in its window a target is not judged by them but by its place (routing.md section 2)."""
+"""With fewer outcomes in its window a target is judged by its place instead (docs/design/routing.md section 2)."""
 
 
 @runtime_checkable

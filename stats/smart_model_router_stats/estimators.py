@@ -38,7 +38,7 @@ def cached_of(usage: Usage) -> int:
 
 
 FORGET_SECONDS = 300.0
-"""Without a sample for so long, a figure is unknown (routing.md section 1)."""
+"""Without a sample for so long, a figure is unknown (docs/design/routing.md section 1)."""
 
 NEVER = math.inf
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 AVERAGED_MINUTES = 5
-"""Older minutes have no part in an average (routing.md section 1)."""
+"""Older minutes have no part in an average (docs/design/routing.md section 1)."""
 
 _ALL_TIME = """
 SELECT t.name, h.kind, h.bucket, h.count FROM hist_total h JOIN target t ON t.id = h.target

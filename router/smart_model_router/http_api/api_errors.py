@@ -76,7 +76,7 @@ KINDS: Mapping[type[SmartRouterError], ErrorKind] = MappingProxyType(
         StreamInterrupted: CUT,
     }
 )
-"""Every error that ends a request (wires.md section 3)."""
+"""Every error that ends a request (docs/design/wires.md section 3)."""
 
 CUTS: Mapping[Interruption, ErrorKind] = MappingProxyType(
     {reason: CUT if reason == "cut" else replace(CUT, code=reason) for reason in get_args(Interruption)}

@@ -73,7 +73,7 @@ STATUS_CLASSES: Mapping[int, FailureClass] = MappingProxyType(
         529: _F.OVERLOADED,
     }
 )
-"""Statuses that mean more than their hundred (routing.md section 9)."""
+"""Statuses that mean more than their hundred (docs/design/routing.md section 9)."""
 
 _HUNDREDS: Mapping[int, FailureClass] = MappingProxyType(
     {

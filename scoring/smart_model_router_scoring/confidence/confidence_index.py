@@ -1,4 +1,4 @@
-"""The Confidence Index: one number of five metrics (ADR-003), its levels, and its sensitivity to the weights."""
+"""The Confidence Index, one number of five metrics: its levels and sensitivity (docs/design/scoring.md section 3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gates of a round (ADR-003, ADR-007), the round that is delivered, and the words it is delivered with."""
+"""The gates of a round, the round that is delivered, and its words (docs/design/scoring.md section 3)."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ MATRIX_PATIENCE = 1
 
 
 def coalesce_best_round(rounds: Sequence[object]) -> Mapping[str, Any] | None:
-    """The best round, as given: a passed gate first, then the higher `ci_score`, then the earlier round (ADR-009).
+    """The best round, as given: a passed gate first, then the higher `ci_score`, then the earlier round.
 
     An index that is missing or no number comes last among rounds of the same gate. What is no mapping is skipped; None
     when nothing is left.

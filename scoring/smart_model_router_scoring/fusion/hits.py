@@ -131,7 +131,7 @@ class Fused(Generic[Id]):
 
 
 RECENCY_STEPS = ((7.0, 1.2), (30.0, 1.1))
-"""(days, multiplier), youngest first: the multiplier of what is strictly younger (aggregate-scoring-system 2.1)."""
+"""(days, multiplier), youngest first: the multiplier of what is strictly younger (docs/design/scoring.md section 1)."""
 MOST = max(multiplier for _, multiplier in RECENCY_STEPS)
 
 

@@ -1,4 +1,4 @@
-"""Reciprocal rank fusion from lists to hits: its options, its steps, and the function of the founding record."""
+"""Reciprocal rank fusion from lists to hits: its options, its steps, and the functions under their founding names."""
 
 from __future__ import annotations
 

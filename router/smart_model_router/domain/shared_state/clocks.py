@@ -45,7 +45,7 @@ class Deadline:
 
 
 def remaining(deadline: Deadline, here: ClockReading, cap: float) -> float:
-    """How many seconds of `deadline` are left, in [0, min(its duration, cap)] (stats.md, "Persisted deadlines").
+    """How many seconds of `deadline` are left, in [0, min(its duration, cap)] (routing.md section 10).
 
     Within one boot CLOCK_BOOTTIME tells, which counts suspended time; after another boot the wall does. A clock that
     went back tells nothing: then all of it is left. Figures that are none are a deadline that is over, which still

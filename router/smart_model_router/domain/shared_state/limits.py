@@ -93,7 +93,7 @@ class ToldLimit:
 
 
 def chunk_of(capacity: float) -> float:
-    """How many tokens are leased at a time: 2 % of the limit, at least one (stats.md, "Buckets across processes")."""
+    """How many tokens are leased at a time: 2 % of the limit, at least one (routing.md section 10)."""
     return max(1.0, float(int(capacity * _CHUNK)))
 
 

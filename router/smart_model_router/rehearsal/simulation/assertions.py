@@ -16,7 +16,7 @@ from smart_model_router.domain.outcome import FailureClass
 from smart_model_router.rehearsal.simulation.scenario import Expectation, History
 
 SLOW_START = 10.0
-"""Seconds a target needs to take full load after its return (routing.md section 3)."""
+"""Seconds a target needs to take full load after its return (docs/design/routing.md section 3)."""
 
 
 def served(at_least: float, start: float = 0.0, end: float = float("inf"), *, remotely: bool = False) -> Expectation:

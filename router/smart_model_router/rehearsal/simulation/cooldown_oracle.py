@@ -1,7 +1,7 @@
-"""How long a target or a credential rests, reckoned from what became of its calls alone: routing.md section 4, again.
+"""The rests of a target or a credential, reckoned from the results of its calls alone.
 
-A second account on purpose. It reads nothing of the router's: a rest that is too long, too short or missing there
-stands against this one.
+A second account of docs/design/routing.md section 4 on purpose. It reads nothing of the router's: a rest that is too
+long, too short or missing there differs from this one.
 """
 
 from __future__ import annotations

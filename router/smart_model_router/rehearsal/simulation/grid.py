@@ -1,4 +1,4 @@
-"""The grid of routing.md section 0a as data: which fleets the router must serve no worse than a plain loop."""
+"""The grid of docs/design/routing.md section 0a as data: fleets to serve no worse than a plain loop does."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def run_seeds(cell: Cell, seeds: Sequence[int], requests: int) -> tuple[Tally, T
 
 
 def judge(cell: Cell, loop: Tally, ours: Tally) -> list[str]:
-    """The violations of D1 and D2 (routing.md section 0a), a sentence each."""
+    """The violations of D1 and D2 (docs/design/routing.md section 0a), a sentence each."""
     found = []
     floor = loop.served_share - FLOOR_POINTS - _errors(loop.served_share, loop.requests)
     if ours.served_share < floor:

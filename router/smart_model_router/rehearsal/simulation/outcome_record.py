@@ -1,8 +1,8 @@
 """The results of a target's calls, from the calls alone: its success share, and bounds of its tests.
 
-A second account on purpose, as cooldown_oracle.py is. It does not repeat the sequential tests of routing.md sections 3
-and 4: it bounds them. Which calls belong to the present run of failures is known within bounds only; a call of which
-that is unknown counts in one bound and not in the other.
+A second account on purpose, as cooldown_oracle.py is. It does not repeat the sequential tests of
+docs/design/routing.md sections 3 and 4: it bounds them. Which calls belong to the present run of failures is known
+within bounds only; a call of which that is unknown counts in one bound and not in the other.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class OutcomeRecord:
         }
 
     def counts_as_failure(self, failure_class: FailureClass | None, *, load: bool) -> bool | None:
-        """The breaker's column of routing.md section 9: a failure, a success, or nothing (None)."""
+        """The breaker's column of docs/design/routing.md section 9: a failure, a success, or nothing (None)."""
         if load:
             return None
         if failure_class is None:

@@ -122,7 +122,7 @@ def _counts(asked: WorkloadRequest, last_resort: bool) -> bool:
 
 
 class Checker:
-    """One or more invariants of routing.md section 0. Every hook may be left as it is.
+    """One or more invariants of docs/design/routing.md section 0. Every hook may be left as it is.
 
     `needs` are the measures without which the promise is not made.
     """

@@ -1,4 +1,4 @@
-"""The invariants of routing.md section 0 that can be seen at every step. I7, I8 and I14 are looked at after the run."""
+"""The invariants of docs/design/routing.md section 0 that show at every step; I7, I8 and I14 show after the run."""
 
 from __future__ import annotations
 

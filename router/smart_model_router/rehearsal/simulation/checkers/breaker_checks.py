@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _EPSILON = 1e-6
 _JITTER = 1.1
-"""The dice add up to a tenth (routing.md section 3)."""
+"""The dice add up to a tenth (docs/design/routing.md section 3)."""
 _TIMES_BASE, _TIMES_CAP, _LEAST_CAP = 10.0, 20.0, 15.0
 """D7: the open time is ten times what the probe lost a request, at most twenty times the largest loss."""
 _MOST_TIMES = 100

@@ -1,6 +1,7 @@
-"""How long a target stays away, and how it comes back: to the instant, one call at a time, then step by step.
+"""The time a target stays away, and its return: to the instant, one call at a time, then step by step.
 
-That is what binds while another target is free. Where none is, judgement only paces (routing.md section 0a, D3, D4).
+That binds while another target is free. Where none is, judgement only paces (docs/design/routing.md section 0a, D3,
+D4).
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ _DOWN: tuple[Condition, ...] = (
     BlackHole(),
 )
 _AFTER = 10.0
-"""Seconds after its recovery in which a target may still be away (routing.md section 0a, D5)."""
+"""Seconds after its recovery in which a target may still be away (docs/design/routing.md section 0a, D5)."""
 _PATIENCE = 30.0
 """Seconds that a probe sent before a recovery may be silent where the duration of answers is unknown."""
 _PROBES = 260
