@@ -134,6 +134,21 @@ class Lease:
         """A stream has brought its first content: it is not silent, however long it goes on."""
         self._target.evidence.begun(self.sequence)
 
+    def connected(self, now: float) -> Settlement:
+        """The provider was reached by a call that may take hours: that proves its transport, and no probe waits for it.
+
+        The outcome of the call is still the verdict on its own breaker.
+        """
+        if self.settled or not self._probing:
+            return _NOTHING
+        provider = self._target.provider
+        provider.probe_in_flight = self._probing = False
+        permit = cast("Permit", self._transport)  # a last resort has none, and is no probe
+        transition = provider.record(permit, "success", self.admitted_at, now, roll=0.0, patience=PATIENCE)
+        self._transport = _exchanged(provider.transport, now)
+        moved = () if transition is None else (Moved("transport", transition),)
+        return self._follow(moved, None, False, now, False if provider.reached(now) else None)
+
     def prove(self, now: float) -> Settlement:
         """A streaming call has delivered enough to count as a success; a later cut is the closed breaker's."""
         if self.settled or self._proven or not self.probe:

@@ -356,7 +356,10 @@ class RoutePassage:
     def _waiting(self, waits: bool) -> None:
         """The client's next piece is awaited, or has come: meanwhile the provider has nothing to take."""
         self._waits_for_client = waits
-        self._moved_at = self._state.clock.now()
+        self._moved_at = now = self._state.clock.now()
+        if self._held is not None and self._held[2].probes_breaker:  # the body is taken: there is a connection
+            _, gate, lease = self._held
+            self._state.apply(gate, lease.connected(now), now, None, since=lease.admitted_at)
 
     def _look(self) -> None:
         """End a call whose provider has moved nothing for so long; look again otherwise."""

@@ -861,6 +861,35 @@ def test_the_end_of_a_proven_stream_counts_on_the_transport() -> None:
     assert provider.transport.state(50.0) is OPEN
 
 
+def test_a_call_that_connected_proves_the_transport_alone() -> None:
+    """It may take hours: the targets of its provider do not wait for it, and its outcome is still its own breaker's."""
+    provider = make_provider()
+    path, model = make_gate(provider, target="p/path"), make_gate(provider)
+    cut_off(provider, model)
+    probe = admit(path, 30.0)
+    assert ask(model, 30.0) == Refusal("half_open")
+    reached = probe.connected(31.0)
+    assert [(m.kind, m.transition.to_state) for m in reached.moved] == [("transport", CLOSED)]
+    assert probe.connected(32.0) == NOTHING
+    assert isinstance(ask(model, 32.0), Lease)
+    assert probe.settle(failure(FailureClass.SERVER_ERROR), 33.0).moved == ()
+    assert probe.connected(34.0) == NOTHING
+    assert provider.transport.is_closed
+
+
+def test_a_probe_of_its_own_breaker_that_connected_holds_up_no_other() -> None:
+    """Its breaker stays half open until it ends; another target may be probed meanwhile."""
+    provider = make_provider()
+    path, model = tripped(make_gate(provider, target="p/path")), tripped(make_gate(provider))
+    probe = admit(path, 30.0)
+    assert ask(model, 30.0) == Refusal("half_open")
+    assert probe.connected(31.0).moved == ()
+    assert admit(model, 31.0).probe
+    assert ask(path, 31.0) == Refusal("half_open")
+    assert probe.settle(failure(FailureClass.SERVER_ERROR), 32.0).moved[0].transition.to_state is OPEN
+    assert provider.probe_in_flight
+
+
 def test_a_probe_tells_how_long_its_breaker_stays_open() -> None:
     """That of the kind it asks for: the other one has a history of its own."""
     gate = tripped(make_gate())

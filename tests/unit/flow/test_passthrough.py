@@ -24,7 +24,7 @@ from smart_model_router.domain.ports import PassedCall
 from smart_model_router.domain.request import RequestOptions
 from smart_model_router.flow.passthrough import RoutePassage
 from smart_model_router.testing import FakeProvider
-from tests.world import World, now, swallow, virtual, world
+from tests.world import BODY, World, now, swallow, virtual, world
 
 SILENCE = 300.0
 
@@ -71,7 +71,7 @@ class Passing(FakeProvider):
         self.answers = list(answers)
         self.passed: list[PassedCall] = []
         self.bodies: list[bytes] = []
-        self._reads, self._takes, self._waits = reads, takes, waits
+        self._reads, self._takes, self.waits = reads, takes, waits
 
     async def pass_through(self, call: PassedCall) -> Reply | Failure:
         """As told; the last answer is for all further calls."""
@@ -82,7 +82,7 @@ class Passing(FakeProvider):
                 await asyncio.sleep(self._takes)
                 body += piece
             self.bodies.append(body)
-        await asyncio.sleep(self._waits)
+        await asyncio.sleep(self.waits)
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, Exception):
             raise answer
@@ -351,6 +351,25 @@ async def test_an_empty_word_of_the_provider_is_told_in_ours() -> None:
     w = passing_world(a=Passing(Failure(FailureClass.MISCONFIGURED, "HTTP 404: an empty body", status=404)))
     with pytest.raises(NotFound, match="a/v1/audio/speech: HTTP 404"):
         await read(passage(w))
+
+
+@virtual
+async def test_a_long_call_that_probes_the_provider_holds_up_no_model() -> None:
+    """Once its body is taken the provider was reached: what the answer comes to may take minutes."""
+    unreachable = Failure(FailureClass.TRANSPORT, "refused", unsent=True)
+    provider = Passing(*[unreachable] * 5, Reply())
+    w = passing_world(a=provider)
+    for _ in range(5):
+        with pytest.raises(AllTargetsFailed):
+            await read(passage(w, timeout=1))
+    assert not w.gate("a/big").provider.transport.is_closed
+    provider.waits = 200.0
+    long = asyncio.create_task(read(passage(w)))
+    await asyncio.sleep(60.0)
+    assert not long.done()
+    assert (await w.router.chat(BODY, timeout=5)).report.target == "a/big"
+    assert await long == b"spoken"
+    w.assert_idle()
 
 
 @virtual
