@@ -284,10 +284,10 @@ async def test_the_callers_own_time_ends_the_call() -> None:
 async def test_a_closing_router_ends_what_is_under_way() -> None:
     """Before the head as RouterUnavailable, after it as an interruption of a closed router."""
     w = passing_world(a=Passing(Reply(), Reply(ending=60.0), waits=0.0))
-    w.providers["a"]._waits = 60.0  # type: ignore[attr-defined]  # the first one waits
+    w.providers["a"].waits = 60.0  # type: ignore[attr-defined]  # the first one waits
     first = asyncio.ensure_future(read(passage(w)))
     await asyncio.sleep(1.0)
-    w.providers["a"]._waits = 0.0  # type: ignore[attr-defined]
+    w.providers["a"].waits = 0.0  # type: ignore[attr-defined]
     w.providers["a"].answers = [Reply(ending=60.0)]  # type: ignore[attr-defined]
     second = asyncio.ensure_future(read(passage(w)))
     await asyncio.sleep(1.0)
