@@ -40,10 +40,10 @@ async def measure() -> Figure:
             ring.share(router.client_leases)
             clock = asyncio.get_running_loop().time
 
-            async def visit(guest: ApiClient) -> None:
-                (await guest.admit(0, 0.0)).settle([], clock())
+            async def visit(api_client: ApiClient) -> None:
+                (await api_client.admit(0, 0.0)).settle([], clock())
 
-            free, limited = (ring.guest({"x-api-key": name}) for name in keys)
+            free, limited = (ring.api_client({"x-api-key": name}) for name in keys)
             taken = await medians(
                 {"free": lambda: visit(free), "limited": lambda: visit(limited)}, runs=RUNS, calls=CALLS
             )

@@ -306,14 +306,14 @@ async def client(path: str, rpm: str) -> None:
     async with make_router(path, {"a": FakeProvider()}) as router:
         ring = KeyRing({"team": GatewayKeyConfig(key=Secret("vk"), rpm=int(rpm))})
         ring.share(router.client_leases)
-        guest = ring.guest({"x-api-key": "vk"})
+        api_client = ring.api_client({"x-api-key": "vk"})
         while line := await asyncio.to_thread(sys.stdin.readline):
             instant, count = line.split()
             clocks.append(replace(clocks[0], boottime=float(instant)))
             let_in = 0
             for _ in range(int(count)):
                 with suppress(ProblemError):
-                    await guest.admit(0, 0.0)
+                    await api_client.admit(0, 0.0)
                     let_in += 1
             tell(let_in)
 

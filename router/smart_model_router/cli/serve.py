@@ -112,9 +112,9 @@ def run(asked: Serve) -> int:
     if asked.workers > 1:
         return _run_several(asked, ready)
     served = Gateway(lambda: load(asked.config, given=frozenset()))
-    listener, base_url = _bound(asked, served.house.config.gateway)
+    listener, base_url = _bound(asked, served.generation.config.gateway)
     with listener:
-        serve(served, listener, lambda: ready(base_url, served.house.config))
+        serve(served, listener, lambda: ready(base_url, served.generation.config))
     return ExitCode.OK
 
 

@@ -31,9 +31,9 @@ from smart_model_router_stats.reading import StoreView, read_store
 log = logging.getLogger("smart_model_router.gateway")
 
 
-async def liveness(arrival: GatewayRequest) -> None:
+async def liveness(incoming: GatewayRequest) -> None:
     """The loop turns. Never bad because providers are down."""
-    await arrival.reply(json_reply({"status": "ok"}))
+    await incoming.reply(json_reply({"status": "ok"}))
 
 
 class HealthRoutes:
@@ -50,62 +50,62 @@ class HealthRoutes:
         """Return whether the server drains."""
         return self._draining.value
 
-    async def readiness(self, arrival: GatewayRequest) -> None:
+    async def readiness(self, incoming: GatewayRequest) -> None:
         """Return whether each model can be served now and the server does not drain; 503 with reasons when not.
 
         A store that cannot be written is told, and is no reason: requests are served from memory as before. Where
         there are keys, the reasons are for requests with a key.
         """
-        house = arrival.house
-        reasons = _unserved(house)
+        generation = incoming.generation
+        reasons = _unserved(generation)
         ready = not reasons and not self.draining
         told: dict[str, Any] = {"status": "draining" if self.draining else "ok" if ready else "unavailable"}
         with suppress(ProblemError):  # a load balancer has no key, and needs none
-            visible = house.visible(arrival.headers) if house.config.gateway.keys else house.everything
+            visible = generation.visible(incoming.headers) if generation.config.gateway.keys else generation.everything
             told["models"] = {name: why for name, why in reasons.items() if visible.model(name)}
-            told["store"] = visible.state(house.router.monitor.store_problem)
-        await arrival.reply(json_reply(told, 200 if ready else 503))
+            told["store"] = visible.state(generation.router.monitor.store_problem)
+        await incoming.reply(json_reply(told, 200 if ready else 503))
 
-    async def health(self, arrival: GatewayRequest) -> None:
+    async def health(self, incoming: GatewayRequest) -> None:
         """All that a key may know of the fleet."""
-        house = arrival.house
-        visible, monitor = house.visible(arrival.headers), house.router.monitor
+        generation = incoming.generation
+        visible, monitor = generation.visible(incoming.headers), generation.router.monitor
         told: dict[str, Any] = {
             "version": version("smart-model-router"),
             "draining": self.draining,
-            "models": {name: why for name, why in _unserved(house).items() if visible.model(name)},
+            "models": {name: why for name, why in _unserved(generation).items() if visible.model(name)},
             "store": visible.state(monitor.store_problem),
             "shared_state": visible.state(monitor.shared_problem),
             "kept_responses": visible.state(monitor.kept_problem),
-            "targets": [asdict(status) for status in house.router.targets() if visible.target(status.id)],
+            "targets": [asdict(status) for status in generation.router.targets() if visible.target(status.id)],
         }
         if visible.everything:
-            told["system"] = asdict(house.router.system_health())
-            told["in_flight"] = house.in_flight - 1  # but for this one
+            told["system"] = asdict(generation.router.system_health())
+            told["in_flight"] = generation.in_flight - 1  # but for this one
             told["sinks"] = [asdict(sink) for sink in monitor.sinks()]
-        await arrival.reply(json_reply(told))
+        await incoming.reply(json_reply(told))
 
-    async def drain(self, arrival: GatewayRequest) -> None:
+    async def drain(self, incoming: GatewayRequest) -> None:
         """Be ready or not, as an operator says (`{"on": true}`), in every worker; requests are served all the same."""
-        guest = arrival.house.ring.guest(arrival.headers)
-        if not guest.admin:
+        api_client = incoming.generation.ring.api_client(incoming.headers)
+        if not api_client.admin:
             raise ProblemError(FORBIDDEN, "a key with `admin: true` is needed")
-        wanted: Any = (decode_object(await arrival.body(ORDER_BYTES)) or {}).get("on")
+        wanted: Any = (decode_object(await incoming.body(ORDER_BYTES)) or {}).get("on")
         if not isinstance(wanted, bool):
             raise ProblemError(BAD_REQUEST, "on: true or false is needed")
         self._draining.value = wanted
-        log.warning("the server %s, as %s says", "drains" if wanted else "is ready again", guest.name)
-        await arrival.reply(json_reply({"draining": wanted}))
+        log.warning("the server %s, as %s says", "drains" if wanted else "is ready again", api_client.name)
+        await incoming.reply(json_reply({"draining": wanted}))
 
 
-def _unserved(house: RouterGeneration) -> dict[str, str]:
+def _unserved(generation: RouterGeneration) -> dict[str, str]:
     """Return the models that no target could serve now, and why, without wildcards: clients choose their names."""
     reasons: dict[str, str] = {}
-    for name, model in house.config.models.items():
+    for name, model in generation.config.models.items():
         if "*" in name:
             continue
         try:
-            house.router.get_model_for_tier(model.tiers[0].name, name)
+            generation.router.get_model_for_tier(model.tiers[0].name, name)
         except AllTargetsFailed as error:
             reasons[name] = error.message
     return reasons
@@ -138,33 +138,33 @@ class GatewayMetrics:
             await self._sharing
         await self._samples()
 
-    async def metrics(self, arrival: GatewayRequest) -> None:
+    async def metrics(self, incoming: GatewayRequest) -> None:
         """The page that Prometheus reads, of what a key may see."""
-        visible = arrival.house.visible(arrival.headers)
+        visible = incoming.generation.visible(incoming.headers)
         page = rendered(visible.samples(await self._samples()))
-        await arrival.reply(HttpReply(200, {"content-type": CONTENT_TYPE}, page))
+        await incoming.reply(HttpReply(200, {"content-type": CONTENT_TYPE}, page))
 
-    async def stats(self, arrival: GatewayRequest) -> None:
+    async def stats(self, incoming: GatewayRequest) -> None:
         """Reply with `router.stats()`; with `?scope=store` the same of every process that writes to the store.
 
         Of what a key may see.
         """
-        visible = arrival.house.visible(arrival.headers)
-        query = parse_qs(arrival.scope["query_string"].decode("latin-1"))
+        visible = incoming.generation.visible(incoming.headers)
+        query = parse_qs(incoming.scope["query_string"].decode("latin-1"))
         scope = query.get("scope", ["process"])[-1]
         if scope == "process":
-            await arrival.reply(json_reply(visible.figures(arrival.house.router.stats().to_dict())))
+            await incoming.reply(json_reply(visible.figures(incoming.generation.router.stats().to_dict())))
             return
         if scope != "store":
             raise ProblemError(BAD_REQUEST, f"scope: {scope[:40]!r} is none of process, store")
-        path = arrival.house.config.store.path
+        path = incoming.generation.config.store.path
         if path is None:
             raise ProblemError(NOT_FOUND, "there is no store: store.path names none")
         try:
             view = await asyncio.to_thread(_read, path)
         except StoreUnavailableError as error:
             raise ProblemError(NOT_FOUND, f"the store cannot be read: {error.reason}") from None
-        await arrival.reply(json_reply(visible.figures(view.to_dict())))
+        await incoming.reply(json_reply(visible.figures(view.to_dict())))
 
     async def _share(self) -> None:
         while True:
@@ -176,9 +176,9 @@ class GatewayMetrics:
 
     async def _samples(self) -> Sequence[Sample]:
         if self._shared is None:
-            return self._houses.house.router.monitor.samples()
+            return self._houses.generation.router.monitor.samples()
         async with self._turn:
-            own = self._houses.house.router.monitor.samples()
+            own = self._houses.generation.router.monitor.samples()
             return await asyncio.to_thread(self._shared.exchange, own)
 
 
@@ -206,11 +206,11 @@ ACTIONS: Mapping[str, Action] = MappingProxyType(
 """The orders of an operator to a target: `enable` forgets every rest and breaker, `isolate` sends it nothing more."""
 
 
-async def targets(arrival: GatewayRequest) -> None:
+async def targets(incoming: GatewayRequest) -> None:
     """Every target that a key may see, as it stands."""
-    visible = arrival.house.visible(arrival.headers)
-    statuses = [status for status in arrival.house.router.targets() if visible.target(status.id)]
-    await arrival.reply(json_reply({"targets": [asdict(status) for status in statuses]}))
+    visible = incoming.generation.visible(incoming.headers)
+    statuses = [status for status in incoming.generation.router.targets() if visible.target(status.id)]
+    await incoming.reply(json_reply({"targets": [asdict(status) for status in statuses]}))
 
 
 def acting(action: str) -> Walk:
@@ -221,19 +221,19 @@ def acting(action: str) -> Walk:
     """
     act = ACTIONS[action]
 
-    async def walk(arrival: GatewayRequest) -> None:
-        house = arrival.house
-        guest = house.ring.guest(arrival.headers)
-        if not guest.admin:
+    async def walk(incoming: GatewayRequest) -> None:
+        generation = incoming.generation
+        api_client = generation.ring.api_client(incoming.headers)
+        if not api_client.admin:
             raise ProblemError(FORBIDDEN, "a key with `admin: true` is needed")
-        said = decode_object(await arrival.body(ORDER_BYTES)) or {}
-        chosen = _chosen(house, text(said.get("name")))
+        said = decode_object(await incoming.body(ORDER_BYTES)) or {}
+        chosen = _chosen(generation, text(said.get("name")))
         by, why = _line(said, "by"), _line(said, "why")
         for target in chosen:
-            act(house.router, target, by=f"{by} ({guest.name})" if by else guest.name, why=why)
-        note = await house.router.publish_word()
-        told = [asdict(status) for status in house.router.targets() if status.id in chosen]
-        await arrival.reply(json_reply({"targets": told, "scope": "process" if note else "host", "note": note}))
+            act(generation.router, target, by=f"{by} ({api_client.name})" if by else api_client.name, why=why)
+        note = await generation.router.publish_word()
+        told = [asdict(status) for status in generation.router.targets() if status.id in chosen]
+        await incoming.reply(json_reply({"targets": told, "scope": "process" if note else "host", "note": note}))
 
     return walk
 
@@ -246,9 +246,9 @@ def _line(said: Mapping[str, Any], key: str) -> str:
     return given
 
 
-def _chosen(house: RouterGeneration, name: str) -> frozenset[str]:
+def _chosen(generation: RouterGeneration, name: str) -> frozenset[str]:
     """The ids that a name stands for: its own, or all of a provider's. Raises ProblemError."""
-    statuses = house.router.targets()
+    statuses = generation.router.targets()
     chosen = frozenset(status.id for status in statuses if name in (status.id, status.provider))
     if not chosen:
         known = ", ".join(status.id for status in statuses)

@@ -105,7 +105,7 @@ class Gateway:
         self._app.router.redirect_slashes = False
 
     @property
-    def house(self) -> RouterGeneration:
+    def generation(self) -> RouterGeneration:
         """The house that new requests enter."""
         return self._house
 
@@ -128,14 +128,14 @@ class Gateway:
         """Read the configuration again; requests under way end in the old one. False, and a log line, for a bad one."""
         try:
             config = self._load()
-            house = self._furnished(config)
+            generation = self._furnished(config)
         except ConfigurationError as error:
             log.error("the new configuration is refused, the old one stays: %s", error.message)
             return False
-        house.continue_from(self._house)
-        old, self._house = self._house, house
+        generation.continue_from(self._house)
+        old, self._house = self._house, generation
         self._door = with_cors(self._found, config.gateway.cors)
-        await house.router.listen()
+        await generation.router.listen()
         log.info("the new configuration is in use")
         await old.retire()
         return True
@@ -150,15 +150,15 @@ class Gateway:
         Requests without a head get a 503, answers that are finished end, other streams end as failed ones do.
         """
         self.ending = True
-        await asyncio.gather(*(house.close() for house in self._houses), return_exceptions=True)
+        await asyncio.gather(*(generation.close() for generation in self._houses), return_exceptions=True)
 
     def _furnished(self, config: RouterConfig) -> RouterGeneration:
         for key, text in short_keys(config):
             log.warning("%s: %s", key, text)
-        house = RouterGeneration(config, self._make(config))
-        self._houses.add(house)
-        self._looking.move_in(house)
-        return house
+        generation = RouterGeneration(config, self._make(config))
+        self._houses.add(generation)
+        self._looking.move_in(generation)
+        return generation
 
     def _routes(self) -> list[Route]:
         def route(path: str, walk: Walk, *methods: str) -> Route:

@@ -188,24 +188,24 @@ class KeyRing:
     def __init__(self, keys: Mapping[str, GatewayKeyConfig], *, origins: Sequence[str] = ()) -> None:
         self._origins = frozenset(origins)
         digests = {name: _digest_of(key) for name, key in keys.items()}
-        self._guests = [(digest, ApiClient(name, keys[name], digest.hex()[:8])) for name, digest in digests.items()]
+        self._clients = [(digest, ApiClient(name, keys[name], digest.hex()[:8])) for name, digest in digests.items()]
         self._anyone = ApiClient("anyone", GatewayKeyConfig(criticality="critical_plus", admin=True))
 
     def continue_from(self, before: KeyRing) -> None:
         """Take the place of the ring before a reload: a key begins where it was."""
-        known = dict(before._guests)
-        for digest, guest in self._guests:
+        known = dict(before._clients)
+        for digest, api_client in self._clients:
             if digest in known:
-                guest.continue_from(known[digest])
+                api_client.continue_from(known[digest])
 
     def share(self, leases: ClientLeases | None) -> None:
         """Have one limit together with the other processes, from now on; None: there are none."""
-        for _, guest in self._guests:
-            guest.share(leases)
+        for _, api_client in self._clients:
+            api_client.share(leases)
 
-    def guest(self, headers: Mapping[str, str]) -> ApiClient:
+    def api_client(self, headers: Mapping[str, str]) -> ApiClient:
         """Return the client of a request. Raises ProblemError: 401 without a known key, 403 for a foreign web page."""
-        if not self._guests:
+        if not self._clients:
             if (origin := headers.get("origin")) not in self._origins:
                 _check_origin(origin)
             check_host(headers.get("host"))
@@ -213,9 +213,9 @@ class KeyRing:
         text = _shown(headers)
         shown = hashlib.sha256(text.encode("latin-1", "replace")).digest()  # as it came, byte by byte
         found: ApiClient | None = None
-        for digest, guest in self._guests:  # all of them, always: how long it takes tells nothing
+        for digest, api_client in self._clients:  # all of them, always: how long it takes tells nothing
             if hmac.compare_digest(digest, shown):
-                found = guest
+                found = api_client
         if found is None or not text:
             raise ProblemError(UNAUTHORIZED, "a key of this gateway is needed (Authorization: Bearer, or x-api-key)")
         return found

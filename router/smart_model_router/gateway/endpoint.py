@@ -62,7 +62,7 @@ class RouterGenerations(Protocol):
     """Where the present configuration is found."""
 
     @property
-    def house(self) -> RouterGeneration:
+    def generation(self) -> RouterGeneration:
         """The house that new requests enter."""
         ...
 
@@ -76,7 +76,7 @@ class RouterGenerations(Protocol):
 class GatewayRequest:
     """A request whose head is read. Header names are lower-case."""
 
-    house: RouterGeneration
+    generation: RouterGeneration
     scope: Scope
     receive: Receive
     responder: Responder
@@ -95,7 +95,7 @@ class GatewayRequest:
 
         From here on a client that hangs up ends the walk.
         """
-        config = self.house.config.gateway
+        config = self.generation.config.gateway
         limit, elements, timeout = config.body_bytes, config.max_elements, config.body_timeout
         self.client = Client(self.receive, after=min(WATCH_AFTER, timeout))
         return await self.client.body(self.headers, limit=int(min(limit, most)), elements=elements, timeout=timeout)
@@ -105,7 +105,7 @@ class GatewayRequest:
 
         From its end on a client that hangs up ends the walk; before that the reader of the pieces is told.
         """
-        config = self.house.config.gateway
+        config = self.generation.config.gateway
         self.client = Client(self.receive, after=None)
         limit, silence, watch = config.passthrough.max_body, config.body_timeout, self.client.watch
         self.upload = Upload(self.receive, self.headers, limit=limit, silence=silence, on_end=watch)
@@ -130,26 +130,26 @@ class Endpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        house = self._houses.house
-        house.enter()
+        generation = self._houses.generation
+        generation.enter()
         headers = headers_of(scope)
         responder = Responder(send, family_of(scope["path"], headers), scope)
-        arrival = GatewayRequest(house, scope, receive, responder, headers)
+        incoming = GatewayRequest(generation, scope, receive, responder, headers)
         try:
             try:
-                check_head(scope, headers, house.config.gateway.head_bytes)
-                await self._walk(arrival)
+                check_head(scope, headers, generation.config.gateway.head_bytes)
+                await self._walk(incoming)
             except TOLD as error:
                 problem = problem_of(error)
                 if self._houses.ending and isinstance(error, RouterUnavailable):
                     problem = stopping(error.report)
-                if arrival.upload is not None and arrival.upload.unread:
+                if incoming.upload is not None and incoming.upload.unread:
                     problem = replace(problem, closes=True)
                 await responder.problem(problem)
         except ClientLeft:
             pass
         except asyncio.CancelledError:
-            if arrival.client is None or not arrival.client.left:
+            if incoming.client is None or not incoming.client.left:
                 await responder.problem(stopping())
         except Exception as error:  # the last line of defence: the log gets the trace, the client a sentence
             # uvloop raises RuntimeError for what is written to a connection that is gone.
@@ -157,10 +157,10 @@ class Endpoint:
                 log.exception("a request to %s met a bug", scope["path"][:200])
                 await responder.problem(bug(error))
         finally:
-            if arrival.client is not None:
-                arrival.client.close()
-            if house.leave():
-                await house.close()
+            if incoming.client is not None:
+                incoming.client.close()
+            if generation.leave():
+                await generation.close()
 
 
 class DialectHandler:
@@ -169,37 +169,37 @@ class DialectHandler:
     def __init__(self, asked: Asked) -> None:
         self._asked: Asked = asked
 
-    async def __call__(self, arrival: GatewayRequest) -> None:
+    async def __call__(self, incoming: GatewayRequest) -> None:
         """Read, admit, answer, settle."""
-        house, clock = arrival.house, asyncio.get_running_loop().time
-        guest = house.ring.guest(arrival.headers)
-        body = await arrival.body()
-        read = partial(self._read, arrival, body, counting=guest.counts_tokens)
+        generation, clock = incoming.generation, asyncio.get_running_loop().time
+        api_client = generation.ring.api_client(incoming.headers)
+        body = await incoming.body()
+        read = partial(self._read, incoming, body, counting=api_client.counts_tokens)
         ask, tokens = await off_loop(read, len(body)) if len(body) > LARGE_BYTES else read()
-        visit = await admit(house, guest, ask, tokens)
+        visit = await admit(generation, api_client, ask, tokens)
         try:
-            with house.traced(arrival.headers):
+            with generation.traced(incoming.headers):
                 if ask.stream:
-                    await _stream(arrival, ask)
+                    await _stream(incoming, ask)
                 else:
-                    await arrival.reply(await serve(house.router, ask))
+                    await incoming.reply(await serve(generation.router, ask))
         except ModelNotFound as error:  # the router knows names that are not for this key
-            error.message = unknown_model(error.model, filter(guest.may_use, house.config.names))
+            error.message = unknown_model(error.model, filter(api_client.may_use, generation.config.names))
             raise
         finally:
             visit.settle(ask.reports, clock())
 
-    def _read(self, arrival: GatewayRequest, body: bytes, *, counting: bool) -> tuple[ApiRequest, int]:
+    def _read(self, incoming: GatewayRequest, body: bytes, *, counting: bool) -> tuple[ApiRequest, int]:
         """The question, and about how many tokens it is (0 where that is not `counting`)."""
-        ask = read_ask(self._asked, arrival.headers, body, arrival.scope["query_string"].decode("latin-1"))
-        ask.ask_for(arrival.scope.get(DEPLOYMENT, ""))
+        ask = read_ask(self._asked, incoming.headers, body, incoming.scope["query_string"].decode("latin-1"))
+        ask.ask_for(incoming.scope.get(DEPLOYMENT, ""))
         return ask, _prompt_tokens(ask, len(body)) if counting else 0
 
 
-async def admit(house: RouterGeneration, guest: ApiClient, ask: ApiRequest, tokens: int) -> UsageReservation:
+async def admit(generation: RouterGeneration, api_client: ApiClient, ask: ApiRequest, tokens: int) -> UsageReservation:
     """Let a question of about so many tokens in. Raises ProblemError: 403, or 429 with the time to wait."""
-    guest.check(ask)
-    return await guest.admit(tokens, dearest_usd(house.router, ask) if guest.counts_usd else 0.0)
+    api_client.check(ask)
+    return await api_client.admit(tokens, dearest_usd(generation.router, ask) if api_client.counts_usd else 0.0)
 
 
 def _prompt_tokens(ask: ApiRequest, size: int) -> int:
@@ -209,50 +209,54 @@ def _prompt_tokens(ask: ApiRequest, size: int) -> int:
     return text // _BYTES_PER_TOKEN + media_tokens(media, "")
 
 
-async def local(arrival: GatewayRequest) -> None:
+async def local(incoming: GatewayRequest) -> None:
     """The walk of count_tokens, which needs no provider."""
-    arrival.house.ring.guest(arrival.headers)
-    body = await arrival.body()
-    answer = partial(answer_locally, arrival.scope["method"], arrival.path, body)
+    incoming.generation.ring.api_client(incoming.headers)
+    body = await incoming.body()
+    answer = partial(answer_locally, incoming.scope["method"], incoming.path, body)
     found = await off_loop(answer, len(body)) if len(body) > LARGE_BYTES else answer()
     if found is None:
-        raise not_found(arrival)
-    await arrival.reply(found)
+        raise not_found(incoming)
+    await incoming.reply(found)
 
 
-async def models(arrival: GatewayRequest) -> None:
+async def models(incoming: GatewayRequest) -> None:
     """The walk of the models, listed or one."""
-    house, path = arrival.house, arrival.path
-    guest = house.ring.guest(arrival.headers)
-    await arrival.reply(await answer_models(house.router, path, family_of(path, arrival.headers), guest.may_use))
+    generation, path = incoming.generation, incoming.path
+    api_client = generation.ring.api_client(incoming.headers)
+    await incoming.reply(
+        await answer_models(generation.router, path, family_of(path, incoming.headers), api_client.may_use)
+    )
 
 
-async def kept(arrival: GatewayRequest) -> None:
+async def kept(incoming: GatewayRequest) -> None:
     """The walk of an answer of Responses that is kept: GET and DELETE."""
-    router, scope, headers = arrival.house.router, arrival.scope, arrival.headers
-    guest, thing = arrival.house.ring.guest(headers), kept_thing(arrival.path)
+    router, scope, headers = incoming.generation.router, incoming.scope, incoming.headers
+    api_client, thing = incoming.generation.ring.api_client(headers), kept_thing(incoming.path)
     if thing is None:
-        raise not_found(arrival)
+        raise not_found(incoming)
     query = scope["query_string"].decode("latin-1")
-    reply = await serve_kept(router, scope["method"], thing, headers, query, owner=guest.owner, may_use=guest.may_use)
-    await arrival.reply(reply)
+    reply = await serve_kept(
+        router, scope["method"], thing, headers, query, owner=api_client.owner, may_use=api_client.may_use
+    )
+    await incoming.reply(reply)
 
 
-async def passing(arrival: GatewayRequest) -> None:
+async def passing(incoming: GatewayRequest) -> None:
     """The walk of a request that passes through: neither of its bodies is held."""
-    house, responder, clock = arrival.house, arrival.responder, asyncio.get_running_loop().time
-    guest = house.ring.guest(arrival.headers)
-    if not is_path(arrival.path):
-        raise not_found(arrival)
-    query, deployment = arrival.scope["query_string"].decode("latin-1"), arrival.scope.get(DEPLOYMENT, "")
-    body = arrival.pieces()
-    call = read_call(arrival.path, arrival.headers, query, body, body.length, deployment)
-    options = read_passed_options(arrival.headers)
-    passage = house.router.passage(call, options)
-    guest.check_route(passage.route.name, options)
-    visit = await guest.admit(0, 0.0)
+    generation, responder, clock = incoming.generation, incoming.responder, asyncio.get_running_loop().time
+    api_client = generation.ring.api_client(incoming.headers)
+    if not is_path(incoming.path):
+        raise not_found(incoming)
+    query, deployment = incoming.scope["query_string"].decode("latin-1"), incoming.scope.get(DEPLOYMENT, "")
+    body = incoming.pieces()
+    call = read_call(incoming.path, incoming.headers, query, body, body.length, deployment)
+    options = read_passed_options(incoming.headers)
+    passage = generation.router.passage(call, options)
+    api_client.check_route(passage.route.name, options)
+    visit = await api_client.admit(0, 0.0)
     try:
-        with house.traced(arrival.headers):
+        with generation.traced(incoming.headers):
             await passage.open()
             headers = report_headers(passage.report, stream=not passage.settled, kind=passage.headers)
             await responder.begin(passage.status, {**headers, **(CLOSES if body.unread else {})})
@@ -263,23 +267,23 @@ async def passing(arrival: GatewayRequest) -> None:
     await responder.end()
 
 
-async def missing(arrival: GatewayRequest) -> None:
+async def missing(incoming: GatewayRequest) -> None:
     """Reply to a path that does not exist."""
-    raise not_found(arrival)
+    raise not_found(incoming)
 
 
-def not_found(arrival: GatewayRequest) -> ProblemError:
+def not_found(incoming: GatewayRequest) -> ProblemError:
     """Return the error of a path that does not exist."""
-    right = hint(arrival.path, (*ENDPOINTS, MODELS, COUNT_TOKENS, "/health", "/metrics", "/api/stats"))
-    return ProblemError(NOT_FOUND, f"there is no {arrival.scope['method'][:20]} {arrival.path[:200]}; {right}")
+    right = hint(incoming.path, (*ENDPOINTS, MODELS, COUNT_TOKENS, "/health", "/metrics", "/api/stats"))
+    return ProblemError(NOT_FOUND, f"there is no {incoming.scope['method'][:20]} {incoming.path[:200]}; {right}")
 
 
-async def _stream(arrival: GatewayRequest, ask: ApiRequest) -> None:
-    house, responder = arrival.house, arrival.responder
-    config = house.config.gateway
+async def _stream(incoming: GatewayRequest, ask: ApiRequest) -> None:
+    generation, responder = incoming.generation, incoming.responder
+    config = generation.config.gateway
     keepalive = Keepalive(responder, ask, hold=config.hold_head, ping=config.ping)
     try:
-        stream = await open_stream(house.router, ask, reported=config.stream_report)
+        stream = await open_stream(generation.router, ask, reported=config.stream_report)
         try:
             await responder.head(ask.dialect, report_headers(stream.report, stream=True))
             await responder.pour(stream.next_frame)

@@ -33,19 +33,19 @@ class RetrievalRoutes:
     def __init__(self) -> None:
         self._orchestrators: WeakKeyDictionary[RouterGeneration, QueryOrchestrator] = WeakKeyDictionary()
 
-    async def __call__(self, arrival: GatewayRequest) -> None:
+    async def __call__(self, incoming: GatewayRequest) -> None:
         """Read, search, have an answer written, reply."""
-        guest = arrival.house.ring.guest(arrival.headers)
-        body = await arrival.body(_MOST_BYTES)
-        await arrival.reply(await self._reply(arrival, guest, body))
+        api_client = incoming.generation.ring.api_client(incoming.headers)
+        body = await incoming.body(_MOST_BYTES)
+        await incoming.reply(await self._reply(incoming, api_client, body))
 
-    async def _reply(self, arrival: GatewayRequest, guest: ApiClient, body: bytes) -> HttpReply:
+    async def _reply(self, incoming: GatewayRequest, api_client: ApiClient, body: bytes) -> HttpReply:
         from smart_model_router_scoring.retrieval.answering import answer  # noqa: PLC0415 - only a search pays
 
-        orchestrator = self._orchestrator(arrival.house)
+        orchestrator = self._orchestrator(incoming.generation)
         if orchestrator is None:
             return json_reply({"detail": _NO_INDEX}, 503)
-        writer = _Writer(arrival, guest)
+        writer = _Writer(incoming, api_client)
         status, told = await answer(body, orchestrator, writer.write)
         reply = json_reply(told, status, writer.report)
         if writer.report is None:
@@ -53,37 +53,39 @@ class RetrievalRoutes:
         headers = {**reply.headers, **report_headers(writer.report, stream=False)}
         return HttpReply(reply.status, headers, reply.body, reply.report)
 
-    def _orchestrator(self, house: RouterGeneration) -> QueryOrchestrator | None:
-        search = house.config.search
+    def _orchestrator(self, generation: RouterGeneration) -> QueryOrchestrator | None:
+        search = generation.config.search
         if search.index is None:
             return None
-        if house not in self._orchestrators:
-            router = house.router
+        if generation not in self._orchestrators:
+            router = generation.router
 
             async def embed(body: Mapping[str, Any]) -> Mapping[str, Any]:
                 return (await router.embeddings(body)).body
 
             file = Path(search.index).expanduser()
-            self._orchestrators[house] = search_service.orchestrator(search, file, now=WallClock().now, embed=embed)
-        return self._orchestrators[house]
+            self._orchestrators[generation] = search_service.orchestrator(
+                search, file, now=WallClock().now, embed=embed
+            )
+        return self._orchestrators[generation]
 
 
 class _Writer:
     """Has one answer written, at the expense of the guest. `report` is how, once it is."""
 
-    def __init__(self, arrival: GatewayRequest, guest: ApiClient) -> None:
-        self._arrival = arrival
-        self._guest = guest
+    def __init__(self, incoming: GatewayRequest, api_client: ApiClient) -> None:
+        self._arrival = incoming
+        self._guest = api_client
         self.report: RouteReport | None = None
 
     async def write(self, asked: str, passages: Sequence[Passage]) -> str:
         """The answer. Raises ProblemError (403, 429) and SmartRouterError."""
-        house, clock = self._arrival.house, asyncio.get_running_loop().time
-        body = encoded(search_service.question(search_service.model_of(house.config), asked, passages))
+        generation, clock = self._arrival.generation, asyncio.get_running_loop().time
+        body = encoded(search_service.question(search_service.model_of(generation.config), asked, passages))
         ask = read_ask("chat", self._arrival.headers, body)
-        visit = await admit(house, self._guest, ask, len(body) // _BYTES_PER_TOKEN)
+        visit = await admit(generation, self._guest, ask, len(body) // _BYTES_PER_TOKEN)
         try:
-            reply = await house.router.chat(ask.body, **ask.options)
+            reply = await generation.router.chat(ask.body, **ask.options)
             self.report = reply.report
             return text_of_answer(reply.body)
         finally:

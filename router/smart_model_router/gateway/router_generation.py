@@ -105,8 +105,8 @@ class RouterGeneration:
 
     def visible(self, headers: Mapping[str, str]) -> Visible:
         """The part of the fleet that the key in the headers may see. Raises ProblemError."""
-        guest = self.ring.guest(headers)
-        return Visible(self.config, guest.may_use, everything=guest.admin)
+        api_client = self.ring.api_client(headers)
+        return Visible(self.config, api_client.may_use, everything=api_client.admin)
 
     def traced(self, headers: Mapping[str, str]) -> AbstractContextManager[object]:
         """Continue the trace of a client that sent one, as long as what is returned is open."""

@@ -138,7 +138,7 @@ _LAST_SECONDS = 5
 
 def serve(gateway: Gateway, listener: socket.socket, on_ready: Callable[[], None]) -> None:
     """Serve on `listener` until SIGINT or SIGTERM."""
-    tree = gateway.house.config
+    tree = gateway.generation.config
     config, reader_idle = tree.gateway, tree.resilience.timeouts.reader_idle
     options = uvicorn.Config(
         gateway,

@@ -34,17 +34,17 @@ def run(make: MakeGateway, listener: socket.socket, count: int, *, ready: Callab
 
     SIGHUP reaches every worker. One that dies is replaced; one that cannot begin ends them all, with its exit code.
     """
-    crew = _Crew(make, listener)
-    crew.hear()
+    pool = WorkerPool(make, listener)
+    pool.hear()
     for _ in range(count):
-        crew.hire()
-    if all(crew.ready(worker) for worker in crew.workers):
+        pool.spawn()
+    if all(pool.ready(worker) for worker in pool.workers):
         ready()
-        crew.watch()
-    return crew.dismiss()
+        pool.watch()
+    return pool.stop()
 
 
-class _Crew:
+class WorkerPool:
     """The workers. Signals only set flags and wake the loop that acts on them."""
 
     def __init__(self, make: MakeGateway, listener: socket.socket) -> None:
@@ -65,7 +65,7 @@ class _Crew:
             if number is not None:
                 signal.signal(number, self._on_signal)
 
-    def hire(self) -> None:
+    def spawn(self) -> None:
         """Start one."""
         told, tell = self._context.Pipe(duplex=False)
         worker = self._context.Process(target=_work, args=(self._make, self._draining, self._listener, tell))
@@ -99,9 +99,9 @@ class _Crew:
                 self.workers.remove(worker)
                 worker[1].close()
                 time.sleep(RESTART_SECONDS)  # noqa: TID251 - this process does nothing else
-                self.hire()
+                self.spawn()
 
-    def dismiss(self) -> int:
+    def stop(self) -> int:
         """Let all of them drain; the exit code."""
         self._stopping = True
         self._send(signal.SIGTERM)

@@ -32,7 +32,7 @@ def test_workers_are_processes_that_use_the_same_keys(
 ) -> None:
     """Without shared state each has its part of a limit; the configuration may know of more than these."""
     gateway = Making(written(tmp_path, **configured), workers=3)(c_bool(False))
-    assert gateway.house.config.store.processes == processes
+    assert gateway.generation.config.store.processes == processes
 
 
 def test_more_workers_than_requests_a_minute_are_refused(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def ask(**headers: str) -> ApiRequest:
     return read_ask("chat", named, b'{"model": "smart", "messages": [{}]}')
 
 
-def guest(**limits: Any) -> ApiClient:
+def api_client(**limits: Any) -> ApiClient:
     """The holder of a key with these limits."""
     return ApiClient("team", GatewayKeyConfig(key=Secret("k"), **limits))
 
@@ -56,7 +56,7 @@ async def wait_of(someone: ApiClient, tokens: int = 0, usd: float = 0.0) -> floa
 @virtual
 async def test_requests_come_back_at_their_rate() -> None:
     """Two a minute: the third waits half a minute, exactly."""
-    someone = guest(rpm=2)
+    someone = api_client(rpm=2)
     for _ in range(2):
         await someone.admit(0, 0.0)
     assert await wait_of(someone) == pytest.approx(30.0)
@@ -67,11 +67,11 @@ async def test_requests_come_back_at_their_rate() -> None:
 @virtual
 async def test_an_answer_is_charged_with_what_it_used() -> None:
     """An estimate is corrected up and down; nothing is charged when nobody answered."""
-    someone = guest(tpm=600)
+    someone = api_client(tpm=600)
     await used(someone, bill(100), tokens=500)
     await used(someone, bill(1_100), tokens=500)
     assert await wait_of(someone, 100) == pytest.approx(70.0)
-    other = guest(tpm=600)
+    other = api_client(tpm=600)
     await used(other, [], tokens=600)
     await other.admit(600, 0.0)
 
@@ -79,21 +79,21 @@ async def test_an_answer_is_charged_with_what_it_used() -> None:
 @virtual
 async def test_a_prompt_larger_than_a_minutes_tokens_is_admitted_by_a_full_bucket() -> None:
     """It waits for a full minute's worth, and not for ever."""
-    await guest(tpm=10).admit(10_000, 0.0)
+    await api_client(tpm=10).admit(10_000, 0.0)
 
 
 def test_only_a_key_with_a_budget_asks_for_known_prices() -> None:
     """The router is told so with the question."""
     for limits, priced in (({"usd_per_day": 1.0}, True), ({"rpm": 5}, None)):
         question = ask()
-        guest(**limits).check(question)
+        api_client(**limits).check(question)
         assert question.options.get("priced") is priced
 
 
 @virtual
 async def test_a_days_money_is_of_24_hours_from_its_first_use() -> None:
     """The next question waits until the period is over, then all of it is there again."""
-    someone = guest(usd_per_day=1.0)
+    someone = api_client(usd_per_day=1.0)
     await used(someone, bill(1, usd=0.75))
     await asyncio.sleep(3_600.0)
     await used(someone, bill(1, usd=0.75))
@@ -106,7 +106,7 @@ async def test_a_days_money_is_of_24_hours_from_its_first_use() -> None:
 @virtual
 async def test_what_a_question_may_cost_is_reserved_until_it_is_answered() -> None:
     """While anything is left a question is let in, by one answer beyond the budget at most."""
-    someone = guest(usd_per_day=1.0)
+    someone = api_client(usd_per_day=1.0)
     first = await someone.admit(0, 0.6)
     await someone.admit(0, 0.6)
     await wait_of(someone, usd=0.01)
@@ -122,10 +122,10 @@ async def test_what_broke_off_is_charged_too() -> None:
     left = Attempt("b/big", 1.0, FailureClass.CANCELLED, usage=Usage(300, 200), cost_usd=1.25, estimated=True)
     silent = Attempt("b/big", 1.0, FailureClass.SERVER_ERROR)
     reports = [report(silent, cut), report(left)]
-    someone = guest(tpm=600)
+    someone = api_client(tpm=600)
     await used(someone, reports)
     assert await wait_of(someone, 600) == pytest.approx(70.0)
-    other = guest(usd_per_day=1.0)
+    other = api_client(usd_per_day=1.0)
     await used(other, reports)
     assert await wait_of(other) == pytest.approx(86_400.0)
 
@@ -138,7 +138,7 @@ async def test_a_reload_gives_nobody_a_new_minute(changed: str) -> None:
 
     def ring(secret: str, **others: Any) -> tuple[KeyRing, ApiClient]:
         keys = KeyRing({"renamed": GatewayKeyConfig(key=Secret(secret), **(limits | others))})
-        return keys, keys.guest({"authorization": f"Bearer {secret}"})
+        return keys, keys.api_client({"authorization": f"Bearer {secret}"})
 
     before, someone = ring("k")
     await used(someone, bill(60, usd=1.5), tokens=60)
@@ -159,7 +159,7 @@ async def test_a_reload_gives_nobody_a_new_minute(changed: str) -> None:
 @virtual
 async def test_a_refused_question_takes_nothing() -> None:
     """Who waits for tokens keeps its request."""
-    someone = guest(rpm=2, tpm=10)
+    someone = api_client(rpm=2, tpm=10)
     await someone.admit(10, 0.0)
     await wait_of(someone, 10)
     await asyncio.sleep(60.0)
@@ -180,7 +180,7 @@ async def test_a_refused_question_takes_nothing() -> None:
 def test_a_key_bounds_what_is_critical(most: Criticality, asked: Criticality | None, has: Criticality) -> None:
     """Nobody is more critical than its key; who does not ask is critical at most."""
     question = ask() if asked is None else ask(x_router_criticality=asked)
-    guest(criticality=most).check(question)
+    api_client(criticality=most).check(question)
     assert question.options.get("criticality") == has
 
 
@@ -189,8 +189,8 @@ async def test_without_keys_everyone_here_is_welcome() -> None:
     """The open ring asks for nothing and bounds nothing."""
     ring = KeyRing({})
     question = ask(x_router_criticality="critical_plus")
-    ring.guest({}).check(question)
-    await ring.guest({}).admit(10**9, 10.0**9)
+    ring.api_client({}).check(question)
+    await ring.api_client({}).admit(10**9, 10.0**9)
     assert question.options.get("criticality") == "critical_plus"
 
 
@@ -198,21 +198,21 @@ async def test_without_keys_everyone_here_is_welcome() -> None:
 def test_without_keys_this_machine_answers_to_its_addresses(host: str | None) -> None:
     """A probe, a scrape, a container: what names an address, or nothing, is no page whose name was redirected here."""
     headers = {} if host is None else {"host": host}
-    assert KeyRing({}).guest(headers).admin
+    assert KeyRing({}).api_client(headers).admin
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8000", "localhost.evil.example", "x", "", "[", "::1"])
 def test_without_keys_no_other_name_is_answered_to(host: str) -> None:
     """A page from elsewhere whose name was made to mean this machine may ask nothing, in no way."""
     with pytest.raises(ProblemError) as refused:
-        KeyRing({}).guest({"host": host})
+        KeyRing({}).api_client({"host": host})
     assert refused.value.problem.kind.status == 403
 
 
 def test_who_has_a_key_may_call_the_gateway_what_it_likes() -> None:
     """The key is what a page from elsewhere has not."""
     ring = KeyRing({"team": GatewayKeyConfig(key=Secret("k"))})
-    assert ring.guest({"host": "router.example", "authorization": "Bearer k"}).name == "team"
+    assert ring.api_client({"host": "router.example", "authorization": "Bearer k"}).name == "team"
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,7 @@ async def asked(
         await asyncio.wait_for(gateway(scope(method, path, headers), client.receive, client.send), QUIET)
     except TimeoutError:
         pytest.fail("no answer, and the client has left long ago")
-    assert gateway.house.in_flight == 0
+    assert gateway.generation.in_flight == 0
     await made.verdicts()
     made.assert_idle()
     await made.router.aclose()

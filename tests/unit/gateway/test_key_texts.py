@@ -50,23 +50,23 @@ def test_no_text_is_no_key_whatever_is_configured(name: str, text: bytes) -> Non
     ring = KeyRing({"team": GatewayKeyConfig(sha256=hashlib.sha256(text).hexdigest())})
     for shown in NOTHING if name == "authorization" else ["", " ", "\t"]:
         with pytest.raises(ProblemError) as refused:
-            ring.guest({name: shown})
+            ring.api_client({name: shown})
         assert refused.value.problem.kind.status == 401
 
 
 def test_a_digest_is_of_the_bytes_that_a_client_sends() -> None:
     """A key beyond ASCII, which some clients send as UTF-8, is known by the digest of its UTF-8."""
     ring = KeyRing({"team": GatewayKeyConfig(sha256=hashlib.sha256(ACCENTED.encode()).hexdigest())})
-    assert ring.guest({"x-api-key": ACCENTED.encode().decode("latin-1")}).name == "team"
+    assert ring.api_client({"x-api-key": ACCENTED.encode().decode("latin-1")}).name == "team"
 
 
 def test_authorization_goes_before_the_other_headers() -> None:
     """Claude Code sends both where both are set: the token is for the gateway, the key is Anthropic's."""
     ring = KeyRing({"team": GatewayKeyConfig(key=Secret("k")), "other": GatewayKeyConfig(key=Secret("o"))})
-    assert ring.guest({"authorization": "Bearer k", "x-api-key": "o"}).name == "team"
-    assert ring.guest({"authorization": "Bearer ", "x-api-key": "o"}).name == "other"
+    assert ring.api_client({"authorization": "Bearer k", "x-api-key": "o"}).name == "team"
+    assert ring.api_client({"authorization": "Bearer ", "x-api-key": "o"}).name == "other"
     with pytest.raises(ProblemError):
-        ring.guest({"authorization": "Bearer wrong", "x-api-key": "o"})
+        ring.api_client({"authorization": "Bearer wrong", "x-api-key": "o"})
 
 
 def test_a_short_key_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
@@ -83,5 +83,5 @@ def test_a_short_key_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
 def test_what_only_looks_like_an_address_of_this_machine_is_none(host: str) -> None:
     """A page from elsewhere whose name was made to mean this machine may ask nothing, however it is spelled."""
     with pytest.raises(ProblemError) as refused:
-        KeyRing({}).guest({"host": host})
+        KeyRing({}).api_client({"host": host})
     assert refused.value.problem.kind.status == 403

@@ -133,7 +133,7 @@ async def play(first: int, count: int) -> None:
                 made.router.close(target.id)
             else:
                 assert (target.state, target.refusal) == ("closed", None), (SEED, number, path, raw[:300], target)
-    assert gateway.house.in_flight == 0
+    assert gateway.generation.in_flight == 0
     await made.router.aclose()
     gateway.stopping()
 

@@ -55,7 +55,7 @@ class Worker:
         state = self.world.state
         state.here = here
         state.sharing = self.sharing = Coordinator(state, self.store, {}, holder=lambda: f"worker {id(self)}")
-        self.guest = self.ring(**limits).guest({"x-api-key": "k"})
+        self.api_client = self.ring(**limits).api_client({"x-api-key": "k"})
 
     def ring(self, **limits: Any) -> KeyRing:
         """Its keys: one, with these limits."""
@@ -74,19 +74,19 @@ def workers(count: int = WORKERS, **limits: Any) -> list[Worker]:
     return [Worker(tables, **limits) for _ in range(count)]
 
 
-async def admitted(guest: ApiClient, tokens: int = 0, usd: float = 0.0) -> bool:
+async def admitted(api_client: ApiClient, tokens: int = 0, usd: float = 0.0) -> bool:
     """Whether a question of the guest is let in."""
     try:
-        await guest.admit(tokens, usd)
+        await api_client.admit(tokens, usd)
     except ProblemError:
         return False
     return True
 
 
-async def refused_for(guest: ApiClient, usd: float = 0.0) -> float:
+async def refused_for(api_client: ApiClient, usd: float = 0.0) -> float:
     """How long the guest has to wait."""
     with pytest.raises(ProblemError) as refused:
-        await guest.admit(0, usd)
+        await api_client.admit(0, usd)
     assert refused.value.problem.retry_after is not None
     return refused.value.problem.retry_after
 
@@ -118,7 +118,7 @@ async def test_sixty_a_minute_are_sixty_over_all_workers(made: list[Worker]) -> 
     """100 a second for 4 minutes: 60 +- 4 in every minute after the first, in which a full bucket goes out, too."""
     minutes, began = [0] * 4, now()
     for number in range(4 * 60 * 100):
-        minutes[number // 6_000] += await admitted(made[number % WORKERS].guest)
+        minutes[number // 6_000] += await admitted(made[number % WORKERS].api_client)
         await asyncio.sleep(began + (number + 1) / 100 - now())
     assert 116 <= minutes[0] <= 124
     assert all(56 <= minute <= 64 for minute in minutes[1:]), minutes
@@ -128,26 +128,26 @@ async def test_sixty_a_minute_are_sixty_over_all_workers(made: list[Worker]) -> 
 @over_workers(rpm=3)
 async def test_three_a_minute_are_three_whichever_worker_is_asked(made: list[Worker]) -> None:
     """All three at once by one worker, or each by another: nothing lies about where it is not wanted."""
-    assert [await admitted(made[0].guest) for _ in range(4)] == [True] * 3 + [False]
-    assert await refused_for(made[1].guest) == pytest.approx(20.0)
+    assert [await admitted(made[0].api_client) for _ in range(4)] == [True] * 3 + [False]
+    assert await refused_for(made[1].api_client) == pytest.approx(20.0)
     await asyncio.sleep(60.0)
-    assert [await admitted(worker.guest) for worker in made] == [True] * 3 + [False]
+    assert [await admitted(worker.api_client) for worker in made] == [True] * 3 + [False]
     for worker in made:
         await asyncio.sleep(20.0)
-        assert await admitted(worker.guest)
+        assert await admitted(worker.api_client)
 
 
 @over_workers(rpm=3)
 async def test_requests_at_the_same_instant_share_what_there_is(made: list[Worker]) -> None:
     """Twelve of four workers: three."""
-    asked = [admitted(worker.guest) for worker in made for _ in range(3)]
+    asked = [admitted(worker.api_client) for worker in made for _ in range(3)]
     assert sum(await asyncio.gather(*asked)) == 3
 
 
 @over_workers(tpm=6_000)
 async def test_tokens_are_settled_with_everybody(made: list[Worker]) -> None:
     """What an answer did not use is another worker's within a second; what it used beyond its estimate is missing."""
-    one, other = made[0].guest, made[1].guest
+    one, other = made[0].api_client, made[1].api_client
     visit = await one.admit(6_000, 0.0)
     assert not await admitted(other, 5_000)
     visit.settle([], now())
@@ -163,7 +163,7 @@ async def test_a_large_limit_is_leased_in_chunks(made: list[Worker]) -> None:
     """A thousand requests ask the others a few times, and what is not used goes back."""
     worker = made[0]
     for _ in range(1_000):
-        assert await admitted(worker.guest)
+        assert await admitted(worker.api_client)
         await asyncio.sleep(0.001)
     assert worker.store.leases <= 10
     await asyncio.sleep(5.0)
@@ -171,31 +171,31 @@ async def test_a_large_limit_is_leased_in_chunks(made: list[Worker]) -> None:
     assert grant.left == 60_000
 
 
-KEY = f"guest {KeyRing({'k': GatewayKeyConfig(key=Secret('k'))})._guests[0][0].hex()[:8]} requests"
+KEY = f"guest {KeyRing({'k': GatewayKeyConfig(key=Secret('k'))})._clients[0][0].hex()[:8]} requests"
 
 
 @over_workers(rpm=60, tpm=100)
 async def test_a_request_that_is_refused_gives_back_what_was_leased_for_it(made: list[Worker]) -> None:
     """It lacks tokens: its request is another's at once."""
-    assert await admitted(made[0].guest, 100)
+    assert await admitted(made[0].api_client, 100)
     for _ in range(80):
-        assert not await admitted(made[0].guest, 100)
+        assert not await admitted(made[0].api_client, 100)
         await asyncio.sleep(0.3)
-    assert [await admitted(made[1].guest, 0) for _ in range(59)] == [True] * 59
+    assert [await admitted(made[1].api_client, 0) for _ in range(59)] == [True] * 59
 
 
 @over_workers(usd_per_day=1.0)
 async def test_a_days_money_is_reserved_before_and_settled_after(made: list[Worker]) -> None:
     """By whichever worker; the last question may exceed the budget by its own cost."""
-    visits = [await worker.guest.admit(0, 0.4) for worker in made[:3]]
-    assert await refused_for(made[3].guest, 0.4) <= 5.0
+    visits = [await worker.api_client.admit(0, 0.4) for worker in made[:3]]
+    assert await refused_for(made[3].api_client, 0.4) <= 5.0
     for visit in visits:
         visit.settle(bill(0.1), now())
     await asyncio.sleep(1.0)
-    visit = await made[3].guest.admit(0, 0.4)
+    visit = await made[3].api_client.admit(0, 0.4)
     visit.settle(bill(0.9), now())
     await asyncio.sleep(1.0)
-    assert await refused_for(made[0].guest, 0.01) == pytest.approx(86_398.0, abs=0.1)
+    assert await refused_for(made[0].api_client, 0.01) == pytest.approx(86_398.0, abs=0.1)
 
 
 @virtual
@@ -204,12 +204,12 @@ async def test_a_days_money_outlives_the_process() -> None:
     tables = MemoryTables()
     dead = Worker(tables, usd_per_day=1.0)
     for _ in range(2):
-        await dead.guest.admit(0, 0.5)
+        await dead.api_client.admit(0, 0.5)
     again = Worker(tables, usd_per_day=1.0)
-    assert await refused_for(again.guest) <= 5.0
+    assert await refused_for(again.api_client) <= 5.0
     slow = Worker(tables, usd_per_day=1.0)
     slow.store.delay = 0.1
-    assert await refused_for(slow.guest) > 80_000.0
+    assert await refused_for(slow.api_client) > 80_000.0
     for worker in (again, slow):
         await worker.close()
 
@@ -219,10 +219,10 @@ async def test_a_new_process_knows_what_is_left_before_the_store_has_answered() 
     """It decides by that while the store is slow."""
     tables = MemoryTables()
     one, other = (Worker(tables, rpm=3) for _ in range(2))
-    assert [await admitted(one.guest) for _ in range(2)] == [True] * 2
+    assert [await admitted(one.api_client) for _ in range(2)] == [True] * 2
     slow = Worker(tables, rpm=3)
     slow.store.delay = 0.1
-    assert [await admitted(slow.guest) for _ in range(2)] == [True, False]
+    assert [await admitted(slow.api_client) for _ in range(2)] == [True, False]
     for worker in (one, other, slow):
         await worker.close()
 
@@ -231,15 +231,15 @@ async def test_a_new_process_knows_what_is_left_before_the_store_has_answered() 
 async def test_a_store_that_cannot_be_asked_fails_no_request() -> None:
     """Each worker decides alone by what it knows; what it spent meanwhile is told as soon as the store is back."""
     one, other = workers(2, rpm=60, usd_per_day=1.0)
-    await one.guest.admit(0, 0.1)
+    await one.api_client.admit(0, 0.1)
     one.store.failure = "the disk is on fire"
-    visits = [await one.guest.admit(0, 0.1) for _ in range(9)]
-    assert not await admitted(one.guest)
+    visits = [await one.api_client.admit(0, 0.1) for _ in range(9)]
+    assert not await admitted(one.api_client)
     for visit in visits:
         visit.settle(bill(0.2), now())
     one.store.failure = ""
     await asyncio.sleep(3.0)
-    assert await refused_for(other.guest) > 5.0
+    assert await refused_for(other.api_client) > 5.0
     for worker in (one, other):
         await worker.close()
 
@@ -251,11 +251,11 @@ async def test_a_slow_store_costs_a_request_20_ms_and_is_told_afterwards() -> No
     one.store.delay = other.store.delay = 0.1
     before = now()
     for _ in range(30):
-        assert await admitted(one.guest)
-        assert await admitted(other.guest)
+        assert await admitted(one.api_client)
+        assert await admitted(other.api_client)
     assert now() - before <= 60 * LEASE_WAIT + 0.001
     await asyncio.sleep(1.0)
-    more = sum([await admitted(worker.guest) for _ in range(20) for worker in (one, other)])
+    more = sum([await admitted(worker.api_client) for _ in range(20) for worker in (one, other)])
     assert more <= 2 + 0.02 * 40 + 2  # what came back meanwhile, and one that each worker did not know of
     for worker in (one, other):
         await worker.close()
@@ -266,13 +266,13 @@ async def test_a_client_that_leaves_while_it_waits_takes_nothing() -> None:
     """What is granted after it left goes back."""
     one, other = workers(2, rpm=3)
     one.store.delay = 0.01
-    leaving = asyncio.ensure_future(one.guest.admit(0, 0.0))
+    leaving = asyncio.ensure_future(one.api_client.admit(0, 0.0))
     await asyncio.sleep(0.005)
     leaving.cancel()
     with pytest.raises(asyncio.CancelledError):
         await leaving
     await asyncio.sleep(1.0)
-    assert [await admitted(other.guest) for _ in range(4)] == [True] * 3 + [False]
+    assert [await admitted(other.api_client) for _ in range(4)] == [True] * 3 + [False]
     for worker in (one, other):
         await worker.close()
 
@@ -281,7 +281,7 @@ async def test_a_client_that_leaves_while_it_waits_takes_nothing() -> None:
 async def test_a_reload_gives_nobody_a_new_minute() -> None:
     """Neither of the same limit nor of a larger one; a limit of another key is another one."""
     (worker,) = workers(1, rpm=3)
-    assert [await admitted(worker.guest) for _ in range(4)] == [True] * 3 + [False]
+    assert [await admitted(worker.api_client) for _ in range(4)] == [True] * 3 + [False]
     for limits in ({"rpm": 3}, {"rpm": 60}):
-        assert not await admitted(worker.ring(**limits).guest({"x-api-key": "k"}))
+        assert not await admitted(worker.ring(**limits).api_client({"x-api-key": "k"}))
     await worker.close()

@@ -43,7 +43,7 @@ class FullError(Exception):
     """As many look already as may."""
 
 
-class Looker:
+class SnapshotReader:
     """One stream's side: the newest picture and the transitions since. What is not read is replaced, not queued."""
 
     def __init__(self) -> None:
@@ -70,12 +70,12 @@ class Looker:
         return sent
 
 
-class Feed:
+class SnapshotFeed:
     """Draws for all lookers. Belongs to one loop."""
 
     def __init__(self, draw: Draw) -> None:
         self._draw = draw
-        self._lookers: set[Looker] = set()
+        self._lookers: set[SnapshotReader] = set()
         self._drawing: asyncio.Task[None] | None = None
         self._hurry = asyncio.Event()
         self._last: bytes | None = None
@@ -85,36 +85,36 @@ class Feed:
         """How many look."""
         return len(self._lookers)
 
-    def open(self) -> Looker:
+    def open(self) -> SnapshotReader:
         """Add a reader. Raises FullError."""
         if len(self._lookers) >= MOST_LOOKERS or self.closed:
             raise FullError
-        looker = Looker()
-        self._lookers.add(looker)
+        reader = SnapshotReader()
+        self._lookers.add(reader)
         if self._drawing is None or self._drawing.done():
             self._drawing = asyncio.get_running_loop().create_task(self._run(), name="smart-model-router dashboard")
         elif self._last is not None:
-            looker.show(self._last)
-        return looker
+            reader.show(self._last)
+        return reader
 
-    def leave(self, looker: Looker) -> None:
+    def leave(self, reader: SnapshotReader) -> None:
         """Remove a reader."""
-        self._lookers.discard(looker)
+        self._lookers.discard(reader)
 
     def tell(self, move: Mapping[str, Any]) -> None:
         """Something moved: everyone hears of it at once, and sees it soon."""
         if not self._lookers:
             return
         frame = framed("transition", move)
-        for looker in self._lookers:
-            looker.tell(frame)
+        for reader in self._lookers:
+            reader.tell(frame)
         self._hurry.set()
 
     def close(self) -> None:
         """End every stream."""
         self.closed = True
-        for looker in self._lookers:
-            looker.there.set()
+        for reader in self._lookers:
+            reader.there.set()
         self._hurry.set()
 
     async def _run(self) -> None:
@@ -124,8 +124,8 @@ class Feed:
             except Exception:  # the picture after this one may be possible again
                 log.exception("the dashboard could not be drawn")
             else:
-                for looker in self._lookers:
-                    looker.show(self._last)
+                for reader in self._lookers:
+                    reader.show(self._last)
             await asyncio.sleep(_HASTE_SECONDS)
             try:
                 async with asyncio.timeout(PICTURE_SECONDS - _HASTE_SECONDS):
@@ -171,10 +171,10 @@ Trace = Callable[[str], Awaitable[Mapping[str, Any] | None]]
 """The way of a request by its id, None when it is not remembered."""
 
 
-class Board:
+class DashboardPages:
     """A dashboard: its `routes` over a feed. `about` is what the page is told once, at the beginning of a stream."""
 
-    def __init__(self, feed: Feed, *, guard: Guard, trace: Trace, about: Mapping[str, Any]) -> None:
+    def __init__(self, feed: SnapshotFeed, *, guard: Guard, trace: Trace, about: Mapping[str, Any]) -> None:
         self._feed = feed
         self._guard = guard
         self._trace = trace
@@ -212,14 +212,14 @@ class Board:
     async def _stream(self, scope: Scope, receive: Receive, responder: Responder) -> None:
         admin = self._guard(_headers_of(scope))
         try:
-            looker = self._feed.open()
+            reader = self._feed.open()
         except FullError:
             raise ProblemError(FULL, f"{len(self._feed)} dashboards are open already") from None
         client = Client(receive)
         try:
             await responder.head("chat", {**EVENT_STREAM, **SECURITY})
             await responder.frame(framed("about", {**self._about, "admin": admin}))
-            await self._send_to(looker, responder)
+            await self._send_to(reader, responder)
             await responder.end()
         except TimeoutError:
             pass  # it does not read: the connection is cut, and the browser asks again when it does
@@ -228,17 +228,17 @@ class Board:
                 raise
         finally:
             client.close()
-            self._feed.leave(looker)
+            self._feed.leave(reader)
 
-    async def _send_to(self, looker: Looker, responder: Responder) -> None:
+    async def _send_to(self, reader: SnapshotReader, responder: Responder) -> None:
         while not self._feed.closed:
             try:
                 async with asyncio.timeout(_PING_SECONDS):
-                    await looker.there.wait()
+                    await reader.there.wait()
             except TimeoutError:
                 sent = _PING
             else:
-                sent = looker.take()
+                sent = reader.take()
             if sent:
                 async with asyncio.timeout(_PATIENCE_SECONDS):
                     await responder.frame(sent)
@@ -276,17 +276,17 @@ class DashboardRoutes:
         self._recorder = DashboardHistory()
         self._recorder.listeners.append(self._moved)
         self._painter: DashboardSnapshot | None = None
-        self._feed = Feed(self._draw)
+        self._feed = SnapshotFeed(self._draw)
 
-    def move_in(self, house: RouterGeneration) -> None:
+    def move_in(self, generation: RouterGeneration) -> None:
         """A house (the first, or one after a reload) is the one to look at."""
-        house.router.monitor.watch(self._recorder)
-        self._painter = house.router.monitor.painter(self._recorder)
+        generation.router.monitor.watch(self._recorder)
+        self._painter = generation.router.monitor.painter(self._recorder)
 
     def routes(self) -> list[Route]:
         """Where the dashboard is."""
         about = {"source": f"process {os.getpid()}"}
-        return Board(self._feed, guard=self._guard, trace=self._trace, about=about).routes()
+        return DashboardPages(self._feed, guard=self._guard, trace=self._trace, about=about).routes()
 
     def close(self) -> None:
         """End every stream."""
@@ -305,7 +305,7 @@ class DashboardRoutes:
         return None if found is None else found.to_dict()
 
     def _guard(self, headers: Mapping[str, str]) -> bool:
-        guest = self._houses.house.ring.guest(headers)
-        if not guest.admin:  # it shows every model, and the requests of every key
+        api_client = self._houses.generation.ring.api_client(headers)
+        if not api_client.admin:  # it shows every model, and the requests of every key
             raise ProblemError(FORBIDDEN, "a key with `admin: true` is needed")
         return True

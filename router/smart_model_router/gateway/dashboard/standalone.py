@@ -16,7 +16,7 @@ from starlette.responses import RedirectResponse
 from starlette.routing import Route
 
 from smart_model_router.gateway.client_keys import check_host
-from smart_model_router.gateway.dashboard.dashboard_routes import Board, Feed
+from smart_model_router.gateway.dashboard.dashboard_routes import DashboardPages, SnapshotFeed
 from smart_model_router.gateway.uvicorn_server import Server
 from smart_model_router.http_api import ProblemError
 from smart_model_router.http_api.api_errors import ErrorKind
@@ -48,8 +48,8 @@ def run(path: Path, listener: socket.socket, *, on_ready: Callable[[str], None])
         del request
         return RedirectResponse("/dashboard")
 
-    feed = Feed(draw)
-    board = Board(feed, guard=guard, trace=trace, about={"source": f"{path.name}: every process"})
+    feed = SnapshotFeed(draw)
+    board = DashboardPages(feed, guard=guard, trace=trace, about={"source": f"{path.name}: every process"})
     app = Starlette(routes=[Route("/", home), *board.routes()])
     host, port = listener.getsockname()
     address = f"http://{host}:{port}/dashboard"

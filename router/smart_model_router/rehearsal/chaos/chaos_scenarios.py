@@ -18,21 +18,21 @@ _RETRY_AFTER = 2.0
 """Seconds. A provider's word is never shortened."""
 
 
-async def rate_limited_once(arena: ScenarioContext) -> None:
+async def rate_limited_once(context: ScenarioContext) -> None:
     """The first choice says 429 once, with Retry-After: it rests exactly so long and is asked again."""
-    await arena.in_turn(2)
-    arena.strike(Fault.status(429, headers={"retry-after": f"{_RETRY_AFTER:g}"}, times=1))
-    await arena.ask()
-    await arena.load(_RETRY_AFTER + arena.slack + 1.0, per_second=5)
-    refused = next((call for call in arena.server.requests if call.status == 429), None)
+    await context.in_turn(2)
+    context.strike(Fault.status(429, headers={"retry-after": f"{_RETRY_AFTER:g}"}, times=1))
+    await context.ask()
+    await context.load(_RETRY_AFTER + context.slack + 1.0, per_second=5)
+    refused = next((call for call in context.server.requests if call.status == 429), None)
     if refused is None:
         return  # the card says that the fault was not met
-    again = [call.at for call in arena.server.requests if call.at > refused.at and _same(call, refused)]
+    again = [call.at for call in context.server.requests if call.at > refused.at and _same(call, refused)]
     gaps = [at - refused.at for at in again]
     waited = f"asked again after {gaps[0]:.2f} s" if gaps else "never asked again"
-    kept = bool(gaps) and _RETRY_AFTER - 0.05 <= gaps[0] <= _RETRY_AFTER + arena.slack
-    arena.find(f"its Retry-After of {_RETRY_AFTER:g} s is kept exactly", kept, waited, Verdict.FAIL)
-    arena.find_unblamed(FailureClass.RATE_LIMITED)
+    kept = bool(gaps) and _RETRY_AFTER - 0.05 <= gaps[0] <= _RETRY_AFTER + context.slack
+    context.find(f"its Retry-After of {_RETRY_AFTER:g} s is kept exactly", kept, waited, Verdict.FAIL)
+    context.find_unblamed(FailureClass.RATE_LIMITED)
 
 
 def _same(call: RecordedRequest, refused: RecordedRequest) -> bool:
@@ -40,122 +40,122 @@ def _same(call: RecordedRequest, refused: RecordedRequest) -> bool:
     return (call.key, call.model) == (refused.key, refused.model)
 
 
-async def rate_limited_for_ever(arena: ScenarioContext) -> None:
+async def rate_limited_for_ever(context: ScenarioContext) -> None:
     """The first choice says 429 to everything, a second's rest each time: the others serve, no breaker opens."""
-    arena.strike(Fault.status(429, headers={"retry-after": "1"}))
+    context.strike(Fault.status(429, headers={"retry-after": "1"}))
     began = time.monotonic()
-    await arena.in_turn(20, pause=0.15)
-    if arena.has_others:
-        calls, keys = arena.server.calls(), len(arena.targets)
+    await context.in_turn(20, pause=0.15)
+    if context.has_others:
+        calls, keys = context.server.calls(), len(context.targets)
         bound = round((2 + time.monotonic() - began) * keys)
-        arena.find("it is asked once a second", calls <= bound, f"{calls} calls, at most {bound}")
-    arena.find_unblamed(FailureClass.RATE_LIMITED)
+        context.find("it is asked once a second", calls <= bound, f"{calls} calls, at most {bound}")
+    context.find_unblamed(FailureClass.RATE_LIMITED)
 
 
-async def one_500(arena: ScenarioContext) -> None:
+async def one_500(context: ScenarioContext) -> None:
     """The first choice fails once with 500: no caller notices, and it is not blamed for it."""
-    arena.strike(Fault.status(500, times=1))
-    await arena.in_turn(16)
-    arena.find_unblamed(FailureClass.SERVER_ERROR)
+    context.strike(Fault.status(500, times=1))
+    await context.in_turn(16)
+    context.find_unblamed(FailureClass.SERVER_ERROR)
 
 
-async def unavailable_for_ever(arena: ScenarioContext) -> None:
+async def unavailable_for_ever(context: ScenarioContext) -> None:
     """The first choice says 503 to everything: the others serve, and it is left alone."""
-    arena.strike(Fault.status(503))
+    context.strike(Fault.status(503))
     began = time.monotonic()
-    await arena.in_turn(20)
-    arena.find_spared(began)
+    await context.in_turn(20)
+    context.find_spared(began)
 
 
 # A provider that does not answer: the connection dies, or lives and says nothing.
 
 
-async def reset_before_headers(arena: ScenarioContext) -> None:
+async def reset_before_headers(context: ScenarioContext) -> None:
     """The first choice resets every connection before its headers: the others serve, and it is left alone."""
-    arena.strike(Fault.reset())
+    context.strike(Fault.reset())
     began = time.monotonic()
-    await arena.in_turn(20)
-    arena.find_spared(began)
+    await context.in_turn(20)
+    context.find_spared(began)
 
 
-async def never_answered(arena: ScenarioContext) -> None:
+async def never_answered(context: ScenarioContext) -> None:
     """The first choice takes every question and never answers: within the timeout another does."""
-    await _silent(arena, Fault.hang())
+    await _silent(context, Fault.hang())
 
 
-async def headers_then_nothing(arena: ScenarioContext) -> None:
+async def headers_then_nothing(context: ScenarioContext) -> None:
     """The first choice sends good headers and then nothing: within the timeout another answers."""
-    await _silent(arena, Fault.headers_only())
+    await _silent(context, Fault.headers_only())
 
 
-async def _silent(arena: ScenarioContext, fault: Fault) -> None:
-    arena.strike(fault)
+async def _silent(context: ScenarioContext, fault: Fault) -> None:
+    context.strike(fault)
     began = time.monotonic()
-    timeouts = arena.rules.timeouts
-    *streamed, whole = await asyncio.gather(arena.ask(stream=True), arena.ask(stream=True), arena.ask())
-    providers = arena.fleet.config.providers
-    mentions = (mention for tier in arena.fleet.model.tiers for mention in tier.targets)
+    timeouts = context.rules.timeouts
+    *streamed, whole = await asyncio.gather(context.ask(stream=True), context.ask(stream=True), context.ask())
+    providers = context.fleet.config.providers
+    mentions = (mention for tier in context.fleet.model.tiers for mention in tier.targets)
     thinks = any(KnownTarget(mention, providers[mention.provider].kind).reasoning.value for mention in mentions)
     head = timeouts.first_content_reasoning if thinks else timeouts.first_content
-    _find_left(arena, "stream", max(asked.seconds for asked in streamed), head)
+    _find_left(context, "stream", max(asked.seconds for asked in streamed), head)
     # A request that no other target can answer waits as long as it may take.
     answer = timeouts.attempt_reasoning if thinks else timeouts.attempt
-    _find_left(arena, "answer", whole.seconds, answer if arena.has_others else timeouts.total)
-    if arena.has_others:
-        await arena.in_turn(10)
-    arena.find_spared(began)
+    _find_left(context, "answer", whole.seconds, answer if context.has_others else timeouts.total)
+    if context.has_others:
+        await context.in_turn(10)
+    context.find_spared(began)
 
 
-def _find_left(arena: ScenarioContext, what: str, seconds: float, timeout: float) -> None:
-    bound = timeout * len(arena.targets) + arena.slack
-    arena.find(f"a silent {what} is left in time", seconds <= bound, f"{seconds:.2f} s, at most {bound:.2f} s")
+def _find_left(context: ScenarioContext, what: str, seconds: float, timeout: float) -> None:
+    bound = timeout * len(context.targets) + context.slack
+    context.find(f"a silent {what} is left in time", seconds <= bound, f"{seconds:.2f} s, at most {bound:.2f} s")
 
 
 # A provider whose answers break: cut, stalled, spoilt, without an end.
 
 
-async def cut_mid_stream(arena: ScenarioContext) -> None:
+async def cut_mid_stream(context: ScenarioContext) -> None:
     """The first choice cuts every stream after three words: the caller is told, and it is avoided."""
-    arena.strike(Fault.cut(after=3))
+    context.strike(Fault.cut(after=3))
     began = time.monotonic()
-    answers = await arena.in_turn(12, stream=True)
-    arena.find_spared(began)
-    _find_avoided(arena, answers)
+    answers = await context.in_turn(12, stream=True)
+    context.find_spared(began)
+    _find_avoided(context, answers)
 
 
-async def stall_mid_stream(arena: ScenarioContext) -> None:
+async def stall_mid_stream(context: ScenarioContext) -> None:
     """The first choice falls silent after three words: the caller is told in time, and it is avoided."""
-    arena.strike(Fault.stall(after=3))
-    first = await arena.at_once(3, stream=True)
-    bound = arena.rules.timeouts.idle + arena.rules.timeouts.first_content + arena.slack
+    context.strike(Fault.stall(after=3))
+    first = await context.at_once(3, stream=True)
+    bound = context.rules.timeouts.idle + context.rules.timeouts.first_content + context.slack
     slowest = max(asked.seconds for asked in first)
-    arena.find("a stalled stream is ended in time", slowest <= bound, f"{slowest:.2f} s, at most {bound:.2f} s")
-    _find_avoided(arena, await arena.in_turn(6, stream=True))
+    context.find("a stalled stream is ended in time", slowest <= bound, f"{slowest:.2f} s, at most {bound:.2f} s")
+    _find_avoided(context, await context.in_turn(6, stream=True))
 
 
-async def one_bad_event(arena: ScenarioContext) -> None:
+async def one_bad_event(context: ScenarioContext) -> None:
     """One event of a stream is not JSON: it may have carried text, so it is counted, and the stream is cut."""
-    arena.strike(Fault.bad_json(after=2, times=1))
-    answers = await arena.in_turn(16, stream=True)
+    context.strike(Fault.bad_json(after=2, times=1))
+    answers = await context.in_turn(16, stream=True)
     counted = sum(asked.report.malformed_events for asked in answers if asked.report is not None)
-    arena.find("the spoilt event is counted", counted == 1, f"{counted} counted")
+    context.find("the spoilt event is counted", counted == 1, f"{counted} counted")
 
 
-async def no_terminator(arena: ScenarioContext) -> None:
+async def no_terminator(context: ScenarioContext) -> None:
     """The first choice ends every stream without a finish reason: none of them passes for a whole answer."""
-    arena.strike(Fault.no_terminator())
+    context.strike(Fault.no_terminator())
     began = time.monotonic()
-    answers = await arena.in_turn(12, stream=True)
-    arena.find_spared(began)
-    _find_avoided(arena, answers)
+    answers = await context.in_turn(12, stream=True)
+    context.find_spared(began)
+    _find_avoided(context, answers)
 
 
-def _find_avoided(arena: ScenarioContext, answers: list[ClientCall]) -> None:
+def _find_avoided(context: ScenarioContext, answers: list[ClientCall]) -> None:
     """The later half of the streams arrives whole."""
     later = answers[len(answers) // 2 :]
     whole = sum(asked.ending is Ending.WHOLE for asked in later)
     measured = f"{whole} of the later {len(later)}"
-    arena.find("soon streams are whole again", whole == len(later), measured, Verdict.SAFE)
+    context.find("soon streams are whole again", whole == len(later), measured, Verdict.SAFE)
 
 
 # A question that a provider refuses: the error names the fault, and the health of no target changes.
@@ -164,50 +164,52 @@ _FILTERED = "The response was filtered due to the prompt triggering the content 
 _NO_PREFILL = "This model does not support assistant message prefill: the conversation must end with a user message."
 
 
-async def context_too_long(arena: ScenarioContext) -> None:
+async def context_too_long(context: ScenarioContext) -> None:
     """The first choice says the prompt is too long: a larger model answers, or the caller is told so."""
-    arena.strike(_rejection(_TOO_LONG, "context_length_exceeded"))
-    await _told(arena, FailureClass.CONTEXT_LENGTH, "ContextTooLong")
+    context.strike(_rejection(_TOO_LONG, "context_length_exceeded"))
+    await _told(context, FailureClass.CONTEXT_LENGTH, "ContextTooLong")
 
 
-async def content_filter(arena: ScenarioContext) -> None:
+async def content_filter(context: ScenarioContext) -> None:
     """The first choice's content filter strikes: the caller is told; no other target is asked unless allowed."""
-    arena.strike(_rejection(_FILTERED, "content_filter"))
-    await _told(arena, FailureClass.CONTENT_FILTERED, "ContentBlocked")
-    if not arena.fleet.config.routing.content_filter_fallback:
-        tried = [asked.report.attempts for asked in arena.asked if asked.report is not None]
+    context.strike(_rejection(_FILTERED, "content_filter"))
+    await _told(context, FailureClass.CONTENT_FILTERED, "ContentBlocked")
+    if not context.fleet.config.routing.content_filter_fallback:
+        tried = [asked.report.attempts for asked in context.asked if asked.report is not None]
         met = [
             attempts for attempts in tried if any(a.failure_class is FailureClass.CONTENT_FILTERED for a in attempts)
         ]
         most = max(map(len, met), default=0)
-        arena.find("no other target is asked", most <= 1, f"{len(met)} met the filter, {most} calls for each")
+        context.find("no other target is asked", most <= 1, f"{len(met)} met the filter, {most} calls for each")
 
 
-async def prefill_rejected(arena: ScenarioContext) -> None:
+async def prefill_rejected(context: ScenarioContext) -> None:
     """The first choice is down and the next will not go on with a begun answer: a third does, or the caller is told."""
-    arena.strike(Fault.status(500))
-    if arena.others:
-        arena.strike(_rejection(_NO_PREFILL, None), at=arena.others[0])
+    context.strike(Fault.status(500))
+    if context.others:
+        context.strike(_rejection(_NO_PREFILL, None), at=context.others[0])
     for stream in (False, True, False):
-        await arena.ask(stream=stream, prefill=True)
-    if arena.others:
-        arena.fleet.strike(at=arena.others[0])
-    healthy = await arena.in_turn(4)
+        await context.ask(stream=stream, prefill=True)
+    if context.others:
+        context.fleet.strike(at=context.others[0])
+    healthy = await context.in_turn(4)
     served = sum(asked.ending is Ending.WHOLE for asked in healthy)
-    arena.find("the next is not blamed for it", served == len(healthy), f"{served} of {len(healthy)} served afterwards")
+    context.find(
+        "the next is not blamed for it", served == len(healthy), f"{served} of {len(healthy)} served afterwards"
+    )
 
 
-async def _told(arena: ScenarioContext, failure_class: FailureClass, error: str) -> None:
+async def _told(context: ScenarioContext, failure_class: FailureClass, error: str) -> None:
     """Ask, compare what callers are told, and ask again when all is well."""
-    answers = await arena.in_turn(6)
+    answers = await context.in_turn(6)
     wrongly = sorted({asked.told for asked in answers if asked.ending is Ending.REJECTED} - {error})
     told = ", ".join(sorted({asked.told for asked in answers if asked.told})) or "all answered elsewhere"
-    arena.find(f"the caller is told {error}", not wrongly, told, Verdict.FAIL)
-    arena.heal()
-    after = await arena.in_turn(12)
-    share = arena.share(after)
-    arena.find("the provider is used as before", share > 0, f"it served {share:.0%} afterwards")
-    arena.find_unblamed(failure_class)
+    context.find(f"the caller is told {error}", not wrongly, told, Verdict.FAIL)
+    context.heal()
+    after = await context.in_turn(12)
+    share = context.share(after)
+    context.find("the provider is used as before", share > 0, f"it served {share:.0%} afterwards")
+    context.find_unblamed(failure_class)
 
 
 def _rejection(message: str, code: str | None) -> Fault:
@@ -220,42 +222,42 @@ _DOWN = 2.0
 _PER_SECOND = 10.0
 
 
-async def outage_and_recovery(arena: ScenarioContext) -> None:
+async def outage_and_recovery(context: ScenarioContext) -> None:
     """The first choice is down for two seconds under load: no caller notices, and it gets its share again in time."""
-    before = arena.share(await arena.load(1.5, _PER_SECOND))
-    arena.strike(Fault.down())
-    await arena.load(_DOWN, _PER_SECOND)
-    arena.heal()
-    await find_recovery(arena, before)
+    before = context.share(await context.load(1.5, _PER_SECOND))
+    context.strike(Fault.down())
+    await context.load(_DOWN, _PER_SECOND)
+    context.heal()
+    await find_recovery(context, before)
 
 
-async def correlated_failure(arena: ScenarioContext) -> None:
+async def correlated_failure(context: ScenarioContext) -> None:
     """All providers of the asked tier, and those that share a failure domain with them, fail together; then recover."""
-    before = arena.share(await arena.load(1.5, _PER_SECOND))
-    asked = {mention.provider for mention in arena.fleet.model.tiers[0].targets}
-    providers = arena.fleet.config.providers
+    before = context.share(await context.load(1.5, _PER_SECOND))
+    asked = {mention.provider for mention in context.fleet.model.tiers[0].targets}
+    providers = context.fleet.config.providers
     domains = {name: given.failure_domain or failure_domain(given.kind) for name, given in providers.items()}
-    together = {name for name in arena.others if domains[name] in {domains[one] for one in asked}}
+    together = {name for name in context.others if domains[name] in {domains[one] for one in asked}}
     for name in sorted(asked | together):
-        arena.strike(Fault.status(500), at=name)
-    await arena.load(_DOWN, _PER_SECOND)
-    arena.heal()
-    await find_recovery(arena, before)
+        context.strike(Fault.status(500), at=name)
+    await context.load(_DOWN, _PER_SECOND)
+    context.heal()
+    await find_recovery(context, before)
 
 
-async def find_recovery(arena: ScenarioContext, before: float) -> None:
+async def find_recovery(context: ScenarioContext, before: float) -> None:
     """From now on, when all is well, the struck provider is due again in time and carries half its share or more."""
-    rules = arena.rules
+    rules = context.rules
     longest = max(1.1 * rules.breaker.open, rules.cooldown.failure, rules.cooldown.timeout)
-    bound = longest + rules.slow_start + arena.slack
+    bound = longest + rules.slow_start + context.slack
     recovered = time.monotonic()
     answers: list[ClientCall] = []
-    while time.monotonic() - recovered < bound and arena.share(answers[-10:]) < before / 2:
-        answers += await arena.load(0.5, _PER_SECOND)
+    while time.monotonic() - recovered < bound and context.share(answers[-10:]) < before / 2:
+        answers += await context.load(0.5, _PER_SECOND)
     back = time.monotonic() - recovered
-    share = arena.share(await arena.load(1.0, _PER_SECOND))
+    share = context.share(await context.load(1.0, _PER_SECOND))
     measured = f"{share:.0%} after {back:.1f} s ({before:.0%} before), at most {bound:.1f} s"
-    arena.find("it carries its share again", share >= before / 2, measured)
+    context.find("it carries its share again", share >= before / 2, measured)
 
 
 # More than one question at a time: at a provider that fails now and then, that returns, that is slow.
@@ -263,37 +265,39 @@ _HERD = 50
 _PROBE_SECONDS = 0.5
 
 
-async def brown_out(arena: ScenarioContext) -> None:
+async def brown_out(context: ScenarioContext) -> None:
     """The first choice fails three calls in ten: every request is served, and retries stay within their budget."""
-    arena.strike(Fault.brownout(0.3))
-    answers = await arena.load(4.0, per_second=15)
+    context.strike(Fault.brownout(0.3))
+    answers = await context.load(4.0, per_second=15)
     reports = [asked.report for asked in answers if asked.report is not None]
     again = sum(len(report.attempts) - len({attempt.target for attempt in report.attempts}) for report in reports)
     bound = round(0.1 * len(answers) + 10)
-    arena.find("retries stay within their budget", again <= bound, f"{again} retries, at most {bound}", Verdict.FAIL)
+    context.find("retries stay within their budget", again <= bound, f"{again} retries, at most {bound}", Verdict.FAIL)
 
 
-async def thundering_herd(arena: ScenarioContext) -> None:
+async def thundering_herd(context: ScenarioContext) -> None:
     """Fifty ask at the instant the first choice may be asked again: one goes, the others are served elsewhere."""
-    arena.strike(Fault.status(500))
-    await arena.until_out()
-    arena.strike(Fault.delay(first=_PROBE_SECONDS))
-    await arena.until_due()
+    context.strike(Fault.status(500))
+    await context.until_out()
+    context.strike(Fault.delay(first=_PROBE_SECONDS))
+    await context.until_due()
     came = time.monotonic()
-    await arena.at_once(_HERD)
-    calls = [call for call in arena.server.requests if call.at >= came]
+    await context.at_once(_HERD)
+    calls = [call for call in context.server.requests if call.at >= came]
     first_end = min((call.ended_at or time.monotonic() for call in calls), default=0.0)
     probes = sum(call.at < first_end for call in calls)
-    arena.find("one at a time goes to see", probes <= 1, f"{probes} calls before the first was answered", Verdict.FAIL)
+    context.find(
+        "one at a time goes to see", probes <= 1, f"{probes} calls before the first was answered", Verdict.FAIL
+    )
 
 
-async def slow_loris(arena: ScenarioContext) -> None:
+async def slow_loris(context: ScenarioContext) -> None:
     """The first choice trickles its words, and more ask than it has slots: it holds no more, the others are served."""
-    slots = max(status.slots for status in arena.targets)
-    arena.strike(Fault.delay(each=0.1))
-    await arena.at_once(slots + 10, stream=True)
-    most = arena.server.max_in_flight()
-    arena.find("it never holds more than its slots", most <= slots, f"{most} at once, {slots} slots", Verdict.FAIL)
+    slots = max(status.slots for status in context.targets)
+    context.strike(Fault.delay(each=0.1))
+    await context.at_once(slots + 10, stream=True)
+    most = context.server.max_in_flight()
+    context.find("it never holds more than its slots", most <= slots, f"{most} at once, {slots} slots", Verdict.FAIL)
 
 
 # A machine whose clock is set while the router runs.
@@ -301,14 +305,14 @@ _HOUR = 3600.0
 _TIMEOUT = 5.0
 
 
-async def clock_step(arena: ScenarioContext) -> None:
+async def clock_step(context: ScenarioContext) -> None:
     """The wall clock goes back an hour while the first choice is resting: its rest is not an hour longer for it."""
-    before = arena.share(await arena.load(1.0, 10.0, timeout=_TIMEOUT))
-    arena.strike(Fault.status(500))
-    await arena.load(1.0, 10.0, timeout=_TIMEOUT)
-    arena.fleet.wall.ahead -= _HOUR
-    arena.heal()
-    await find_recovery(arena, before)
+    before = context.share(await context.load(1.0, 10.0, timeout=_TIMEOUT))
+    context.strike(Fault.status(500))
+    await context.load(1.0, 10.0, timeout=_TIMEOUT)
+    context.fleet.wall.ahead -= _HOUR
+    context.heal()
+    await find_recovery(context, before)
 
 
 _SERVED = frozenset({Ending.WHOLE})

@@ -137,12 +137,12 @@ def _is_here(host: object) -> bool:
 _standing: list[NetworkGuard | None] = []
 
 
-def _stand(fence: NetworkGuard | None) -> None:
+def _stand(guard: NetworkGuard | None) -> None:
     """An audit hook cannot be removed again: there is one, made with the first fence, for all of them."""
     if not _standing:
         _standing.append(None)
         sys.addaudithook(_hear)
-    _standing[0] = fence
+    _standing[0] = guard
 
 
 def _hear(event: str, arguments: tuple[Any, ...]) -> None:

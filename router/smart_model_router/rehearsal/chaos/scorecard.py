@@ -99,31 +99,31 @@ async def play(
     process at a time: the fence is the process's. Raises ConfigurationError; InvalidRequest for an unknown model.
     """
     tested = drill(config, model, speed)
-    began, room, fence = time.monotonic(), asyncio.Semaphore(TOGETHER), NetworkGuard()
+    began, room, guard = time.monotonic(), asyncio.Semaphore(TOGETHER), NetworkGuard()
 
     async def one(scenario: Scenario) -> Result:
         async with room:
-            result = await _play(scenario, FaultFleet(tested, seed), fence)
+            result = await _play(scenario, FaultFleet(tested, seed), guard)
         on_result(result)
         return result
 
-    with fence:
+    with guard:
         # Not a task group: a mistake in the configuration reaches the caller as it is.
         results = tuple(await asyncio.gather(*(one(scenario) for scenario in scenarios)))
     name = next(iter(tested.models))
-    return Scorecard(name, speed, seed, results, tuple(fence.refused), time.monotonic() - began)
+    return Scorecard(name, speed, seed, results, tuple(guard.refused), time.monotonic() - began)
 
 
-async def _play(scenario: Scenario, fleet: FaultFleet, fence: NetworkGuard) -> Result:
+async def _play(scenario: Scenario, fleet: FaultFleet, guard: NetworkGuard) -> Result:
     began = time.monotonic()
     async with fleet:
-        fence.ports |= {server.port for server in fleet.servers.values()}
-        arena = ScenarioContext(fleet)
-        watch = asyncio.create_task(arena.watch())
+        guard.ports |= {server.port for server in fleet.servers.values()}
+        context = ScenarioContext(fleet)
+        watch = asyncio.create_task(context.watch())
         try:
-            await scenario.run(arena)
-            await arena.conclude(scenario.allows)
+            await scenario.run(context)
+            await context.conclude(scenario.allows)
         finally:
             watch.cancel()
     seconds = time.monotonic() - began
-    return Result(scenario.name, scenario.about, tuple(arena.findings), len(arena.asked), seconds, arena.lag)
+    return Result(scenario.name, scenario.about, tuple(context.findings), len(context.asked), seconds, context.lag)

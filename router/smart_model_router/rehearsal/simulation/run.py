@@ -148,13 +148,13 @@ async def _live(history: History, setting: Setting, seed: int, measures: Measure
     router, state = SmartModelRouter(**parts), parts["state"]
     checkers = [checker(state, history) for checker in CHECKERS if checker.applies(measures)]
     sink.watch(checkers)
-    witness = TraceRecorder(state, sink.checkers)
+    recorder = TraceRecorder(state, sink.checkers)
     for checker in checkers:
-        checker.witness = witness
-    witness.watch()
+        checker.recorder = recorder
+    recorder.watch()
     for at, order in setting.orders:
         loop.call_at(history.began + at, order, router, state)
-    await _send(router, history, witness)
+    await _send(router, history, recorder)
     await asyncio.sleep(_AFTERMATH)
     if state.detached:  # calls that run on for their verdict
         await asyncio.wait(tuple(state.detached), timeout=_VERDICTS)
@@ -181,17 +181,17 @@ def providers_of(setting: Setting, seed: int, began: float) -> dict[str, Simulat
     }
 
 
-async def _send(router: SmartModelRouter, history: History, witness: TraceRecorder) -> None:
+async def _send(router: SmartModelRouter, history: History, recorder: TraceRecorder) -> None:
     loop, tasks = asyncio.get_running_loop(), []
 
     async def one(asked: WorkloadRequest) -> None:
         history.begun += 1
-        witness.begins(asked)
+        recorder.begins(asked)
         try:
             await asked.ask(router)
         except Exception as bug:  # noqa: BLE001 - whatever it is, it is what we look for
             history.violate("crash", loop.time(), f"the request of {asked.at:.3f}: {type(bug).__name__}: {bug}")
-        witness.ended(asked)
+        recorder.ended(asked)
 
     for asked in history.asked:
         pause = history.began + asked.at - loop.time()

@@ -132,7 +132,7 @@ class Checker:
     def __init__(self, state: RouterState, history: History) -> None:
         self.state = state
         self.history = history
-        self.witness: TraceRecorder
+        self.recorder: TraceRecorder
 
     @classmethod
     def applies(cls, measures: Measures) -> bool:

@@ -1,4 +1,4 @@
-"""The witness: sees every admission, refusal and settlement at every gate, with what each of them changed.
+"""The recorder: sees every admission, refusal and settlement at every gate, with what each of them changed.
 
 It steps between the flow and the gates by giving the gates, their leases and the waiting room a class of its own that
 behaves as before and tells the checkers. It reads the core through `snapshot()` alone, and nothing of what the checkers
@@ -210,8 +210,8 @@ def _may_be_tossed(gate: Gate, *, stream: bool) -> bool:
     return any(shot.requests > gate.config.throttle.k * shot.accepts for shot in shots)
 
 
-def _watched_gate(witness: TraceRecorder) -> type[Gate]:
-    """A Gate that tells the witness. It has no slots of its own, so that a gate in use can become one."""
+def _watched_gate(recorder: TraceRecorder) -> type[Gate]:
+    """A Gate that tells the recorder. It has no slots of its own, so that a gate in use can become one."""
 
     class WatchedLease(Lease):
         __slots__ = ()
@@ -221,12 +221,14 @@ def _watched_gate(witness: TraceRecorder) -> type[Gate]:
             known[self].begun = True
 
         def prove(self, now: float) -> Settlement:
-            held = witness.held.get(self)
+            held = recorder.held.get(self)
             before = None if held is None or held.proven or not self.probe else held.gate.snapshot(stream=self.stream)
             settlement = super().prove(now)
             if held is not None and before is not None:
                 held.proven = True
-                witness.proved(Settled(held, None, None, before, held.gate.snapshot(stream=self.stream), now, PATIENCE))
+                recorder.proved(
+                    Settled(held, None, None, before, held.gate.snapshot(stream=self.stream), now, PATIENCE)
+                )
                 transport = held.gate.provider.transport
                 held.probing = self.probes_breaker
                 held.own = held.breaker.generation if held.breaker.is_closed else None
@@ -250,7 +252,7 @@ def _watched_gate(witness: TraceRecorder) -> type[Gate]:
                 failure, now, usage=usage, reading=reading, roll=roll, slow=slow, patience=patience
             )
             after = held.gate.snapshot(stream=self.stream)
-            witness.settled(Settled(held, failure, usage, before, after, now, patience))
+            recorder.settled(Settled(held, failure, usage, before, after, now, patience))
             return settlement
 
     known: dict[Lease, Held] = {}
@@ -269,14 +271,14 @@ def _watched_gate(witness: TraceRecorder) -> type[Gate]:
             last_resort: bool = False,
         ) -> Lease | Refusal:
             before = self.snapshot(stream=stream)
-            asked = witness.asker()
-            again = asked is not None and any(held.gate is self for held in witness.called[asked])
+            asked = recorder.asker()
+            again = asked is not None and any(held.gate is self for held in recorder.called[asked])
             looks = not last_resort and (pacing != "off" or again)
-            alternative = witness.alternative(self, now, stream=stream) if looks else None
-            excluded = witness.excluded(self, now)
+            alternative = recorder.alternative(self, now, stream=stream) if looks else None
+            excluded = recorder.excluded(self, now)
             got = super().try_admit(cost, now, roll, stream=stream, pacing=pacing, last_resort=last_resort)
             if isinstance(got, Refusal):
-                witness.refused(Refused(self, got, stream, pacing, before, self.snapshot(stream=stream), now))
+                recorder.refused(Refused(self, got, stream, pacing, before, self.snapshot(stream=stream), now))
                 return got
             got.__class__ = WatchedLease
             breaker = self.breakers["stream" if stream else "whole"]
@@ -298,24 +300,24 @@ def _watched_gate(witness: TraceRecorder) -> type[Gate]:
                 excluded=excluded,
             )
             known[got] = held
-            witness.admitted(held, now)
+            recorder.admitted(held, now)
             return got
 
         def close(self, now: float) -> tuple[Moved, ...]:
             moved = super().close(now)
-            witness.let_in(self, now)
+            recorder.let_in(self, now)
             return moved
 
     return WatchedGate
 
 
-def _watched_room(witness: TraceRecorder) -> type[WaitQueue]:
+def _watched_room(recorder: TraceRecorder) -> type[WaitQueue]:
     class WatchedRoom(WaitQueue):
         def ticket(self, *, stream: bool, rank: int = 0) -> Waiter:
             ticket = super().ticket(stream=stream, rank=rank)
             task = asyncio.current_task()
             if task is not None:
-                witness.tickets[task] = ticket
+                recorder.tickets[task] = ticket
             return ticket
 
     return WatchedRoom

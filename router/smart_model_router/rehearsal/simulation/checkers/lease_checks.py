@@ -33,10 +33,10 @@ class OneProbe(Checker):
 
     def admitted(self, held: Held, now: float) -> None:
         provider = held.gate.provider
-        if held.probing and sum(h.probing and h.gate.provider is provider for h in self.witness.held.values()) > 1:
+        if held.probing and sum(h.probing and h.gate.provider is provider for h in self.recorder.held.values()) > 1:
             self.violate("I1", now, f"{held.gate.id}: a second probe is in flight at {provider.name}")
         for trial in held.lease.snapshot().trials:
-            together = sum(trial in h.lease.snapshot().trials for h in self.witness.held.values())
+            together = sum(trial in h.lease.snapshot().trials for h in self.recorder.held.values())
             if together > 1 and held.pacing == "off":
                 self.violate("I1", now, f"{held.gate.id}: {together} calls on probation at once")
 
@@ -59,7 +59,7 @@ class SettledOnce(Checker):
     def finish(self) -> None:
         now = self.history.began + self.history.lasted
         self._counts(now)
-        for held in self.witness.held.values():
+        for held in self.recorder.held.values():
             self.violate("I2", now, f"{held.gate.id}: a lease of {held.at - self.history.began:.3f} was never settled")
         for gate in self.state.fleet.gates.values():
             provider = gate.provider
@@ -77,7 +77,7 @@ class SettledOnce(Checker):
 
     def _counts(self, now: float) -> None:
         slots: dict[str, int] = {}
-        in_flight = Counter(held.gate for held in self.witness.held.values())
+        in_flight = Counter(held.gate for held in self.recorder.held.values())
         for gate in self.state.fleet.gates.values():
             mine = in_flight[gate]
             slots[gate.provider.name] = slots.get(gate.provider.name, 0) + mine
@@ -109,10 +109,10 @@ class Slots(Checker):
 
     def admitted(self, held: Held, now: float) -> None:
         provider = held.gate.provider
-        taken = self.witness.at_provider(provider.name)
+        taken = self.recorder.at_provider(provider.name)
         if taken > provider.bulkhead.limit:
             self.violate("I10", now, f"{provider.name}: {taken} in flight, {provider.bulkhead.limit} allowed")
-        learned, mine = held.gate.learned, self.witness.in_flight(held.gate)
+        learned, mine = held.gate.learned, self.recorder.in_flight(held.gate)
         if learned is not None and not held.last_resort and mine > learned.limit:
             self.violate("I10", now, f"{held.gate.id}: {mine} in flight, it was seen to bear {learned.limit}")
 
@@ -130,7 +130,7 @@ class FirstComeFirstServed(Checker):
         if not queue:
             return
         task = asyncio.current_task()
-        mine = None if task is None else self.witness.tickets.get(task)
+        mine = None if task is None else self.recorder.tickets.get(task)
         for other in queue:
             if other is not mine and self._passed(other, mine, held, now):
                 late = "a newcomer" if mine is None else f"waiter {mine.number}"

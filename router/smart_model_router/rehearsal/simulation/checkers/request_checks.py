@@ -52,7 +52,7 @@ class PaidRetries(Checker):
         known = snapshot.ttfts if held.lease.stream else snapshot.latencies
         if known < _KNOWN_ANSWERS:
             self._unknown.add(held)
-        before = self.witness.called[held.asked][:-1]
+        before = self.recorder.called[held.asked][:-1]
         if before and before[-1] in self._unknown and now - before[-1].at >= _PATIENCE - _EPSILON:
             self._looks.add(held)
         if held.alternative is not None and held.gate.id in self._failed.get(held.asked, ()):
@@ -135,7 +135,7 @@ class Endings(Checker):
         if report is None:
             self.violate("I13", now, f"the error of the request of {asked.at:.3f} has no report")
             return
-        attempts = [held.gate.id for held in self.witness.called.get(asked, [])]
+        attempts = [held.gate.id for held in self.recorder.called.get(asked, [])]
         refusals = self._refusals.get(report.request_id, [])
         told = sorted(attempt.target for attempt in report.attempts)
         if told != sorted(attempts) or [r.target for r in report.refusals] != refusals:

@@ -62,7 +62,7 @@ class Returns(Checker):
         gate, accounts = held.gate, self._both(held.gate)
         own = accounts[0]
         self._binds(held, accounts, now)
-        cooling, in_flight = now < own.advice_until - EPSILON, self.witness.in_flight(gate)
+        cooling, in_flight = now < own.advice_until - EPSILON, self.recorder.in_flight(gate)
         trials = tuple(account for account in accounts if account.on_probation(now))
         if cooling and held.pacing != "off" and own not in trials:
             trials = (*trials, own)
@@ -89,7 +89,7 @@ class Returns(Checker):
                     self.violate("rests", now, f"{gate.id}: asked {law.least - now:.3f} s before its {reason} ends")
         if now < own.advice_until - EPSILON and held.pacing == "off" and not held.probing:
             self.violate("rests", now, f"{gate.id}: asked {own.advice_until - now:.3f} s before its cooldown ends")
-        in_flight = self.witness.in_flight(gate)
+        in_flight = self.recorder.in_flight(gate)
         if in_flight > 1 and any(account.warming for account in accounts):
             self.violate("probation", now, f"{gate.id}: {in_flight} calls in flight while its model is loading")
 
@@ -105,14 +105,14 @@ class Returns(Checker):
         elif reason == "cooldown" and abs(due - accounts[0].advice_until) > EPSILON:
             self.violate("rests", now, f"{gate.id}: refused for a cooldown that is not, or not as long")
         elif reason == "probation":
-            warming = any(account.warming for account in accounts) and self.witness.in_flight(gate)
+            warming = any(account.warming for account in accounts) and self.recorder.in_flight(gate)
             on_trial = any(one is other for one in accounts for on in self._trials.values() for other in on)
             if not warming and (refused.pacing != "off" or not on_trial):
                 self.violate("probation", now, f"{gate.id}: refused though no call is on probation")
         elif reason == "slow_start" and all(n + 1 <= allowed - EPSILON for _, n, allowed in self._steps(gate, now)):
             self.violate("slow_start", now, f"{gate.id}: refused though there is room")
         elif reason == "paced":
-            in_flight, most = self.witness.in_flight(gate), self._paced_limit(gate, now)
+            in_flight, most = self.recorder.in_flight(gate), self._paced_limit(gate, now)
             if in_flight + 1 <= most - EPSILON and not self._record(gate).storms(now, in_flight):
                 self.violate("D4", now, f"{gate.id}: refused with {in_flight} in flight of {most:.2f}")
 
@@ -288,9 +288,9 @@ class Returns(Checker):
         takes, slots = gate.config.slow_start, provider.bulkhead.slots
         steps = []
         if (elapsed := now - back.get(gate.id, now - takes)) < takes:
-            steps.append((gate.id, self.witness.in_flight(gate), 1 + (slots - 1) * elapsed / takes))
+            steps.append((gate.id, self.recorder.in_flight(gate), 1 + (slots - 1) * elapsed / takes))
         if (elapsed := now - back.get(provider.name, now - takes)) < takes:
-            steps.append((provider.name, self.witness.at_provider(provider.name), 1 + (slots - 1) * elapsed / takes))
+            steps.append((provider.name, self.recorder.at_provider(provider.name), 1 + (slots - 1) * elapsed / takes))
         return steps
 
     def _paced_limit(self, gate: Gate, now: float, *, but: Held | None = None) -> float:
@@ -299,7 +299,7 @@ class Returns(Checker):
         return max(1.0, gate.provider.bulkhead.slots * min(1.0, share / _PACED_FROM))
 
     def _flights(self, gate: Gate, *, but: Held | None = None) -> list[Flight]:
-        held = self.witness.held.values()
+        held = self.recorder.held.values()
         return [
             Flight(one.at, one.lease.stream, one.begun)
             for one in held
