@@ -212,6 +212,30 @@ class Backend:
         return whole(404, unknown_path(f"{method} {path}"))
 
 
+class LoggedCalls:
+    """The log of the calls that arrived at a backend; the base of the two providers that fail on purpose."""
+
+    _backend: Backend
+
+    @property
+    def requests(self) -> list[RecordedRequest]:
+        """The newest calls, oldest first."""
+        return list(self._backend.ledger.requests)
+
+    @property
+    def in_flight(self) -> int:
+        """The number of calls that are being answered."""
+        return self._backend.ledger.in_flight()
+
+    def calls(self, key: str | None = None) -> int:
+        """The number of calls that arrived: for an API key, for a model, or in all."""
+        return self._backend.ledger.calls(key)
+
+    def max_in_flight(self, key: str | None = None) -> int:
+        """The most calls that were ever open at once: for an API key, for a model, or in all."""
+        return self._backend.ledger.max_in_flight(key)
+
+
 def _spoken(path: str) -> Dialect | None:
     for ending, dialect in DIALECTS.items():
         if path.endswith(ending):

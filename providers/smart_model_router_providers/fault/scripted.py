@@ -11,7 +11,7 @@ import httpx2
 
 from smart_model_router.domain.outcome import Failure, Outcome
 from smart_model_router.domain.ports import Clock, ProviderCall, ProviderStream
-from smart_model_router_providers.fault.backend import KEPT_REQUESTS, Backend, Exchange, RecordedRequest
+from smart_model_router_providers.fault.backend import KEPT_REQUESTS, Backend, Exchange, LoggedCalls
 from smart_model_router_providers.fault.script import Script
 from smart_model_router_providers.fault.steps import Data, End, Head, WaitStep
 from smart_model_router_providers.http import HttpProvider
@@ -23,7 +23,7 @@ EPOCH = 1_763_683_200.0  # the wall clock of a simulation begins here: the same 
 Sleep = Callable[[float], Awaitable[None]]
 
 
-class ScriptedProvider:
+class ScriptedProvider(LoggedCalls):
     """A provider without a network: a script of faults answers, the real provider code reads the answers.
 
     Nothing waits but on `clock.sleep` and nothing rolls dice but by `seed`, so a simulation in virtual time
@@ -70,24 +70,6 @@ class ScriptedProvider:
 
     async def aclose(self) -> None:
         """Nothing is held, and nothing ends: routers may have one in common, also one after the other."""
-
-    @property
-    def requests(self) -> list[RecordedRequest]:
-        """The newest calls, oldest first."""
-        return list(self._backend.ledger.requests)
-
-    @property
-    def in_flight(self) -> int:
-        """How many calls are being answered."""
-        return self._backend.ledger.in_flight()
-
-    def calls(self, key: str | None = None) -> int:
-        """How many calls arrived: for an API key, for a model, or in all."""
-        return self._backend.ledger.calls(key)
-
-    def max_in_flight(self, key: str | None = None) -> int:
-        """The most calls that were ever open at once: for an API key, for a model, or in all."""
-        return self._backend.ledger.max_in_flight(key)
 
     def set(self, script: Script) -> None:
         """Follow another script from now on. Calls under way keep their fate."""

@@ -11,7 +11,7 @@ from threading import Thread, current_thread
 from types import TracebackType
 from typing import Self
 
-from smart_model_router_providers.fault.backend import KEPT_REQUESTS, Backend, RecordedRequest
+from smart_model_router_providers.fault.backend import KEPT_REQUESTS, Backend, LoggedCalls
 from smart_model_router_providers.fault.http1 import Connection, Service
 from smart_model_router_providers.fault.script import Script, check
 
@@ -115,7 +115,7 @@ def _bound(host: str, port: int) -> socket.socket:
 WALL: Callable[[], float] = time.time  # noqa: TID251
 
 
-class FaultServer:
+class FaultServer(LoggedCalls):
     """A provider that speaks Chat Completions, Messages, Responses and Embeddings over real sockets.
 
     `async with` runs it on the caller's event loop; a plain `with` runs it in a thread of its own, and then
@@ -163,24 +163,6 @@ class FaultServer:
     def port(self) -> int:
         """The port it has, also while it is down. 0 before it first started, unless one was asked for."""
         return self._port
-
-    @property
-    def requests(self) -> list[RecordedRequest]:
-        """The newest calls, oldest first."""
-        return list(self._backend.ledger.requests)
-
-    @property
-    def in_flight(self) -> int:
-        """How many calls are being answered."""
-        return self._backend.ledger.in_flight()
-
-    def calls(self, key: str | None = None) -> int:
-        """How many calls arrived: for an API key, for a model, or in all."""
-        return self._backend.ledger.calls(key)
-
-    def max_in_flight(self, key: str | None = None) -> int:
-        """The most calls that were ever open at once: for an API key, for a model, or in all."""
-        return self._backend.ledger.max_in_flight(key)
 
     @property
     def script(self) -> Script:
