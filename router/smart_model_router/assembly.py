@@ -47,8 +47,7 @@ from smart_model_router.domain.redaction import Scrubber
 from smart_model_router.domain.request import Dialect, Operation, Target
 from smart_model_router.domain.shared_state import slot_scope
 from smart_model_router.domain.suggest import did_you_mean
-from smart_model_router.flow.boot_clock import here
-from smart_model_router.flow.clock import SystemClock, SystemDice, WallClock
+from smart_model_router.flow.clock import SystemClock, SystemDice, WallClock, here
 from smart_model_router.flow.content_capture import ContentCapture
 from smart_model_router.flow.kept_responses import KeptResponses
 from smart_model_router.flow.state import RouterState
@@ -116,7 +115,6 @@ def assemble(
         timeouts=config.resilience.timeouts,
         patience=config.resilience.patience,
         backoff=config.resilience.backoff,
-        price=lambda facts, usage: parts.known[facts.id].cost_usd(usage),
         classify=classify_exception,
         scrub=scrubber.failure,
         scrub_text=scrubber.text,
@@ -556,6 +554,7 @@ class _Parts:
             media=known.media,
             operations=self._operations(target.provider),
             defaults=_given(mention.defaults),
+            cost_usd=known.cost_usd,
             listed_context=lambda: self.windows.get(target.id) or known.context_tokens.value,
         )
 

@@ -21,7 +21,7 @@ from smart_model_router.domain.events import Event, ProbeStarted, StoreChanged
 from smart_model_router.domain.outcome import Failure, FailureClass, Outcome
 from smart_model_router.domain.ports import EventSink, ProviderCall
 from smart_model_router.domain.shared_state import ClockReading
-from smart_model_router.flow import boot_clock
+from smart_model_router.flow.clock import here
 from smart_model_router.gateway.client_keys import KeyRing
 from smart_model_router.http_api import ProblemError
 from smart_model_router.testing import FakeProvider, FakeReply
@@ -33,7 +33,7 @@ DOWN = FakeReply(failure=Failure(FailureClass.SERVER_ERROR, "500", status=500))
 
 def stand_at(boottime: str) -> None:
     """Stop the clocks that all processes have in common at this instant: how fast the machine is changes nothing."""
-    real = boot_clock.here()
+    real = here()
     now = ClockReading(real.boot, float(boottime), real.wall + float(boottime) - real.boottime)
     vars(importlib.import_module("smart_model_router.assembly"))["here"] = lambda: now
 
@@ -301,7 +301,7 @@ async def client(path: str, rpm: str) -> None:
     trust_the_store()
     vars(importlib.import_module("smart_model_router.gateway.client_keys"))["LEASE_WAIT"] = PATIENCE
     vars(importlib.import_module("smart_model_router.core.client_limits"))["LOOK_AGAIN"] = 1e-6
-    clocks = [boot_clock.here()]
+    clocks = [here()]
     vars(importlib.import_module("smart_model_router.assembly"))["here"] = lambda: clocks[-1]
     async with make_router(path, {"a": FakeProvider()}) as router:
         ring = KeyRing({"team": GatewayKeyConfig(key=Secret("vk"), rpm=int(rpm))})
@@ -345,7 +345,7 @@ async def occupy(path: str, boottime: str) -> None:
 async def queue_up(path: str) -> None:
     """Make a request at each instant of the input; tell of each if it was served within so many seconds."""
     trust_the_store()
-    clocks = [boot_clock.here()]
+    clocks = [here()]
     vars(importlib.import_module("smart_model_router.assembly"))["here"] = lambda: clocks[-1]
     async with narrow(path, FakeProvider()) as router:
         while line := await asyncio.to_thread(sys.stdin.readline):

@@ -14,7 +14,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from smart_model_router.flow import boot_clock
+from smart_model_router.flow import clock
 from smart_model_router_providers.fault import Fault, FaultServer
 from tests.e2e.gateways import MESSAGES, Served, becomes, fleet, served
 from tests.e2e.test_shared_processes import STARTED, line, start
@@ -49,7 +49,7 @@ def let_in(programs: list[Any], instant: float, count: int) -> int:
 
 def test_three_a_minute_on_four_workers_are_three(tmp_path: Path) -> None:
     """Whichever of the processes is asked, and however often."""
-    programs, began = [start("client", tmp_path / "stats.db", "3") for _ in range(4)], boot_clock.here().boottime
+    programs, began = [start("client", tmp_path / "stats.db", "3") for _ in range(4)], clock.here().boottime
     assert let_in(programs, began, 3) == 3
     assert [let_in(programs, began + 20.0 * number, 2) for number in range(1, 4)] == [1, 1, 1]
     assert let_in(programs[:1], began + 120.0, 5) == 3
@@ -58,7 +58,7 @@ def test_three_a_minute_on_four_workers_are_three(tmp_path: Path) -> None:
 
 def test_sixty_a_minute_on_four_workers_are_sixty(tmp_path: Path) -> None:
     """Asked far more often, for four minutes by the clock of the host; in the first a full bucket goes out, too."""
-    programs, began = [start("client", tmp_path / "stats.db", "60") for _ in range(4)], boot_clock.here().boottime
+    programs, began = [start("client", tmp_path / "stats.db", "60") for _ in range(4)], clock.here().boottime
     steps = [let_in(programs, began + 5.0 * number, 20) for number in range(48)]
     minutes = [sum(steps[at : at + 12]) for at in range(0, 48, 12)]
     assert 111 <= minutes[0] <= 119

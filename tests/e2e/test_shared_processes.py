@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from smart_model_router.flow.boot_clock import here
+from smart_model_router.flow.clock import here
 from tests.store_files import one, rows
 
 ROOT = Path(__file__).parents[2]

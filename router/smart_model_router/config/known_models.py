@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic, TypeVar
 
 from smart_model_router.config import PriceConfig, TargetConfig
@@ -83,12 +85,14 @@ class KnownTarget:
         listed = pricing.price_of(self.kind, self.mention.model)
         return Known(listed, PRICE_LIST if listed is not None else "")
 
-    def cost_usd(self, usage: Usage) -> float | None:
-        """The cost of a call in USD; None when the price is unknown."""
-        if self.mention.price is not None or self.kind == "local":
-            said = self.price.value
-            return None if said is None else pricing.cost_at(said, usage)
-        return pricing.cost_usd(self.kind, self.mention.model, usage)
+    @property
+    def cost_usd(self) -> Callable[[Usage], float | None] | None:
+        """The function from the usage of a call to its cost in USD; None when no price is known."""
+        if self.mention.price is not None:
+            return partial(pricing.cost_at, _price(self.mention.price))
+        if self.kind == "local":
+            return partial(pricing.cost_at, FREE)
+        return partial(pricing.cost_usd, self.kind, self.mention.model) if pricing.has_list(self.kind) else None
 
 
 def _price(said: PriceConfig) -> Price:

@@ -51,9 +51,12 @@ class AttemptHistory:
         "_retried",
         "_ruled_out",
         "_unknown_asked",
+        "exhausted",
         "failures",
         "last_resort_tried",
+        "left",
         "rejected",
+        "touched",
         "used",
     )
 
@@ -77,21 +80,16 @@ class AttemptHistory:
         self._unknown_asked = False
         """A target of unknown window was asked because its window may be larger."""
         self._paid_back = 0
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether the request has used its attempts (the last resort has one of its own)."""
-        return self.used >= self._config.attempts or self.rejected >= self._config.rejected_by_fallback
-
-    @property
-    def touched(self) -> bool:
+        self.touched = False
         """Whether there is a target that the request may not ask any more, or not yet."""
-        return bool(self._failed or self._ruled_out or self._larger_than is not None)
-
-    @property
-    def left(self) -> int:
+        self.exhausted = False
+        """Whether the request has used its attempts (the last resort has one of its own)."""
+        self.left = config.attempts
         """Attempts it may still make, the one under way included."""
-        return self._config.attempts - self.used
+
+    def _count(self) -> None:
+        self.left = self._config.attempts - self.used
+        self.exhausted = self.left <= 0 or self.rejected >= self._config.rejected_by_fallback
 
     def tried(self, target: str) -> bool:
         """Whether a call to this target has ended, or none can be made."""
@@ -143,6 +141,7 @@ class AttemptHistory:
     def forgive_rejection(self) -> None:
         """The target rejected the way in which it was asked, not the request."""
         self.rejected -= 1
+        self._count()
 
     def native_rejection(self, facts: TargetFacts, failure: Failure) -> bool:
         """Whether a 400 is the caller's own: from the plan's first target, before anything else was tried."""
@@ -164,6 +163,7 @@ class AttemptHistory:
             self.last_resort_tried.add(facts.id)
             return
         self._failed[facts.id] = _Failed(failure, again_at)
+        self.touched = True
         if probe:
             return
         self.used += 1
@@ -177,10 +177,12 @@ class AttemptHistory:
         if failure.failure_class.policy.next is NextTarget.LARGER_ONLY:
             self._unknown_asked |= self._larger_than is not None and not facts.context
             self._larger_than = max(self._larger_than or 0, failure.context_tokens or facts.context)
+        self._count()
 
     def rule_out(self, target: str, why: str, need: str = "translation") -> Refusal:
         """The request would mean something else there (or cannot be gone on with): the target is not asked."""
         self._ruled_out[target] = need, why
+        self.touched = True
         return Refusal(f"filtered:{need}")
 
     def untranslatable(self) -> str | None:
@@ -194,6 +196,7 @@ class AttemptHistory:
         """The request waited: answers that only said 'later' no longer count toward its total."""
         self.used -= self._paid_back
         self._paid_back = 0
+        self._count()
 
     def may_retry_same(self, facts: TargetFacts, failure: Failure) -> bool:
         """Whether one quick retry of the same target is in order; its breaker and the budget have a say too."""

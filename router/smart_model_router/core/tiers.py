@@ -12,7 +12,7 @@ from typing import Any
 from smart_model_router.core.limit_bucket import ESTIMATES_ERR
 from smart_model_router.core.selection import STRATEGIES, Candidate, Selector
 from smart_model_router.domain.errors import InvalidRequest
-from smart_model_router.domain.outcome import Refusal
+from smart_model_router.domain.outcome import Refusal, Usage
 from smart_model_router.domain.recovery_policy import NO_RECOVERY, Recovery
 from smart_model_router.domain.request import (
     NEEDS,
@@ -41,7 +41,8 @@ class TargetFacts:
     `prefill` is how it goes on with an answer that another target began; `media` names its family of token rules
     (core/media_tokens.py); `operations` are those of Responses that it has beside answering. `listed_context` looks up
     the context window in a public list, for when `context_tokens` is None: it decides where a prompt that was too long
-    goes next, and refuses nothing by itself. `defaults` are parameters for requests that come without them.
+    goes next, and refuses nothing by itself. `cost_usd` gives the cost of a call in USD; None where no price is
+    known. `defaults` are parameters for requests that come without them.
     """
 
     target: Target
@@ -63,6 +64,7 @@ class TargetFacts:
     operations: frozenset[Operation] = frozenset()
     defaults: Mapping[str, Any] = field(default_factory=dict)
     listed_context: Callable[[], int | None] = field(default=_unknown, repr=False, compare=False)
+    cost_usd: Callable[[Usage], float | None] | None = field(default=None, repr=False, compare=False)
     id: str = field(init=False)
     """The target's id. Kept, as a request asks for it twenty times."""
 

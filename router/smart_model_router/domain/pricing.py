@@ -73,6 +73,11 @@ class _Rates:
         return total / _MILLION
 
 
+def has_list(kind: str) -> bool:
+    """Return whether the price list has models of this kind."""
+    return kind in _LISTS
+
+
 def cost_usd(kind: str, model: str, usage: Usage) -> float | None:
     """What a call to `model` at a provider of `kind` cost; None when the list does not say."""
     found = _listed(kind, model)

@@ -1,8 +1,9 @@
-"""Who of a plan's targets may be called now: asks their gates for one request, and keeps what they said no with."""
+"""Choose the next target for a request and record why the others refused."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from smart_model_router.core.fallback import least_retry_after
 from smart_model_router.core.gate import Pacing
@@ -13,12 +14,14 @@ from smart_model_router.core.selection.exploration import ExplorationCall
 from smart_model_router.core.selection.ordering import elsewhere_first, redistribute, spread
 from smart_model_router.core.selection.scoring import scores
 from smart_model_router.core.target_state import Kind
-from smart_model_router.core.tiers import ModelRoute, TargetFacts, Tier
+from smart_model_router.core.tiers import TargetFacts, Tier
 from smart_model_router.domain.events import ProbeStarted
 from smart_model_router.domain.outcome import CAPACITY_REASONS, Refusal
-from smart_model_router.flow.attempt import AdmittedTarget, AttemptRunner
+from smart_model_router.flow.clock import Watchdog
 from smart_model_router.flow.report_builder import ReportBuilder
+from smart_model_router.flow.request_context import AdmittedTarget, RequestContext
 from smart_model_router.flow.request_translation import PREFILL
+from smart_model_router.flow.state import RouterState
 from smart_model_router.flow.wait_policy import PlannedWait, WaitPolicy
 
 _FREE = Cost(0, 0)
@@ -26,41 +29,32 @@ _NO_SLOT = Refusal("bulkhead")
 _TOSS_SECONDS = 1.0
 
 
+@dataclass(slots=True)
 class AdmissionController:
-    """Asks the gates for one request. `pauses` knows the request's place among those who wait there."""
+    """Choose the targets of one request. `pauses` knows the place of the request among those that wait."""
 
-    def __init__(self, caller: AttemptRunner, account: ReportBuilder, pauses: WaitPolicy, ladder: ModelRoute) -> None:
-        self._caller = caller
-        self._state = caller.state
-        self._request = caller.request
-        self._plan = caller.plan
-        self._progress = caller.progress
-        self._account = account
-        self._pauses = pauses
-        self._ladder = ladder
-        self._selector = ladder.selector
-        self.refused: dict[str, Refusal] = {}
-        """What the targets said no with since the last `begin`, by target."""
-        self._tossed: dict[tuple[str, Pacing], Refusal] = {}
-        """The last toss that was lost, by target: it holds while the throttle tosses, however often one is woken."""
-        self._probe_taken = False
-        self._conversations: dict[str, str | None] = {}
-        """What the request's conversation is known by, by tier."""
-        self._homes: dict[str, str] = {}
-        """Under what the conversation's home is remembered, by target that is it or may become it."""
-        self._look: ExplorationCall | None = None
-        """The second look that this request is to take, when its target admits it."""
-
-    def begin(self) -> None:
-        """Everybody is asked anew."""
-        self.refused.clear()
+    context: RequestContext
+    state: RouterState
+    account: ReportBuilder
+    pauses: WaitPolicy
+    refused: dict[str, Refusal] = field(default_factory=dict)
+    """The refusals of the targets since the request was last woken, by target."""
+    _tossed: dict[tuple[str, Pacing], Refusal] = field(default_factory=dict)
+    """The last toss that was lost, by target: it holds while the throttle tosses, however often the request wakes."""
+    _probe_taken: bool = False
+    _conversations: dict[str, str | None] = field(default_factory=dict)
+    """The name of the request's conversation, by tier."""
+    _homes: dict[str, str] = field(default_factory=dict)
+    """Under what the conversation's home is remembered, by target that is it or may become it."""
+    _look: ExplorationCall | None = None
+    """The second look that this request is to take, when its target admits it."""
 
     def prepare(self) -> None:
         """Make of the body all that asking and calling the plan's targets takes; no gate is asked."""
-        for tier in self._plan.tiers:
+        for tier in self.context.plan.tiers:
             self._conversation(tier)
-        translations = self._caller.translations
-        for facts in self._plan.by_id.values():
+        translations = self.context.translations
+        for facts in self.context.plan.by_id.values():
             if translations.refusal(facts) is None:
                 translations.sent(facts)
 
@@ -68,20 +62,29 @@ class AdmissionController:
         """The best target of a tier that takes the call, or a wait for that one which has the prompt in its cache."""
         self._look = None
         order = self._order(tier, now)
-        if order and self._progress.tier_is_spent(tier.name) and self._free_below(tier, now):
+        if (
+            order
+            and self.context.history.touched
+            and self.context.history.tier_is_spent(tier.name)
+            and self._free_below(tier, now)
+        ):
             return None
         if not order:
             return None
         first, rest = order[0], order[1:]
         if (step := self.ask(first, tier.name, now) or self._at_home(first.id, now)) is not None:
             return step
-        if self._selector.redistributes and len(rest) > 1 and self._conversation(tier) is None:
+        if self.context.route.selector.redistributes and len(rest) > 1 and self._conversation(tier) is None:
             rest = self._redistributed(rest, now)
         return self._first_of(rest, tier.name, now)
 
     def _first_of(self, order: Iterable[TargetFacts], tier: str, now: float) -> AdmittedTarget | None:
         """The first of these targets that takes the call. Those that only lack a slot are told together."""
-        gates, stream, able = self._state.fleet.gates, self._request.stream, self._caller.translations.refusal
+        gates, stream, able = (
+            self.state.fleet.gates,
+            self.context.request.stream,
+            self.context.translations.refusal,
+        )
         full: list[str] = []
         for facts in order:
             if not self._tossed and gates[facts.id].is_full(now, stream=stream) and able(facts) is None:
@@ -97,10 +100,10 @@ class AdmissionController:
     def _have_no_slot(self, targets: Sequence[str], now: float) -> None:
         """As if `ask` had asked each of them: a thousand full targets are the rule in a crowd, and most of its cost."""
         self.refused.update(dict.fromkeys(targets, _NO_SLOT))
-        self._account.tell_all(targets, _NO_SLOT, now)
-        if self._state.sharing is not None:
+        self.account.tell_all(targets, _NO_SLOT, now)
+        if self.state.sharing is not None:
             for target in targets:
-                self._state.sharing.asked(self._state.fleet.gates[target])
+                self.state.sharing.asked(self.state.fleet.gates[target])
 
     def anyway(self, now: float, pacing: Pacing) -> AdmittedTarget | None:
         """No target is free: ask those that only our own judgement refuses, paced, the least tried and not OPEN first.
@@ -109,16 +112,16 @@ class AdmissionController:
         """
         self._look = None
         able: list[tuple[bool, int, int, TargetFacts, str]] = []
-        for tier in self._plan.tiers:
+        for tier in self.context.plan.tiers:
             for facts in tier.targets:
                 told = self.refused.get(facts.id)
                 if told is not None and told.reason in CAPACITY_REASONS:
                     continue
-                refusal = self._progress.pause(facts, now)
+                refusal = self.context.history.pause(facts, now)
                 if refusal is None:
-                    gate = self._state.fleet.gates[facts.id]
-                    down = not gate.steady_breakers(stream=self._request.stream)
-                    able.append((down, self._progress.tries(facts.id), len(able), facts, tier.name))
+                    gate = self.state.fleet.gates[facts.id]
+                    down = not gate.steady_breakers(stream=self.context.request.stream)
+                    able.append((down, self.context.history.tries(facts.id), len(able), facts, tier.name))
                 elif not refusal.reason.startswith("filtered:"):
                     self.refused[facts.id] = refusal
         for *_, facts, name in sorted(able, key=lambda one: one[:3]):
@@ -130,7 +133,9 @@ class AdmissionController:
         """Admit the request only as a call that finds out whether a target is back: a probe, or a try while offline."""
         self._look = None
         for facts, refusal in self._away(now):
-            if refusal is None and (admission := self.ask(facts, self._plan.tier_of[facts.id], now, pacing="eager")):
+            if refusal is None and (
+                admission := self.ask(facts, self.context.plan.tier_of[facts.id], now, pacing="eager")
+            ):
                 return admission
         return None
 
@@ -140,14 +145,14 @@ class AdmissionController:
 
     def _away(self, now: float) -> Iterator[tuple[TargetFacts, Refusal | None]]:
         """Yield each target that is away, with its refusal of a call that would find out whether it is back."""
-        stream = self._request.stream
-        for facts in self._plan.by_id.values():
-            gate = self._state.fleet.gates[facts.id]
-            if facts.id in self._plan.tier_of and gate.away(stream=stream):
-                refusal = self._progress.pause(facts, now)
+        stream = self.context.request.stream
+        for facts in self.context.plan.by_id.values():
+            gate = self.state.fleet.gates[facts.id]
+            if facts.id in self.context.plan.tier_of and gate.away(stream=stream):
+                refusal = self.context.history.pause(facts, now)
                 yield (
                     facts,
-                    refusal or gate.refusal(self._caller.cost(facts, now), now, stream=stream, pacing="eager"),
+                    refusal or gate.refusal(self.context.cost(facts, now), now, stream=stream, pacing="eager"),
                 )
 
     def in_turn(self, target: str, pacing: Pacing, now: float) -> AdmittedTarget | None:
@@ -155,31 +160,34 @@ class AdmissionController:
 
         One that it does not wait for may have become free unnoticed (a wall has ended): then no call is paced (D3).
         """
-        facts = self._plan.by_id[target]
-        tier = self._plan.tier_of.get(target)
-        if tier is None or self._progress.pause(facts, now) is not None:
+        facts = self.context.plan.by_id[target]
+        tier = self.context.plan.tier_of.get(target)
+        if tier is None or self.context.history.pause(facts, now) is not None:
             return None
         self._look = None
-        if (admission := self.ask(facts, tier, now)) is not None or self._caller.another_is_free(facts, now):
+        if (admission := self.ask(facts, tier, now)) is not None or self.context.another_is_free(facts, now):
             return admission
         return self.ask(facts, tier, now, pacing=pacing)
 
     def last_resort(self, now: float) -> AdmittedTarget | tuple[str, ...]:
         """A target of the last resort that takes the call, or those whose slots the request may queue for."""
         full: list[str] = []
-        for facts in self._plan.last_resort:
-            if facts.id in self._progress.last_resort_tried or self._progress.refusal(facts, now) is not None:
+        for facts in self.context.plan.last_resort:
+            if (
+                facts.id in self.context.history.last_resort_tried
+                or self.context.history.refusal(facts, now) is not None
+            ):
                 continue
             if self._ruled_out(facts, now):
                 continue
-            gate = self._state.fleet.gates[facts.id]
-            behind = self._state.room.is_behind(self._pauses.ticket, facts.id, self._pauses.rank)
+            gate = self.state.fleet.gates[facts.id]
+            behind = self.state.room.is_behind(self.pauses.ticket, facts.id, self.pauses.rank)
             got = _NO_SLOT if behind else gate.try_admit(_FREE, now, 0.0, last_resort=True)
             if isinstance(got, Lease):
-                self._state.held[got] = gate
+                self.state.held[got] = gate
                 return AdmittedTarget(facts, self._last_resort_tier(facts), gate, got, last_resort=True)
-            self._account.tell(facts.id, got, now)
-            if got.reason == "bulkhead" and self._pauses.may_queue(facts.id, gate):
+            self.account.tell(facts.id, got, now)
+            if got.reason == "bulkhead" and self.pauses.may_queue(facts.id, gate):
                 full.append(facts.id)
         return tuple(full)
 
@@ -188,27 +196,32 @@ class AdmissionController:
 
         From another tier only targets that this request has not asked yet.
         """
-        own, providers = late.facts.target.provider, self._state.fleet.providers
-        if not any(providers[name].has_slot for name in self._plan.providers if name != own):
+        own, providers = late.facts.target.provider, self.state.fleet.providers
+        if not any(providers[name].has_slot for name in self.context.plan.providers if name != own):
             return None  # no need to order the targets, once for each silent call of a full fleet
-        tiers = self._plan.tiers if anywhere else [tier for tier in self._plan.tiers if tier.name == late.tier]
+        tiers = (
+            self.context.plan.tiers
+            if anywhere
+            else [tier for tier in self.context.plan.tiers if tier.name == late.tier]
+        )
         return next((found for tier in tiers if (found := self._beside_in(tier, late)) is not None), None)
 
     def _beside_in(self, tier: Tier, late: AdmittedTarget) -> AdmittedTarget | None:
-        state, now, stream = self._state, self._state.clock.now(), self._request.stream
+        state, now, stream = self.state, self.state.clock.now(), self.context.request.stream
         own = late.facts.target.provider
         for facts in self._order(tier, now, looking=False):
             gate = state.fleet.gates[facts.id]
             if facts.target.provider == own or state.room.queued(facts.id) or not gate.steady(now, stream=stream):
                 continue
-            if self._caller.translations.refusal(facts) is not None:
+            if self.context.translations.refusal(facts) is not None:
                 continue
-            got = gate.try_admit(self._caller.cost(facts, now), now, state.dice.roll(), stream=stream)
+            got = gate.try_admit(self.context.cost(facts, now), now, state.dice.roll(), stream=stream)
             if state.sharing is not None:
                 state.sharing.asked(gate)
             if isinstance(got, Lease):
                 state.held[got] = gate
-                step = AdmittedTarget(facts, tier.name, gate, got, beside=late.facts.id, watchdog=state.watchdog())
+                timer = Watchdog(state.clock, state.ticking)
+                step = AdmittedTarget(facts, tier.name, gate, got, beside=late.facts.id, watchdog=timer)
                 if self.stands_at_once(step):
                     return step
                 self._withdraw(step)  # a second call waits for no slot of the host
@@ -218,13 +231,13 @@ class AdmissionController:
         """Ask one target; a refusal is told once and kept in `refused`."""
         if self._ruled_out(facts, now):
             return None
-        state, gate = self._state, self._state.fleet.gates[facts.id]
-        cost, ticket, stream = self._caller.cost(facts, now), self._pauses.ticket, self._request.stream
+        state, gate = self.state, self.state.fleet.gates[facts.id]
+        cost, ticket, stream = self.context.cost(facts, now), self.pauses.ticket, self.context.request.stream
         tossed = self._tossed.get((facts.id, pacing))
         if tossed is not None and now < (tossed.retry_at or now) and gate.tosses(now):
             self.refused[facts.id] = tossed  # whoever is woken asks everybody again: each time a toss would be none
             return None
-        if state.room.waiting and state.room.is_behind(ticket, facts.id, self._pauses.rank):
+        if state.room.waiting and state.room.is_behind(ticket, facts.id, self.pauses.rank):
             got: Lease | Refusal = (
                 gate.refusal(cost, now, stream=stream, pacing=pacing)
                 or gate.limits.refusal(cost, now, state.room.ahead(ticket, facts.id))
@@ -238,7 +251,7 @@ class AdmissionController:
             if got.reason == "throttle":
                 got = self._tossed[facts.id, pacing] = self._tossed_for(now)
             self.refused[facts.id] = got
-            self._account.tell(facts.id, got, now)
+            self.account.tell(facts.id, got, now)
             return None
         state.held[got] = gate
         look = self._look if self._look is not None and self._look.target == facts.id else None
@@ -249,23 +262,23 @@ class AdmissionController:
 
     def _at_home(self, target: str, now: float) -> PlannedWait | None:
         """A wait for the home of the request's key, which has just refused it: no longer than its cache is worth."""
-        key, homes = self._homes.get(target), self._state.homes
+        key, homes = self._homes.get(target), self.state.homes
         if key is None or homes.of(key) != target:
             return None
-        return self._pauses.at_home(target, self.refused, now, homes.worth(key))
+        return self.pauses.at_home(target, self.refused, now, homes.worth(key))
 
     def _tossed_for(self, now: float) -> Refusal:
         """A toss that was lost holds for about a second."""
-        return Refusal("throttle", now + _TOSS_SECONDS * (0.5 + self._state.dice.roll()))
+        return Refusal("throttle", now + _TOSS_SECONDS * (0.5 + self.state.dice.roll()))
 
     def stands_at_once(self, step: AdmittedTarget) -> bool:
         """True when there is nothing to ask other processes about this admission."""
-        sharing = self._state.sharing
+        sharing = self.state.sharing
         return not step.lease.probe and (sharing is None or sharing.has_slot(step.gate))
 
     async def stands(self, step: AdmittedTarget) -> bool:
         """Ask the other processes for the probe and the slot of this admission; withdraw it where they have them."""
-        lease, sharing = step.lease, self._state.sharing
+        lease, sharing = step.lease, self.state.sharing
         if sharing is not None:
             stands = False
             try:
@@ -280,16 +293,16 @@ class AdmissionController:
                 return False
         if lease.probe:
             self._probe_taken = True
-            kind: Kind = "stream" if self._request.stream else "whole"
-            self._state.emit(ProbeStarted(at=lease.admitted_at, target=step.facts.id, kind=kind))
+            kind: Kind = "stream" if self.context.request.stream else "whole"
+            self.state.emit(ProbeStarted(at=lease.admitted_at, target=step.facts.id, kind=kind))
         return True
 
     def somebody_else(self, facts: TargetFacts, now: float) -> bool:
         """Whether another target of the plan may still be asked, now or soon."""
-        able, refusal = self._caller.translations.refusal, self._progress.refusal
+        able, refusal = self.context.translations.refusal, self.context.history.refusal
         return any(
             other.id != facts.id and refusal(other, now) is None and able(other) is None
-            for tier in self._plan.tiers
+            for tier in self.context.plan.tiers
             for other in tier.targets
         )
 
@@ -298,28 +311,28 @@ class AdmissionController:
 
         Without one that is due, and where `looking`, one that is due for a second look.
         """
-        state, progress = self._state, self._progress
-        able = {}
-        for facts in tier.targets:
-            refusal = progress.refusal(facts, now)
-            if refusal is None:
-                able[facts.id] = facts
-            elif not refusal.reason.startswith("filtered:"):
-                self.refused[facts.id] = refusal
+        state, history = self.state, self.context.history
+        able = {facts.id: facts for facts in tier.targets}
+        for facts in tier.targets if history.touched else ():
+            refusal = history.refusal(facts, now)
+            if refusal is not None:
+                del able[facts.id]
+                if not refusal.reason.startswith("filtered:"):
+                    self.refused[facts.id] = refusal
         if len(able) < 2:
             return list(able.values())
-        session, key = self._request.session_key, self._conversation(tier)
-        home_name = "" if key is None else self._ladder.home_name(tier.name, key)
+        session, key = self.context.request.session_key, self._conversation(tier)
+        home_name = "" if key is None else self.context.route.home_name(tier.name, key)
         home = state.homes.of(home_name)
-        view = state.view(able, now, stream=self._request.stream, session=session, key=key, home=home)
+        view = state.view(able, now, stream=self.context.request.stream, session=session, key=key, home=home)
         candidates = [facts.candidate for facts in able.values()]
-        ranked = order = self._selector.order(candidates, view, now, state.dice.roll())
+        ranked = order = self.context.route.selector.order(candidates, view, now, state.dice.roll())
         if tier.grouped:
             order = spread(order, view, state.dice.roll())
         if key is not None:
             self._homes |= dict.fromkeys(_homes_among(order, session), home_name)
-        if progress.failures:
-            failed_facts, failure = progress.failures[-1]
+        if history.failures:
+            failed_facts, failure = history.failures[-1]
             order = elsewhere_first(order, failed_facts.candidate, failure.failure_class, scores(order, view, now))
         due = self._due_for_probe(able.values(), now) or (
             self._due_for_look(able, ranked, view, now) if looking else None
@@ -330,14 +343,14 @@ class AdmissionController:
 
     def _conversation(self, tier: Tier) -> str | None:
         if tier.name not in self._conversations:
-            self._conversations[tier.name] = tier.conversation(self._request)
+            self._conversations[tier.name] = tier.conversation(self.context.request)
         return self._conversations[tier.name]
 
     def _due_for_probe(self, able: Iterable[TargetFacts], now: float) -> str | None:
         """The target due the longest; at most one probe a request, none of a pinned one."""
-        if self._probe_taken or self._request.state_ids:
+        if self._probe_taken or self.context.request.state_ids:
             return None
-        gates, stream = self._state.fleet.gates, self._request.stream
+        gates, stream = self.state.fleet.gates, self.context.request.stream
         dues = [
             (since, facts.candidate.position, facts.id)
             for facts in able
@@ -349,51 +362,51 @@ class AdmissionController:
         self, able: Mapping[str, TargetFacts], order: Sequence[Candidate], view: View, now: float
     ) -> str | None:
         """The target that is due for a second look; like a probe the only one of a request, and of one with time."""
-        request = self._request
-        if self._ladder.strategy != "health" or self._probe_taken or self._progress.failures:
+        request = self.context.request
+        if self.context.route.strategy != "health" or self._probe_taken or self.context.history.failures:
             return None
-        if request.state_ids or request.session_key is not None or not self._caller.answers:
+        if request.state_ids or request.session_key is not None or not self.context.answers:
             return None
-        look = self._state.looks.due(order, view, now)
-        if look is None or self._caller.deadline - now < 2 * self._caller.patience(able[look.target], now):
+        look = self.state.looks.due(order, view, now)
+        if look is None or self.context.deadline - now < 2 * self.context.patience(able[look.target], now):
             return None
         self._look = look
         return look.target
 
     def _redistributed(self, rest: list[TargetFacts], now: float) -> list[TargetFacts]:
         """Those that have a slot by health and free capacity, then the others."""
-        state, gates = self._state, self._state.fleet.gates
+        state, gates = self.state, self.state.fleet.gates
         by_id = {facts.id: facts for facts in rest if gates[facts.id].free_slots}
         if not by_id:
             return rest
         free = {target: gates[target].free_share(now) for target in by_id}
-        view = state.view(by_id, now, stream=self._request.stream)
+        view = state.view(by_id, now, stream=self.context.request.stream)
         candidates = [facts.candidate for facts in by_id.values()]
         drawn = redistribute(candidates, scores(candidates, view, now), free, state.dice.roll())
         return [by_id[c.id] for c in drawn] + [facts for facts in rest if facts.id not in by_id]
 
     def _free_below(self, tier: Tier, now: float) -> bool:
         """Whether a tier after this one has a candidate that would be admitted."""
-        below = self._plan.tiers[self._plan.tiers.index(tier) + 1 :]
-        return any(self._caller.is_free(facts, now) for lower in below for facts in lower.targets)
+        below = self.context.plan.tiers[self.context.plan.tiers.index(tier) + 1 :]
+        return any(self.context.is_free(facts, now) for lower in below for facts in lower.targets)
 
     def _ruled_out(self, facts: TargetFacts, now: float) -> bool:
         """Whether the request would mean something else in the target's dialect."""
-        why = self._caller.translations.refusal(facts)
+        why = self.context.translations.refusal(facts)
         if why is not None:
             need = PREFILL if why.where == PREFILL else "translation"
-            self._account.tell(facts.id, self._progress.rule_out(facts.id, str(why), need), now)
+            self.account.tell(facts.id, self.context.history.rule_out(facts.id, str(why), need), now)
         return why is not None
 
     def _withdraw(self, step: AdmittedTarget) -> None:
-        now = self._state.clock.now()
+        now = self.state.clock.now()
         settlement = step.lease.withdraw(now)
-        self._state.held.pop(step.lease, None)
-        self._state.apply(step.gate, settlement, now, None)
+        self.state.held.pop(step.lease, None)
+        self.state.apply(step.gate, settlement, now, None)
 
     def _last_resort_tier(self, facts: TargetFacts) -> str:
         """The tier a last-resort target is reported under: its own when it has one."""
-        for tier in self._ladder.tiers:
+        for tier in self.context.route.tiers:
             if any(f.id == facts.id for f in tier.targets):
                 return tier.name
         return "last_resort"

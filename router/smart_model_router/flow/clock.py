@@ -1,13 +1,21 @@
-"""The system's clocks and dice behind the ports."""
+"""The system's clocks and dice behind the ports, the name of this boot, and the timer of a call."""
 
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import math
 import random
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
 
-from smart_model_router.domain.ports import TimerHandle
+from smart_model_router.domain.ports import Clock, TimerHandle
+from smart_model_router.domain.shared_state import ClockReading
 
 EARLY = 0.001
 """Seconds by which a timer may fire before its instant: some loops count in milliseconds."""
@@ -39,8 +47,177 @@ class SystemDice:
     """A seeded stream of chance; without a seed it is the system's."""
 
     def __init__(self, seed: int | None = None) -> None:
-        self._random = random.Random(seed)  # noqa: S311 - chance, not secrets
+        self.roll = random.Random(seed).random  # noqa: S311 - chance, not secrets
+        """A number in [0, 1). Not a method, as `now` is none."""
 
-    def roll(self) -> float:
-        """A number in [0, 1)."""
-        return self._random.random()
+
+_LINUX = Path("/proc/sys/kernel/random/boot_id")
+
+
+def here() -> ClockReading:
+    """Now. On Linux and macOS the boot has a name; elsewhere the wall clock alone counts."""
+    boot = boot_id()
+    return ClockReading(boot, boottime() if boot else 0.0, time.time())
+
+
+@cache
+def boot_id() -> str:
+    """What the system calls this boot, "" when it has no name."""
+    if sys.platform == "darwin":
+        return _sysctl("kern.bootsessionuuid")
+    try:
+        return _LINUX.read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return ""
+
+
+def boottime() -> float:
+    """Seconds since the boot, suspended time included."""
+    # On macOS CLOCK_MONOTONIC goes on while the machine sleeps (clock_gettime(3)); on Linux only CLOCK_BOOTTIME does.
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+def _sysctl(name: str) -> str:
+    """A string of the kernel's; "" when it has none of that name."""
+    size = ctypes.c_size_t(64)
+    buffer = ctypes.create_string_buffer(size.value)
+    try:
+        found = ctypes.CDLL(None).sysctlbyname(name.encode(), buffer, ctypes.byref(size), None, ctypes.c_size_t(0))
+    except (OSError, AttributeError):
+        return ""
+    return buffer.value.decode("ascii", "replace") if found == 0 else ""
+
+
+T = TypeVar("T")
+
+
+class Expired(Exception):
+    """The instant came before the awaited thing did."""
+
+
+class Watchdog:
+    """`within` awaits something until an instant. Between two awaits the timer keeps ticking and is only moved.
+
+    Arming a loop timer for each event of a stream would cost more than reading the event. While the timer is set the
+    watchdog is in `ticking`, for a router that closes to end what it keeps time for (`expire`).
+    """
+
+    __slots__ = (
+        "_absent",
+        "_cancelling",
+        "_clock",
+        "_fired",
+        "_loop",
+        "_task",
+        "_ticking",
+        "_timer",
+        "_timer_at",
+        "deadline",
+    )
+
+    def __init__(self, clock: Clock, ticking: set[Watchdog] | None = None) -> None:
+        self._clock = clock
+        self._ticking = set[Watchdog]() if ticking is None else ticking
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[Any] | None = None
+        self._timer: TimerHandle | None = None
+        self._timer_at = 0.0
+        self._fired = False
+        self._cancelling = 0
+        self._absent: Callable[[], object] | None = None
+        self.deadline = 0.0
+
+    async def within(self, awaitable: Awaitable[T], deadline: float) -> T:
+        """The awaited result. Raises Expired once `deadline` (monotonic) has passed; cancellation passes through."""
+        late = False
+        self.watch(deadline)
+        try:
+            try:
+                return await awaitable
+            finally:
+                late = self.rest()
+        except (asyncio.CancelledError, Exception):  # some libraries raise their own when they are cancelled
+            if late:
+                raise Expired from None
+            raise
+
+    async def sleep(self, until: float) -> None:
+        """Return at the instant `until` (monotonic), or as soon as the router closes."""
+        forever: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        with suppress(Expired):
+            await self.within(forever, until)
+
+    def watch(self, deadline: float) -> None:
+        """The running task awaits something until `deadline` (monotonic), and is cancelled then; `rest` must follow.
+
+        Two plain calls around an await: who reads a stream is spared a coroutine for each chunk.
+        """
+        self._absent, self.deadline = None, deadline
+        if self._timer is None or self._timer_at > deadline:
+            self._arm(deadline)
+        # To ask for the running loop is a system call in 3.11; whoever reads on another one than before is asked again.
+        task = asyncio.current_task(self._loop) or asyncio.current_task()
+        assert task is not None  # noqa: S101 - only a task can await
+        self._fired = False
+        self._cancelling = task.cancelling()
+        self._task = task
+
+    def rest(self) -> bool:
+        """The await is over: whether the deadline, and nobody else, cancelled it. That cancellation is taken back."""
+        task, self._task = self._task, None
+        return self._fired and task is not None and task.uncancel() <= self._cancelling
+
+    def absent(self, until: float, act: Callable[[], object]) -> None:
+        """Nothing is awaited now: call `act` once the instant `until` (monotonic) is there without another `watch`."""
+        self._absent, self.deadline = act, until
+        if self._timer is None or self._timer_at > until:
+            self._arm(until)
+
+    def expire(self) -> None:
+        """Time is over now for what is awaited, or for who is absent."""
+        self.deadline = -math.inf
+        if self._timer is not None:
+            self._timer.cancel()
+        self._tick()
+
+    def close(self) -> None:
+        """Stop the timer."""
+        self._absent = None
+        self._ticking.discard(self)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _arm(self, when: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._ticking.add(self)
+        self._loop = asyncio.get_running_loop()
+        self._timer_at = when
+        self._timer = self._clock.call_at(when, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._ticking.discard(self)
+        task, absent = self._task, self._absent
+        if task is None and absent is None:
+            return
+        if self._clock.now() < self.deadline:
+            self._arm(self.deadline)
+        elif absent is not None:
+            self._absent = None
+            absent()
+        elif task is not None and not self._fired:
+            self._fired = True
+            task.cancel()
+
+
+async def ended_by(clock: Clock, task: asyncio.Task[Any], instant: float) -> None:
+    """Return when the task has ended, or at the instant (monotonic)."""
+    late: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    timer = clock.call_at(instant, late.cancel)
+    try:
+        await asyncio.wait((task, late), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        timer.cancel()
+        late.cancel()

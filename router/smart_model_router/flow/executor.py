@@ -1,4 +1,4 @@
-"""One request on its way: plan, admit, call, settle, retry, fall back, wait - until somebody answered.
+"""One request on its way: plan, admit, call, settle, retry, fall back, wait - until a target has answered.
 
 `RequestExecutor.answer` serves whole answers, `RequestExecutor.serve` opens streams as well; both take the same steps.
 Each step is decided without an await between asking a gate and holding its lease. admission.py chooses the target,
@@ -12,7 +12,7 @@ import math
 from typing import TypeVar
 
 from smart_model_router.core.budget import full_jitter
-from smart_model_router.core.fallback import AttemptHistory, least_retry_after
+from smart_model_router.core.fallback import least_retry_after
 from smart_model_router.core.final_error import final_error
 from smart_model_router.core.gate import Pacing
 from smart_model_router.core.ratelimit import Cost
@@ -21,15 +21,16 @@ from smart_model_router.domain.errors import Overloaded, RouterUnavailable, Smar
 from smart_model_router.domain.events import RequestShed
 from smart_model_router.domain.long_json import LARGE_BYTES
 from smart_model_router.domain.outcome import Failure, FailureClass, Refusal, Success
+from smart_model_router.domain.recovery_policy import NO_RECOVERY
 from smart_model_router.domain.report import RouteReport
 from smart_model_router.domain.request import RouteRequest
 from smart_model_router.flow.admission import AdmissionController
-from smart_model_router.flow.attempt import AdmittedTarget, AttemptRunner
-from smart_model_router.flow.hedge_race import Perform
-from smart_model_router.flow.hedging import Hedging
+from smart_model_router.flow.attempt import AttemptRunner
+from smart_model_router.flow.hedging import Hedging, Perform
 from smart_model_router.flow.off_loop import off_loop
 from smart_model_router.flow.reference_resolution import ResolvedRequest, resolve
 from smart_model_router.flow.report_builder import ReportBuilder
+from smart_model_router.flow.request_context import AdmittedTarget, RequestContext
 from smart_model_router.flow.state import RouterState
 from smart_model_router.flow.wait_policy import PlannedWait, WaitPolicy
 from smart_model_router.wires.dialects import NOT_UTF8
@@ -47,38 +48,25 @@ class RequestExecutor:
 
     def __init__(self, state: RouterState, request: RouteRequest) -> None:
         self.state = state
-        self.report = RouteReport(state.next_request_id(), request.model, "")
+        self.report = RouteReport(next(state.request_ids), request.model, "")
         self._started = state.clock.now()
         self._begin(request, None)
         if not request.state_ids:
             self._tell_left_out()
 
     def _begin(self, request: RouteRequest, asked: ResolvedRequest | None) -> None:
-        """Plan the request, which `asked` has come to, and make the parts of its walk."""
-        state, started = self.state, self._started
+        """Plan the request, which `asked` has come to, and make the parts that serve it."""
         self.request = request
-        total = state.timeouts.total
-        deadline = started + (min(request.timeout, total) if request.timeout is not None else total)
-        ladder = self._ladder = state.ladder(request.model)  # held: the targets of a wildcard exist as long as it does
-        self._plan = state.plan(request, ladder)
-        self.report.requested_tier = self._plan.asked
-        self.recovery = effective(request, ladder.recovery)
-        self._progress = AttemptHistory(state.routing, self._plan)
-        self.account = ReportBuilder(state, request, ladder, self._plan, self.report, started)
-        self.caller = AttemptRunner(
-            state=state,
-            request=request,
-            plan=self._plan,
-            progress=self._progress,
-            report=self.report,
-            deadline=deadline,
-            asked=asked,
-        )
-        self._pauses = WaitPolicy(self.caller)
-        self._admitter = AdmissionController(self.caller, self.account, self._pauses, ladder)
+        context = self.context = RequestContext.begin(self.state, request, self.report, self._started, asked)
+        self.account = ReportBuilder(context)
+        self.attempts = AttemptRunner(context, self.state, request)
+        self._pauses = WaitPolicy.of(context)
+        self._admission = AdmissionController(context, self.state, self.account, self._pauses)
         self._turn: tuple[str, Pacing] | None = None
         """The target whose turn for the request has come, and how it is asked."""
-        self._hedging = Hedging(self.caller, self._admitter, self.recovery, state.budget, state.hedges)
+        self.recovery = effective(request, context.route.recovery) if request.stream else NO_RECOVERY
+        delayed = self.recovery.mode in ("buffered", "hold_back")
+        self._hedging = Hedging(context, self.attempts, self._admission, delayed)
 
     async def prepare(self) -> None:
         """Find what the request refers to, and plan anew with that; to be awaited before `serve`.
@@ -101,16 +89,16 @@ class RequestExecutor:
         self._tell_left_out()
 
     def _tell_left_out(self) -> None:
-        for target, refusal in self._plan.left_out:
+        for target, refusal in self.context.plan.left_out:
             self.account.tell(target, refusal, self._started)
 
     async def answer(self) -> Success:
         """The whole answer."""
         await self.prepare()
         try:
-            success = await self.serve(self.caller.whole)
+            success = await self.serve(self.attempts.whole)
         finally:
-            self.caller.watchdog.close()
+            self.context.stop_timer()
         self.report.complete = not success.mended
         if success.mended:
             self.report.notes.append(NOT_UTF8.message)
@@ -126,7 +114,7 @@ class RequestExecutor:
             self.state.hedges.deposit()
         try:
             if self.request.prompt_bytes > LARGE_BYTES:
-                await off_loop(self._admitter.prepare, self.request.prompt_bytes)
+                await off_loop(self._admission.prepare, self.request.prompt_bytes)
             return await self._walk(perform)
         except SmartRouterError as error:
             self._told(error)
@@ -147,10 +135,10 @@ class RequestExecutor:
         """
         now = self.state.clock.now()
         self._pauses.begin_anew()
-        self._progress.resume()
-        self.caller.note(broken, failure, delivered=True)
+        self.context.history.resume()
+        self.context.note(broken, failure, delivered=True)
         again = None
-        if not broken.last_resort and not self._admitter.somebody_else(broken.facts, now):
+        if not broken.last_resort and not self._admission.somebody_else(broken.facts, now):
             again = await self._quick_retry(broken, failure, now)
         if again is not None:
             served = await self._tried(again, perform)
@@ -169,22 +157,24 @@ class RequestExecutor:
                     woken = await self._pauses.take(step)
                     self._turn = None if woken is None or woken in step.resorts else (woken, step.pacing)
                     continue
-                if not self._admitter.stands_at_once(step) and not await self._admitter.stands(step):
+                if (step.lease.probe or self.state.sharing is not None) and not await self._admission.stands(step):
                     continue
-                self._pauses.leave_room()
+                if self._pauses.ticket is not None:
+                    self._pauses.leave_room()
                 served = await self._tried(step, perform)
                 if not isinstance(served, Failure):
                     return served
         finally:
-            self._pauses.leave_room()
+            if self._pauses.ticket is not None:
+                self._pauses.leave_room()
 
     def _next_step(self) -> AdmittedTarget | PlannedWait:
         """Routing.md section 8, "Order": each line is one of its steps."""
-        now, admitter, pauses = self.state.clock.now(), self._admitter, self._pauses
-        admitter.begin()
+        now, admission, pauses = self.state.clock.now(), self._admission, self._pauses
+        admission.refused.clear()
         if self.state.closed:
             raise RouterUnavailable("the router was closed")
-        if self.caller.expired(now):
+        if self.context.expired(now):
             raise self._final_error(now)
         if self._is_shed(now):
             return self._for_the_shed(now)
@@ -192,38 +182,40 @@ class RequestExecutor:
             return step
         if (step := self._last_resort(now)) is not None:
             return step
-        if self._progress.exhausted:
+        if self.context.history.exhausted:
             raise self._final_error(now)
-        if (pause := pauses.to_the_end(admitter.refused, now, self._pacing)) is not None:
+        if (pause := pauses.to_the_end(admission.refused, now, self._pacing)) is not None:
             return pause
         raise self._final_error(now)
 
     def _real_target(self, now: float) -> AdmittedTarget | PlannedWait | None:
         """The one whose turn has come, else the best that is free, else the best that is asked all the same."""
-        if self._progress.exhausted or self._only_last_resort():
+        if self.context.history.exhausted or self._only_last_resort():
             return None
-        admitter, pauses = self._admitter, self._pauses
+        admission, pauses = self._admission, self._pauses
         turn, self._turn = self._turn, None
         step: AdmittedTarget | PlannedWait | None
-        if turn is not None and (step := admitter.in_turn(*turn, now)) is not None:
+        if turn is not None and (step := admission.in_turn(*turn, now)) is not None:
             return step
-        for number, tier in enumerate(self._plan.tiers):
-            if (step := admitter.in_tier(tier, now)) is not None:
+        for number, tier in enumerate(self.context.plan.tiers):
+            if (step := admission.in_tier(tier, now)) is not None:
                 return step
-            if number == 0 and (step := pauses.in_asked_tier(admitter.refused, now)) is not None:
+            if number == 0 and (step := pauses.in_asked_tier(admission.refused, now)) is not None:
                 return step
-        return admitter.anyway(now, self._pacing) or pauses.before_last_resort(admitter.refused, now)
+        return admission.anyway(now, self._pacing) or pauses.before_last_resort(admission.refused, now)
 
     @property
     def _pacing(self) -> Pacing:
         """How targets are asked when none is free: OPEN ones by back-off only where no last resort can answer."""
-        return "on" if self.caller.last_resort_left and not self._shed_without_last_resort() else "eager"
+        return "on" if self.context.last_resort_left and not self._shed_without_last_resort() else "eager"
 
     def _last_resort(self, now: float) -> AdmittedTarget | PlannedWait | None:
-        if not self._progress.last_resort_allowed() or self._shed_without_last_resort():
+        if not self.context.history.last_resort_allowed() or self._shed_without_last_resort():
             return None
-        found = self._admitter.last_resort(now)
-        return found if isinstance(found, AdmittedTarget) else self._pauses.in_queue(found, self._admitter.refused, now)
+        found = self._admission.last_resort(now)
+        return (
+            found if isinstance(found, AdmittedTarget) else self._pauses.in_queue(found, self._admission.refused, now)
+        )
 
     async def _tried(self, step: AdmittedTarget, perform: Perform[T]) -> T | Failure:
         """Call one target, and once more quickly where that is worth it: what it served, or the last failure."""
@@ -234,16 +226,16 @@ class RequestExecutor:
             else:
                 step, served = await self._hedging.call(step, late_at, perform)
             if not isinstance(served, Failure):
-                self.account.served_by(step, self.caller.sent(step))
+                self.account.served_by(step, self.context.sent(step))
                 return served
             now = self.state.clock.now()
-            self.caller.note(step, served)
-            if (final := self.caller.final_rejection(step, served)) is not None:
+            self.context.note(step, served)
+            if (final := self.attempts.final_rejection(step, served)) is not None:
                 raise final
             if step.last_resort:
                 return served
             if self._prefill_refused(step, served):
-                again = self._admitter.ask(step.facts, step.tier, now)
+                again = self._admission.ask(step.facts, step.tier, now)
             else:
                 again = await self._quick_retry(step, served, now)
             if again is None:
@@ -254,30 +246,32 @@ class RequestExecutor:
         """Return whether the target refused the way in which it was asked to continue, and is asked in words next."""
         if failure.failure_class is not FailureClass.REJECTED_BY_FALLBACK or failure.status not in _REFUSED:
             return False
-        if not self.caller.translations.prefill_refused(step.facts):
+        if not self.context.translations.prefill_refused(step.facts):
             return False
-        self._progress.forgive_rejection()
+        self.context.history.forgive_rejection()
         return True
 
     async def _quick_retry(self, step: AdmittedTarget, failure: Failure, now: float) -> AdmittedTarget | None:
         state, gate = self.state, step.gate
-        if not self._progress.may_retry_same(step.facts, failure) or gate.refusal(_FREE, now, stream=step.lease.stream):
+        if not self.context.history.may_retry_same(step.facts, failure) or gate.refusal(
+            _FREE, now, stream=step.lease.stream
+        ):
             return None
         pause = full_jitter(state.backoff, 0, state.dice.roll())
-        if now + pause >= self.caller.deadline:
+        if now + pause >= self.context.deadline:
             return None
-        paid = self.caller.another_is_free(step.facts, now)
+        paid = self.context.another_is_free(step.facts, now)
         if paid and not state.budget.try_spend():
             return None
-        self._progress.retrying(step.facts)
-        await self.caller.watchdog.sleep(now + pause)
+        self.context.history.retrying(step.facts)
+        await self.context.watchdog.sleep(now + pause)
         if state.closed:
             return None
         now = state.clock.now()
-        if not paid and self.caller.another_is_free(step.facts, now) and not state.budget.try_spend():
+        if not paid and self.context.another_is_free(step.facts, now) and not state.budget.try_spend():
             return None  # meanwhile another one is free
-        again = self._admitter.ask(step.facts, step.tier, now)
-        if again is None or self._admitter.stands_at_once(again) or await self._admitter.stands(again):
+        again = self._admission.ask(step.facts, step.tier, now)
+        if again is None or await self._admission.stands(again):
             return again
         return None
 
@@ -300,9 +294,9 @@ class RequestExecutor:
         state, request = self.state, self.request
         due = None
         if not self._another_serves(now):
-            if (step := self._admitter.finding_out(now)) is not None:
+            if (step := self._admission.finding_out(now)) is not None:
                 return step
-            due = self._admitter.due_to_find_out(now)
+            due = self._admission.due_to_find_out(now)
         if due is None:
             due = state.fleet.least_remaining(now) or 0.0
         retry_after = due + state.shedding.calm
@@ -314,7 +308,7 @@ class RequestExecutor:
                 retry_after=retry_after,
             )
         )
-        for tier in self._plan.tiers:
+        for tier in self.context.plan.tiers:
             for facts in tier.targets:
                 self.account.tell(facts.id, Refusal("shed"), now)
         raise Overloaded(
@@ -324,15 +318,15 @@ class RequestExecutor:
 
     def _another_serves(self, now: float) -> bool:
         """Return whether a target of the plan is free and has just answered a request."""
-        caller, snapshot = self.caller, self.state.book.snapshot
+        context, snapshot = self.context, self.state.book.snapshot
         return any(
-            (snapshot(facts.id, now).last_success_at or -math.inf) >= now - _JUST and caller.is_free(facts, now)
-            for tier in self._plan.tiers
+            (snapshot(facts.id, now).last_success_at or -math.inf) >= now - _JUST and context.is_free(facts, now)
+            for tier in self.context.plan.tiers
             for facts in tier.targets
         )
 
     def _sheds(self) -> bool:
-        return self.state.shedding.sheds(self.request.criticality)
+        return self.state.shedding.active and self.state.shedding.sheds(self.request.criticality)
 
     def _only_last_resort(self) -> bool:
         return self._sheds() and self.state.routing.shed_to_last_resort
@@ -341,10 +335,10 @@ class RequestExecutor:
         return self._sheds() and not self.state.routing.shed_to_last_resort
 
     def _final_error(self, now: float) -> SmartRouterError:
-        expired, retry_after = self.caller.expired(now), self._retry_after(now)
+        expired, retry_after = self.context.expired(now), self._retry_after(now)
         return final_error(
-            self._plan,
-            self._progress,
+            self.context.plan,
+            self.context.history,
             self.report,
             expired=expired,
             retry_after=retry_after,
@@ -354,7 +348,7 @@ class RequestExecutor:
     def _retry_after(self, now: float) -> float | None:
         """Seconds, above 0, until the first target of the plan is worth asking again; None when none ever is."""
         gates, stream, pacing = self.state.fleet.gates, self.request.stream, self._pacing
-        able = self.caller.translations.refusal
-        everyone = [facts for tier in self._plan.tiers for facts in tier.targets if able(facts) is None]
-        costs = ((gates[facts.id], self.caller.cost(facts, now)) for facts in everyone)
+        able = self.context.translations.refusal
+        everyone = [facts for tier in self.context.plan.tiers for facts in tier.targets if able(facts) is None]
+        costs = ((gates[facts.id], self.context.cost(facts, now)) for facts in everyone)
         return least_retry_after((gate.refusal(cost, now, stream=stream, pacing=pacing) for gate, cost in costs), now)

@@ -19,7 +19,7 @@ from smart_model_router.core.target_state import ProviderState
 from smart_model_router.domain.errors import AllTargetsFailed, ConfigurationError, RouterUnavailable
 from smart_model_router.domain.events import AttemptFinished, GuardsForgotten
 from smart_model_router.domain.outcome import NO_READING, Failure, FailureClass, LimitReading, Refusal
-from smart_model_router.flow.clock import EARLY
+from smart_model_router.flow.clock import EARLY, Watchdog
 from smart_model_router.flow.state import RouterState
 
 FORGET_SECONDS = 3600.0
@@ -162,7 +162,7 @@ async def admit_one(
 
     Raises AllTargetsFailed when none does, RouterUnavailable when the router is closed.
     """
-    watchdog = state.watchdog()
+    watchdog = Watchdog(state.clock, state.ticking)
     ticket = None
     try:
         while True:

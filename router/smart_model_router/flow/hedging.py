@@ -1,19 +1,107 @@
-"""Whether a call is hedged, and what its hedge is paid from; the race itself is hedge_race.py."""
+"""A call and its hedge: when a second target is asked, what that is paid from, and which head wins."""
 
 from __future__ import annotations
 
-from typing import TypeVar, cast
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar, cast, runtime_checkable
 
-from smart_model_router.core.budget import RetryBudget, hedge_after
+from smart_model_router.core.budget import hedge_after
 from smart_model_router.domain.outcome import Failure
-from smart_model_router.domain.recovery_policy import Recovery
+from smart_model_router.domain.ports import Clock
 from smart_model_router.flow.admission import AdmissionController
-from smart_model_router.flow.attempt import AdmittedTarget, AttemptRunner
-from smart_model_router.flow.hedge_race import Discardable, HedgeRace, Perform
+from smart_model_router.flow.attempt import AttemptRunner
+from smart_model_router.flow.clock import ended_by
+from smart_model_router.flow.request_context import AdmittedTarget, RequestContext
 
 T = TypeVar("T")
+Perform = Callable[[AdmittedTarget], Awaitable[T | Failure]]
 
 
+@runtime_checkable
+class Discardable(Protocol):
+    """Somebody who can make a call in vain."""
+
+    def drop(self, served: Any) -> Coroutine[Any, Any, None]:
+        """Give back at once what a head that nobody wants holds; await the end of its connection."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HedgeRace(Generic[T]):
+    """How a call is made that may be hedged. What a loser holds is given back before the winner is told.
+
+    `second` admits the hedge, or None. `failed` is told of a failure while the other call goes on, and says whether
+    that ends the race. `settle` gives back what a loser without a head holds, `drop` (see Spare) one with its head.
+    `keep` holds on to the tasks in which connections are closed.
+    """
+
+    clock: Clock
+    perform: Perform[T]
+    second: Callable[[], AdmittedTarget | None]
+    failed: Callable[[AdmittedTarget, Failure], bool]
+    settle: Callable[[AdmittedTarget], object]
+    drop: Callable[[T], Coroutine[Any, Any, None]]
+    keep: Callable[[asyncio.Task[None]], object]
+
+    async def run(self, first: AdmittedTarget, late_at: float) -> tuple[AdmittedTarget, T | Failure]:
+        """Call `first`, and from the instant `late_at` on a hedge as well; who answered (or failed last), and what."""
+        begun = self._begin(first)
+        runners = {begun: first}
+        try:
+            await ended_by(self.clock, begun, late_at)
+            hedge = None if begun.done() else self.second()
+            if hedge is not None:
+                runners[self._begin(hedge)] = hedge
+            return await self._decided(runners)
+        except BaseException:
+            for runner in runners:
+                runner.cancel()
+            await asyncio.gather(*runners, return_exceptions=True)  # each settles its own lease
+            raise
+        finally:
+            for runner, step in runners.items():
+                self._dismiss(runner, step)
+
+    async def _decided(
+        self, runners: dict[asyncio.Task[T | Failure], AdmittedTarget]
+    ) -> tuple[AdmittedTarget, T | Failure]:
+        """The first good head, in the order of asking; else the last failure, or one that ends the race."""
+        while True:
+            await asyncio.wait(runners, return_when=asyncio.FIRST_COMPLETED)
+            for runner in [runner for runner in runners if runner.done()]:
+                step, served = runners.pop(runner), runner.result()
+                if not isinstance(served, Failure) or not runners or self.failed(step, served):
+                    return step, served
+
+    def _dismiss(self, runner: asyncio.Task[T | Failure], step: AdmittedTarget) -> None:
+        """See a loser off: settled now, its connection closed behind everybody's back."""
+        loop = asyncio.get_running_loop()
+        if not runner.done():
+            self.settle(step)
+            runner.cancel()
+            self.keep(loop.create_task(self._see_off(runner)))
+        elif not runner.cancelled() and runner.exception() is None:
+            late = runner.result()
+            if not isinstance(late, Failure):  # both heads came at once
+                self.keep(loop.create_task(self.drop(late)))
+
+    async def _see_off(self, runner: asyncio.Task[T | Failure]) -> None:
+        with suppress(asyncio.CancelledError):
+            late = await runner
+            if not isinstance(late, Failure):  # it would not be cancelled
+                await self.drop(late)
+
+    def _begin(self, step: AdmittedTarget) -> asyncio.Task[T | Failure]:
+        async def performed() -> T | Failure:
+            return await self.perform(step)
+
+        return asyncio.get_running_loop().create_task(performed())
+
+
+@dataclass(slots=True)
 class Hedging:
     """The second calls of one request beside a late first one.
 
@@ -24,31 +112,26 @@ class Hedging:
     to another, not two at once.
     """
 
-    def __init__(
-        self,
-        caller: AttemptRunner,
-        admitter: AdmissionController,
-        recovery: Recovery,
-        retries: RetryBudget,
-        hedges: RetryBudget | None,
-    ) -> None:
-        self._caller = caller
-        self._admitter = admitter
-        self._delayed = recovery.mode in ("buffered", "hold_back")
-        self._retries = retries
-        self._hedges = hedges
+    context: RequestContext
+    attempts: AttemptRunner
+    admission: AdmissionController
+    delayed: bool
+    """Whether a policy of recovery delays the beginning of the stream."""
 
     def late_at(self, step: AdmittedTarget) -> float | None:
         """From when on a second target is asked beside the call; None where none is."""
-        caller, lease = self._caller, step.lease
-        if step.last_resort or (lease.stream and (self._delayed or caller.continues)):
+        context, lease = self.context, step.lease
+        if step.last_resort or (lease.stream and (self.delayed or context.continues)):
             return None
         if lease.probe or lease.paced:
             return None  # it is made for its verdict: losing a race is none
-        if self._waits_beside(step):  # first: that call is free, and must not be made sooner than at patience
-            return lease.admitted_at + caller.patience(step.facts, lease.admitted_at)
-        if self._hedges is not None and lease.stream:
-            after = hedge_after(caller.state.book.snapshot(step.facts.id, caller.state.clock.now()))
+        known = self.context.is_known(step.facts, lease.admitted_at, context.snapshot(step))
+        if self._waits_beside(
+            step, known=known
+        ):  # first: that call is free, and must not be made sooner than at patience
+            return lease.admitted_at + context.patience(step.facts, lease.admitted_at, context.snapshot(step))
+        if self.context.state.hedges is not None and lease.stream:
+            after = hedge_after(context.state.book.snapshot(step.facts.id, context.state.clock.now()))
             if after is not None:
                 return lease.admitted_at + after
         return None
@@ -60,48 +143,49 @@ class Hedging:
         spare = cast("object", perform)
         drop = spare.drop if isinstance(spare, Discardable) else _nothing_to_drop
         race = HedgeRace(
-            clock=self._caller.state.clock,
+            clock=self.context.state.clock,
             perform=perform,
             second=lambda: self._second(step),
             failed=self._failed,
-            settle=self._caller.outrun,
+            settle=self.attempts.outrun,
             drop=drop,
-            keep=self._caller.state.keep,
+            keep=self.context.state.keep,
         )
         last, served = await race.run(step, late_at)
         if last.watchdog is not None and isinstance(served, Failure):
             last.watchdog.close()
         return last, served
 
-    def _waits_beside(self, step: AdmittedTarget) -> bool:
+    def _waits_beside(self, step: AdmittedTarget, *, known: bool) -> bool:
         """Whether silence of this call is to be answered by a second target, not by cutting it off."""
-        caller = self._caller
-        if caller.request.state_ids:
+        context = self.context
+        if context.request.state_ids:
             return False
-        return not caller.is_known(step.facts, step.lease.admitted_at) and caller.another_left(step.facts)
+        return not known and context.another_left(step.facts)
 
     def _second(self, late: AdmittedTarget) -> AdmittedTarget | None:
         """The second call, where somebody takes it at once, and a hedge can be paid for."""
-        if self._caller.progress.left < 2:
+        if self.context.history.left < 2:
             return None
-        if self._waits_beside(late):
-            return self._admitter.beside(late, anywhere=True)
-        if self._hedges is None or not (self._retries.affordable and self._hedges.affordable):
+        if self._waits_beside(late, known=self.context.is_known(late.facts, late.lease.admitted_at)):
+            return self.admission.beside(late, anywhere=True)
+        if self.context.state.hedges is None or not (
+            self.context.state.budget.affordable and self.context.state.hedges.affordable
+        ):
             return None
-        hedge = self._admitter.beside(late)
+        hedge = self.admission.beside(late)
         if hedge is not None:
-            self._retries.try_spend()
-            self._hedges.try_spend()
+            self.context.state.budget.try_spend()
+            self.context.state.hedges.try_spend()
         return hedge
 
     def _failed(self, step: AdmittedTarget, failure: Failure) -> bool:
         """One of two calls came to nothing; whether the other need not go on, as the request itself is refused."""
-        caller = self._caller
         if step.watchdog is not None:
             step.watchdog.close()
-        elif caller.final_rejection(step, failure) is not None:
+        elif self.attempts.final_rejection(step, failure) is not None:
             return True
-        caller.note(step, failure)
+        self.context.note(step, failure)
         return False
 
 

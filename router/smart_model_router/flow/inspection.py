@@ -17,6 +17,7 @@ from smart_model_router.domain.errors import AllTargetsFailed, InvalidRequest
 from smart_model_router.domain.outcome import Refusal
 from smart_model_router.domain.request import RouteRequest
 from smart_model_router.domain.shared_state import Isolation
+from smart_model_router.flow.request_context import estimate_usd, plan_of
 from smart_model_router.flow.request_translation import RequestTranslations
 from smart_model_router.flow.state import RouterState
 
@@ -147,7 +148,7 @@ def explain(state: RouterState, request: RouteRequest) -> Explanation:
     """The plan of a request, what each gate would say to it, and who would serve it."""
     now = state.clock.now()
     ladder = state.ladder(request.model)
-    drawn = state.plan(request, ladder)
+    drawn = plan_of(state, request, ladder)
     lines: list[PlannedTarget] = []
     untranslatable = RequestTranslations(request, state.wall).refusal
     for tier in drawn.tiers:
@@ -173,11 +174,11 @@ def dearest_usd(state: RouterState, request: RouteRequest) -> float:
 
     An answer without a limit of its own is taken to be as long as most of the target's are.
     """
-    plan, now = state.plan(request, state.ladder(request.model)), state.clock.now()
+    plan, now = plan_of(state, request, state.ladder(request.model)), state.clock.now()
     costs = []
     for facts in plan.by_id.values():
         usual = state.book.snapshot(facts.id, now).completion_tokens_p95
-        costs.append(state.estimate_usd(facts, request, usual=usual or 0) or 0.0)
+        costs.append(estimate_usd(state, facts, request, usual=usual or 0) or 0.0)
     return max(costs, default=0.0)
 
 

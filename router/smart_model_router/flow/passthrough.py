@@ -37,10 +37,9 @@ from smart_model_router.domain.ports import PassedCall, PassedReply, SupportsPas
 from smart_model_router.domain.report import Attempt, ReportedRefusal, RouteReport
 from smart_model_router.domain.request import RequestOptions, Target
 from smart_model_router.flow.attempt import provider_bug
-from smart_model_router.flow.clock import EARLY
+from smart_model_router.flow.clock import EARLY, Expired, Watchdog
 from smart_model_router.flow.guard import admit_one, settle
 from smart_model_router.flow.state import RouterState
-from smart_model_router.flow.watchdog import Expired
 
 T = TypeVar("T")
 _FREE = Cost(0, 0)
@@ -68,7 +67,7 @@ class RoutePassage:
         self, state: RouterState, route: Route, call: PassedCall, options: RequestOptions, *, silence: float
     ) -> None:
         self.route = route
-        self.report = RouteReport(state.next_request_id(), route.name, "")
+        self.report = RouteReport(next(state.request_ids), route.name, "")
         self.status = 0
         self.headers: dict[str, str] = {}
         self._state = state
@@ -77,7 +76,7 @@ class RoutePassage:
         self._silence = silence
         self._started = self._moved_at = state.clock.now()
         self._deadline = self._started + min(_LONGEST, options.get("timeout") or _LONGEST)
-        self._watchdog = state.watchdog()
+        self._watchdog = Watchdog(state.clock, state.ticking)
         self._timer: TimerHandle | None = None
         self._waits_for_client = self._awaits_provider = self._silent = False
         self._body: _Body | None = None

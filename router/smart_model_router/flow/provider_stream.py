@@ -1,18 +1,21 @@
-"""One provider's stream: read under its limits, guarded, translated, and settled exactly once."""
+"""One provider's stream: opened, read under its limits, guarded, translated, and settled exactly once."""
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeGuard
 
 from smart_model_router.core.stream import StreamGuard, StreamState
 from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, StreamEvent
 from smart_model_router.domain.ports import PieceStream, ProviderStream
-from smart_model_router.flow.attempt import AdmittedTarget, AttemptRunner, provider_bug
+from smart_model_router.flow.attempt import AttemptRunner, provider_bug
+from smart_model_router.flow.clock import Expired
+from smart_model_router.flow.request_context import AdmittedTarget
 from smart_model_router.flow.shutdown import CLOSE_SECONDS
+from smart_model_router.flow.stream_recovery import RecoveryState
 from smart_model_router.wires.stream_checks import finishing, snapshots
 from smart_model_router.wires.values import count
 
@@ -26,25 +29,25 @@ _TOO_DEEP = "an event that is nested too deeply to be written"
 class ProviderStreamReader:
     """One provider stream and the lease it runs under. Settled exactly once, on every path."""
 
-    def __init__(self, caller: AttemptRunner, step: AdmittedTarget, source: ProviderStream) -> None:
-        self._caller = caller
-        self._state = caller.state
+    def __init__(self, attempts: AttemptRunner, step: AdmittedTarget, source: ProviderStream) -> None:
+        self._attempts = attempts
+        self._state = attempts.context.state
         self._step = step
         self._source = source if _in_pieces(source) else _OneByOne(source)
         self._next_piece: Callable[[], Awaitable[Any]] = self._source.next_piece
         self._read: Callable[[Any], Sequence[StreamEvent]] = self._source.read
-        self._now = caller.state.clock.now
-        self._idle = caller.state.timeouts.idle
-        sent = caller.sent(step)
+        self._now = attempts.context.state.clock.now
+        self._idle = attempts.context.state.timeouts.idle
+        sent = attempts.context.sent(step)
         request = sent.request
         choices = count(request.body.get("n")) or 1
         self.guard = StreamGuard(finishing(request.dialect, choices), exact="schema" in request.needs)
         """What is known of its answer so far."""
         self._with_snapshots = snapshots(request.dialect).read
         self._translator = None if sent.translation is None else sent.translation.events()
-        self.watchdog = caller.watchdog_of(step)
+        self.watchdog = attempts.watchdog_of(step)
         self._admitted_at = step.lease.admitted_at
-        self.ends_at = min(self._admitted_at + caller.state.timeouts.stream_max, caller.ends_at)
+        self.ends_at = min(self._admitted_at + attempts.context.state.timeouts.stream_max, attempts.context.ends_at)
         """When it is as long as one may be, monotonic."""
         self._heard_at = self._admitted_at
         self._left_at: float | None = None
@@ -156,7 +159,7 @@ class ProviderStreamReader:
             if self.complete:
                 self._succeeded()
             else:
-                left = self._caller.given_up(self._step, self._heard_at, who=why)
+                left = self._attempts.given_up(self._step, self._heard_at, who=why)
                 if left.failure_class is FailureClass.CANCELLED and self._proof_at < math.inf:
                     self._prove(self._now())
                 self._failed(left)
@@ -212,7 +215,7 @@ class ProviderStreamReader:
             return Failure(FailureClass.CANCELLED, "its time was over")
         if self._now() >= self.ends_at:
             return Failure(FailureClass.CANCELLED, self.too_long)
-        return self._caller.timed_out(self._step, own, self._heard_at)
+        return self._attempts.timed_out(self._step, own, self._heard_at)
 
     def _take(self, events: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
         """What is to be delivered of what arrived now."""
@@ -250,7 +253,7 @@ class ProviderStreamReader:
         self._step.lease.begun()
         if self._step.lease.probe:
             # What goes on with a broken answer may break off in the same place: its beginning says little.
-            if self._caller.continues or self._caller.another_is_free(self._step.facts, now):
+            if self._attempts.context.continues or self._attempts.context.another_is_free(self._step.facts, now):
                 self._proof_at = now + PROOF_SECONDS
             else:
                 self._prove(now)
@@ -266,7 +269,7 @@ class ProviderStreamReader:
         if event.kind is not EventKind.META:
             self._heard_at = now
         if event.data is not None:
-            self._caller.made(self._step, event.data)
+            self._attempts.made(self._step, event.data)
 
     def _delivered(self, ready: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
         """What the caller gets for these events. Only a stream that is complete is given an end."""
@@ -279,8 +282,8 @@ class ProviderStreamReader:
                 out += translator.feed(event)
             if self.guard.state is StreamState.COMPLETE:
                 out += translator.end()
-                self._caller.keep(self._step, (out[-1].data or {}).get("response", {}))
-                self._caller.report.losses += translator.losses.entries
+                self._attempts.keep(self._step, (out[-1].data or {}).get("response", {}))
+                self._attempts.context.report.losses += translator.losses.entries
         except RecursionError:
             self.guard.spoil(_TOO_DEEP)
         return out
@@ -298,13 +301,13 @@ class ProviderStreamReader:
         return failure
 
     def _succeeded(self) -> None:
-        self._caller.report.malformed_events += self.guard.malformed
-        self._caller.settled(self._step, None, usage=self.guard.usage, ttft=self.ttft, away=self._away)
+        self._attempts.context.report.malformed_events += self.guard.malformed
+        self._attempts.settled(self._step, None, usage=self.guard.usage, ttft=self.ttft, away=self._away)
 
     def _failed(self, failure: Failure) -> Failure:
-        self._caller.report.malformed_events += self.guard.malformed
-        spent = self._caller.spent(self._step, self.guard.usage, self._pieces) if self._pieces else None
-        return self._caller.settle(self._step, failure, ttft=self.ttft, usage=spent, away=self._away)
+        self._attempts.context.report.malformed_events += self.guard.malformed
+        spent = self._attempts.context.spent(self._step, self.guard.usage, self._pieces) if self._pieces else None
+        return self._attempts.settle(self._step, failure, ttft=self.ttft, usage=spent, away=self._away)
 
     async def _disconnect(self) -> None:
         """Close the connection, within its bound. A provider that cannot even do that is no news for the caller."""
@@ -343,3 +346,86 @@ class _OneByOne:
 
 def _in_pieces(source: ProviderStream) -> TypeGuard[PieceStream]:
     return hasattr(source, "next_piece")
+
+
+class StreamOpener:
+    """Opens the stream of a course: what `RequestExecutor.serve` performs for each admitted target.
+
+    Under a policy of recovery (`recovery_state`) a stream is open when there is something to deliver of it.
+    """
+
+    def __init__(self, attempts: AttemptRunner, recovery_state: RecoveryState | None) -> None:
+        self._attempts = attempts
+        self._recovery_state = recovery_state
+
+    async def __call__(self, step: AdmittedTarget) -> tuple[ProviderStreamReader, Sequence[StreamEvent]] | Failure:
+        """An open stream and its first events, or the failure of a head nobody saw."""
+        attempts = self._attempts
+        limit, own = attempts.context.limit(step)
+        if attempts.needs_verdict(step) and self._recovery_state is None:
+            return await attempts.call_to_verdict(step, limit, self._opened, _content_is_enough)
+        return await self._opened(step, limit, own)
+
+    async def _opened(
+        self, step: AdmittedTarget, limit: float, own: bool
+    ) -> tuple[ProviderStreamReader, Sequence[StreamEvent]] | Failure:
+        attempts = self._attempts
+        try:
+            source = await attempts.watchdog_of(step).within(
+                attempts.state.providers[step.facts.target.provider].open_stream(
+                    attempts.provider_call(step, attempts.context.sent(step).request)
+                ),
+                limit,
+            )
+        except Expired:
+            return attempts.settle(step, attempts.timed_out(step, own, step.lease.admitted_at))
+        except asyncio.CancelledError:
+            attempts.settle(step, attempts.given_up(step, silent_since=step.lease.admitted_at))
+            raise
+        except Exception as bug:  # noqa: BLE001 - a provider's own bug, see provider_bug
+            return attempts.settle(step, provider_bug(bug))
+        if isinstance(source, Failure):
+            return attempts.settle(step, source)
+        attempts.context.state.heard(step.gate, step.lease, source.reading)
+        live = ProviderStreamReader(attempts, step, source)
+        head = await live.hold(limit, own)
+        if isinstance(head, Failure):
+            return head
+        if self._recovery_state is None:
+            return live, head
+        ready = await self._something_new(live, head, self._recovery_state)
+        return ready if isinstance(ready, Failure) else (live, ready)
+
+    def drop(self, served: tuple[ProviderStreamReader, Sequence[StreamEvent]]) -> Coroutine[Any, Any, None]:
+        """Nobody wants this stream: everything is given back now; await the end of its connection."""
+        live, _ = served
+        live.abandon()
+        return live.close()
+
+    async def _something_new(
+        self, live: ProviderStreamReader, got: Sequence[StreamEvent], recovery_state: RecoveryState
+    ) -> list[StreamEvent] | Failure:
+        """Read on until there is something the caller is to have, past what is held back or was delivered before."""
+        recovery_state.attempt(asked=self._attempts.context.sent(live.step).asked)
+        until = self._attempts.context.held_until(live.step)
+        ready: list[StreamEvent] = []
+        while got:
+            ready += recovery_state.take(got)
+            if (repeats := recovery_state.repeats()) is not None:
+                return await live.refuse(repeats)
+            if (ready or recovery_state.holds_a_part) and not recovery_state.undecided and not live.guard.unreadable:
+                return ready
+            got = await live.more(until)
+        failure = await live.outcome()
+        if failure is None:
+            return ready + recovery_state.flush()
+        recovery_state.fell_back(live.step.facts.id, failure)
+        if self._attempts.context.another_left(live.step.facts):
+            self._attempts.context.history.retrying(live.step.facts)  # an answer is long: another target is asked first
+        return failure
+
+
+async def _content_is_enough(served: tuple[ProviderStreamReader, Sequence[StreamEvent]], step: AdmittedTarget) -> None:  # noqa: ARG001
+    """A stream that its caller left has proved its target by its first content."""
+    live, _ = served
+    await live.close_proved()

@@ -1,47 +1,28 @@
-"""The account of one request: refusals told once, who served and why nobody better did, one closing event."""
+"""The report of one request: refusals told once, the target that served, what ruled out better ones, one event."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from functools import lru_cache
 
-from smart_model_router.core.tiers import ModelRoute, Plan
 from smart_model_router.domain.events import NAME_LIMIT, ContentSeen, RequestFinished, RequestOutcome, TargetRefused
 from smart_model_router.domain.forwarded_headers import lost_at
 from smart_model_router.domain.outcome import Refusal
-from smart_model_router.domain.report import ReportedRefusal, RouteReport
-from smart_model_router.domain.request import RouteRequest
-from smart_model_router.flow.attempt import AdmittedTarget
+from smart_model_router.domain.report import ReportedRefusal
+from smart_model_router.flow.request_context import AdmittedTarget, RequestContext
 from smart_model_router.flow.request_translation import TranslatedRequest
-from smart_model_router.flow.state import RouterState
 
 
+@dataclass(slots=True)
 class ReportBuilder:
-    """Writes the report of one request and tells the sinks.
+    """Write the report of one request and tell the sinks."""
 
-    `ladder` is the configured model it is for, `started` the monotonic instant it began.
-    """
-
-    def __init__(
-        self,
-        state: RouterState,
-        request: RouteRequest,
-        ladder: ModelRoute,
-        plan: Plan,
-        report: RouteReport,
-        started: float,
-    ) -> None:
-        self._state = state
-        self._request = request
-        self._model = ladder.model
-        self._strategy = ladder.strategy
-        self._plan = plan
-        self._report = report
-        self._started = started
-        self._told: defaultdict[str, set[str]] = defaultdict(set)
-        """The targets whose refusals were told, by reason."""
-        self._closed = False
+    context: RequestContext
+    _told: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """The targets whose refusals were told, by reason."""
+    _closed: bool = False
 
     def tell(self, target: str, refusal: Refusal, now: float) -> None:
         """Report a refusal once per target and reason: waiting asks again and again."""
@@ -49,9 +30,9 @@ class ReportBuilder:
 
     def tell_all(self, targets: Iterable[str], refusal: Refusal, now: float) -> None:
         """Report one refusal of several targets, as `tell` does."""
-        reason, told, emit = refusal.reason, self._told[refusal.reason], self._state.emit
+        reason, told, emit = refusal.reason, self._told[refusal.reason], self.context.state.emit
         retry_after = None if refusal.retry_at is None else max(0.0, refusal.retry_at - now)
-        request_id, refusals = self._report.request_id, self._report.refusals
+        request_id, refusals = self.context.report.request_id, self.context.report.refusals
         for target in targets:
             if target in told:
                 continue
@@ -64,26 +45,27 @@ class ReportBuilder:
 
     def served_by(self, step: AdmittedTarget, sent: TranslatedRequest) -> None:
         """Somebody answered: where it stands among the targets, what was lost, and what ruled out the better ones."""
-        report, provider = self._report, step.facts.target.provider
+        report, provider = self.context.report, step.facts.target.provider
         report.target, report.actual_tier = step.facts.id, step.tier
-        losses, dropped = sent.losses, self._state.dropped.get(provider)
+        losses, dropped = sent.losses, self.context.state.dropped.get(provider)
         if dropped:
             lost = sorted(dropped & sent.request.body.keys())
             losses = (*losses, *(f"{field}: dropped, {provider} does not take it" for field in lost))
-        if self._request.headers:
-            to, asked = self._state.destination(step.facts.target), self._request.dialect
-            losses = (*losses, *lost_at(to, asked, sent.request.dialect, self._request.headers))
+        if self.context.request.headers:
+            to, asked = self.context.state.destination(step.facts.target), self.context.request.dialect
+            losses = (*losses, *lost_at(to, asked, sent.request.dialect, self.context.request.headers))
         if losses:
             report.losses += [loss for loss in losses if loss not in report.losses]  # two may have served one stream
         report.last_resort = step.last_resort
-        report.fallback = self._plan.is_fallback(step.facts.id, self._strategy)
-        report.escalated = step.tier in self._plan.escalations
-        report.degraded = step.last_resort or (step.tier != self._plan.asked and not report.escalated)
-        if step.facts.id == self._plan.first:
+        report.escalated = step.tier in self.context.plan.escalations
+        report.degraded = step.last_resort or (step.tier != self.context.plan.asked and not report.escalated)
+        if step.facts.id == self.context.plan.first:
+            report.fallback = False
             return
+        report.fallback = self.context.plan.is_fallback(step.facts.id, self.context.route.strategy)
         told = {refusal.target: refusal.reason for refusal in report.refusals}
         told |= {a.target: a.failure_class.value for a in report.attempts if a.failure_class is not None}
-        for tier in self._plan.tiers:
+        for tier in self.context.plan.tiers:
             for facts in tier.targets:
                 if facts.id == step.facts.id:
                     return
@@ -92,10 +74,10 @@ class ReportBuilder:
 
     def finish_served(self, answer: Callable[[], str]) -> None:
         """Close the account of a request that was answered; `answer` is asked only where content is told."""
-        report = self._report
+        report = self.context.report
         if report.degraded:
             self.finish("degraded", answer=answer)
-        elif report.target == self._plan.first and (len(report.attempts) == 1 or self._only_hedged):
+        elif report.target == self.context.plan.first and (len(report.attempts) == 1 or self._only_hedged):
             self.finish("ok", answer=answer)
         else:
             self.finish("fallback", answer=answer)
@@ -103,31 +85,33 @@ class ReportBuilder:
     @property
     def _only_hedged(self) -> bool:
         """Whether all calls but one were hedges."""
-        return sum(not attempt.hedge for attempt in self._report.attempts) <= 1
+        return sum(not attempt.hedge for attempt in self.context.report.attempts) <= 1
 
     def finish(self, outcome: RequestOutcome, error: str = "", answer: Callable[[], str] = str) -> None:
         """Close the account; once. `answer` is what arrived of one."""
         if self._closed:
             return
         self._closed = True
-        now, report = self._state.clock.now(), self._report
-        report.seconds = now - self._started
-        content = self._state.content
+        now, report = self.context.state.clock.now(), self.context.report
+        report.seconds = now - self.context.started
+        content = self.context.state.content
         if content is not None and not content.over:
-            self._state.emit(
+            self.context.state.emit(
                 ContentSeen(
                     at=now,
                     request_id=report.request_id,
                     mode=content.mode,
-                    prompt=content.told(self._request.payload(self._request.model).decode("utf-8", "replace")),
+                    prompt=content.told(
+                        self.context.request.payload(self.context.request.model).decode("utf-8", "replace")
+                    ),
                     answer=content.told(answer()),
                 )
             )
-        self._state.emit(
+        self.context.state.emit(
             RequestFinished(
                 at=now,
                 request_id=report.request_id,
-                dialect=self._request.dialect,
+                dialect=self.context.request.dialect,
                 model=report.model[:NAME_LIMIT],
                 outcome=outcome,
                 target=report.target,
@@ -141,7 +125,7 @@ class ReportBuilder:
                 waited_seconds=report.waited_seconds,
                 ttft_seconds=report.ttft_seconds,
                 error=error,
-                configured_model=self._model,
+                configured_model=self.context.route.model,
                 complete=report.complete,
                 notes=tuple(report.notes),
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from smart_model_router.core.tiers import TargetFacts
@@ -45,45 +45,43 @@ class TranslatedRequest:
     """The target is asked in words to continue an answer: what it says has to prove that it does."""
 
 
+@dataclass(slots=True)
 class RequestTranslations:
     """One request in the dialects of its targets. `wall` gives epoch seconds for answers that are stamped with them.
 
-    `begun` is text its answer has already: only targets that go on from there can be asked. `answers` says how answers
-    are named; None leaves them the providers' ids.
+    `has_begun`: its last message is the beginning of its answer (see `continued`): only targets that continue one can
+    be asked. `answers` says how answers are named; None leaves them the providers' ids.
     """
 
-    def __init__(
-        self, request: RouteRequest, wall: Callable[[], float], *, begun: str = "", answers: Answers | None = None
-    ) -> None:
-        self._request = request if not begun else _begun(request, begun)
-        self._has_begun = bool(begun)
-        self._wall = wall
-        self._answers = answers
-        self._refused_prefill: set[str] = set()
-        self._native: dict[Prefill, TranslatedRequest] = {}
-        self._made: dict[_Key, TranslatedRequest | Untranslatable] = {}
-        self._own: dict[str, TranslatedRequest] = {}
-        """What targets with defaults are sent, by target."""
+    request: RouteRequest
+    wall: Callable[[], float]
+    has_begun: bool = False
+    answers: Answers | None = None
+    _refused_prefill: set[str] = field(default_factory=set)
+    _native: dict[Prefill, TranslatedRequest] = field(default_factory=dict)
+    _made: dict[_Key, TranslatedRequest | Untranslatable] = field(default_factory=dict)
+    _own: dict[str, TranslatedRequest] = field(default_factory=dict)
+    """What targets with defaults are sent, by target."""
 
     def refusal(self, facts: TargetFacts) -> Untranslatable | None:
         """Why the request would mean something else in the target's dialect; None when it can be sent."""
-        if self._has_begun and facts.prefill == "none":
+        if self.has_begun and facts.prefill == "none":
             return Untranslatable(PREFILL, f"{facts.id} does not go on with an answer that has begun")
-        if self._request.dialect in facts.dialects:
+        if self.request.dialect in facts.dialects:
             return None
         found = self._translated(facts)
         return found if isinstance(found, Untranslatable) else None
 
     def prefill_refused(self, facts: TargetFacts) -> bool:
         """A target refused the request: return whether that was a prefill, which is asked for in words from now on."""
-        if not self._has_begun or self.sent(facts).asked:
+        if not self.has_begun or self.sent(facts).asked:
             return False
         self._refused_prefill.add(facts.id)
         self._own.pop(facts.id, None)
         return True
 
     def _way(self, facts: TargetFacts) -> Prefill:
-        if not self._has_begun:
+        if not self.has_begun:
             return "none"
         return "asked" if facts.id in self._refused_prefill else facts.prefill
 
@@ -98,17 +96,17 @@ class RequestTranslations:
         if found is None:
             # Before translation, which gives Messages a cap of its own; after it for what the caller's dialect lacks.
             filled = copy(self)
-            filled._request, filled._native, filled._made = _filled(self._request, facts), {}, {}
+            filled.request, filled._native, filled._made = _filled(self.request, facts), {}, {}
             sent = filled._sent(facts)
             found = self._own[facts.id] = replace(sent, request=_filled(sent.request, facts))
         return found
 
     def _sent(self, facts: TargetFacts) -> TranslatedRequest:
-        if self._request.dialect in facts.dialects:
+        if self.request.dialect in facts.dialects:
             how = self._way(facts)
             sent = self._native.get(how)
             if sent is None:
-                sent = self._native[how] = _marked(_native(self._request), how)
+                sent = self._native[how] = _marked(_native(self.request), how)
             return sent
         found = self._translated(facts)
         if isinstance(found, Untranslatable):
@@ -116,31 +114,32 @@ class RequestTranslations:
         return found
 
     def _translated(self, facts: TargetFacts) -> TranslatedRequest | Untranslatable:
-        goal = spoken(self._request.dialect, facts.dialects)
+        goal = spoken(self.request.dialect, facts.dialects)
         if goal is None:
-            return Untranslatable("body", f"{self._request.dialect} has no translation that {facts.id} speaks")
+            return Untranslatable("body", f"{self.request.dialect} has no translation that {facts.id} speaks")
         how = self._way(facts)
-        if self._has_begun and goal not in ("chat", "messages"):
+        if self.has_begun and goal not in ("chat", "messages"):
             return Untranslatable(PREFILL, f"{goal} has no way to go on with an answer that has begun")
-        named, provider = self._answers, facts.target.provider
+        named, provider = self.answers, facts.target.provider
         key = (goal, provider, facts.reasoning, facts.newest_chat, how, "" if named is None else facts.id)
         if key not in self._made:
             terms = Terms(
                 family=provider,
                 reasoning=facts.reasoning,
                 newest_chat=facts.newest_chat,
-                created=int(self._wall()),
+                created=int(self.wall()),
                 hosted_tools=facts.hosted_tools,
             )
             if named is not None:
                 made_id = named.issue(facts.id)
                 terms = replace(terms, response_id=made_id, kept=named.kept, previous=named.previous)
-            made = _in_dialect(self._request, goal, terms)
+            made = _in_dialect(self.request, goal, terms)
             self._made[key] = made if isinstance(made, Untranslatable) else _marked(made, how)
         return self._made[key]
 
 
-def _begun(request: RouteRequest, text: str) -> RouteRequest:
+def continued(request: RouteRequest, text: str) -> RouteRequest:
+    """Return the request with the beginning of its answer as its last message."""
     return _again(request, request.dialect, begun(_plain(request), text))
 
 
@@ -153,8 +152,10 @@ def _filled(request: RouteRequest, facts: TargetFacts) -> RouteRequest:
 
 def _marked(sent: TranslatedRequest, how: Prefill) -> TranslatedRequest:
     """What is sent, with the sign by which the target knows that it is to go on."""
+    if how == "none":
+        return sent
     asked = is_asked(sent.request.body, how)
-    if how == "none" or (how == "plain" and not asked):
+    if how == "plain" and not asked:
         return sent
     body = marked(_plain(sent.request), how)
     return replace(sent, request=_again(sent.request, sent.request.dialect, body), asked=asked)

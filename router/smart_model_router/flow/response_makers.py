@@ -6,12 +6,12 @@ Known in this process at once, in every process of the host within a quarter of 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from smart_model_router.domain.errors import NotFound
-from smart_model_router.domain.request import RouteRequest, Target, state_made
+from smart_model_router.domain.request import RouteRequest, Target
 from smart_model_router.domain.shared_state import MakerRow
 
 if TYPE_CHECKING:
@@ -57,9 +57,9 @@ class ResponseMakers:
         made = self._known.get(thing)
         return None if made is None else made.target
 
-    def note(self, target: Target, owner: str, data: Mapping[str, Any]) -> None:
-        """An answer (or an event of one) may have made things that later requests refer to."""
-        things = [thing for thing in state_made(data) if self.of(thing) is None]
+    def note(self, target: Target, owner: str, made: Iterable[str]) -> None:
+        """An answer (or an event of one) has made things that later requests refer to, or made them before."""
+        things = [thing for thing in made if self.of(thing) is None]
         if not things:
             return
         for thing in things:

@@ -19,8 +19,7 @@ from smart_model_router.domain.report import RouteReport
 from smart_model_router.domain.request import Dialect
 from smart_model_router.flow.clock import EARLY
 from smart_model_router.flow.executor import RequestExecutor
-from smart_model_router.flow.provider_stream import ProviderStreamReader
-from smart_model_router.flow.stream_opening import StreamOpener
+from smart_model_router.flow.provider_stream import ProviderStreamReader, StreamOpener
 from smart_model_router.flow.stream_recovery import RecoveryState
 from smart_model_router.wires.dialects import TEXT_READERS
 
@@ -317,17 +316,17 @@ class RouterStream:
     def _stop_timers(self, live: ProviderStreamReader) -> None:
         """Keep time no longer, neither for the stream nor for the call that was to take its place."""
         live.watchdog.close()
-        self._executor.caller.watchdog.close()
+        self._executor.context.stop_timer()
 
     async def _open(self) -> None:
         recovery_state = self._recovery_state
         delaying = recovery_state if recovery_state is not None and recovery_state.delays_the_beginning else None
         try:
             await self._executor.prepare()
-            live, head = await self._executor.serve(StreamOpener(self._executor.caller, delaying))
+            live, head = await self._executor.serve(StreamOpener(self._executor.attempts, delaying))
         except (SmartRouterError, asyncio.CancelledError):
             self._ended = True
-            self._executor.caller.watchdog.close()
+            self._executor.context.stop_timer()
             raise
         if self._ended:  # another task closed the stream while it opened
             await live.close()
@@ -345,9 +344,9 @@ class RouterStream:
         self._live = None  # whoever leaves meanwhile leaves the walk, as when it opened
         live.watchdog.close()
         within = min(executor.state.timeouts.idle, executor.request.timeout or math.inf)
-        executor.caller.go_on_from(recovery_state.begun, executor.state.clock.now() + within, live.ends_at)
+        executor.context.continue_from(recovery_state.begun, executor.state.clock.now() + within, live.ends_at)
         try:
-            found, head = await executor.resume(live.step, failure, StreamOpener(executor.caller, recovery_state))
+            found, head = await executor.resume(live.step, failure, StreamOpener(executor.attempts, recovery_state))
         except SmartRouterError:
             return False  # what cut it says more than why nobody could go on; the report has both
         if self._ended:  # another task closed the stream meanwhile

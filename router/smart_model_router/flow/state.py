@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import count
 from typing import Any, Protocol
 
 from smart_model_router.coordination import Coordinator
@@ -17,14 +17,11 @@ from smart_model_router.core.flow_config import PatienceConfig, RoutingConfig, T
 from smart_model_router.core.gate import Gate
 from smart_model_router.core.gate_registry import GateRegistry
 from smart_model_router.core.lease import Lease, Settlement
-from smart_model_router.core.media_tokens import media_tokens
 from smart_model_router.core.passthrough_rules import Route
-from smart_model_router.core.ratelimit import DEFAULT_OUTPUT_TOKENS
 from smart_model_router.core.selection import Load, View
 from smart_model_router.core.selection.affinity import Homes
 from smart_model_router.core.selection.exploration import Exploration
-from smart_model_router.core.tiers import ModelRoute, Plan, TargetFacts, plan
-from smart_model_router.domain.errors import InvalidRequest
+from smart_model_router.core.tiers import ModelRoute
 from smart_model_router.domain.events import (
     AttemptFinished,
     BreakerChanged,
@@ -35,18 +32,17 @@ from smart_model_router.domain.events import (
     SheddingChanged,
 )
 from smart_model_router.domain.forwarded_headers import Destination
-from smart_model_router.domain.outcome import CAPACITY_REASONS, Failure, FailureClass, LimitReading, Snapshot, Usage
+from smart_model_router.domain.outcome import CAPACITY_REASONS, Failure, FailureClass, LimitReading, Snapshot
 from smart_model_router.domain.ports import Clock, Dice, EventSink, Provider, StatsStore, TimerHandle
-from smart_model_router.domain.request import WAITING_CRITICALITIES, RouteRequest, Target
+from smart_model_router.domain.request import WAITING_CRITICALITIES, Target
 from smart_model_router.domain.shared_state import ClockReading
-from smart_model_router.flow.boot_clock import here
+from smart_model_router.flow.clock import Watchdog, here
 from smart_model_router.flow.content_capture import ContentCapture
 from smart_model_router.flow.kept_responses import KeptResponses
 from smart_model_router.flow.operator_commands import OperatorCommands
 from smart_model_router.flow.portal import Portal
 from smart_model_router.flow.response_makers import ResponseMakers
 from smart_model_router.flow.wait_queue import FULL, Due, Waiter, WaitQueue
-from smart_model_router.flow.watchdog import Watchdog
 
 RECENT_EVENTS = 1000
 _ANY_PROVIDER = Destination()
@@ -124,7 +120,6 @@ class RouterState:
     timeouts: TimeoutConfig
     patience: PatienceConfig
     backoff: BackoffConfig
-    price: Callable[[TargetFacts, Usage], float | None]
     classify: Callable[[BaseException], Failure]
     scrub: Callable[[Failure], Failure] = lambda failure: failure
     """Takes our keys out of what a provider said: some repeat the one they were shown."""
@@ -172,6 +167,8 @@ class RouterState:
     """Rings when the first of them is to be forgotten."""
     ticking: set[Watchdog] = field(default_factory=set)
     """What keeps time for the calls under way, their streams and their back-offs: a closing router ends them all."""
+    request_ids: Iterator[str] = field(init=False)
+    """Unique within the process, short enough for a log line."""
     ladder: ModelRoutes = field(init=False)
     room: WaitQueue = field(init=False)
     portal: Portal = field(init=False)
@@ -183,11 +180,11 @@ class RouterState:
     """Its answers by translation that later requests may refer to; None keeps none."""
     together: list[RouterState] = field(init=False, repr=False, compare=False)
     """This router, those it took the place of that still have something to end, and the one in its own place."""
-    _requests: int = 0
     _health_at: float = 0.0
 
     def __post_init__(self) -> None:
-        self._instance = f"{int(self.dice.roll() * 16**6):06x}"
+        instance = f"{int(self.dice.roll() * 16**6):06x}"
+        self.request_ids = map(f"req-{instance}-{{}}".format, count(1))
         self.room = WaitQueue(self.clock, self.routing.max_waiting, self._look)
         self.portal = Portal(self._moved)
         self.words = OperatorCommands(self)
@@ -237,56 +234,9 @@ class RouterState:
             task.cancel()
         self.together[:] = [state for state in self.together if state is not self]
 
-    def next_request_id(self) -> str:
-        """Unique within the process, short enough for a log line."""
-        self._requests += 1
-        return f"req-{self._instance}-{self._requests}"
-
-    def plan(self, request: RouteRequest, ladder: ModelRoute) -> Plan:
-        """Who may serve `request`. Raises InvalidRequest for a name or a tier that there is not."""
-        if request.avoid:
-            self._check_avoided(request)
-        if request.target is not None:
-            _check_target(request.target, ladder)
-        return plan(
-            request,
-            ladder,
-            tokens=self.weigh,
-            estimate_usd=self.estimate_usd,
-            made_by=self.makers.of,
-            unpriced=self.routing.unpriced == "allow",
-            allow_escalation=self.routing.allow_escalation,
-            degrade=self.degrade,
-        )
-
-    def weigh(self, facts: TargetFacts, request: RouteRequest, begun: str = "") -> int:
-        """How many tokens a prompt probably is at a target; `begun` is the answer's beginning where it is sent, too."""
-        text_bytes = request.text_bytes + len(begun.encode(errors="surrogatepass"))
-        factor = self.fleet.gates[facts.id].limits.factor
-        return factor.weigh(text_bytes, media_tokens(request.media, facts.media))[0]
-
-    def estimate_usd(self, facts: TargetFacts, request: RouteRequest, *, usual: int = 0) -> float | None:
-        """What a request would cost at a target in USD; None when nobody knows its price.
-
-        An answer without a limit is taken to have 1,024 tokens, or `usual` when that is more.
-        """
-        longest = request.max_tokens or max(DEFAULT_OUTPUT_TOKENS, usual)
-        output = 0 if request.dialect == "embeddings" else longest
-        return self.price(facts, Usage(self.weigh(facts, request), output))
-
-    def _check_avoided(self, request: RouteRequest) -> None:
-        """Raises InvalidRequest for a name in `avoid` that nobody has: it would avoid nobody, and say nothing."""
-        if unknown := request.avoid - self.fleet.gates.keys() - self.providers.keys():
-            known = ", ".join((*self.providers, *self.fleet.gates))
-            raise InvalidRequest(f"avoid: {min(unknown)!r} is no provider and no target; there are {known}")
-
     def destination(self, target: Target) -> Destination:
         """The provider of a target, as far as the client's headers are concerned."""
         return self.destinations.get(target.provider, _ANY_PROVIDER)
-
-    def watchdog(self) -> Watchdog:
-        """One that ends what it keeps time for when the router closes, too."""
-        return Watchdog(self.clock, self.ticking)
 
     def keep(self, task: asyncio.Task[Any]) -> None:
         """Hold on to a task until it has ended."""
@@ -468,10 +418,3 @@ class RouterState:
         if refusal is None:
             return Due(now)
         return Due(gate.ready_at(refusal), lane_alone=refusal.reason not in CAPACITY_REASONS)
-
-
-def _check_target(target: str, ladder: ModelRoute) -> None:
-    """Raises InvalidRequest for a `target` that is none of the model's."""
-    known = [facts.id for facts in (*chain(*(tier.targets for tier in ladder.tiers)), *ladder.last_resort)]
-    if target not in known:
-        raise InvalidRequest(f"target: {target[:100]!r} is no target of {ladder.model!r}; there are {', '.join(known)}")

@@ -25,7 +25,8 @@ from smart_model_router.wires.values import decode_any, mapping
 
 if TYPE_CHECKING:
     from smart_model_router.core.tiers import ModelRoute
-    from smart_model_router.flow.state import RouterState
+    from smart_model_router.flow.request_context import plan_of, weigh
+from smart_model_router.flow.state import RouterState
 
 SECONDS = 30.0
 """How long one call may take, unless its caller wants less."""
@@ -40,7 +41,7 @@ async def kept_response(
 
     Raises NotFound, InvalidRequest, RouterUnavailable.
     """
-    report = RouteReport(state.next_request_id(), "", "")
+    report = RouteReport(next(state.request_ids), "", "")
     if response_of(thing) is not None:
         if state.kept is None:
             raise not_found(thing)
@@ -66,8 +67,8 @@ async def count_input(state: RouterState, request: RouteRequest) -> tuple[Succes
     """
     ladder = state.ladder(request.model)
     asked = (await resolve(state, request)).request
-    plan = state.plan(asked, ladder)
-    report = RouteReport(state.next_request_id(), request.model, plan.asked)
+    plan = plan_of(state, asked, ladder)
+    report = RouteReport(next(state.request_ids), request.model, plan.asked)
     everyone = [facts for tier in plan.tiers for facts in tier.targets]
     native = [facts.target for facts in everyone if "count" in facts.operations and "responses" in facts.dialects]
     if native:
@@ -76,7 +77,7 @@ async def count_input(state: RouterState, request: RouteRequest) -> tuple[Succes
         raise InvalidRequest(
             f"no target of {request.model!r} can count this prompt: it refers to what none of them has"
         )
-    tokens = state.weigh(everyone[0], asked)
+    tokens = weigh(state, everyone[0], asked)
     return _answer({"object": "response.input_tokens", "input_tokens": tokens}), report
 
 

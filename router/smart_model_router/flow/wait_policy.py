@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from smart_model_router.core.fallback import comes_due
 from smart_model_router.core.gate import Gate, Pacing
 from smart_model_router.domain.events import WaitFinished
 from smart_model_router.domain.outcome import Refusal
 from smart_model_router.domain.request import CRITICALITIES, WAITING_CRITICALITIES
-from smart_model_router.flow.attempt import AttemptRunner
+from smart_model_router.flow.request_context import RequestContext
 from smart_model_router.flow.wait_queue import Waiter
 
 _BY_LAW = frozenset({"wait", "requests", "tokens"})
@@ -40,43 +40,45 @@ class PlannedWait:
     pacing: Pacing = "off"
 
 
+@dataclass(slots=True)
 class WaitPolicy:
     """The pauses of one request. Each method that offers one gives None where waiting cannot help, or nobody may wait.
 
     `refused` is always what the targets just asked said no with, by target.
     """
 
-    def __init__(self, caller: AttemptRunner) -> None:
-        self._caller = caller
-        self._state = caller.state
-        self._report = caller.report
-        self.waits = caller.request.criticality in WAITING_CRITICALITIES
-        """Whether requests like this one wait for as long as they have time."""
-        self._rank = CRITICALITIES.index(caller.request.criticality)
-        self._started = caller.state.clock.now()
-        self.ticket: Waiter | None = None
-        """Its place in the waiting room, from its first pause on."""
-        self._waited: defaultdict[str, float] = defaultdict(float)
-        """Seconds waited, by budget."""
+    context: RequestContext
+    began_at: float
+    """The instant from which the patience before the last resort counts."""
+    waits: bool
+    """Whether requests like this one wait for as long as they have time."""
+    rank: int
+    """The place of requests like this one in a queue, 0 first."""
+    ticket: Waiter | None = None
+    """Its place in the wait queue, from its first pause on."""
+    _waited: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    """Seconds waited, by budget."""
+
+    @classmethod
+    def of(cls, context: RequestContext) -> WaitPolicy:
+        """The policy of one request."""
+        criticality = context.request.criticality
+        waits, rank = criticality in WAITING_CRITICALITIES, CRITICALITIES.index(criticality)
+        return cls(context, context.state.clock.now(), waits, rank)
 
     def begin_anew(self) -> None:
         """The request goes on after an answer that broke off: its patience before the last resort is new."""
-        self._started = self._state.clock.now()
-
-    @property
-    def rank(self) -> int:
-        """Where requests like this one stand in a queue, 0 first."""
-        return self._rank
+        self.began_at = self.context.state.clock.now()
 
     def in_asked_tier(self, refused: Mapping[str, Refusal], now: float) -> PlannedWait | None:
         """Before a lower tier is taken: for what ends by law, or for a slot that is free soon."""
-        most = self._state.routing.degrade_after
+        most = self.context.state.routing.degrade_after
         if most <= self._waited["asked tier"] or not refused:
             return None
-        asked, within = self._caller.plan.in_asked_tier, most - self._waited["asked tier"]
+        asked, within = self.context.plan.in_asked_tier, most - self._waited["asked tier"]
         worth = {t: refusal for t, refusal in refused.items() if t in asked and self._ends_soon(t, refusal, most)}
         if not worth and self._are_slots_coming_back(now):
-            gates = self._state.fleet.gates
+            gates = self.context.state.fleet.gates
             returned = {target: gates[target].provider.bulkhead.returned_by for target in refused if target in asked}
             worth = {t: refused[t] for t, by in returned.items() if refused[t].reason == "bulkhead" and now < by}
             within = min(within, max(returned.values(), default=now) - now)
@@ -84,28 +86,28 @@ class WaitPolicy:
 
     def _are_slots_coming_back(self, now: float) -> bool:
         """Whether slots of the host lie idle in other processes, which give them back."""
-        providers = self._state.fleet.providers
-        return any(now < providers[name].bulkhead.returned_by for name in self._caller.plan.providers)
+        providers = self.context.state.fleet.providers
+        return any(now < providers[name].bulkhead.returned_by for name in self.context.plan.providers)
 
     def at_home(self, target: str, refused: Mapping[str, Refusal], now: float, worth: float) -> PlannedWait | None:
         """For the target that has the prompt in its cache, which saves `worth` seconds, before an equal is asked.
 
         A request with less than twice its patience left does not wait: a cache is worth no request.
         """
-        caller, refusal = self._caller, refused.get(target)
-        within = min(worth, self._state.routing.affinity_wait) - self._waited["home"]
-        within = min(within, caller.deadline - now - 2 * caller.patience(caller.plan.by_id[target], now))
+        context, refusal = self.context, refused.get(target)
+        within = min(worth, self.context.state.routing.affinity_wait) - self._waited["home"]
+        within = min(within, context.deadline - now - 2 * context.patience(context.plan.by_id[target], now))
         if within <= 0 or refusal is None or refusal.reason == "wait" or not self._ends_soon(target, refusal, within):
             return None
         return self._pause({target: refusal}, now, within, budget="home")
 
     def before_last_resort(self, refused: Mapping[str, Refusal], now: float) -> PlannedWait | None:
         """Before the last resort is taken: while a real target is ill, but not gone."""
-        if not self.waits or not self._caller.last_resort_left:
+        if not self.waits or not self.context.last_resort_left:
             return None
-        deadline = self._caller.deadline
-        share = self._started + _LAST_RESORT_SHARE * (deadline - self._started)
-        due = min(self._started + self._state.routing.last_resort_after, share)
+        deadline = self.context.deadline
+        share = self.began_at + _LAST_RESORT_SHARE * (deadline - self.began_at)
+        due = min(self.began_at + self.context.state.routing.last_resort_after, share)
         worth = {target: refusal for target, refusal in refused.items() if refusal.reason not in _DOWN}
         return self._pause(worth, now, due - now, pacing="on")
 
@@ -115,7 +117,7 @@ class WaitPolicy:
 
     def in_queue(self, resorts: tuple[str, ...], refused: Mapping[str, Refusal], now: float) -> PlannedWait | None:
         """A wait for a slot of the last resort, and for whoever comes due before it is free."""
-        until = min(now + self._time_left(now), self._caller.deadline)
+        until = min(now + self._time_left(now), self.context.deadline)
         if not resorts or until <= now:
             return None
         better = self._pause(refused, now, until - now, pacing="on") or PlannedWait((), None, until)
@@ -123,34 +125,36 @@ class WaitPolicy:
 
     def may_queue(self, target: str, gate: Gate) -> bool:
         """Whether there is a place for this request in the queue of a target of the last resort."""
-        room, limit = self._state.room, gate.provider.queue
+        room, limit = self.context.state.room, gate.provider.queue
         mine = self.ticket is not None and target in self.ticket.gates
         return mine or (not room.full and (limit is None or room.queued(target) < limit))
 
     async def take(self, pause: PlannedWait) -> str | None:
         """Wait; the report and the sinks hear of it. The gate whose turn came; None when there was none in time."""
-        state, began = self._state, self._state.clock.now()
-        self._caller.progress.waited()
+        state, began = self.context.state, self.context.state.clock.now()
+        self.context.history.waited()
         woken: str | None = None
         if pause.gates:
             if self.ticket is None:
-                self.ticket = state.room.ticket(stream=self._caller.request.stream, rank=self._rank)
-            costs = self._caller.costs(pause.gates, began)
+                self.ticket = state.room.ticket(stream=self.context.request.stream, rank=self.rank)
+            costs = self.context.costs(pause.gates, began)
             woken = await state.room.wait(self.ticket, costs, pause.place, pause.until, pause.resorts, pause.pacing)
         else:
             self.leave_room()  # it waits for no gate: who does is not to stand behind it
-            await self._caller.watchdog.sleep(pause.until)
+            await self.context.watchdog.sleep(pause.until)
         waited = state.clock.now() - began
-        self._report.waited_seconds += waited
+        self.context.report.waited_seconds += waited
         if pause.budget:
             self._waited[pause.budget] += waited
-        state.emit(WaitFinished(at=began + waited, request_id=self._report.request_id, seconds=waited, woken_by=woken))
+        state.emit(
+            WaitFinished(at=began + waited, request_id=self.context.report.request_id, seconds=waited, woken_by=woken)
+        )
         return woken
 
     def leave_room(self) -> None:
         """The request took its turn or gave up: the next waiter may ask."""
         if self.ticket is not None:
-            self._state.room.done(self.ticket)
+            self.context.state.room.done(self.ticket)
 
     def _pause(
         self,
@@ -168,8 +172,8 @@ class WaitPolicy:
         """
         if not refused:
             return None
-        state, caller = self._state, self._caller
-        within = min(within, self._time_left(now), caller.deadline - now - caller.usual_seconds(now))
+        state, context = self.context.state, self.context
+        within = min(within, self._time_left(now), context.deadline - now - context.usual_seconds(now))
         until = now + within  # what is left of a sum of waits may be too little for any instant after `now`
         if until <= now or (state.room.full and self.ticket is None):
             return None
@@ -178,9 +182,9 @@ class WaitPolicy:
             return None
         instants = [(refusal.retry_at, target) for target, refusal in due.items() if refusal.retry_at is not None]
         gates = []
-        tried, by_id = caller.progress.touched, caller.plan.by_id
+        tried, by_id = context.history.touched, context.plan.by_id
         for target, refusal in due.items():
-            if refusal.reason == "throttle" or (tried and caller.progress.pause(by_id[target], now) is not None):
+            if refusal.reason == "throttle" or (tried and context.history.pause(by_id[target], now) is not None):
                 until = min(until, refusal.retry_at or until)  # our own pause: the gate itself would say yes
             else:
                 gates.append(target)
@@ -190,15 +194,15 @@ class WaitPolicy:
 
     def _time_left(self, now: float) -> float:
         """Seconds that the request may still wait, but for its deadline."""
-        routing = self._state.routing
+        routing = self.context.state.routing
         most = math.inf if routing.max_wait is None else routing.max_wait
         if not self.waits:
             most = min(most, routing.sheddable_wait)
-        return min(most - self._report.waited_seconds, self._caller.deadline - now)
+        return min(most - self.context.report.waited_seconds, self.context.deadline - now)
 
     def _ends_soon(self, target: str, refusal: Refusal, within: float) -> bool:
         """Whether a refusal is worth a wait of so many seconds, although others may be free."""
         if refusal.reason != "bulkhead":
             return refusal.reason in _BY_LAW
-        state = self._state
+        state = self.context.state
         return (state.room.queued(target) + 1) * state.fleet.gates[target].expected_wait <= within

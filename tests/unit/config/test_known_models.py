@@ -115,8 +115,11 @@ def test_the_configuration_comes_before_every_table() -> None:
     facts: list[Known[Any]] = [*abilities, said.reasoning, said.prefill, said.context_tokens, said.price]
     assert {fact.source for fact in facts} == {"configuration"}
     assert said.lacks == {"tools"}
-    assert said.cost_usd(Usage(1_000_000, 1_000_000)) == pytest.approx(3.0)
-    assert said.cost_usd(Usage(-1, 0)) is None
+    cost = said.cost_usd
+    assert cost is not None
+    assert cost(Usage(1_000_000, 1_000_000)) == pytest.approx(3.0)
+    assert cost(Usage(-1, 0)) is None
+    assert known("openai_compatible", "gpt-4").cost_usd is None
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,6 @@ async def test_who_made_a_thing_is_remembered_and_the_oldest_is_forgotten() -> N
     """A bounded memory of the things kept at providers."""
     makers, target = world(["a/big"]).state.makers, Target("a/big", "a", "big")
     for number in range(REMEMBERED + 1):
-        makers.note(target, "", {"container": {"id": f"c{number}"}})
+        makers.note(target, "", [f"c{number}"])
     assert makers.of("c0") is None
     assert makers.of("c1") == makers.of(f"c{REMEMBERED}") == target

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from smart_model_router.domain.ports import TimerHandle
-from smart_model_router.flow.watchdog import Expired, Watchdog
+from smart_model_router.flow.clock import Expired, Watchdog
 from smart_model_router.testing import LoopClock
 from tests.world import now, virtual
 

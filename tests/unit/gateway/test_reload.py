@@ -237,7 +237,7 @@ async def test_statistics_go_on_and_calls_of_the_old_router_are_among_them() -> 
 async def test_what_was_made_before_is_found_after() -> None:
     """A request that refers to an answer goes to the target that made it, whichever router asked for that."""
     w = world(["a/m", "b/m"])
-    w.state.makers.note(Target("b/m", "b", "m"), "", {"id": "resp_1", "object": "response"})
+    w.state.makers.note(Target("b/m", "b", "m"), "", ["resp_1"])
     after = successor(w, ["a/m", "b/m"])
     assert after.state.makers.of("resp_1") == Target("b/m", "b", "m")
 

@@ -27,13 +27,13 @@ from smart_model_router.domain.events import BreakerChanged, Event
 from smart_model_router.domain.outcome import Failure, FailureClass, Refusal
 from smart_model_router.flow import admission, executor, hedging
 from smart_model_router.flow.admission import AdmissionController
-from smart_model_router.flow.attempt import AdmittedTarget, AttemptRunner
-from smart_model_router.flow.detached_calls import DetachedCalls
-from smart_model_router.flow.hedge_race import HedgeRace
+from smart_model_router.flow.attempt import AttemptRunner
+from smart_model_router.flow.clock import Watchdog
+from smart_model_router.flow.hedging import HedgeRace
 from smart_model_router.flow.provider_stream import ProviderStreamReader
+from smart_model_router.flow.request_context import AdmittedTarget, RequestContext
 from smart_model_router.flow.state import RouterState
 from smart_model_router.flow.wait_queue import Waiter, WaitQueue, _Queue
-from smart_model_router.flow.watchdog import Watchdog
 from smart_model_router.rehearsal.simulation import SCENARIOS, Scenario, Setting, simulate
 from smart_model_router.rehearsal.simulation.assertions import sent_per_accepted
 from smart_model_router.rehearsal.simulation.provider_behaviour import (
@@ -271,7 +271,7 @@ def boundless_pace(patch: pytest.MonkeyPatch) -> None:
 
 def verdicts_lost(patch: pytest.MonkeyPatch) -> None:
     """A probe ends with its caller."""
-    patch.setattr(DetachedCalls, "wanted", lambda self, step: False)
+    patch.setattr(AttemptRunner, "needs_verdict", lambda self, step: False)
 
 
 def limit_ignored(patch: pytest.MonkeyPatch) -> None:
@@ -358,13 +358,13 @@ def refusals_count(patch: pytest.MonkeyPatch) -> None:
 
 def no_deadline(patch: pytest.MonkeyPatch) -> None:
     """A call may last 100 s longer than it may."""
-    limit = AttemptRunner.limit
+    limit = RequestContext.limit
 
-    def later(self: AttemptRunner, step: AdmittedTarget) -> tuple[float, bool]:
+    def later(self: RequestContext, step: AdmittedTarget) -> tuple[float, bool]:
         until, own = limit(self, step)
         return until + 100.0, own
 
-    patch.setattr(AttemptRunner, "limit", later)
+    patch.setattr(RequestContext, "limit", later)
 
 
 def mute_error(patch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from smart_model_router.config import StoreConfig
 from smart_model_router.domain.events import Event, StoreChanged
 from smart_model_router.domain.outcome import Failure, FailureClass
 from smart_model_router.domain.shared_state import BreakerRow, ClockReading, Deadline
-from smart_model_router.flow import boot_clock
+from smart_model_router.flow import clock
 from smart_model_router.testing import FakeProvider, FakeReply
 from smart_model_router_stats import open_db
 from smart_model_router_stats.open_db import StoreUnavailableError, open_store
@@ -134,7 +134,7 @@ async def test_a_file_of_an_older_release_is_brought_up_to_date(tmp_path: Path, 
     file = tmp_path / "state.db"
     with closing(open_store(file, STATE_MIGRATIONS[:schema])) as older:
         older.execute("BEGIN IMMEDIATE")
-        later = Deadline.after(600.0, boot_clock.here())
+        later = Deadline.after(600.0, clock.here())
         row = BreakerRow(owner="a/m", kind="whole", provider="a", state="open", until=later, gen=4)
         SqliteTables(older).put_breaker(row)
         older.execute("COMMIT")

@@ -1,0 +1,404 @@
+"""One request: its plan, its deadline, what it has tried, and what its calls may cost and take.
+
+Everything that serves a request (executor, admission, waits, attempts, streams) is handed its `RequestContext`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
+
+from smart_model_router.core.budget import full_jitter
+from smart_model_router.core.fallback import AttemptHistory, gate_waits
+from smart_model_router.core.gate import Gate
+from smart_model_router.core.lease import Lease
+from smart_model_router.core.media_tokens import media_tokens
+from smart_model_router.core.ratelimit import DEFAULT_OUTPUT_TOKENS, Cost, estimate
+from smart_model_router.core.selection.exploration import ExplorationCall
+from smart_model_router.core.tiers import ModelRoute, Plan, TargetFacts, plan
+from smart_model_router.domain.errors import InvalidRequest
+from smart_model_router.domain.fast_dataclass import quick
+from smart_model_router.domain.outcome import Failure, Snapshot, Usage
+from smart_model_router.domain.report import RouteReport
+from smart_model_router.domain.request import RouteRequest
+from smart_model_router.flow.clock import EARLY, Watchdog
+from smart_model_router.flow.reference_resolution import ResolvedRequest
+from smart_model_router.flow.request_translation import Answers, RequestTranslations, TranslatedRequest, continued
+from smart_model_router.flow.state import RouterState
+
+KNOWN_ANSWERS = 20
+"""Of fewer answers nothing tells slow from dead."""
+_SPREAD = 1.1
+"""Answers that all take the same time lie at their own percentiles, give or take the histogram's error."""
+_FREE = Cost(0, 0)
+
+
+@quick
+@dataclass(frozen=True, slots=True)
+class AdmittedTarget:
+    """A target that said yes, and what it holds for us."""
+
+    facts: TargetFacts
+    tier: str
+    gate: Gate
+    lease: Lease
+    last_resort: bool = False
+    beside: str | None = None
+    """The target whose head was late, when this is a hedge."""
+    look: ExplorationCall | None = None
+    """When it is to find out whether the target is its old self again."""
+    home: str | None = None
+    """Under what the home of the request's conversation is remembered, when this target is it or may become it."""
+    watchdog: Watchdog | None = None
+    """A hedge's own, as another call is under way beside it; None for all others."""
+
+    @property
+    def hedge(self) -> bool:
+        """Whether it was asked because another target's head was late."""
+        return self.beside is not None
+
+
+@dataclass(kw_only=True, slots=True, eq=False)
+class RequestContext:
+    """One request on its way. `deadline` and all other instants are monotonic."""
+
+    state: RouterState
+    request: RouteRequest
+    route: ModelRoute
+    """Held: the targets of a wildcard exist as long as it does."""
+    plan: Plan
+    history: AttemptHistory
+    report: RouteReport
+    started: float
+    deadline: float
+    translations: RequestTranslations
+    answers: bool
+    """Whether the request is one for an answer, not for another operation of Responses."""
+    asked: ResolvedRequest | None
+    """What was asked before references were resolved, as it is kept with the answer; None: nothing was referred to."""
+    ends_at: float = math.inf
+    """When a stream that is continued has to be over."""
+    begun: str = ""
+    """The beginning of the answer that its caller has already."""
+    left: set[Lease] = field(default_factory=set)
+    """The calls that run on for their verdict without their caller: they are their targets' upkeep."""
+    _watchdog: Watchdog | None = None
+    _snapshot: tuple[Lease, Snapshot] | None = None
+    _usual: tuple[float, float] = (-math.inf, 0.0)
+    """At an instant, `usual_seconds` then: it is asked for each tier's wait."""
+    _media: dict[str, int] = field(default_factory=dict)
+    """The cost of the request's media by family: a target is asked about its cost many times."""
+
+    @classmethod
+    def begin(
+        cls,
+        state: RouterState,
+        request: RouteRequest,
+        report: RouteReport,
+        started: float,
+        asked: ResolvedRequest | None,
+    ) -> RequestContext:
+        """Plan a request. Raises InvalidRequest and ModelNotFound for names that there are not."""
+        total = state.timeouts.total
+        route = state.ladder(request.model)
+        plan = plan_of(state, request, route)
+        report.requested_tier = plan.asked
+        return cls(
+            state=state,
+            request=request,
+            route=route,
+            plan=plan,
+            history=AttemptHistory(state.routing, plan),
+            report=report,
+            started=started,
+            deadline=started + (min(request.timeout, total) if request.timeout is not None else total),
+            translations=RequestTranslations(request, state.wall, answers=_named(state, request, asked)),
+            answers=request.operation == "create",
+            asked=asked,
+        )
+
+    @property
+    def watchdog(self) -> Watchdog:
+        """The timer of all calls and back-offs of the request, as they are made in turn, but for a hedge's."""
+        if self._watchdog is None:
+            self._watchdog = Watchdog(self.state.clock, self.state.ticking)
+        return self._watchdog
+
+    def stop_timer(self) -> None:
+        """Keep time no longer."""
+        if self._watchdog is not None:
+            self._watchdog.close()
+
+    def continue_from(self, text: str, deadline: float, ends_at: float) -> None:
+        """From now on the request is one whose answer begins with `text`: its next stream begins by `deadline`."""
+        self.deadline, self.ends_at, self.begun = deadline, ends_at, text
+        self.stop_timer()
+        self._watchdog = None  # the loser of a race may still have to leave the one before
+        request = continued(self.request, text) if text else self.request
+        naming = self.translations.answers
+        self.translations = RequestTranslations(request, self.state.wall, has_begun=bool(text), answers=naming)
+
+    @property
+    def continues(self) -> bool:
+        """Return whether the request goes on with an answer of which its caller has a part, or begins it again."""
+        return self.ends_at < math.inf
+
+    def expired(self, now: float) -> bool:
+        """Whether the deadline is there, or so near that a timer which was to fire at it has fired."""
+        return now >= self.deadline - EARLY
+
+    def note(self, step: AdmittedTarget, failure: Failure, *, delivered: bool = False) -> None:
+        """The call failed: what the request may still try, and when it may try this target again.
+
+        `delivered`: after content, which is billed; such a call is an attempt, even where it was a probe.
+        """
+        now = self.state.clock.now()
+        again_at = now
+        if failure.context_tokens is not None:
+            self.state.windows[step.facts.id] = failure.context_tokens
+        if not gate_waits(failure):
+            again_at += full_jitter(self.state.backoff, self.history.tries(step.facts.id), self.state.dice.roll())
+        self.history.note(
+            step.facts,
+            step.tier,
+            failure,
+            again_at,
+            last_resort=step.last_resort,
+            probe=step.lease.probes_breaker and not delivered,
+        )
+
+    def sent(self, step: AdmittedTarget) -> TranslatedRequest:
+        """What this target is sent, in its own dialect."""
+        return self.translations.sent(step.facts)
+
+    def limit(self, step: AdmittedTarget) -> tuple[float, bool]:
+        """Until when the call may last (streams: to first content), and whether that is the target's own limit."""
+        facts, lease, now = step.facts, step.lease, step.lease.admitted_at
+        remaining = self.deadline - now
+        own = self._own_limit(step, now)
+        verdict, last = lease.probe or lease.paced, self.history.left <= 1
+        if not (verdict or last) and own <= remaining - remaining * self.state.timeouts.margin:
+            return now + own, True  # as mostly: it comes first, whatever is left for others
+        another = self.another_left(facts, step.beside)
+        if not another and last:  # its last attempt may take what is left
+            own = max(own, remaining)
+        allowed, known = remaining, self.is_known(facts, now)
+        # A silent call of an unknown target is not cut off for another real target: that one is asked beside it.
+        if another and (known or (self.last_resort_left and not self.another_is_free(facts, now))):
+            allowed = remaining - self._margin(step, remaining, now)
+            if known and not (self.history.failures or self.report.waited_seconds):
+                # Nor is the first call before it can be called silent.
+                allowed = min(remaining, max(allowed, self.patience(facts, now)))
+        if verdict:
+            own, allowed = self._verdict_limit(step, now, own, allowed)
+        return now + min(own, allowed), own <= allowed
+
+    def _margin(self, step: AdmittedTarget, remaining: float, now: float) -> float:
+        """Seconds of those that remain that are left for another candidate: none where it could not answer in them.
+
+        One of which nothing is known is taken to be quick; after a failure, to be like the others of the plan, but for
+        a last resort.
+        """
+        margin, plan = remaining * self.state.timeouts.margin, self.plan
+        usual = self.usual_seconds(now) if self.history.failures else 0.0
+        for other in self._others(step.facts, step.beside):
+            median = self.state.book.median(other.id, now, stream=self.request.stream)
+            takes = _SPREAD * median if median is not None else 0.0 if other in plan.last_resort else usual
+            if takes <= margin:
+                return margin
+        return 0.0
+
+    def _own_limit(self, step: AdmittedTarget, now: float) -> float:
+        """The target's own limit in seconds: for whole answers what they take, once that is known."""
+        own = self._own_timeout(step.facts)
+        if self.request.stream or not self.answers:  # an operation has a pace of its own
+            return own
+        snapshot = self.snapshot(step)
+        if snapshot.latency_p99 is None:
+            return own
+        usual = 2 * snapshot.latency_p99
+        if snapshot.latencies >= KNOWN_ANSWERS:
+            own = min(own, max(self.patience(step.facts, now, snapshot), usual))
+        return max(own, usual)
+
+    def _verdict_limit(self, step: AdmittedTarget, now: float, own: float, allowed: float) -> tuple[float, float]:
+        """How many seconds a probe or paced call may be silent; it runs on for its verdict when its caller leaves.
+
+        A probe that others wait for, or that another target could answer for, is left after patience. Where somebody
+        else can answer, a request with less than twice that left goes on there at half of its time.
+        """
+        facts = step.facts
+        patience = self.patience(facts, now)
+        free = self.another_is_free(facts, now)
+        if step.lease.probe and (free or self.state.room.queued(facts.id)):
+            own = min(own, patience)
+        if (free or self.last_resort_left) and self.deadline - now < 2 * patience:
+            allowed = min(allowed, (self.deadline - now) / 2)
+        return own, allowed
+
+    def snapshot(self, step: AdmittedTarget) -> Snapshot:
+        """Return the statistics of a target as of its admission, for all that is decided before its call is made."""
+        if self._snapshot is None or self._snapshot[0] is not step.lease:
+            self._snapshot = step.lease, self.state.book.snapshot(step.facts.id, step.lease.admitted_at)
+        return self._snapshot[1]
+
+    def is_known(self, facts: TargetFacts, now: float, snapshot: Snapshot | None = None) -> bool:
+        """Return whether enough answers of this kind are known to tell a slow target from a dead one."""
+        snapshot = snapshot or self.state.book.snapshot(facts.id, now)
+        return (snapshot.ttfts if self.request.stream else snapshot.latencies) >= KNOWN_ANSWERS
+
+    def usual_seconds(self, now: float) -> float:
+        """What an answer usually takes at the quickest of the plan's targets; 0 while it is known for none of them."""
+        if self._usual[0] != now:
+            median = self.state.book.least_median(self.plan.tier_of, now, stream=self.request.stream)
+            self._usual = now, _SPREAD * (median or 0.0)
+        return self._usual[1]
+
+    @property
+    def last_resort_left(self) -> bool:
+        """Whether a target of the last resort has not been asked yet."""
+        tried = self.history.last_resort_tried
+        return self.history.last_resort_allowed() and any(f.id not in tried for f in self.plan.last_resort)
+
+    def patience(self, facts: TargetFacts, at: float, snapshot: Snapshot | None = None) -> float:
+        """Return after how many silent seconds giving up on a call admitted `at` is the target's fault."""
+        config = self.state.patience
+        snapshot = snapshot or self.state.book.snapshot(facts.id, at)
+        usual = snapshot.ttft_p99 if self.request.stream else snapshot.latency_p99
+        if usual is None:
+            usual = config.stream if self.request.stream else config.whole
+        else:
+            usual *= _SPREAD
+        return min(max(config.minimum, usual), self._own_timeout(facts))
+
+    def spent(self, step: AdmittedTarget, told: Usage | None, pieces: int) -> Usage:
+        """What a stream that broke off has cost at least: what it told, our estimate of the prompt, a token a piece."""
+        prompt = told.prompt_tokens if told is not None else weigh(self.state, step.facts, self.request, self.begun)
+        said = told.completion_tokens if told is not None else 0
+        return Usage(prompt, max(said, pieces), 0 if told is None else told.cached_prompt_tokens)
+
+    def held_until(self, step: AdmittedTarget) -> float:
+        """Until when a stream of which nothing is delivered yet may go on: time is left for another candidate."""
+        now = self.state.clock.now()
+        margin = self.state.timeouts.margin if self.another_left(step.facts) else 0.0
+        return now + (self.deadline - now) * (1 - margin)
+
+    def cost(self, facts: TargetFacts, now: float) -> Cost:
+        """What the call will probably cost the target's buckets."""
+        limits = self.state.fleet.gates[facts.id].limits
+        if not limits.known:
+            return _FREE
+        usual = self.state.book.snapshot(facts.id, now).completion_tokens_p95
+        request = self.request
+        media = self._media.get(facts.media)
+        if media is None:
+            media = self._media[facts.media] = media_tokens(request.media, facts.media)
+        return estimate(
+            request.text_bytes + len(self.begun.encode(errors="surrogatepass")),
+            request.max_tokens,
+            usual,
+            counts_max_tokens=facts.counts_max_tokens,
+            media_tokens=media,
+            factor=limits.factor,
+        )
+
+    def costs(self, targets: Iterable[str], now: float) -> dict[str, Cost]:
+        """The `cost` at each of these targets of the plan."""
+        gates, by_id = self.state.fleet.gates, self.plan.by_id
+        return {target: self.cost(by_id[target], now) if gates[target].limits.known else _FREE for target in targets}
+
+    def another_is_free(self, facts: TargetFacts, now: float) -> bool:
+        """Whether another target of the plan would take this request now."""
+        return any(self.is_free(f, now) for tier in self.plan.tiers for f in tier.targets if f.id != facts.id)
+
+    def is_free(self, facts: TargetFacts, now: float) -> bool:
+        """Whether this request could be admitted there now."""
+        if self.history.refusal(facts, now) is not None or self.translations.refusal(facts) is not None:
+            return False
+        gate = self.state.fleet.gates[facts.id]
+        return gate.refusal(self.cost(facts, now), now, stream=self.request.stream) is None
+
+    def _own_timeout(self, facts: TargetFacts) -> float:
+        if facts.timeout is not None:
+            return facts.timeout
+        timeouts = self.state.timeouts
+        if self.request.stream:
+            return timeouts.first_content_reasoning if facts.reasoning else timeouts.first_content
+        return timeouts.attempt_reasoning if facts.reasoning else timeouts.attempt
+
+    def another_left(self, facts: TargetFacts, beside: str | None = None) -> bool:
+        """Whether somebody else could be asked after this call; not who is asked already."""
+        return any(True for _ in self._others(facts, beside))
+
+    def _others(self, facts: TargetFacts, beside: str | None) -> Iterator[TargetFacts]:
+        asked = (facts.id, beside)
+        for tier in self.plan.tiers:
+            for other in tier.targets:
+                if other.id not in asked and not self.history.tried(other.id):
+                    yield other
+        for other in self.plan.last_resort:
+            if other.id != facts.id and other.id not in self.history.last_resort_tried:
+                yield other
+
+
+def _named(state: RouterState, request: RouteRequest, asked: ResolvedRequest | None) -> Answers | None:
+    """Return how answers of Responses are named that are kept here."""
+    kept = state.kept
+    if kept is None or request.dialect != "responses":
+        return None
+    issue = partial(kept.issue, owner=request.owner)
+    return Answers(issue, request.body.get("store") is not False, None if asked is None else asked.parent)
+
+
+def plan_of(state: RouterState, request: RouteRequest, ladder: ModelRoute) -> Plan:
+    """Who may serve `request`. Raises InvalidRequest for a name or a tier that there is not."""
+    if request.avoid:
+        _check_avoided(state, request)
+    if request.target is not None:
+        _check_target(request.target, ladder)
+    return plan(
+        request,
+        ladder,
+        tokens=partial(weigh, state),
+        estimate_usd=partial(estimate_usd, state),
+        made_by=state.makers.of,
+        unpriced=state.routing.unpriced == "allow",
+        allow_escalation=state.routing.allow_escalation,
+        degrade=state.degrade,
+    )
+
+
+def weigh(state: RouterState, facts: TargetFacts, request: RouteRequest, begun: str = "") -> int:
+    """How many tokens a prompt probably is at a target; `begun` is the answer's beginning where it is sent, too."""
+    text_bytes = request.text_bytes + len(begun.encode(errors="surrogatepass"))
+    factor = state.fleet.gates[facts.id].limits.factor
+    return factor.weigh(text_bytes, media_tokens(request.media, facts.media))[0]
+
+
+def estimate_usd(state: RouterState, facts: TargetFacts, request: RouteRequest, *, usual: int = 0) -> float | None:
+    """What a request would cost at a target in USD; None when nobody knows its price.
+
+    An answer without a limit is taken to have 1,024 tokens, or `usual` when that is more.
+    """
+    longest = request.max_tokens or max(DEFAULT_OUTPUT_TOKENS, usual)
+    output = 0 if request.dialect == "embeddings" else longest
+    if facts.cost_usd is None:
+        return None
+    return facts.cost_usd(Usage(weigh(state, facts, request), output))
+
+
+def _check_avoided(state: RouterState, request: RouteRequest) -> None:
+    """Raises InvalidRequest for a name in `avoid` that nobody has: it would avoid nobody, and say nothing."""
+    if unknown := request.avoid - state.fleet.gates.keys() - state.providers.keys():
+        known = ", ".join((*state.providers, *state.fleet.gates))
+        raise InvalidRequest(f"avoid: {min(unknown)!r} is no provider and no target; there are {known}")
+
+
+def _check_target(target: str, ladder: ModelRoute) -> None:
+    """Raises InvalidRequest for a `target` that is none of the model's."""
+    known = [facts.id for facts in (*chain(*(tier.targets for tier in ladder.tiers)), *ladder.last_resort)]
+    if target not in known:
+        raise InvalidRequest(f"target: {target[:100]!r} is no target of {ladder.model!r}; there are {', '.join(known)}")
