@@ -343,7 +343,8 @@ def test_a_quick_retry_takes_no_attempt_from_an_untried_target(others: int, retr
 def test_an_exhausted_request_retries_nothing() -> None:
     """Two rejections by fallbacks leave nothing to retry either."""
     tries = progress(A)
-    tries.rejected = 2
+    for _ in range(2):
+        tries.note(B, "big", Failure(FailureClass.REJECTED_BY_FALLBACK), 0.0)
     assert not tries.may_retry_same(A, Failure(ERROR))
 
 
