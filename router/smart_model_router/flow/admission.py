@@ -278,13 +278,15 @@ class AdmissionController:
 
     async def stands(self, step: AdmittedTarget) -> bool:
         """Ask the other processes for the probe and the slot of this admission; withdraw it where they have them."""
+        if self.stands_at_once(step):
+            return True
         lease, sharing = step.lease, self.state.sharing
         if sharing is not None:
             stands = False
             try:
                 # The probe first: while a slot is waited for nobody else may take it.
                 stands = not lease.probes_breaker or await sharing.may_probe(step.gate, lease)
-                within = self._caller.deadline - self._state.clock.now()
+                within = self.context.deadline - self.state.clock.now()
                 stands = stands and await sharing.may_enter(step.gate, within)
             finally:
                 if not stands:
