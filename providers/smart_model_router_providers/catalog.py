@@ -6,14 +6,15 @@ windows are not here: genai-prices keeps them up.
 
 from __future__ import annotations
 
-import importlib
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router.domain.import_path import imported, reference_of
+from smart_model_router.domain.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -193,11 +194,29 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
 """Kind -> row, in the order in which keys found in the environment become providers (see `found_in`)."""
 
 
+GROUP = "smart_model_router.providers"
+"""The group of entry points for providers of other packages."""
+
+
 def kind_of(name: str) -> Kind:
-    """The row of a kind. Raises ConfigurationError that lists the kinds."""
-    if name not in KINDS:
-        raise ConfigurationError("kind", name, f"one of {', '.join(KINDS)}")
-    return KINDS[name]
+    """The row of a kind; of a class (`package.module:Class`, or an entry point) that of `openai_compatible`.
+
+    Raises ConfigurationError that lists the kinds.
+    """
+    return KINDS[name] if name in KINDS else _own(name)
+
+
+def is_kind(name: str) -> bool:
+    """Return whether this is a kind of the catalog, or names a class (which may not be there)."""
+    return name in KINDS or reference_of(name, GROUP) is not None
+
+
+@lru_cache(maxsize=256)
+def _own(name: str) -> Kind:
+    reference = reference_of(name, GROUP)
+    if reference is None:
+        raise ConfigurationError("kind", name, did_you_mean(name, KINDS))
+    return replace(KINDS["openai_compatible"], path=reference)
 
 
 def failure_domain(name: str) -> str:
@@ -227,10 +246,21 @@ def found_in(environment: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def resolve(name: str) -> type[Provider]:
-    """The provider class of a kind, imported now. Raises ConfigurationError for an unknown kind."""
-    module, _, attribute = kind_of(name).path.partition(":")
-    found: Any = getattr(importlib.import_module(module), attribute)
-    return cast("type[Provider]", found)
+    """The provider class of a kind, imported now.
+
+    Raises ConfigurationError for an unknown kind, and for an import path that leads to no provider class.
+    """
+    from smart_model_router.domain.ports import Provider as Needed  # noqa: PLC0415 - a type is no reason to import it
+
+    reference = kind_of(name).path
+    try:
+        found = imported(reference)
+    except Exception as error:  # foreign code: whatever it raises is the reason
+        reason = f"a provider class that can be imported is needed ({type(error).__name__}: {error})"
+        raise ConfigurationError("kind", name, reason) from error
+    if not (isinstance(found, type) and issubclass(found, Needed)):
+        raise ConfigurationError("kind", name, "a class with the methods call, open_stream and aclose is needed")
+    return found
 
 
 T = TypeVar("T")

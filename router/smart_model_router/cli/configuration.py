@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from smart_model_router.assembly import make_provider
 from smart_model_router.cli.configured import configured, ladders_of
 from smart_model_router.cli.doctor import DoctorFinding, guessable_keys, shared_domains, unpriced_budgets
 from smart_model_router.cli.output import ExitCode, print_answer, print_json, print_line, print_table
@@ -20,12 +19,13 @@ from smart_model_router.config import ConfigurationWarning, RouterConfig
 from smart_model_router.config.conversion import references
 from smart_model_router.config.files import default_file, document_of, placed
 from smart_model_router.config.origins import DEFAULT, Value, plain, values_in_force
+from smart_model_router.config.provider_loading import make_provider
 from smart_model_router.config.schema import json_schema
 from smart_model_router.config.secret import MASK, masked
 from smart_model_router.config.tree_path import spelled
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.suggest import did_you_mean
-from smart_model_router_providers.catalog import KINDS, kind_of
+from smart_model_router_providers.catalog import KINDS, is_kind, kind_of
 
 if TYPE_CHECKING:
     from smart_model_router.cli.commands import Check, Schema, Show
@@ -70,7 +70,7 @@ def run_check(asked: Check) -> int:
 def _unmakeable(config: RouterConfig) -> Iterator[ConfigurationError]:
     """Yield the faults that making the providers shows: an unknown kind, a missing address."""
     for name, provider in config.providers.items():
-        if provider.kind not in KINDS:
+        if not is_kind(provider.kind):
             yield _unknown_kind(name, provider.kind)
             continue
         try:
@@ -92,7 +92,7 @@ def _in_order(faults: list[ConfigurationError], file: Path) -> list[Configuratio
     written = document.data.get("providers") if isinstance(document.data, dict) else None
     for name, provider in written.items() if isinstance(written, dict) else ():
         kind = provider.get("kind") if isinstance(provider, dict) else None
-        unknown = isinstance(kind, str) and kind not in KINDS and not references(kind)
+        unknown = isinstance(kind, str) and not is_kind(kind) and not references(kind)
         if isinstance(kind, str) and unknown and spelled(("providers", name, "kind")) not in {f.key for f in faults}:
             faults.append(_unknown_kind(name, kind))
     placed_faults = [fault if str(file) in fault.expected else placed(fault, document, str(file)) for fault in faults]

@@ -12,11 +12,11 @@ from pathlib import Path
 from platform import python_version
 from typing import TYPE_CHECKING, Literal
 
-from smart_model_router.assembly import keys_of
 from smart_model_router.cli.configured import configured, ladders_of
 from smart_model_router.cli.output import ExitCode, print_json, print_table
 from smart_model_router.config import ModelConfig, ProviderConfig, RouterConfig, StoreConfig, TargetConfig
 from smart_model_router.config.known_models import KnownTarget
+from smart_model_router.config.provider_loading import keys_of
 from smart_model_router.config.rules import mentions_of, short_keys
 from smart_model_router.config.secret import MASK, masked_urls
 from smart_model_router.core.tiers import ModelRoute

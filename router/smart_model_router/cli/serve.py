@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from smart_model_router.assembly import load
 from smart_model_router.cli.output import ExitCode, print_answer, print_json, print_line
 from smart_model_router.domain.errors import ConfigurationError
-from smart_model_router_providers.catalog import KINDS
+from smart_model_router_providers.catalog import is_kind, kind_of
 
 if TYPE_CHECKING:
     from ctypes import c_bool
@@ -60,7 +60,7 @@ def _providers(model: ModelConfig) -> list[str]:
 
 def _takes(config: RouterConfig, name: str) -> bool:
     provider = config.providers[name]
-    spoken = provider.wires or (KINDS[provider.kind].wires if provider.kind in KINDS else ())
+    spoken = provider.wires or (kind_of(provider.kind).wires if is_kind(provider.kind) else ())
     return provider.hosted_tools == "drop" or not SEARCHING.isdisjoint(spoken)
 
 

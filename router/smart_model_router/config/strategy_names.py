@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from importlib.metadata import entry_points
-
 from smart_model_router.core.selection import STRATEGIES, Selector
 from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router.domain.import_path import imported, reference_of
 from smart_model_router.domain.suggest import did_you_mean
 
 GROUP = "smart_model_router.strategies"
@@ -21,11 +19,11 @@ def strategy_named(name: str, key: str) -> Selector:
     """
     if name in STRATEGIES:
         return STRATEGIES[name]
-    reference = name if ":" in name else _entry_point(name)
+    reference = reference_of(name, GROUP)
     if reference is None:
         raise ConfigurationError(key, name, f"a strategy is needed; {did_you_mean(name, STRATEGIES)}")
     try:
-        found = _loaded(reference)
+        found = imported(reference)
         made = found() if isinstance(found, type) else found
     except Exception as error:  # foreign code: whatever it raises is the reason
         reason = f"a strategy that can be imported is needed ({type(error).__name__}: {error})"
@@ -33,15 +31,3 @@ def strategy_named(name: str, key: str) -> Selector:
     if not isinstance(made, Selector) or not callable(made.order):
         raise ConfigurationError(key, name, "a Selector is needed: an object with `order` and `redistributes`")
     return made
-
-
-def _entry_point(name: str) -> str | None:
-    return next((found.value for found in entry_points(group=GROUP, name=name)), None)
-
-
-def _loaded(reference: str) -> object:
-    module, _, attributes = reference.partition(":")
-    found: object = importlib.import_module(module)
-    for attribute in attributes.split("."):
-        found = getattr(found, attribute)
-    return found

@@ -37,12 +37,14 @@ FROM_KEY = "from_key"
 class ProviderConfig(Options):
     """One provider and the way to reach it. None means: as the catalog has it for the kind.
 
-    Each key in `api_key` is a credential, and each credential makes a target of its own. `drop_params` are fields
-    of the body that this provider does not take. `wires` are the dialects it speaks; requests in another one are
-    translated. `hosted_tools` is what becomes of a request with tools that run at a provider (web search) and that
-    cannot be translated: `refuse` asks another target, `drop` sends it without them.
-    `bulkhead` is how many calls may be in flight: of each `process`, or of all processes of the `host` that share state
-    (`bulkhead_scope`; None: see `slot_scope`). `rpm` and `tpm` are requests and tokens a minute of each target.
+    `kind` is a row of the catalog, or a provider class: `package.module:Class`, or an entry point in
+    `smart_model_router.providers`. Each key in `api_key` is a credential, and each credential makes a target of its
+    own. `drop_params` are fields of the body that this provider does not take. `wires` are the dialects it speaks;
+    requests in another one are translated. `hosted_tools` is what becomes of a request with tools that run at a
+    provider (web search) and that cannot be translated: `refuse` asks another target, `drop` sends it without them.
+    `bulkhead` is how many calls may be in flight: of each `process`, or of all processes of the `host` that share
+    state (`bulkhead_scope`; None: see `slot_scope`). `rpm` and `tpm` are requests and tokens a minute of each
+    target.
     """
 
     kind: str

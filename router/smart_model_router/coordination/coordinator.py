@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from smart_model_router.coordination.client_leases import ClientLeases
 from smart_model_router.coordination.cooldowns import SharedCooldowns
-from smart_model_router.coordination.keys import SharedKeys
 from smart_model_router.coordination.probe_leases import ProbeLeases
 from smart_model_router.coordination.recent_calls import RecentCalls, Untold
 from smart_model_router.coordination.shared_breakers import SharedBreakers
@@ -37,7 +36,7 @@ from smart_model_router.domain.events import AttemptFinished, StoreChanged
 from smart_model_router.domain.fork_hooks import in_children
 from smart_model_router.domain.ports import SharedState
 from smart_model_router.domain.request import Target
-from smart_model_router.domain.shared_state import Changes, MakerRow, SharedStateError, SharedView
+from smart_model_router.domain.shared_state import Changes, MakerRow, SharedKeys, SharedStateError, SharedView
 
 if TYPE_CHECKING:
     from smart_model_router.coordination.local_router import LocalRouter

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from smart_model_router.coordination.keys import SharedKeys
 from smart_model_router.core.gate import Gate
 from smart_model_router.domain.events import AttemptFinished
 from smart_model_router.domain.outcome import FailureClass, Usage
-from smart_model_router.domain.shared_state import CallRow, ClockReading, age
+from smart_model_router.domain.shared_state import CallRow, ClockReading, SharedKeys, age
 
 if TYPE_CHECKING:
     from smart_model_router.coordination.local_router import LocalRouter

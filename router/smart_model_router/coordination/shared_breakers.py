@@ -6,13 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from smart_model_router.coordination.keys import SharedKeys
 from smart_model_router.coordination.shared_breaker import Key, SharedBreaker
 from smart_model_router.core.breaker import BreakerState, Transition
 from smart_model_router.core.gate import Gate
 from smart_model_router.core.lease import Lease, Settlement
 from smart_model_router.core.target_state import Moved
-from smart_model_router.domain.shared_state import LEASE_SECONDS, BreakerRow, ClockReading, SharedView, remaining
+from smart_model_router.domain.shared_state import (
+    LEASE_SECONDS,
+    BreakerRow,
+    ClockReading,
+    SharedKeys,
+    SharedView,
+    remaining,
+)
 
 if TYPE_CHECKING:
     from smart_model_router.coordination.local_router import LocalRouter

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from smart_model_router.coordination.keys import SharedKeys
 from smart_model_router.core.limit_bucket import LimitBucket, TokenLease
 from smart_model_router.core.ratelimit import RateLimitTracker
 from smart_model_router.domain.ports import SharedState
-from smart_model_router.domain.shared_state import BucketRow, ClockReading, told
+from smart_model_router.domain.shared_state import BucketRow, ClockReading, SharedKeys, told
 
 if TYPE_CHECKING:
     from smart_model_router.coordination.local_router import LocalRouter

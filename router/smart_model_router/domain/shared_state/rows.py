@@ -216,3 +216,14 @@ def is_later(one: ClockReading, other: ClockReading, here: ClockReading) -> bool
     if here.boot in (one.boot, other.boot):
         return one.boot == here.boot
     return one.wall > other.wall
+
+
+@dataclass(frozen=True, slots=True)
+class SharedKeys:
+    """How a target, its credential and its limits are named among processes: no key, 8 hex digits of its SHA-256."""
+
+    target: str
+    credential: str
+    limits: str
+    slots: str = ""
+    """The name of its provider's bulkhead; "" where each process has its own."""

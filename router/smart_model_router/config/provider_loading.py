@@ -1,0 +1,94 @@
+"""Providers that a configuration names: each made from its kind, which is the catalog's or a class of one's own."""
+
+from __future__ import annotations
+
+import os
+from inspect import signature
+from typing import Any
+
+from smart_model_router.config.tree import ProviderConfig, RouterConfig
+from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router.domain.ports import Provider
+from smart_model_router_providers.catalog import KINDS, kind_of, resolve
+
+
+def check_kind(config: RouterConfig, name: str) -> None:
+    """Raise ConfigurationError when the kind of a provider is none, and when it names no class that can be imported."""
+    kind = config.providers[name].kind
+    if kind not in KINDS:
+        try:
+            resolve(kind)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"providers.{name}.kind", kind, error.expected) from error
+
+
+def make_provider(config: RouterConfig, name: str) -> Provider:
+    """The adapter of one configured provider, made from its catalog row, or of a class of one's own.
+
+    Raises ConfigurationError with the key, the value and the reason.
+    """
+    try:
+        return _made(config, name)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"providers.{name}.{error.key}", error.value, error.expected) from None
+
+
+def _made(config: RouterConfig, name: str) -> Provider:
+    provider = config.providers[name]
+    made: Any = resolve(provider.kind)  # each class has its own arguments
+    if provider.kind == "local":
+        local = config.local
+        local_provider: Provider = made(
+            context_tokens=local.context_tokens,
+            prompt_cap_tokens=local.prompt_cap_tokens,
+            default_max_tokens=local.default_max_tokens,
+            max_tokens=local.max_tokens,
+            threads=local.threads,
+            start_timeout=local.start_timeout,
+        )
+        return local_provider
+    if provider.kind == "scripted":
+        scripted: Provider = made()
+        return scripted
+    settings = {
+        "kind": provider.kind,
+        "base_url": provider.base_url,
+        "api_keys": keys_of(provider),
+        "api_version": provider.api_version,
+        "headers": {key: value.reveal() for key, value in provider.headers.items()},
+        "drop_params": provider.drop_params,
+    }
+    if provider.kind not in KINDS:
+        return _own(made, provider.kind, settings)
+    http: Provider = made(**settings)
+    return http
+
+
+def _own(made: Any, kind: str, settings: dict[str, Any]) -> Provider:
+    """Make a provider of a class of one's own, with those of the settings that its constructor names."""
+    try:
+        takes = signature(made).parameters
+        anything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in takes.values())
+        own: Provider = made(**{name: value for name, value in settings.items() if anything or name in takes})
+    except ConfigurationError:
+        raise
+    except Exception as error:  # foreign code: whatever it raises is the reason
+        reason = f"a provider class is needed that can be made of {', '.join(settings)}"
+        raise ConfigurationError("kind", kind, f"{reason} ({type(error).__name__}: {error})") from error
+    return own
+
+
+def secrets_of(config: RouterConfig) -> tuple[str, ...]:
+    """Everything in a configuration that no log may show."""
+    upstream = [key for provider in config.providers.values() for key in keys_of(provider)]
+    headers = [value.reveal() for provider in config.providers.values() for value in provider.headers.values()]
+    clients = [key.key.reveal() for key in config.gateway.keys.values() if key.key is not None]
+    return tuple(dict.fromkeys([*upstream, *headers, *clients]))
+
+
+def keys_of(provider: ProviderConfig) -> tuple[str, ...]:
+    """The provider's credentials: those configured, else the first of its kind's key variables that is set."""
+    if provider.api_key:
+        return tuple(secret.reveal() for secret in provider.api_key)
+    found = (os.environ.get(variable) for variable in kind_of(provider.kind).key_variables)
+    return tuple(key for key in found if key)[:1]
