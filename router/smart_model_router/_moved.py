@@ -13,7 +13,7 @@ MOVED = {
         "forks": "domain.fork_hooks",
         "forwarding": "domain.forwarded_headers",
         "known": "config.known_models",
-        "long_json": "domain.long_json",
+        "long_json": "domain.body_encoding",
         "media": "domain.media_parts",
         "media_headers": "domain.media_headers",
         "model_list": "flow.model_list",

@@ -14,7 +14,7 @@ from smart_model_router.config.provider_loading import check_kind, make_provider
 from smart_model_router.config.target_parts import TargetParts
 from smart_model_router.config.telemetry import ContentConfig
 from smart_model_router.coordination import Coordinator
-from smart_model_router.core.budget import RetryBudget, Shedding
+from smart_model_router.core.fallback import RetryBudget, Shedding
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.events import StoreChanged
 from smart_model_router.domain.forwarded_headers import Destination
@@ -94,7 +94,7 @@ def assemble(
         degrade=measures.tiered_degradation,
         content=_content(config.telemetry.content, scrubber.text),
     )
-    state.ladder = ladders = WildcardRoutes(config, parts, state)
+    state.model_routes = ladders = WildcardRoutes(config, parts, state)
     if kept is not None and isinstance(kept, SupportsStatus):
         kept.on_change(lambda reason: _store_changed(state, reason))
     if kept is not None and isinstance(kept, SupportsPast):

@@ -15,9 +15,9 @@ from smart_model_router.config import RouterConfig
 from smart_model_router.core.gate import Gate
 from smart_model_router.core.passthrough_rules import route_of
 from smart_model_router.core.tiers import ModelRoute, ModelSelection
+from smart_model_router.domain.body_encoding import LARGE_BYTES
 from smart_model_router.domain.errors import InvalidRequest, NotFound, RouterUnavailable
 from smart_model_router.domain.fast_dataclass import quick
-from smart_model_router.domain.long_json import LARGE_BYTES
 from smart_model_router.domain.report import RouteReport
 from smart_model_router.domain.request import Dialect, Operation, RequestOptions, RouteRequest, peek
 from smart_model_router.flow.model_list import ModelList, NamedModel
@@ -157,9 +157,9 @@ class SmartModelRouter:
 
         def usable() -> list[ModelRoute]:
             if request.target is not None:
-                state.ladder.revive((request.target,), may_use)
-            names = (*self._config.names, *state.ladder.names)
-            return [state.ladder(name) for name in names if "*" not in name and may_use(name)]
+                state.model_routes.revive((request.target,), may_use)
+            names = (*self._config.names, *state.model_routes.names)
+            return [state.model_routes[name] for name in names if "*" not in name and may_use(name)]
 
         success, report = await state.portal.reach(lambda: kept_response(state, request, response, operation, usable()))
         return RouterReply(success.body, success.raw, report)
@@ -435,7 +435,7 @@ class SmartModelRouter:
     def _ladder(self, model: str | None) -> ModelRoute:
         if model is None and not self._ladders:
             raise InvalidRequest("model: a name is needed, as all models of this configuration are wildcards")
-        return next(iter(self._ladders.values())) if model is None else self._state.ladder(model)
+        return next(iter(self._ladders.values())) if model is None else self._state.model_routes[model]
 
     def _gate(self, target: str) -> Gate:
         gates = self._state.fleet.gates

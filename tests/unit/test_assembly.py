@@ -83,7 +83,7 @@ def groups(strategy: str, providers: dict[str, Any], *targets: Any) -> list[list
     }
     router = SmartModelRouter.from_config(config)
     found: dict[str, list[str]] = {}
-    for facts in router._state.ladder("smart").tiers[0].targets:
+    for facts in router._state.model_routes["smart"].tiers[0].targets:
         if facts.candidate.group:
             found.setdefault(facts.candidate.group, []).append(facts.id)
     return [members for members in found.values() if len(members) > 1]

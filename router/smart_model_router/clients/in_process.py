@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from smart_model_router.clients.reports import remember
+from smart_model_router.domain.body_encoding import LARGE_BYTES
 from smart_model_router.domain.errors import DeadlineExceeded, SmartRouterError
-from smart_model_router.domain.long_json import LARGE_BYTES
 from smart_model_router.domain.report import RouteReport
 from smart_model_router.flow.off_loop import off_loop
 from smart_model_router.http_api import (

@@ -15,10 +15,10 @@ from smart_model_router.config.search import SearchConfig
 from smart_model_router.config.secret import Secret
 from smart_model_router.config.telemetry import TelemetryConfig
 from smart_model_router.core.breaker import BreakerConfig
-from smart_model_router.core.budget import BackoffConfig, HedgeConfig, RetryBudgetConfig, SheddingConfig
 from smart_model_router.core.capacity import AdaptiveConfig, ThrottleConfig
 from smart_model_router.core.checked_options import Count, Interval, Options, Seconds, Unit
 from smart_model_router.core.cooldown import CooldownConfig
+from smart_model_router.core.fallback import BackoffConfig, HedgeConfig, RetryBudgetConfig, SheddingConfig
 from smart_model_router.core.flow_config import GateConfig, Measures, PatienceConfig, RoutingConfig, TimeoutConfig
 from smart_model_router.domain.errors import ModelNotFound
 from smart_model_router.domain.request import Dialect, HostedTools, Need, Prefill, Target

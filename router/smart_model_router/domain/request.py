@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, TypedDict, get_args
 
-from smart_model_router.domain.body_encoding import around_model, model_name
+from smart_model_router.domain.body_encoding import PIECE, around_model, condensed, model_name
 from smart_model_router.domain.errors import InvalidRequest
 from smart_model_router.domain.fast_dataclass import quick
 from smart_model_router.domain.forwarded_headers import checked, query_of
-from smart_model_router.domain.long_json import PIECE, condensed
 from smart_model_router.domain.media_parts import Medium, MediumKind, media_in
 from smart_model_router.domain.recovery_policy import Recovery, parse_recovery
 
@@ -95,8 +94,8 @@ class RouteRequest:
 
     `model` is the public name asked for; `before` and `after` are the body as JSON around it. `needs` is what a target
     must be able to do; `state_ids` are things kept at one provider (containers, uploaded files): only who made them
-    knows them. `media` are its pictures, documents and recordings; `text_bytes` is the size of the body without
-    their data, the measure that tokens of text are estimated from (bytes / 4).
+    knows them. `media` are its pictures, documents and recordings; `prompt_bytes` is the size of the body, `text_bytes`
+    that without their data, the measure that tokens of text are estimated from (bytes / 4).
     """
 
     dialect: Dialect
@@ -106,6 +105,7 @@ class RouteRequest:
     after: bytes
     needs: frozenset[Need]
     state_ids: frozenset[str]
+    prompt_bytes: int
     text_bytes: int
     media: tuple[Medium, ...] = ()
     stream: bool = False
@@ -123,11 +123,6 @@ class RouteRequest:
     target: str | None = None
     owner: str = ""
     operation: Operation = "create"
-
-    @property
-    def prompt_bytes(self) -> int:
-        """The size of the body, data of media included."""
-        return len(self.before) + len(self.after)
 
     @property
     def max_tokens(self) -> int | None:
@@ -219,6 +214,7 @@ def peek(
         after=after,
         needs=_needs(dialect, body, media),
         state_ids=_state_ids(dialect, body, parts),
+        prompt_bytes=len(before) + len(after),
         text_bytes=_text_bytes(before, after, media),
         media=media,
         stream=stream,

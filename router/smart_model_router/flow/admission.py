@@ -237,7 +237,7 @@ class AdmissionController:
         if tossed is not None and now < (tossed.retry_at or now) and gate.tosses(now):
             self.refused[facts.id] = tossed  # whoever is woken asks everybody again: each time a toss would be none
             return None
-        if state.room.waiting and state.room.is_behind(ticket, facts.id, self.pauses.rank):
+        if state.room.shared.waiting and state.room.is_behind(ticket, facts.id, self.pauses.rank):
             got: Lease | Refusal = (
                 gate.refusal(cost, now, stream=stream, pacing=pacing)
                 or gate.limits.refusal(cost, now, state.room.ahead(ticket, facts.id))

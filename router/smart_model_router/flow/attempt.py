@@ -54,14 +54,15 @@ class AttemptRunner:
     async def whole(self, step: AdmittedTarget) -> Success | Failure:
         """One whole-answer call: everything the lease holds is given back, whatever happens."""
         limit, own = self.context.limit(step)
-        if self.needs_verdict(step):
-            return await self.call_to_verdict(step, limit, self._whole)
+        if self.context.needs_verdict(step):
+            patience = self.context.patience(step.facts, step.lease.admitted_at, self.context.snapshot(step))
+            return await self.call_to_verdict(step, limit, patience, self._whole)
         return await self._whole(step, limit, own)
 
     async def _whole(self, step: AdmittedTarget, limit: float, own: bool) -> Success | Failure:
         lease = step.lease
         outcome: Success | Failure
-        sent = self.context.sent(step)
+        sent = self.context.translations.sent(step.facts)
         try:
             answering = self.state.providers[step.facts.target.provider].call(self.provider_call(step, sent.request))
             outcome = await self.watchdog_of(step).within(answering, limit)
@@ -205,7 +206,7 @@ class AttemptRunner:
         to, asked, spoken = (
             self.state.destination(step.facts.target),
             self.request.dialect,
-            self.context.sent(step).request,
+            self.context.translations.sent(step.facts).request,
         )
         return access_named(to, asked, spoken.dialect, self.request.headers)
 
@@ -234,6 +235,7 @@ class AttemptRunner:
         counted = failure if failure is None or self.context.answers else of_target(failure)
         told = usage if failure is None else None  # of a call that broke off the bucket keeps its own estimate
         lease.unread = away
+        hedge = step.beside is not None
         settlement = lease.settle(
             counted,
             now,
@@ -264,7 +266,7 @@ class AttemptRunner:
                     usage=usage,
                     cost_usd=cost,
                     probe=lease.probe,
-                    hedge=step.hedge,
+                    hedge=hedge,
                     estimated=failure is not None and usage is not None,
                 )
             )
@@ -293,7 +295,7 @@ class AttemptRunner:
                 cost_usd=cost,
                 status=status,
                 probe=lease.probe,
-                hedge=step.hedge,
+                hedge=hedge,
                 upkeep=upkeep,
                 request_id=self.context.report.request_id,
                 reason="" if failure is None else failure.reason,
@@ -307,25 +309,11 @@ class AttemptRunner:
         elif failure is None:
             self.context.report.usage, self.context.report.cost_usd = usage, cost
 
-    def needs_verdict(self, step: AdmittedTarget) -> bool:
-        """Return whether the call has to come to its verdict, also when its caller leaves.
-
-        Callers in a hurry must neither shield a black hole nor keep a recovered target out: a probe or a paced call has
-        its verdict, and so has one call at a time to a target of which too little is known (routing.md 0a, D5a).
-        """
-        lease, context = step.lease, self.context
-        if step.last_resort or step.watchdog is not None or not context.answers:
-            return False
-        if lease.probe or lease.paced:
-            return True
-        if context.is_known(step.facts, lease.admitted_at, context.snapshot(step)):
-            return False
-        return step.facts.id not in context.state.detached.values()
-
     async def call_to_verdict(
         self,
         step: AdmittedTarget,
         limit: float,
+        patience: float,
         perform: Callable[[AdmittedTarget, float, bool], Awaitable[T | Failure]],
         drop: Callable[[T, AdmittedTarget], Awaitable[None]] | None = None,
     ) -> T | Failure:
@@ -334,7 +322,6 @@ class AttemptRunner:
         `drop` gives back what a call brought when nobody is there to take it.
         """
         lease, state = step.lease, self.state
-        patience = self.context.patience(step.facts, lease.admitted_at, self.context.snapshot(step))
         patient_until = lease.admitted_at + patience
         verdict_at = max(limit, patient_until)
         watchdog = Watchdog(state.clock, state.ticking)

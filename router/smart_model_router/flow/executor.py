@@ -11,21 +11,21 @@ import asyncio
 import math
 from typing import TypeVar
 
-from smart_model_router.core.budget import full_jitter
-from smart_model_router.core.fallback import least_retry_after
+from smart_model_router.core.fallback import full_jitter, least_retry_after
 from smart_model_router.core.final_error import final_error
 from smart_model_router.core.gate import Pacing
 from smart_model_router.core.ratelimit import Cost
 from smart_model_router.core.recoverable import effective
+from smart_model_router.domain.body_encoding import LARGE_BYTES
 from smart_model_router.domain.errors import Overloaded, RouterUnavailable, SmartRouterError
 from smart_model_router.domain.events import RequestShed
-from smart_model_router.domain.long_json import LARGE_BYTES
 from smart_model_router.domain.outcome import Failure, FailureClass, Refusal, Success
 from smart_model_router.domain.recovery_policy import NO_RECOVERY
 from smart_model_router.domain.report import RouteReport
-from smart_model_router.domain.request import RouteRequest
+from smart_model_router.domain.request import CRITICALITIES, WAITING_CRITICALITIES, RouteRequest
 from smart_model_router.flow.admission import AdmissionController
 from smart_model_router.flow.attempt import AttemptRunner
+from smart_model_router.flow.clock import EARLY
 from smart_model_router.flow.hedging import Hedging, Perform
 from smart_model_router.flow.off_loop import off_loop
 from smart_model_router.flow.reference_resolution import ResolvedRequest, resolve
@@ -60,13 +60,15 @@ class RequestExecutor:
         context = self.context = RequestContext.begin(self.state, request, self.report, self._started, asked)
         self.account = ReportBuilder(context)
         self.attempts = AttemptRunner(context, self.state, request)
-        self._pauses = WaitPolicy.of(context)
+        waits, rank = request.criticality in WAITING_CRITICALITIES, CRITICALITIES.index(request.criticality)
+        self._pauses = WaitPolicy(context, self.state.clock.now(), waits, rank)
         self._admission = AdmissionController(context, self.state, self.account, self._pauses)
         self._turn: tuple[str, Pacing] | None = None
         """The target whose turn for the request has come, and how it is asked."""
         self.recovery = effective(request, context.route.recovery) if request.stream else NO_RECOVERY
-        delayed = self.recovery.mode in ("buffered", "hold_back")
-        self._hedging = Hedging(context, self.attempts, self._admission, delayed)
+        self._delayed = self.recovery.mode in ("buffered", "hold_back")
+        """Whether a policy of recovery delays the beginning of the stream."""
+        self._hedging = Hedging(context, self.attempts, self._admission)
 
     async def prepare(self) -> None:
         """Find what the request refers to, and plan anew with that; to be awaited before `serve`.
@@ -98,7 +100,8 @@ class RequestExecutor:
         try:
             success = await self.serve(self.attempts.whole)
         finally:
-            self.context.stop_timer()
+            if self.context.timer is not None:
+                self.context.timer.close()
         self.report.complete = not success.mended
         if success.mended:
             self.report.notes.append(NOT_UTF8.message)
@@ -174,7 +177,7 @@ class RequestExecutor:
         admission.refused.clear()
         if self.state.closed:
             raise RouterUnavailable("the router was closed")
-        if self.context.expired(now):
+        if self._expired(now):
             raise self._final_error(now)
         if self._is_shed(now):
             return self._for_the_shed(now)
@@ -220,13 +223,13 @@ class RequestExecutor:
     async def _tried(self, step: AdmittedTarget, perform: Perform[T]) -> T | Failure:
         """Call one target, and once more quickly where that is worth it: what it served, or the last failure."""
         while True:
-            late_at = self._hedging.late_at(step)
+            late_at = self.context.late_at(step, delayed=self._delayed)
             if late_at is None:
                 served = await perform(step)
             else:
                 step, served = await self._hedging.call(step, late_at, perform)
             if not isinstance(served, Failure):
-                self.account.served_by(step, self.context.sent(step))
+                self.account.served_by(step, self.context.translations.sent(step.facts))
                 return served
             now = self.state.clock.now()
             self.context.note(step, served)
@@ -276,6 +279,10 @@ class RequestExecutor:
         return None
 
     # Ending badly -----------------------------------------------------------------------------------------
+
+    def _expired(self, now: float) -> bool:
+        """Return whether the deadline is there, or so near that a timer which was to fire at it has fired."""
+        return now >= self.context.deadline - EARLY
 
     def _is_shed(self, now: float) -> bool:
         """Return whether the request is turned away now, and the last resort is not for such requests."""
@@ -335,7 +342,7 @@ class RequestExecutor:
         return self._sheds() and not self.state.routing.shed_to_last_resort
 
     def _final_error(self, now: float) -> SmartRouterError:
-        expired, retry_after = self.context.expired(now), self._retry_after(now)
+        expired, retry_after = self._expired(now), self._retry_after(now)
         return final_error(
             self.context.plan,
             self.context.history,

@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar, cast, runtime_checkable
 
-from smart_model_router.core.budget import hedge_after
 from smart_model_router.domain.outcome import Failure
 from smart_model_router.domain.ports import Clock
 from smart_model_router.flow.admission import AdmissionController
@@ -115,26 +114,6 @@ class Hedging:
     context: RequestContext
     attempts: AttemptRunner
     admission: AdmissionController
-    delayed: bool
-    """Whether a policy of recovery delays the beginning of the stream."""
-
-    def late_at(self, step: AdmittedTarget) -> float | None:
-        """From when on a second target is asked beside the call; None where none is."""
-        context, lease = self.context, step.lease
-        if step.last_resort or (lease.stream and (self.delayed or context.continues)):
-            return None
-        if lease.probe or lease.paced:
-            return None  # it is made for its verdict: losing a race is none
-        known = self.context.is_known(step.facts, lease.admitted_at, context.snapshot(step))
-        if self._waits_beside(
-            step, known=known
-        ):  # first: that call is free, and must not be made sooner than at patience
-            return lease.admitted_at + context.patience(step.facts, lease.admitted_at, context.snapshot(step))
-        if self.context.state.hedges is not None and lease.stream:
-            after = hedge_after(context.state.book.snapshot(step.facts.id, context.state.clock.now()))
-            if after is not None:
-                return lease.admitted_at + after
-        return None
 
     async def call(
         self, step: AdmittedTarget, late_at: float, perform: Perform[T]
@@ -156,18 +135,11 @@ class Hedging:
             last.watchdog.close()
         return last, served
 
-    def _waits_beside(self, step: AdmittedTarget, *, known: bool) -> bool:
-        """Whether silence of this call is to be answered by a second target, not by cutting it off."""
-        context = self.context
-        if context.request.state_ids:
-            return False
-        return not known and context.another_left(step.facts)
-
     def _second(self, late: AdmittedTarget) -> AdmittedTarget | None:
         """The second call, where somebody takes it at once, and a hedge can be paid for."""
         if self.context.history.left < 2:
             return None
-        if self._waits_beside(late, known=self.context.is_known(late.facts, late.lease.admitted_at)):
+        if self.context.waits_beside(late, known=self.context.is_known(late.facts, late.lease.admitted_at)):
             return self.admission.beside(late, anywhere=True)
         if self.context.state.hedges is None or not (
             self.context.state.budget.affordable and self.context.state.hedges.affordable

@@ -147,7 +147,7 @@ def select(state: RouterState, ladder: ModelRoute, tier: str) -> ModelSelection:
 def explain(state: RouterState, request: RouteRequest) -> Explanation:
     """The plan of a request, what each gate would say to it, and who would serve it."""
     now = state.clock.now()
-    ladder = state.ladder(request.model)
+    ladder = state.model_routes[request.model]
     drawn = plan_of(state, request, ladder)
     lines: list[PlannedTarget] = []
     untranslatable = RequestTranslations(request, state.wall).refusal
@@ -174,7 +174,7 @@ def dearest_usd(state: RouterState, request: RouteRequest) -> float:
 
     An answer without a limit of its own is taken to be as long as most of the target's are.
     """
-    plan, now = plan_of(state, request, state.ladder(request.model)), state.clock.now()
+    plan, now = plan_of(state, request, state.model_routes[request.model]), state.clock.now()
     costs = []
     for facts in plan.by_id.values():
         usual = state.book.snapshot(facts.id, now).completion_tokens_p95

@@ -15,10 +15,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from smart_model_router.coordination.store_health import RETRY_SECONDS, SLOW_SECONDS, TOO_SLOW, StoreReachability
+from smart_model_router.domain.body_encoding import LARGE_BYTES, encode, encode_large
 from smart_model_router.domain.errors import InvalidRequest, NotFound, RouterUnavailable
 from smart_model_router.domain.events import StoreChanged
 from smart_model_router.domain.fork_hooks import in_children
-from smart_model_router.domain.long_json import LARGE_BYTES, encode, encode_large
 from smart_model_router.domain.ports import ResponseStore
 from smart_model_router.domain.shared_state import LONGEST_CHAIN, KeptResponse, SharedStateError
 from smart_model_router.flow.off_loop import off_loop

@@ -38,7 +38,7 @@ class ProviderStreamReader:
         self._read: Callable[[Any], Sequence[StreamEvent]] = self._source.read
         self._now = attempts.context.state.clock.now
         self._idle = attempts.context.state.timeouts.idle
-        sent = attempts.context.sent(step)
+        sent = attempts.context.translations.sent(step.facts)
         request = sent.request
         choices = count(request.body.get("n")) or 1
         self.guard = StreamGuard(finishing(request.dialect, choices), exact="schema" in request.needs)
@@ -362,8 +362,9 @@ class StreamOpener:
         """An open stream and its first events, or the failure of a head nobody saw."""
         attempts = self._attempts
         limit, own = attempts.context.limit(step)
-        if attempts.needs_verdict(step) and self._recovery_state is None:
-            return await attempts.call_to_verdict(step, limit, self._opened, _content_is_enough)
+        if attempts.context.needs_verdict(step) and self._recovery_state is None:
+            patience = attempts.context.patience(step.facts, step.lease.admitted_at, attempts.context.snapshot(step))
+            return await attempts.call_to_verdict(step, limit, patience, self._opened, _content_is_enough)
         return await self._opened(step, limit, own)
 
     async def _opened(
@@ -373,7 +374,7 @@ class StreamOpener:
         try:
             source = await attempts.watchdog_of(step).within(
                 attempts.state.providers[step.facts.target.provider].open_stream(
-                    attempts.provider_call(step, attempts.context.sent(step).request)
+                    attempts.provider_call(step, attempts.context.translations.sent(step.facts).request)
                 ),
                 limit,
             )
@@ -406,7 +407,7 @@ class StreamOpener:
         self, live: ProviderStreamReader, got: Sequence[StreamEvent], recovery_state: RecoveryState
     ) -> list[StreamEvent] | Failure:
         """Read on until there is something the caller is to have, past what is held back or was delivered before."""
-        recovery_state.attempt(asked=self._attempts.context.sent(live.step).asked)
+        recovery_state.attempt(asked=self._attempts.context.translations.sent(live.step.facts).asked)
         until = self._attempts.context.held_until(live.step)
         ready: list[StreamEvent] = []
         while got:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from smart_model_router.domain.long_json import LARGE_BYTES
+from smart_model_router.domain.body_encoding import LARGE_BYTES
 from smart_model_router.domain.request import RouteRequest, peek
 from smart_model_router.flow.off_loop import off_loop
 from smart_model_router.flow.response_makers import not_found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from smart_model_router.domain.events import NAME_LIMIT, ContentSeen, RequestFinished, RequestOutcome, TargetRefused
 from smart_model_router.domain.forwarded_headers import lost_at
@@ -20,7 +20,7 @@ class ReportBuilder:
     """Write the report of one request and tell the sinks."""
 
     context: RequestContext
-    _told: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    _told: defaultdict[str, set[str]] = field(default_factory=partial(defaultdict, set))
     """The targets whose refusals were told, by reason."""
     _closed: bool = False
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 
-from smart_model_router.core.budget import full_jitter
-from smart_model_router.core.fallback import AttemptHistory, gate_waits
+from smart_model_router.core.fallback import AttemptHistory, full_jitter, gate_waits, hedge_after
 from smart_model_router.core.gate import Gate
 from smart_model_router.core.lease import Lease
 from smart_model_router.core.media_tokens import media_tokens
@@ -24,9 +23,9 @@ from smart_model_router.domain.fast_dataclass import quick
 from smart_model_router.domain.outcome import Failure, Snapshot, Usage
 from smart_model_router.domain.report import RouteReport
 from smart_model_router.domain.request import RouteRequest
-from smart_model_router.flow.clock import EARLY, Watchdog
+from smart_model_router.flow.clock import Watchdog
 from smart_model_router.flow.reference_resolution import ResolvedRequest
-from smart_model_router.flow.request_translation import Answers, RequestTranslations, TranslatedRequest, continued
+from smart_model_router.flow.request_translation import Answers, RequestTranslations, continued
 from smart_model_router.flow.state import RouterState
 
 KNOWN_ANSWERS = 20
@@ -85,7 +84,7 @@ class RequestContext:
     """The beginning of the answer that its caller has already."""
     left: set[Lease] = field(default_factory=set)
     """The calls that run on for their verdict without their caller: they are their targets' upkeep."""
-    _watchdog: Watchdog | None = None
+    timer: Watchdog | None = None
     _snapshot: tuple[Lease, Snapshot] | None = None
     _usual: tuple[float, float] = (-math.inf, 0.0)
     """At an instant, `usual_seconds` then: it is asked for each tier's wait."""
@@ -103,7 +102,7 @@ class RequestContext:
     ) -> RequestContext:
         """Plan a request. Raises InvalidRequest and ModelNotFound for names that there are not."""
         total = state.timeouts.total
-        route = state.ladder(request.model)
+        route = state.model_routes[request.model]
         plan = plan_of(state, request, route)
         report.requested_tier = plan.asked
         return cls(
@@ -111,32 +110,32 @@ class RequestContext:
             request=request,
             route=route,
             plan=plan,
-            history=AttemptHistory(state.routing, plan),
             report=report,
             started=started,
             deadline=started + (min(request.timeout, total) if request.timeout is not None else total),
             translations=RequestTranslations(request, state.wall, answers=_named(state, request, asked)),
             answers=request.operation == "create",
             asked=asked,
+            history=AttemptHistory(state.routing, plan),
         )
 
     @property
     def watchdog(self) -> Watchdog:
         """The timer of all calls and back-offs of the request, as they are made in turn, but for a hedge's."""
-        if self._watchdog is None:
-            self._watchdog = Watchdog(self.state.clock, self.state.ticking)
-        return self._watchdog
+        if self.timer is None:
+            self.timer = Watchdog(self.state.clock, self.state.ticking)
+        return self.timer
 
     def stop_timer(self) -> None:
         """Keep time no longer."""
-        if self._watchdog is not None:
-            self._watchdog.close()
+        if self.timer is not None:
+            self.timer.close()
 
     def continue_from(self, text: str, deadline: float, ends_at: float) -> None:
         """From now on the request is one whose answer begins with `text`: its next stream begins by `deadline`."""
         self.deadline, self.ends_at, self.begun = deadline, ends_at, text
         self.stop_timer()
-        self._watchdog = None  # the loser of a race may still have to leave the one before
+        self.timer = None  # the loser of a race may still have to leave the one before
         request = continued(self.request, text) if text else self.request
         naming = self.translations.answers
         self.translations = RequestTranslations(request, self.state.wall, has_begun=bool(text), answers=naming)
@@ -146,9 +145,43 @@ class RequestContext:
         """Return whether the request goes on with an answer of which its caller has a part, or begins it again."""
         return self.ends_at < math.inf
 
-    def expired(self, now: float) -> bool:
-        """Whether the deadline is there, or so near that a timer which was to fire at it has fired."""
-        return now >= self.deadline - EARLY
+    def late_at(self, step: AdmittedTarget, *, delayed: bool) -> float | None:
+        """From when on a second target is asked beside the call; None where none is."""
+        lease = step.lease
+        if step.last_resort or (lease.stream and (delayed or self.continues)):
+            return None
+        if lease.probe or lease.paced:
+            return None  # it is made for its verdict: losing a race is none
+        known = self.is_known(step.facts, lease.admitted_at, self.snapshot(step))
+        # First: that call is free, and must not be made sooner than at patience.
+        if self.waits_beside(step, known=known):
+            return lease.admitted_at + self.patience(step.facts, lease.admitted_at, self.snapshot(step))
+        if self.state.hedges is not None and lease.stream:
+            after = hedge_after(self.state.book.snapshot(step.facts.id, self.state.clock.now()))
+            if after is not None:
+                return lease.admitted_at + after
+        return None
+
+    def waits_beside(self, step: AdmittedTarget, *, known: bool) -> bool:
+        """Whether silence of this call is to be answered by a second target, not by cutting it off."""
+        if self.request.state_ids:
+            return False
+        return not known and self.another_left(step.facts)
+
+    def needs_verdict(self, step: AdmittedTarget) -> bool:
+        """Return whether the call has to come to its verdict, also when its caller leaves.
+
+        Callers in a hurry must neither shield a black hole nor keep a recovered target out: a probe or a paced call has
+        its verdict, and so has one call at a time to a target of which too little is known (routing.md 0a, D5a).
+        """
+        lease = step.lease
+        if step.last_resort or step.watchdog is not None or not self.answers:
+            return False
+        if lease.probe or lease.paced:
+            return True
+        if self.is_known(step.facts, lease.admitted_at, self.snapshot(step)):
+            return False
+        return step.facts.id not in self.state.detached.values()
 
     def note(self, step: AdmittedTarget, failure: Failure, *, delivered: bool = False) -> None:
         """The call failed: what the request may still try, and when it may try this target again.
@@ -169,10 +202,6 @@ class RequestContext:
             last_resort=step.last_resort,
             probe=step.lease.probes_breaker and not delivered,
         )
-
-    def sent(self, step: AdmittedTarget) -> TranslatedRequest:
-        """What this target is sent, in its own dialect."""
-        return self.translations.sent(step.facts)
 
     def limit(self, step: AdmittedTarget) -> tuple[float, bool]:
         """Until when the call may last (streams: to first content), and whether that is the target's own limit."""

@@ -8,11 +8,20 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from smart_model_router.core.tiers import TargetFacts
+from smart_model_router.domain.body_encoding import LARGE_BYTES
 from smart_model_router.domain.errors import InvalidRequest
 from smart_model_router.domain.fast_dataclass import quick
-from smart_model_router.domain.long_json import LARGE_BYTES
 from smart_model_router.domain.request import Dialect, Prefill, RouteRequest, peek
-from smart_model_router.wires.outgoing import SEALED, begun, holds_seals, is_asked, marked, with_defaults, without_seals
+from smart_model_router.wires.outgoing import (
+    SEALED,
+    SEALING_DIALECTS,
+    begun,
+    holds_seals,
+    is_asked,
+    marked,
+    with_defaults,
+    without_seals,
+)
 from smart_model_router.wires.translate import Terms, Translation, Untranslatable, spoken, translate
 from smart_model_router.wires.values import decode_any, is_object
 
@@ -163,7 +172,7 @@ def _marked(sent: TranslatedRequest, how: Prefill) -> TranslatedRequest:
 
 def _native(request: RouteRequest) -> TranslatedRequest:
     """The body as it came; but for signatures of ours, which only look like the provider's own."""
-    if not holds_seals(request.dialect, request.before, request.after):
+    if request.dialect not in SEALING_DIALECTS or not holds_seals(request.before, request.after):
         return TranslatedRequest(request)
     body = without_seals(request.dialect, _plain(request))
     return TranslatedRequest(_again(request, request.dialect, body), losses=(SEALED,))

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from smart_model_router.coordination import Coordinator
 from smart_model_router.core.breaker import BreakerState
-from smart_model_router.core.budget import BackoffConfig, RetryBudget, Shedding
+from smart_model_router.core.fallback import BackoffConfig, RetryBudget, Shedding
 from smart_model_router.core.flow_config import PatienceConfig, RoutingConfig, TimeoutConfig
 from smart_model_router.core.gate import Gate
 from smart_model_router.core.gate_registry import GateRegistry
@@ -92,8 +92,8 @@ class ModelRoutes(Protocol):
         """The models that were made of wildcards."""
         ...
 
-    def __call__(self, name: str) -> ModelRoute:
-        """The ladder that `name` leads to. Raises ModelNotFound."""
+    def __getitem__(self, name: str, /) -> ModelRoute:
+        """The route that `name` leads to. Raises ModelNotFound."""
         ...
 
     def revive(self, targets: Iterable[str], may_use: Callable[[str], bool] = ...) -> None:
@@ -169,7 +169,7 @@ class RouterState:
     """What keeps time for the calls under way, their streams and their back-offs: a closing router ends them all."""
     request_ids: Iterator[str] = field(init=False)
     """Unique within the process, short enough for a log line."""
-    ladder: ModelRoutes = field(init=False)
+    model_routes: ModelRoutes = field(init=False)
     room: WaitQueue = field(init=False)
     portal: Portal = field(init=False)
     words: OperatorCommands = field(init=False)
@@ -198,7 +198,7 @@ class RouterState:
         has one state (see `GateRegistry.continue_from`), and who waits for it waits in one queue.
         """
         now = self.clock.now()
-        self.ladder.continue_from(before.ladder.names)
+        self.model_routes.continue_from(before.model_routes.names)
         shared = self.sharing is not None or before.sharing is not None
         unchanged = self.fleet.continue_from(before.fleet, shared=shared)
         self.words.continue_from(before.words)
@@ -341,7 +341,7 @@ class RouterState:
             self.update_shedding(now)
         if self.sharing is not None:
             self.sharing.settled(gate, settlement)
-        if self.room.waiting:
+        if self.room.shared.waiting:
             everyone = bool(settlement.moved) or settlement.offline is not None
             self.pump(None if everyone else gate.provider.name)
 
@@ -350,7 +350,7 @@ class RouterState:
         lease.heard(reading, self.clock.now())
         if reading.rejected:
             self.count_rejected(gate.provider.name, reading)
-        if reading.buckets and self.room.waiting:
+        if reading.buckets and self.room.shared.waiting:
             self.pump(gate.provider.name)
 
     def count_rejected(self, provider: str, reading: LimitReading) -> None:

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from smart_model_router.core.final_error import is_absent, not_there
+from smart_model_router.domain.body_encoding import encode
 from smart_model_router.domain.errors import AllTargetsFailed, InvalidRequest, NotFound
 from smart_model_router.domain.forwarded_headers import sent_to
-from smart_model_router.domain.long_json import encode
 from smart_model_router.domain.outcome import Failure, FailureClass, Success, Usage
 from smart_model_router.domain.ports import ProviderCall
 from smart_model_router.domain.report import Attempt, RouteReport
@@ -65,7 +65,7 @@ async def count_input(state: RouterState, request: RouteRequest) -> tuple[Succes
 
     Raises NotFound, InvalidRequest, RouterUnavailable.
     """
-    ladder = state.ladder(request.model)
+    ladder = state.model_routes[request.model]
     asked = (await resolve(state, request)).request
     plan = plan_of(state, asked, ladder)
     report = RouteReport(next(state.request_ids), request.model, plan.asked)

@@ -6,12 +6,12 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from smart_model_router.core.fallback import comes_due
 from smart_model_router.core.gate import Gate, Pacing
 from smart_model_router.domain.events import WaitFinished
 from smart_model_router.domain.outcome import Refusal
-from smart_model_router.domain.request import CRITICALITIES, WAITING_CRITICALITIES
 from smart_model_router.flow.request_context import RequestContext
 from smart_model_router.flow.wait_queue import Waiter
 
@@ -56,15 +56,8 @@ class WaitPolicy:
     """The place of requests like this one in a queue, 0 first."""
     ticket: Waiter | None = None
     """Its place in the wait queue, from its first pause on."""
-    _waited: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    _waited: defaultdict[str, float] = field(default_factory=partial(defaultdict, float))
     """Seconds waited, by budget."""
-
-    @classmethod
-    def of(cls, context: RequestContext) -> WaitPolicy:
-        """The policy of one request."""
-        criticality = context.request.criticality
-        waits, rank = criticality in WAITING_CRITICALITIES, CRITICALITIES.index(criticality)
-        return cls(context, context.state.clock.now(), waits, rank)
 
     def begin_anew(self) -> None:
         """The request goes on after an answer that broke off: its patience before the last resort is new."""

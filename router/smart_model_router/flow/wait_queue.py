@@ -177,18 +177,18 @@ class WaitQueue:
         Those are one gate in both, and its waiters one queue, in the order of their arrival. Nobody waits here yet.
         """
         self._names = {gate: before._queue_of(gate) for gate in same}
-        self._share(before._shared)
-        self._mark = f"\0{self._shared.opened}"
+        self._share(before.shared)
+        self._mark = f"\0{self.shared.opened}"
 
     @property
     def waiting(self) -> int:
         """How many wait."""
-        return self._shared.waiting
+        return self.shared.waiting
 
     def ticket(self, *, stream: bool, rank: int = 0) -> Waiter:
         """A new place at the end of its rank."""
-        self._shared.tickets += 1
-        return Waiter(self._shared.tickets, stream, rank, self._clock.now())
+        self.shared.tickets += 1
+        return Waiter(self.shared.tickets, stream, rank, self._clock.now())
 
     @property
     def full(self) -> bool:
@@ -267,7 +267,7 @@ class WaitQueue:
         """The ticket took its turn or gave up: the next ones of its gates may look."""
         if not ticket.gates:
             return
-        self._shared.waiting -= 1
+        self.shared.waiting -= 1
         self._look_again(self._leave(ticket))
 
     def pump(self, gate: str) -> None:
@@ -304,11 +304,11 @@ class WaitQueue:
 
     def close(self) -> None:
         """Wake all who wait here, oldest first, and stop every alarm, unless it is for those in a room that goes on."""
-        self._shared.rooms -= not self._closed
+        self.shared.rooms -= not self._closed
         self._closed = True
         for ticket in sorted(self._here, key=lambda one: one.number):
             _wake(ticket, None)
-        if not self._shared.rooms:
+        if not self.shared.rooms:
             self._stop_alarms()
 
     def forget(self) -> None:
@@ -318,7 +318,7 @@ class WaitQueue:
             ticket.gates, ticket.place, ticket.queues = {}, None, []
         self._queues.clear()
         self._here.clear()
-        self._shared.waiting = 0
+        self.shared.waiting = 0
 
     def _stop_alarms(self) -> None:
         for queue in self._queues.values():
@@ -327,7 +327,7 @@ class WaitQueue:
     def _share(self, shared: _Shared) -> None:
         shared.rooms += 1
         shared.opened += 1
-        self._shared, self._queues = shared, shared.queues
+        self.shared, self._queues = shared, shared.queues
 
     def _queue_of(self, gate: str) -> str:
         """What the queue of a gate is called among the rooms that share."""
@@ -342,7 +342,7 @@ class WaitQueue:
     def _enter(
         self, ticket: Waiter, gates: Mapping[str, Cost], place: str | None, resorts: frozenset[str], pacing: Pacing
     ) -> None:
-        self._shared.waiting += not ticket.gates
+        self.shared.waiting += not ticket.gates
         moved = self._leave(ticket)
         ticket.gates, ticket.place, ticket.resorts, ticket.pacing = gates, place, resorts, pacing
         lane, (rising, ranked) = ticket.lane, ticket.places

@@ -39,10 +39,14 @@ class Workshop(Protocol):
         ...
 
 
-class WildcardRoutes:
-    """Every model by the names callers use. Not thread-safe: it belongs to the router's loop."""
+class WildcardRoutes(dict[str, ModelRoute]):
+    """Every model by the names callers use; those of wildcards are made when they are asked for.
+
+    `routes[name]` raises ModelNotFound. Not thread-safe: it belongs to the router's loop.
+    """
 
     def __init__(self, config: RouterConfig, workshop: Workshop, state: RouterState) -> None:
+        super().__init__(workshop.ladders)
         self._config = config
         self._workshop = workshop
         self._state = state
@@ -50,11 +54,7 @@ class WildcardRoutes:
         self._busy: set[str] = set()
         """Targets to forget as soon as their calls have ended."""
 
-    def __call__(self, name: str) -> ModelRoute:
-        """The ladder that `name` leads to. Raises ModelNotFound."""
-        written = self._workshop.ladders.get(name)
-        if written is not None:
-            return written
+    def __missing__(self, name: str) -> ModelRoute:
         live = self._live.get(name)
         if live is not None:
             return live
@@ -86,7 +86,7 @@ class WildcardRoutes:
 
     def _revive(self, name: str) -> None:
         try:
-            self(name)
+            self[name]
         except ModelNotFound:
             return
 

@@ -122,13 +122,13 @@ def _longer(content: object, more: str) -> Any:
 
 
 _MARKS = (b'"' + SEAL.encode(), b'"' + SEARCH_ID.encode())
-_SEALING: frozenset[Dialect] = frozenset({"messages", "responses"})
+SEALING_DIALECTS: frozenset[Dialect] = frozenset({"messages", "responses"})
 SEALED = "reasoning: dropped, it is signed or encrypted for another provider"
 
 
-def holds_seals(dialect: Dialect, *written: bytes) -> bool:
+def holds_seals(*written: bytes) -> bool:
     """Return whether a body (in pieces, as JSON) may hold one: a search of bytes, for every request."""
-    return dialect in _SEALING and any(mark in piece for piece in written for mark in _MARKS)
+    return any(mark in piece for piece in written for mark in _MARKS)
 
 
 def without_seals(dialect: Dialect, body: Mapping[str, Any]) -> dict[str, Any]:

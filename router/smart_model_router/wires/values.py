@@ -13,7 +13,7 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard
 
-from smart_model_router.domain.long_json import LARGE_BYTES
+from smart_model_router.domain.body_encoding import LARGE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -107,7 +107,7 @@ def test_a_constructor_that_takes_anything_gets_all_settings() -> None:
     with SmartModelRouterOf("own_providers:Plain") as router:
         made = router._state.providers["p"]
         assert vars(made)["seen"] == "kind, base_url, api_keys, api_version, headers, drop_params"
-        facts = router._state.ladder("smart").tiers[0].targets[0]
+        facts = router._state.model_routes["smart"].tiers[0].targets[0]
         assert facts.dialects == {"chat", "embeddings"}
 
 

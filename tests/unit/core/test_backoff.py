@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smart_model_router.core.budget import BackoffConfig, full_jitter
+from smart_model_router.core.fallback import BackoffConfig, full_jitter
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from smart_model_router.core.budget import RetryBudget, RetryBudgetConfig
+from smart_model_router.core.fallback import RetryBudget, RetryBudgetConfig
 
 
 def spent(budget: RetryBudget) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smart_model_router.core.budget import Shedding
+from smart_model_router.core.fallback import Shedding
 from smart_model_router.core.gate import Gate
 from smart_model_router.core.gate_registry import GateRegistry
 from smart_model_router.core.lease import Lease

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smart_model_router.core.budget import HedgeConfig, RetryBudget, hedge_after
+from smart_model_router.core.fallback import HedgeConfig, RetryBudget, hedge_after
 from smart_model_router.core.gate import Gate
 from smart_model_router.core.lease import Lease
 from smart_model_router.core.ratelimit import Cost

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from smart_model_router.core.budget import Shedding, SheddingConfig
+from smart_model_router.core.fallback import Shedding, SheddingConfig
 from smart_model_router.domain.request import Criticality
 
 

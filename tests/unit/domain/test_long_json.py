@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smart_model_router.domain import long_json
+from smart_model_router.domain import body_encoding
+from smart_model_router.domain.body_encoding import LARGE_BYTES, condensed, encode, encode_large
 from smart_model_router.domain.errors import AllTargetsFailed
-from smart_model_router.domain.long_json import LARGE_BYTES, condensed, encode, encode_large
 from smart_model_router.domain.request import peek
 from smart_model_router.flow.off_loop import LONG_BYTES, off_loop
 from smart_model_router.http_api.api_request import read_ask
@@ -30,9 +30,9 @@ values = st.recursive(
 
 @pytest.fixture
 def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(long_json, "PIECE", 7)
-    monkeypatch.setattr(long_json, "_SHORT", 3)
-    monkeypatch.setattr(long_json, "_MEMBERS", 2)
+    monkeypatch.setattr(body_encoding, "PIECE", 7)
+    monkeypatch.setattr(body_encoding, "_SHORT", 3)
+    monkeypatch.setattr(body_encoding, "_MEMBERS", 2)
 
 
 @pytest.mark.usefixtures("_small_pieces")
@@ -81,13 +81,13 @@ def test_the_key_of_a_conversation_does_not_change_when_it_grows() -> None:
 async def test_a_large_body_is_read_and_translated_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """The loop's thread neither decodes nor translates nor writes it."""
     seen: set[str] = set()
-    encode_text = long_json.encode_text
+    encode_text = body_encoding.encode_text
 
     def noted(value: object) -> str:
         seen.add(threading.current_thread().name)
         return encode_text(value)
 
-    monkeypatch.setattr(long_json, "encode_text", noted)
+    monkeypatch.setattr(body_encoding, "encode_text", noted)
     made = world(["a/big"], replies={"a": FakeProvider(DOWN)}, kinds={"a": {"kind": "anthropic"}})
     body = {"model": "smart", "messages": [{"role": "user", "content": "x" * LARGE_BYTES}]}
     raw = json.dumps(body).encode()

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from smart_model_router.domain.body_encoding import LARGE_BYTES
 from smart_model_router.domain.errors import InvalidRequest, NotFound, RouterUnavailable, StreamInterrupted
 from smart_model_router.domain.events import StoreChanged
-from smart_model_router.domain.long_json import LARGE_BYTES
 from smart_model_router.domain.outcome import Failure, FailureClass
 from smart_model_router.domain.request import RouteRequest, peek
 from smart_model_router.domain.shared_state import KeptResponse, SharedStateError

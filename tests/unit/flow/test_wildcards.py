@@ -127,7 +127,7 @@ async def test_a_target_that_is_named_elsewhere_is_the_same_one() -> None:
     asked = router({"a/*": ["one/*"], "known": {"targets": [{"target": "one/m", "context_tokens": 100}]}})
     await asked.chat({"model": "a/m", "messages": HELLO})
     assert [status.id for status in asked.targets()] == ["one/m"]
-    ladder = asked._state.ladder("a/m")
+    ladder = asked._state.model_routes["a/m"]
     assert ladder.tiers[0].targets[0].context_tokens == 100
     await asked.aclose()
 
@@ -138,10 +138,10 @@ async def test_at_most_a_thousand_names_are_kept() -> None:
     sink = RecordingSink()
     asked = router({"one/*": ["one/*"]}, sink)
     for number in range(MOST + 50):
-        asked._state.ladder("one/first")
-        asked._state.ladder(f"one/m{number}")
+        asked._state.model_routes["one/first"]
+        asked._state.model_routes[f"one/m{number}"]
     gc.collect()
-    asked._state.ladder("one/last")
+    asked._state.model_routes["one/last"]
     names = {status.id for status in asked.targets()}
     assert len(names) <= MOST + 1
     assert {"one/first", "one/last", f"one/m{MOST + 49}"} <= names
@@ -170,7 +170,7 @@ async def test_a_name_in_use_is_not_forgotten_under_its_request() -> None:
     asked = router({"one/*": ["one/*"]})
     stream = asked.stream_chat({"model": "one/held", "messages": HELLO, "stream": True})
     for number in range(MOST + 50):
-        asked._state.ladder(f"one/m{number}")
+        asked._state.model_routes[f"one/m{number}"]
     assert "one/held" in {status.id for status in asked.targets()}
     async with stream:
         assert [chunk async for chunk in stream]
@@ -181,12 +181,12 @@ async def test_a_name_in_use_is_not_forgotten_under_its_request() -> None:
 async def test_an_isolated_target_is_not_forgotten() -> None:
     """The operator's word outlasts a thousand other names."""
     asked = router({"one/*": ["one/*"]})
-    asked._state.ladder("one/bad")
+    asked._state.model_routes["one/bad"]
     asked.isolate("one/bad")
     for number in range(MOST + 50):
-        asked._state.ladder(f"one/m{number}")
+        asked._state.model_routes[f"one/m{number}"]
     gc.collect()
-    asked._state.ladder("one/last")
+    asked._state.model_routes["one/last"]
     assert {status.id: status.refusal for status in asked.targets()}["one/bad"] == "isolated"
     await asked.aclose()
 

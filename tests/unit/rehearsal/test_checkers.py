@@ -14,10 +14,10 @@ import pytest
 from smart_model_router.core import breaker, cooldown
 from smart_model_router.core.breaker import CircuitBreaker, Permit, Transition, Verdict
 from smart_model_router.core.bucket import TokenBucket
-from smart_model_router.core.budget import RetryBudget, Shedding
 from smart_model_router.core.capacity import AdaptiveThrottle
 from smart_model_router.core.cooldown import Cooldown
 from smart_model_router.core.evidence import Evidence, SequentialTest
+from smart_model_router.core.fallback import RetryBudget, Shedding
 from smart_model_router.core.gate import Gate
 from smart_model_router.core.lease import Lease
 from smart_model_router.core.rest_seconds import grown
@@ -271,7 +271,7 @@ def boundless_pace(patch: pytest.MonkeyPatch) -> None:
 
 def verdicts_lost(patch: pytest.MonkeyPatch) -> None:
     """A probe ends with its caller."""
-    patch.setattr(AttemptRunner, "needs_verdict", lambda self, step: False)
+    patch.setattr(RequestContext, "needs_verdict", lambda self, step: False)
 
 
 def limit_ignored(patch: pytest.MonkeyPatch) -> None:

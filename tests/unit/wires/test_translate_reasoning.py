@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from smart_model_router.domain.request import Dialect
-from smart_model_router.wires.outgoing import SEALED, holds_seals, without_seals
+from smart_model_router.wires.outgoing import SEALED, SEALING_DIALECTS, holds_seals, without_seals
 from smart_model_router.wires.translate import Terms, Translation, translate
 from tests.unit.wires.translating import (
     TERMS,
@@ -162,9 +162,9 @@ def test_our_seals_never_reach_a_provider(asked: Dialect) -> None:
         "responses": {"input": body.get("output")},
     }
     sealed = bodies[asked]
-    assert holds_seals(asked, json.dumps(sealed, separators=(",", ":")).encode())
+    assert holds_seals(json.dumps(sealed, separators=(",", ":")).encode())
     cleaned = without_seals(asked, sealed)
-    assert not holds_seals(asked, json.dumps(cleaned, separators=(",", ":")).encode())
+    assert not holds_seals(json.dumps(cleaned, separators=(",", ":")).encode())
     kept = {
         "messages": {"messages": turns((body.get("content") or [])[1:])},
         "responses": {"input": (body.get("output") or [])[1:]},
@@ -181,6 +181,6 @@ def test_a_message_that_was_only_a_seal_is_left_out() -> None:
 
 def test_other_bodies_are_not_searched_for_seals() -> None:
     """Chat has no opaque string, and Anthropic's own signatures are left alone."""
-    assert not holds_seals("chat", b'"signature":"smr1.')
-    assert not holds_seals("messages", json.dumps({"messages": turns([SIGNED])}, separators=(",", ":")).encode())
+    assert "chat" not in SEALING_DIALECTS
+    assert not holds_seals(json.dumps({"messages": turns([SIGNED])}, separators=(",", ":")).encode())
     assert TERMS.family == "p"

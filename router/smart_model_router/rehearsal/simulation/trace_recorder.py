@@ -193,7 +193,7 @@ class TraceRecorder:
 
     def _plan(self) -> Iterator[Gate]:
         """The gates of the targets that a request may be sent to, best first, but for the last resort."""
-        tiers = self.state.ladder("smart").tiers
+        tiers = self.state.model_routes["smart"].tiers
         for tier in tiers if self.state.degrade else tiers[:1]:
             for facts in tier.targets:
                 yield self.state.fleet.gates[facts.id]
