@@ -95,7 +95,7 @@ class _Builder:
                     merged = {**source, **merged}
                 continue
             if key.value in built:
-                raise self._error(key, masked(key.value[:100]), "a key that does not stand here already is needed")
+                raise self._error(key, masked(key.value[:100]), "the key stands here twice; each key once is needed")
             here = (*path, key.value)
             self.lines[here] = key.start_mark.line + 1
             built[key.value] = self.build(value, here)

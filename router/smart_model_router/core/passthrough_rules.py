@@ -102,18 +102,21 @@ def route_of(path: str, routes: Mapping[str, Route]) -> Route | None:
     return None
 
 
-def judged(failure: Failure, route: Route, target: RouteTarget, *, clients_account: bool = False) -> Failure:
+def judged(
+    failure: Failure, route: Route, target: RouteTarget, *, clients_account: bool = False, answered: bool = False
+) -> Failure:
     """What an answer means where the body is not read: what the client chose is the client's, not the route's.
 
-    A 404 for a model that the body names says nothing of the route, nor does one for a path that only the client names,
-    nor a 401 for an account that the client names (`clients_account`). A connection that was made and then cut says
-    nothing of the provider's other paths: servers reset it when an upload is too long for them.
+    A 404 for a model that the body names says nothing of the route, nor does one for a path that only the client names
+    or that has `answered` before (the body may name a voice that is not there), nor a 401 for an account that the
+    client names (`clients_account`). A connection that was made and then cut says nothing of the provider's other
+    paths: servers reset it when an upload is too long for them.
     """
     found = failure.failure_class
     if found is FailureClass.TRANSPORT and not failure.unsent:
         return replace(failure, failure_class=FailureClass.TRUNCATED)
     clients_model = found is FailureClass.MODEL_GONE and not target.deployment
-    clients_path = failure.status in _LACKING and not route.known
+    clients_path = failure.status in _LACKING and (answered or not route.known)
     if clients_model or clients_path or (clients_account and found in _OF_ACCOUNT):
         return replace(failure, failure_class=FailureClass.INVALID_REQUEST)
     return failure

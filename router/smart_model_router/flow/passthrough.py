@@ -163,7 +163,10 @@ class RoutePassage:
                 self._served(target, outcome.status, outcome.headers)
                 return
             theirs = bool(access_named(*self._to(target), self._options.get("headers", {})))
-            failure = self._state.scrub(judged(outcome, self.route, target, clients_account=theirs))
+            before = self._state.book.snapshot(target.id, self._state.clock.now())
+            answered = before.last_success_at is not None
+            found = judged(outcome, self.route, target, clients_account=theirs, answered=answered)
+            failure = self._state.scrub(found)
             self._settle(failure)
             if is_passed_on(failure):
                 self._pass_on(target, failure)

@@ -117,8 +117,8 @@ SHARE_SECONDS = 1.0
 class GatewayMetrics:
     """The figures of a gateway. With a store, metrics are those of every gateway process that has the same one."""
 
-    def __init__(self, houses: RouterGenerations, config: RouterConfig) -> None:
-        self._houses = houses
+    def __init__(self, generations: RouterGenerations, config: RouterConfig) -> None:
+        self._generations = generations
         path = config.store.path
         self._shared = None if path is None else SharedMetrics(metrics_file(Path(path)))
         self._turn = asyncio.Lock()
@@ -176,9 +176,9 @@ class GatewayMetrics:
 
     async def _samples(self) -> Sequence[Sample]:
         if self._shared is None:
-            return self._houses.generation.router.monitor.samples()
+            return self._generations.generation.router.monitor.samples()
         async with self._turn:
-            own = self._houses.generation.router.monitor.samples()
+            own = self._generations.generation.router.monitor.samples()
             return await asyncio.to_thread(self._shared.exchange, own)
 
 

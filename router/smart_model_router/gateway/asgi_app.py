@@ -93,10 +93,10 @@ class Gateway:
         config = load()
         self._health = health = HealthRoutes(c_bool(False) if draining is None else draining)
         self._looking = DashboardRoutes(self, lambda: health.draining)
-        self._houses = WeakSet[RouterGeneration]()
+        self._generations = WeakSet[RouterGeneration]()
         self.ending = False
         """True when the time to drain is over: requests under way end now."""
-        self._house = self._furnished(config)
+        self._generation = self._made(config)
         self._door = with_cors(self._found, config.gateway.cors)
         self._figures = GatewayMetrics(self, config)
         self._asked = {path: Endpoint(self, DialectHandler(asked)) for path, asked in ENDPOINTS.items()}
@@ -106,8 +106,8 @@ class Gateway:
 
     @property
     def generation(self) -> RouterGeneration:
-        """The house that new requests enter."""
-        return self._house
+        """The generation that new requests enter."""
+        return self._generation
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI. The endpoints of the dialects are found without a walk through the routes and their middleware.
@@ -128,12 +128,12 @@ class Gateway:
         """Read the configuration again; requests under way end in the old one. False, and a log line, for a bad one."""
         try:
             config = self._load()
-            generation = self._furnished(config)
+            generation = self._made(config)
         except ConfigurationError as error:
             log.error("the new configuration is refused, the old one stays: %s", error.message)
             return False
-        generation.continue_from(self._house)
-        old, self._house = self._house, generation
+        generation.continue_from(self._generation)
+        old, self._generation = self._generation, generation
         self._door = with_cors(self._found, config.gateway.cors)
         await generation.router.listen()
         log.info("the new configuration is in use")
@@ -150,13 +150,13 @@ class Gateway:
         Requests without a head get a 503, answers that are finished end, other streams end as failed ones do.
         """
         self.ending = True
-        await asyncio.gather(*(generation.close() for generation in self._houses), return_exceptions=True)
+        await asyncio.gather(*(generation.close() for generation in self._generations), return_exceptions=True)
 
-    def _furnished(self, config: RouterConfig) -> RouterGeneration:
+    def _made(self, config: RouterConfig) -> RouterGeneration:
         for key, text in short_keys(config):
             log.warning("%s: %s", key, text)
         generation = RouterGeneration(config, self._make(config))
-        self._houses.add(generation)
+        self._generations.add(generation)
         self._looking.move_in(generation)
         return generation
 
@@ -191,7 +191,7 @@ class Gateway:
     async def _lifespan(self, app: Any) -> AsyncGenerator[None]:
         del app
         await self._figures.start()
-        await self._house.router.listen()
+        await self._generation.router.listen()
         try:
             yield
         finally:
@@ -199,7 +199,7 @@ class Gateway:
             try:
                 await self._figures.stop()
             finally:
-                await self._house.retire()
+                await self._generation.retire()
 
 
 async def _not_allowed(request: Request, error: Exception) -> Response:

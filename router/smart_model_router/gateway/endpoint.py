@@ -63,7 +63,7 @@ class RouterGenerations(Protocol):
 
     @property
     def generation(self) -> RouterGeneration:
-        """The house that new requests enter."""
+        """The generation that new requests enter."""
         ...
 
     @property
@@ -124,13 +124,13 @@ Walk = Callable[[GatewayRequest], Awaitable[None]]
 class Endpoint:
     """An ASGI application that runs a walk: every end of it is an answer in the client's dialect, or silence."""
 
-    def __init__(self, houses: RouterGenerations, walk: Walk) -> None:
-        self._houses = houses
+    def __init__(self, generations: RouterGenerations, walk: Walk) -> None:
+        self._generations = generations
         self._walk = walk
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        generation = self._houses.generation
+        generation = self._generations.generation
         generation.enter()
         headers = headers_of(scope)
         responder = Responder(send, family_of(scope["path"], headers), scope)
@@ -141,7 +141,7 @@ class Endpoint:
                 await self._walk(incoming)
             except TOLD as error:
                 problem = problem_of(error)
-                if self._houses.ending and isinstance(error, RouterUnavailable):
+                if self._generations.ending and isinstance(error, RouterUnavailable):
                     problem = stopping(error.report)
                 if incoming.upload is not None and incoming.upload.unread:
                     problem = replace(problem, closes=True)

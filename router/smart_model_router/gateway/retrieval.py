@@ -28,7 +28,7 @@ _NO_INDEX = "search.index names no index; `smr index DIR --db FILE` makes one"
 
 
 class RetrievalRoutes:
-    """The walk. A house's orchestrator, with the vectors it holds in memory, lives as long as the house."""
+    """Answers questions to the index. An orchestrator holds vectors in memory, and lives as long as its generation."""
 
     def __init__(self) -> None:
         self._orchestrators: WeakKeyDictionary[RouterGeneration, QueryOrchestrator] = WeakKeyDictionary()

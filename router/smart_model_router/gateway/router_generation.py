@@ -121,7 +121,7 @@ class RouterGeneration:
         self.in_flight += 1
 
     def leave(self) -> bool:
-        """A request ended, however it did. True for the last one out of a retired house: it closes it."""
+        """A request ended, however it did. True for the last one out of a retired generation: it closes it."""
         self.in_flight -= 1
         return self._retired and self.in_flight == 0
 

@@ -346,6 +346,15 @@ async def test_a_refusal_of_the_path_is_a_404_for_a_while() -> None:
 
 
 @virtual
+async def test_a_path_that_has_answered_is_not_missing() -> None:
+    """A 404 for a thing that the body names, such as a voice, is the client's own: the next one is served."""
+    no_voice = Failure(FailureClass.MISCONFIGURED, "HTTP 404", status=404, raw=b"{}")
+    w = passing_world(a=Passing(Reply(), no_voice, Reply()))
+    assert [await read(passage(w)) for _ in range(3)] == [b"spoken", b"{}", b"spoken"]
+    w.assert_idle()
+
+
+@virtual
 async def test_an_empty_word_of_the_provider_is_told_in_ours() -> None:
     """A 404 without a body."""
     w = passing_world(a=Passing(Failure(FailureClass.MISCONFIGURED, "HTTP 404: an empty body", status=404)))

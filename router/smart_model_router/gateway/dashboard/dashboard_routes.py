@@ -254,7 +254,7 @@ Walk = Callable[[Scope, Receive, Responder], Any]
 
 
 class _Plain:
-    """An ASGI application around a walk that no house has to wait for."""
+    """An ASGI application around a walk that no generation has to wait for."""
 
     def __init__(self, walk: Walk) -> None:
         self._walk = walk
@@ -268,10 +268,10 @@ class _Plain:
 
 
 class DashboardRoutes:
-    """Remembers the events of every house, and shows the present one, `draining` or not."""
+    """Remembers the events of every generation, and shows the present one, `draining` or not."""
 
-    def __init__(self, houses: RouterGenerations, draining: Callable[[], bool]) -> None:
-        self._houses = houses
+    def __init__(self, generations: RouterGenerations, draining: Callable[[], bool]) -> None:
+        self._generations = generations
         self._draining = draining
         self._recorder = DashboardHistory()
         self._recorder.listeners.append(self._moved)
@@ -279,7 +279,7 @@ class DashboardRoutes:
         self._feed = SnapshotFeed(self._draw)
 
     def move_in(self, generation: RouterGeneration) -> None:
-        """A house (the first, or one after a reload) is the one to look at."""
+        """A generation (the first, or one after a reload) is the one to look at."""
         generation.router.monitor.watch(self._recorder)
         self._painter = generation.router.monitor.painter(self._recorder)
 
@@ -293,7 +293,7 @@ class DashboardRoutes:
         self._feed.close()
 
     async def _draw(self) -> Mapping[str, Any]:
-        assert self._painter is not None  # noqa: S101 - a gateway has a house before it listens
+        assert self._painter is not None  # noqa: S101 - a gateway has a generation before it listens
         picture = await self._painter.picture()
         return {**picture, "system": {**picture["system"], "draining": self._draining()}}
 
@@ -305,7 +305,7 @@ class DashboardRoutes:
         return None if found is None else found.to_dict()
 
     def _guard(self, headers: Mapping[str, str]) -> bool:
-        api_client = self._houses.generation.ring.api_client(headers)
+        api_client = self._generations.generation.ring.api_client(headers)
         if not api_client.admin:  # it shows every model, and the requests of every key
             raise ProblemError(FORBIDDEN, "a key with `admin: true` is needed")
         return True
