@@ -30,18 +30,20 @@ class ReportBuilder:
 
     def tell_all(self, targets: Iterable[str], refusal: Refusal, now: float) -> None:
         """Report one refusal of several targets, as `tell` does."""
-        reason, told, emit = refusal.reason, self._told[refusal.reason], self.context.state.emit
+        reason, told = refusal.reason, self._told[refusal.reason]
         retry_after = None if refusal.retry_at is None else max(0.0, refusal.retry_at - now)
-        request_id, refusals = self.context.report.request_id, self.context.report.refusals
-        for target in targets:
-            if target in told:
-                continue
-            told.add(target)
-            if retry_after is None:
-                refusals.append(_without_time(target, reason))
-            else:
-                refusals.append(ReportedRefusal(target, reason, retry_after))
-            emit(TargetRefused(at=now, request_id=request_id, target=target, reason=reason, retry_after=retry_after))
+        request_id, untold = self.context.report.request_id, [target for target in targets if target not in told]
+        told.update(untold)
+        if retry_after is None:
+            self.context.report.refusals += [_without_time(target, reason) for target in untold]
+        else:
+            self.context.report.refusals += [ReportedRefusal(target, reason, retry_after) for target in untold]
+        self.context.state.emit_all(
+            [
+                TargetRefused(at=now, request_id=request_id, target=target, reason=reason, retry_after=retry_after)
+                for target in untold
+            ]
+        )
 
     def served_by(self, step: AdmittedTarget, sent: TranslatedRequest) -> None:
         """Somebody answered: where it stands among the targets, what was lost, and what ruled out the better ones."""

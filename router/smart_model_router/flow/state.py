@@ -258,6 +258,16 @@ class RouterState:
             except Exception:  # noqa: BLE001 - somebody else's code, and nobody's reason to fail a request
                 self.sink_errors += 1
 
+    def emit_all(self, events: Sequence[Event]) -> None:
+        """Tell the sinks about many events of one kind, as `emit` does."""
+        self.recent.extend(events)
+        for sink in self.sinks:
+            for event in events:
+                try:
+                    sink.emit(event)
+                except Exception:  # noqa: BLE001 - as above
+                    self.sink_errors += 1
+
     def view(
         self,
         targets: Iterable[str],

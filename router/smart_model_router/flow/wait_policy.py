@@ -197,5 +197,5 @@ class WaitPolicy:
         """Whether a refusal is worth a wait of so many seconds, although others may be free."""
         if refusal.reason != "bulkhead":
             return refusal.reason in _BY_LAW
-        state = self.context.state
-        return (state.room.queued(target) + 1) * state.fleet.gates[target].expected_wait <= within
+        wait = self.context.state.fleet.gates[target].expected_wait
+        return wait <= within and (self.context.state.room.queued(target) + 1) * wait <= within

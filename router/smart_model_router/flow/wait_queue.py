@@ -346,8 +346,9 @@ class WaitQueue:
         moved = self._leave(ticket)
         ticket.gates, ticket.place, ticket.resorts, ticket.pacing = gates, place, resorts, pacing
         lane, (rising, ranked) = ticket.lane, ticket.places
+        names, mark, known = self._names, self._mark, self._queues.get
         for gate in gates:
-            queue = self._queue(gate)
+            queue = known(names.get(gate) or gate + mark)  # as `_queue`: here for each of a thousand gates
             if queue is None:
                 name = self._queue_of(gate)
                 queue = self._queues[name] = _Queue(name)
