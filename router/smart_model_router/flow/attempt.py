@@ -62,10 +62,10 @@ class AttemptRunner:
     async def _whole(self, step: AdmittedTarget, limit: float, own: bool) -> Success | Failure:
         lease = step.lease
         outcome: Success | Failure
-        sent = self.context.translations.sent(step.facts)
+        watchdog, sent = self.watchdog_of(step), self.context.translations.sent(step.facts)
         try:
             answering = self.state.providers[step.facts.target.provider].call(self.provider_call(step, sent.request))
-            outcome = await self.watchdog_of(step).within(answering, limit)
+            outcome = await watchdog.within(answering, limit)
             if isinstance(outcome, Success) and outcome.mended and "schema" in self.request.needs:
                 outcome = Failure(FailureClass.MALFORMED, NOT_UTF8.message, reading=outcome.reading)
             if sent.translation is not None and isinstance(outcome, Success):
