@@ -229,12 +229,12 @@ class ClientBudget:
         """As that of `ClientRate`."""
         if self.alone:
             return self.alone_at(amount, now)
-        return now if self._held >= amount else self._refused.until(0.0, now)
+        return now if self._held >= amount else self._refused.until(amount, now)
 
     def alone_at(self, amount: float, now: float) -> float:
         """As that of `ClientRate`; however much is wanted, anything that is left is enough."""
         del amount
-        return now if now >= self._ends_at or self._used < self.capacity else self._ends_at
+        return now if self._used < self.capacity else max(now, self._ends_at)
 
     def hear(self, left: float, ends_in: float, now: float) -> None:
         """So much was left for all processes when this one looked, of a period that ends in so many seconds."""

@@ -277,13 +277,11 @@ class Evidence:
 
     def _count(self, now: float, *, failed: bool) -> None:
         number, cells = int(now / _CELL), self._cells
-        newest = cells[-1] if cells else None
-        if newest is None or newest[0] != number:
+        if not cells or cells[-1][0] != number:
             self._forget(number)
-            newest = [number, 0, 0]
-            cells.append(newest)
-        newest[1] += 1
-        newest[2] += failed
+            cells.append([number, 0, 0])
+        cells[-1][1] += 1
+        cells[-1][2] += failed
         self._calls += 1
         self._failures += failed
 

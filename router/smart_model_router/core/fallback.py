@@ -223,8 +223,8 @@ class AttemptHistory:
         if facts.id in self._ruled_out:
             return Refusal(f"filtered:{self._ruled_out[facts.id][0]}")
         if self._larger_than is not None:
-            small = 0 < facts.context <= self._larger_than
-            if small or (not facts.context and self._unknown_asked):
+            context = facts.context
+            if context <= self._larger_than if context else self._unknown_asked:
                 return Refusal("filtered:context")
         return None
 

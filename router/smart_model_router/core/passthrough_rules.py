@@ -79,13 +79,13 @@ def paths_of(route: str) -> tuple[str, ...]:
     """The paths that have a state of their own: of a pattern the known ones that fit, and itself for all others."""
     if not route.endswith("*"):
         return (route,)
-    return (*(path for path in KNOWN if path.startswith(route[:-1])), route)
+    return (*(path for path in KNOWN if path.startswith(route.removesuffix("*"))), route)
 
 
 def by_path(routes: Mapping[str, T]) -> dict[str, tuple[str, T]]:
     """The route of each path that has a state of its own: its name, and what is configured for it."""
     found: dict[str, tuple[str, T]] = {}
-    for name in sorted(routes, key=lambda route: (route.endswith("*"), -len(route))):
+    for name in sorted(routes, key=lambda route: route.endswith("*")):  # of two patterns none has a path of the other
         for path in paths_of(name):
             found.setdefault(path, (name, routes[name]))
     return found

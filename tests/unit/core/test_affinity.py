@@ -63,6 +63,19 @@ def test_of_equally_loaded_ones_the_least_recently_chosen_goes_first() -> None:
     assert firsts == {"b", "c"}
 
 
+def test_all_but_the_two_that_were_drawn_go_by_their_load() -> None:
+    """None of them is left out."""
+    five = [Candidate(name, name, place, group="g") for place, name in enumerate("abcde")]
+    loads = {"c": Load(0.1), "d": Load(0.9), "e": Load(0.5)}
+    assert ids(spread(five, seen(loads), 0.0)) == "abced"
+
+
+def test_a_key_decides_the_order_of_a_whole_group() -> None:
+    """As it does for a session: a target that is lost moves only the keys that it had."""
+    for key in "klmnopqrst":
+        assert spread([A, B, C], seen(key=key), 0.3) == of_key(key, None, [A, B, C], lambda _: Load())
+
+
 def test_a_group_stands_where_its_first_member_does() -> None:
     """Others keep their places, before it and behind it."""
     before, between = Candidate("x", "x", 0), Candidate("y", "y", 2)
@@ -93,6 +106,15 @@ def test_peers_do_not_lose_by_having_been_asked_less() -> None:
     assert ids(peers([A, B], seen())) == "ab"
 
 
+def test_who_is_slow_or_has_failed_ten_times_is_no_peer() -> None:
+    """Unless it is within a twentieth of the best, to the last bit."""
+    known = {"a": WELL, "b": Snapshot(successes=0, outcomes=10)}
+    assert ids(peers([A, B], seen(known=known))) == "a"
+    for seconds, equals in ((9.0, "b"), (2.5, "ab")):
+        slow, fast = (Snapshot(successes=0, outcomes=50, ttft_ema=ema) for ema in (seconds, 0.0))
+        assert ids(peers([A, B], View({"a": slow, "b": fast}, stream=True))) == equals
+
+
 # ---------------------------------------------------------------------------------------- power of two
 
 
@@ -107,10 +129,27 @@ def test_power_of_two_goes_by_load_then_by_health_then_by_turns() -> None:
     assert ids(order([A, B], equals, 0.0, 0.0)) == "ba"
 
 
-def test_power_of_two_keeps_a_session_among_the_healthy() -> None:
+def test_power_of_two_takes_the_healthier_although_the_other_answered_last() -> None:
+    """How long ago an answer came decides the order by health, and not who is healthy."""
+    long_ago = Snapshot(successes=50, outcomes=50, last_success_at=-3000.0)
+    just_now = Snapshot(successes=44, outcomes=50, last_success_at=0.0)
+    known = {"a": long_ago, "b": just_now}
+    assert ids(STRATEGIES["health"].order([A, B], seen(known=known), 0.0, 0.0)) == "ba"
+    equally_loaded = seen({"a": Load(0.1, 9.0), "b": Load(0.1, 1.0)}, known)
+    assert ids(STRATEGIES["power_of_two"].order([A, B], equally_loaded, 0.0, 0.0)) == "ab"
+
+
+@pytest.mark.parametrize("home", ["a", "c"])
+def test_a_session_is_at_home_among_the_healthy(home: str) -> None:
     """By its hash and its home; the ill ones come last."""
-    view = View({"a": WELL, "b": ILL, "c": WELL}, session="s", home="c")
-    assert ids(STRATEGIES["power_of_two"].order([A, B, C], view, 0.0, 0.5)) == "cab"
+    for session in "klmnopqrst":
+        view = View({"a": WELL, "b": ILL, "c": WELL}, session=session, home=home)
+        order = [*of_key(session, home, [A, C], view.load), B]
+        for strategy in ("power_of_two", "health"):
+            assert STRATEGIES[strategy].order([A, B, C], view, 0.0, 0.5) == order
+        three = View({"a": WELL, "b": WELL, "c": WELL}, session=session)
+        order = of_key(session, None, [A, B, C], view.load)
+        assert STRATEGIES["power_of_two"].order([A, B, C], three, 0.0, 0.5) == order
 
 
 # ------------------------------------------------------------------------------------------------ weighted
@@ -133,6 +172,8 @@ def test_sessions_are_shared_out_by_weight() -> None:
     firsts = Counter(weighted(f"s{n}", heavy, light, none) for n in range(3000))
     assert firsts["a"] / 3000 == pytest.approx(0.75, abs=0.03)
     assert firsts["c"] == 0
+    crowd = [Candidate(str(n), "p", n, weight=1.0 if n else 10.0) for n in range(11)]
+    assert sum(weighted(f"s{n}", *crowd) == "0" for n in range(1000)) == pytest.approx(500, abs=50)
 
 
 def test_only_the_sessions_of_a_target_that_goes_move() -> None:
@@ -170,6 +211,7 @@ def test_a_home_is_where_the_key_was_served_last() -> None:
     assert homes.of("l") == "a"
     homes.served("l", "b", 80.0, None)
     assert homes.in_use("b", 80.0) == 2
+    assert homes.in_use("b", 120.0) == 1
 
 
 def test_the_least_recently_used_key_is_forgotten() -> None:
@@ -192,6 +234,10 @@ def test_a_wait_is_worth_what_the_cache_saves() -> None:
     assert homes.worth("k") == pytest.approx(8_000 * 0.0005)
     homes.prefilled("a", 2.0, Usage(2_000, 50, 0))
     assert homes.worth("k") == pytest.approx(8_000 * 0.0006)
+    homes.prefilled("b", 0.256, Usage(512, 50, 0))
+    homes.served("l", "b", 0.0, Usage(4_000, 50, 1_000))
+    homes.served("m", "b", 0.0, None)
+    assert (homes.worth("l"), homes.worth("m")) == (pytest.approx(1_000 * 0.0005), 0.0)
 
 
 # ------------------------------------------------------------------------------------------------ load

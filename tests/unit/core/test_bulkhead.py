@@ -18,7 +18,7 @@ def filled(slots: int, in_flight: int) -> Bulkhead:
 def test_a_full_bulkhead_refuses_at_once() -> None:
     """With every slot taken none is free; asking does not wait, and a slot given back is free at once."""
     bulkhead = filled(2, 2)
-    assert bulkhead.free == 0
+    assert (bulkhead.free, bulkhead.returned_by) == (0, 0.0)
     bulkhead.leave()
     assert bulkhead.free == 1
     assert bulkhead.in_flight == 1

@@ -37,7 +37,7 @@ def shared_budget(usd: float = 1.0) -> ClientBudget:
 def reserve(budget: ClientBudget, amount: int, *, left: int, granted: bool = True, due_in: float = 0.0) -> None:
     """Ask the others for a reservation, at 0, and have it answered."""
     question = budget.request(amount)
-    assert question.ask == BudgetAsk(key=budget.key, capacity=budget.capacity, period=DAY, want=amount)
+    assert question.ask == BudgetAsk(key="guest cafe0123 usd", capacity=budget.capacity, period=DAY, want=amount)
     question.answered(BucketGrant(budget.key, amount if granted else 0, left, due_in, DAY), 0.0)
 
 
@@ -59,8 +59,14 @@ def test_alone_a_rate_is_a_bucket() -> None:
     assert rate.ready_at(1, 0.0) == pytest.approx(30.0)
     rate.settle(1, 0, 0.0)
     assert rate.ready_at(1, 0.0) == 0.0
+    rate.settle(1, 1, 0.0)
+    rate.take(1, 0.0)
+    rate.settle(1, 0.5, 0.0)
+    assert rate.ready_at(1, 0.0) == pytest.approx(15.0)
     rate.release(1)
     assert (rate.account(0.0), rate.idle, rate.short) == (None, True, False)
+    rate.hear(2, 0.0)
+    assert rate.ready_at(2, 0.0) == 0.0
 
 
 def test_a_small_rate_is_leased_on_demand() -> None:
@@ -68,7 +74,8 @@ def test_a_small_rate_is_leased_on_demand() -> None:
     rate = shared_rate()
     assert rate.ready_at(1, 0.0) is None
     ask = answer(rate.request(1), 1, left=59)
-    assert (ask.want, ask.least, ask.ours) == (1, 1, True)
+    key = "guest cafe0123 requests"
+    assert ask == BucketAsk(key=key, capacity=60, rate=1.0, most=60, want=1, least=1, ours=True)
     assert rate.ready_at(1, 0.0) == 0.0
     rate.take(1, 0.0)
     assert (rate.account(0.0), rate.short, rate.ready_at(1, 0.0)) == (None, False, None)
@@ -122,7 +129,7 @@ def test_what_was_taken_without_a_lease_is_owed() -> None:
     question = rate.account(0.0)
     assert isinstance(question, UsageQuestion)
     assert isinstance(question.ask, BucketAsk)
-    assert question.ask.debt == 500
+    assert (question.ask.debt, question.ask.most) == (500, 1_000)
     question.lost()
     assert answer(rate.account(0.0), left=500).debt == 500
     rate.settle(500, 100, 0.0)
@@ -132,6 +139,30 @@ def test_what_was_taken_without_a_lease_is_owed() -> None:
     rate.settle(0, 50, 0.0)
     ask = answer(rate.account(0.0, ending=True), left=853)
     assert (ask.debt, ask.back) == (10, 7)
+
+
+def test_what_is_left_of_a_lease_counts_towards_the_next_chunk() -> None:
+    """Two of twelve are there: ten are asked for."""
+    rate = shared_rate(600)
+    answer(rate.request(3), 3, left=597)
+    rate.take(1, 0.0)
+    assert answer(rate.account(0.0), 10, left=587).want == 10
+
+
+def test_what_was_released_goes_back_once_and_no_more_than_that() -> None:
+    """Also when the telling failed and more was released meanwhile; the rest of the lease stays."""
+    rate = shared_rate(1_000)
+    rate.request(7).lost()
+    answer(rate.request(8), 8, left=992)
+    rate.take(1, 0.0)
+    rate.release(1)
+    rate.release(2)
+    question = rate.account(0.0)
+    rate.release(1)
+    assert question is not None
+    question.lost()
+    assert answer(rate.account(0.0), left=996).back == 4
+    assert rate.ready_at(3, 0.0) == 0.0
 
 
 def test_without_an_answer_a_process_decides_by_what_it_knows() -> None:
@@ -149,6 +180,7 @@ def test_who_was_alone_tells_what_can_be_left_at_all() -> None:
     rate = shared_rate()
     early, account = rate.request(1), rate.request(1)
     rate.suspend(alone=True)
+    assert rate.ready_at(60, 0.0) == 0.0
     rate.take(20, 0.0)
     early.answered(BucketGrant(rate.key, 1, 59, 0.0), 0.0)
     account.lost()
@@ -156,6 +188,14 @@ def test_who_was_alone_tells_what_can_be_left_at_all() -> None:
     assert not rate.idle
     assert answer(rate.account(0.0), left=40).most == 40
     assert rate.idle
+
+
+def test_what_was_leased_since_is_not_left_for_the_others() -> None:
+    """Back among them, a request is granted five before the account is settled."""
+    rate = ClientRate("k", 60)
+    rate.suspend(alone=False)
+    answer(rate.request(5), 5, left=55)
+    assert answer(rate.account(0.0), left=55).most == 55
 
 
 def test_a_lost_account_of_a_process_that_is_alone_is_forgotten() -> None:
@@ -182,9 +222,35 @@ def test_alone_a_budget_is_of_a_day_from_its_first_use() -> None:
     budget.settle(600_000, 900_000, 10.0)
     assert budget.ready_at(1, 11.0) == 5.0 + DAY
     assert budget.ready_at(1, 5.0 + DAY) == 5.0 + DAY
-    budget.take(1, 5.0 + DAY)
-    assert budget.ready_at(1, 5.0 + DAY) == 5.0 + DAY
+    budget.take(999_999, 5.0 + DAY)
+    assert budget.ready_at(1, 6.0 + DAY) == 6.0 + DAY
+    budget.take(1, 6.0 + DAY)
+    assert budget.ready_at(1, 6.0 + DAY) == 5.0 + 2 * DAY
     assert budget.account(0.0) is None
+
+
+def test_a_budget_of_one_micro_dollar_is_used_up_by_that_much() -> None:
+    """And is there again when it was not spent, not taken, or is left for all."""
+    budget = ClientBudget("guest cafe0123 usd", 1e-6)
+    budget.take(1, 0.0)
+    assert budget.alone_at(1, 0.0) == DAY
+    budget.settle(1, 0, 0.0)
+    assert budget.alone_at(1, 0.0) == 0.0
+    reserve(budget, 1, left=0)
+    budget.release(1)
+    assert budget.alone_at(1, 0.0) == 0.0
+    budget = ClientBudget("k", 1e-6)
+    budget.hear(1, DAY, 0.0)
+    assert budget.alone_at(1, 0.0) == 0.0
+
+
+def test_a_budget_without_the_others_decides_alone() -> None:
+    """A question that was lost changes nothing."""
+    budget = shared_budget()
+    budget.request(1).lost()
+    assert budget.ready_at(1, 0.0) is None
+    budget.suspend(alone=True)
+    assert budget.ready_at(1, 0.0) == 0.0
 
 
 def test_a_reservation_is_made_with_the_others_and_settled_with_them() -> None:
@@ -225,6 +291,21 @@ def test_a_reservation_that_was_made_without_asking_is_told() -> None:
     assert told(budget) == (400_000, 0, 0)
 
 
+def test_what_a_lost_account_told_is_told_with_all_that_came_after_it() -> None:
+    """Nothing is told twice, and nothing is left out."""
+    budget = shared_budget()
+    budget.hear(1_000_000, DAY, 0.0)
+    for reserved, spent in ((300_000, 100_000), (100_000, 50_000)):
+        budget.take(reserved, 0.0)
+        budget.settle(reserved, spent, 0.0)
+    question = budget.account(0.0)
+    assert question is not None
+    budget.take(5, 0.0)
+    budget.settle(5, 3, 0.0)
+    question.lost()
+    assert told(budget) == (400_005, 400_005, 150_003)
+
+
 def test_what_the_others_do_not_know_yet_is_used_all_the_same() -> None:
     """An answer about an earlier question does not bring it back."""
     budget = shared_budget()
@@ -234,15 +315,31 @@ def test_what_the_others_do_not_know_yet_is_used_all_the_same() -> None:
     assert budget.alone_at(1, 0.0) == DAY
 
 
+@pytest.mark.parametrize(("left", "due"), [(200_000, 0.0), (100_000, DAY)])
+def test_only_what_was_spent_of_a_settled_reservation_is_used(left: int, due: float) -> None:
+    """The others do not know of 150,000 yet, which leave 50,000 of 200,000 and nothing of 100,000."""
+    budget = shared_budget()
+    budget.take(400_000, 0.0)
+    budget.settle(400_000, 150_000, 0.0)
+    budget.hear(left, DAY, 0.0)
+    assert budget.alone_at(1, 0.0) == due
+
+
 def test_a_reservation_that_no_question_took_goes_back() -> None:
     """As settled, and for nothing; what is another process's is forgotten."""
     budget = shared_budget()
     reserve(budget, 400_000, left=600_000)
+    reserve(budget, 300_000, left=0)
+    assert budget.alone_at(1, 0.0) == DAY
     budget.release(400_000)
-    assert told(budget) == (0, 400_000, 0)
+    assert (budget.alone_at(1, 0.0), budget.ready_at(300_000, 0.0), budget.ready_at(300_001, 0.0)) == (0.0, 0.0, None)
+    budget.release(300_000)
+    assert told(budget) == (0, 700_000, 0)
     budget.take(5, 0.0)
     budget.forget()
     assert budget.account(0.0) is None
+    budget.take(7, 0.0)
+    assert told(budget) == (7, 0, 0)
 
 
 @pytest.mark.parametrize(("usd", "micro"), [(0.0, 0), (1e-9, 1), (0.000001, 1), (0.1 + 0.2, 300_000), (1.5, 1_500_000)])

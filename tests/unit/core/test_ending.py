@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from smart_model_router.core.fallback import AttemptHistory
-from smart_model_router.core.final_error import final_error, final_rejection
+from smart_model_router.core.final_error import UNPRICED, final_error, final_rejection
 from smart_model_router.core.flow_config import RoutingConfig
 from smart_model_router.core.selection import Candidate
 from smart_model_router.core.tiers import Plan, TargetFacts, Tier
@@ -127,11 +127,12 @@ def test_the_reason_for_a_missing_connection_is_said_once_for_each_target() -> N
     for target, reason in ((A, "refused"), (B, ""), (A, "reset"), (B, "no such name")):
         progress.note(target, "frontier", Failure(FailureClass.TRANSPORT, "at 10.0.0.1", reason=reason), 0.0)
         report.attempts.append(Attempt(target.id, 1.0, FailureClass.TRANSPORT))
+    report.attempts[:0] = [Attempt("a/m", 1.0)]
     report.attempts.append(Attempt("c/m", 1.0))
     error = final_error(PLAN, progress, report, expired=False, retry_after=None)
     assert str(error) == (
-        "no target could serve the request: a/m TRANSPORT (refused), b/m TRANSPORT (no such name), a/m TRANSPORT, "
-        "b/m TRANSPORT, c/m None"
+        "no target could serve the request: a/m None, a/m TRANSPORT (refused), b/m TRANSPORT (no such name), "
+        "a/m TRANSPORT, b/m TRANSPORT, c/m None"
     )
 
 
@@ -164,3 +165,10 @@ def test_a_request_nobody_can_serve_says_why_not(reasons: list[str], kind: type[
     assert type(error) is kind
     told = ", ".join(f"t{n} filtered:{reason}" for n, reason in enumerate(reasons))
     assert str(error) == f"no target of 'smart' can serve this request: {told}"
+
+
+def test_each_reason_that_has_a_remedy_is_told_with_it() -> None:
+    """One after the other, behind the reasons themselves."""
+    left_out = (("a/m", Refusal("filtered:pinned")), ("b/m", Refusal("filtered:unpriced")))
+    told = str(ending(plan=Plan("frontier", (Tier("frontier", ()),), (), left_out)))
+    assert f"b/m filtered:unpriced{UNPRICED} (it refers to something kept at a provider" in told

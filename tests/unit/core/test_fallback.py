@@ -282,6 +282,8 @@ def test_one_unknown_context_may_be_larger(first: TargetFacts) -> None:
     note(tries, first, FailureClass.CONTEXT_LENGTH)
     unknown = facts("d")
     assert tries.refusal(unknown, 0.0) is None
+    least = Refusal("filtered:context") if first.context else None
+    assert tries.refusal(facts("tiny", 1), 0.0) == least
     note(tries, unknown, FailureClass.CONTEXT_LENGTH)
     assert tries.refusal(facts("e"), 0.0) == Refusal("filtered:context")
     note(tries, facts("f", 5000), FailureClass.CONTEXT_LENGTH)
@@ -404,3 +406,7 @@ def test_a_target_that_refuses_a_prefill_has_not_rejected_the_request() -> None:
     assert tries.exhausted
     tries.forgive_rejection()
     assert not tries.exhausted
+    once = progress(A, B)
+    note(once, A, FailureClass.REJECTED_BY_FALLBACK)
+    once.forgive_rejection()
+    assert once.last_resort_allowed()

@@ -191,3 +191,22 @@ def test_coming_back_online_makes_every_transport_due() -> None:
     for name in ("a", "b"):
         assert fleet.providers[name].transport.open_until == 3.0
     assert fleet.gates["c/m"].breakers["whole"].open_until == 30.0
+
+
+def test_a_provider_is_judged_by_the_targets_that_are_there() -> None:
+    """One of two is open: with both it is not all of the provider, and it is once the other is removed."""
+    fleet = make_fleet("a/m")
+    fleet.add(Gate("a/n", fleet.providers["a"]))
+    kill(fleet, "a/n")
+    assert fleet.open_ratio(0.0) == 0.0
+    fleet.remove("a/m")
+    assert fleet.open_ratio(0.0) == 1.0
+
+
+def test_a_gate_can_be_removed_from_each_fleet_that_has_it() -> None:
+    """Two have one after a reload, with one state of the provider; a gate that does not count goes as well."""
+    fleet = make_fleet("a/m", uncounted=("a/m",))
+    other = GateRegistry(fleet.gates.values(), fleet.connectivity)
+    for each in (fleet, other):
+        each.remove("a/m")
+        assert each.gates == {}

@@ -273,6 +273,9 @@ def test_a_target_is_full_where_it_lacks_a_slot_and_nothing_else() -> None:
     lease = admit(gate, 0.0)
     assert gate.is_full(0.0, stream=False)
     assert gate.is_full(0.0, stream=True)
+    gate.breakers["stream"].isolate(1.0)
+    assert gate.is_full(1.0, stream=False)
+    assert not gate.is_full(1.0, stream=True)
     gate.isolate(1.0)
     assert not gate.is_full(1.0, stream=False)
     gate.close(2.0)
@@ -288,10 +291,14 @@ def test_a_provider_has_a_slot_until_all_are_taken(slots: int, has_slot: bool) -
     assert gate.provider.has_slot is has_slot
 
 
-def test_a_target_that_returned_until_just_now_is_not_full_but_starts_slowly() -> None:
+@pytest.mark.parametrize("with_its_provider", [False, True])
+def test_a_target_that_returned_until_just_now_is_not_full_but_starts_slowly(with_its_provider: bool) -> None:
     """Slow start is told before the slot that is lacking as well; once it is over, the slot alone is."""
     gate = make_gate(make_provider(slots=1))
-    gate.begin_slow_start(0.0)
+    if with_its_provider:
+        gate.provider.returned_at = 0.0
+    else:
+        gate.begin_slow_start(0.0)
     admit(gate, 9.0)
     assert not gate.is_full(9.9, stream=False)
     assert gate.is_full(10.0, stream=False)
@@ -621,7 +628,8 @@ def test_advice_does_not_hold_up_a_probe() -> None:
     for lease in late:
         lease.settle(failure(FailureClass.SERVER_ERROR), 29.0)
     assert ask(gate, 29.5, stream=True) == Refusal("cooldown", 59.0)
-    assert admit(gate, 30.0).probe
+    probe = admit(gate, 30.0)
+    assert (probe.probe, probe.snapshot().trials) == (True, ())
 
 
 def test_a_trip_ends_the_targets_advice() -> None:
@@ -1047,6 +1055,10 @@ def test_a_paced_bucket_returns_without_probation_or_slow_start() -> None:
     assert ask(gate, 10.0) == Refusal("requests", 11.0)
     admit(gate, 11.0)
     assert gate.in_flight == 2
+    busy = make_gate(limits=known(rpm=6_000))
+    call(busy, 0.0, failure(FailureClass.RATE_LIMITED, 10.0))
+    assert admit(busy, 10.0).settle(None, 10.0).recovered
+    assert [admit(busy, 10.1).probe for _ in range(9)] == [False] * 9
 
 
 def test_a_shorter_hint_shortens_the_buckets_hold_too() -> None:
@@ -1178,7 +1190,7 @@ def test_a_last_resort_is_never_outside_the_operators_no() -> None:
 def test_a_last_resort_is_no_probe(stream: bool) -> None:
     """It decides over no return, streaming or not."""
     lease = admit(make_gate(), 0.0, stream=stream, last_resort=True)
-    assert (lease.stream, lease.probe) == (stream, False)
+    assert (lease.stream, lease.probe, lease.paced) == (stream, False, False)
 
 
 @pytest.mark.parametrize("ending", ENDINGS, ids=str)
@@ -1583,6 +1595,14 @@ def test_a_call_that_nothing_refuses_is_not_paced() -> None:
     assert not admit(tripped(make_gate()), 30.0, pacing="on").paced
 
 
+def test_a_call_of_a_slow_start_is_not_paced_while_another_target_is_free() -> None:
+    """It is admitted by judgement: its success ends no paced spell."""
+    gate = make_gate()
+    gate.begin_slow_start(0.0)
+    assert not admit(gate, 1.0).paced
+    assert not gate.in_paced_spell
+
+
 def test_offline_lets_one_call_a_second_pass_under_any_pacing() -> None:
     """It is us: more would be no use."""
     for pacing in PACINGS:
@@ -1773,6 +1793,27 @@ def test_the_more_a_target_usually_loses_the_more_failures_make_it_rest(lost: in
     assert failures_until_ill(seen(make_gate(), 100 - lost, lost, at=400.0)) == needed
 
 
+def test_a_call_that_is_no_evidence_rests_nothing() -> None:
+    """One failed that was sent before the breaker moved, and one gave an empty answer, the first of three."""
+    gate = make_gate()
+    late = admit(gate, 0.0)
+    told_open(gate, 1.0)
+    told_closed(gate, 2.0)
+    assert late.settle(failure(FailureClass.SERVER_ERROR), 3.0) == NOTHING
+    assert call(make_gate(), 0.0, FailureClass.EMPTY) == NOTHING
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_calls_in_flight_speak_against_failures_of_their_own_kind(stream: bool) -> None:
+    """Five streams fail, sent with two calls that go on: the breaker stays closed when those are streams too."""
+    gate = make_gate()
+    for _ in range(2):
+        admit(gate, 0.0, stream=stream)
+    for lease in [admit(gate, 0.0, stream=True) for _ in range(5)]:
+        lease.settle(failure(FailureClass.SERVER_ERROR), LOST)
+    assert gate.breakers["stream"].is_closed is stream
+
+
 def test_five_consecutive_failures_are_needed_for_a_trip() -> None:
     """The evidence says down at the third; the fifth opens it."""
     gate = make_gate()
@@ -1816,6 +1857,39 @@ def test_every_failure_counts_towards_a_rest_a_transport_fault_too() -> None:
     assert call(gate, 1.0, FailureClass.SERVER_ERROR).rest == Rest("cooldown", 11.0, hinted=False)
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_calls_in_flight_speak_against_faults_of_the_transport(stream: bool) -> None:
+    """Five faults open it, unless two other calls were sent with them, of either kind, and go on."""
+    gate = make_gate()
+    for _ in range(2):
+        admit(gate, 0.0, stream=stream)
+    for lease in [admit(gate, 0.0) for _ in range(5)]:
+        lease.settle(failure(FailureClass.TRANSPORT), LOST)
+    assert gate.provider.transport.is_closed
+
+
+def test_an_answer_speaks_against_faults_of_the_transport() -> None:
+    """Of a provider that hardly ever fails the fifth fault in a row opens it; after an answer it does not."""
+    gates = make_gate(), make_gate()
+    for gate, answered in zip(gates, (False, True), strict=True):
+        for _ in range(400):
+            call(gate, 0.0)
+        for second in range(4):
+            call(gate, 100.0 + second, FailureClass.TRANSPORT)
+        if answered:
+            call(gate, 104.0)
+        call(gate, 105.0, FailureClass.TRANSPORT)
+    assert [gate.provider.transport.is_closed for gate in gates] == [False, True]
+
+
+def test_a_transport_is_open_for_ten_times_as_long_as_the_fault_took() -> None:
+    """A fault that is noticed within a second costs ten."""
+    gate = make_gate()
+    for lease in [admit(gate, 4.0) for _ in range(5)]:
+        lease.settle(failure(FailureClass.TRANSPORT), 5.0)
+    assert gate.provider.transport.open_until == 15.0
+
+
 def test_transport_faults_do_not_open_the_transport_while_calls_are_answered() -> None:
     """Five in a row of one target, while another one's answers are between them."""
     provider = make_provider()
@@ -1856,6 +1930,24 @@ def test_a_target_fails_for_as_long_as_its_refusals_are_remembered(now: float, t
     sibling.count(False, 0.0)
     choke(gate, 60.0)
     assert provider.throttled_together(now) is together
+
+
+def test_answers_throttle_nothing() -> None:
+    """A hundred of them, and no target of the provider has failed."""
+    gate = make_gate()
+    for _ in range(100):
+        call(gate, 0.0)
+    assert (gate.throttle.probability(0.0), gate.provider.failing) == (0.0, {})
+
+
+def test_an_answer_takes_as_long_as_its_provider_took() -> None:
+    """Sent at 5, ended at 9, and its reader was waited for during one of those seconds."""
+    gate = make_gate()
+    lease = admit(gate, 5.0)
+    lease.unread = 1.0
+    lease.settle(None, 9.0)
+    assert gate.learned is not None
+    assert gate.learned.service_time == 3.0
 
 
 def test_a_target_that_was_never_asked_is_never_throttled() -> None:

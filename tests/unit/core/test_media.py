@@ -26,6 +26,9 @@ def picture(width: int, height: int) -> Medium:
         ("gpt-4o", picture(1024, 1024), 765),
         ("gpt-4o", picture(2048, 4096), 1105),
         ("gpt-4o", picture(512, 512), 255),
+        ("gpt-4o", picture(1025, 512), 595),
+        ("gpt-4o", picture(512, 1025), 595),
+        ("gpt-4o", picture(4096, 1000), 765),
         ("gpt-4o", LOW, 85),
         ("gpt-4o-mini", picture(1024, 1024), 25_501),
         ("patches-mini", picture(1024, 1024), 1_659),
@@ -35,9 +38,14 @@ def picture(width: int, height: int) -> Medium:
         ("claude", picture(1000, 1000), 1_334),
         ("claude", picture(8000, 8000), 1_568),
         ("claude-wide", picture(2576, 1000), 3_435),
+        ("claude-wide", picture(5152, 1000), 1_718),
         ("gemini", picture(384, 384), 258),
         ("gemini", picture(960, 540), 6 * 258),
+        ("gemini", picture(1000, 1000), 4 * 258),
+        ("gemini", picture(1025, 300), 10 * 258),
+        ("gemini", picture(2305, 1200), 8 * 258),
         ("gemini", picture(3000, 2000), 12 * 258),
+        ("gemini", picture(6144, 1200), 16 * 258),
         ("gemini", LOW, 258),
         ("gemini-3", picture(10, 10), 1_120),
         ("gemini-3", LOW, 280),
@@ -56,7 +64,8 @@ def test_a_medium_costs_what_its_family_counts(family: str, medium: Medium, toke
 def test_what_is_not_known_costs_the_default(family: str) -> None:
     """A link, a file at a provider, a header that nobody can read: 1,500 each."""
     unknown = [Medium("image"), Medium("pdf"), Medium("audio"), Medium("video"), Medium("file"), Medium("text")]
-    assert media_tokens(unknown, family) == 6 * UNKNOWN_TOKENS
+    unknown += [Medium("image", 9, 9, 100, None), Medium("image", 9, 9, None, 100)]
+    assert media_tokens(unknown, family) == 8 * UNKNOWN_TOKENS
     assert media_tokens([], family) == 0
 
 

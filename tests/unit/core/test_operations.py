@@ -30,8 +30,7 @@ def test_a_target_counts_only_what_holds_for_every_call(kind: FailureClass) -> N
     if kind in OF_EVERY_CALL:
         assert counted is failure
     else:
-        assert (counted.failure_class, counted.wait) == (FailureClass.CANCELLED, None)
-        assert not counted.credential_wide
+        assert counted == Failure(FailureClass.CANCELLED, "HTTP 500: no", 500)
 
 
 def test_a_connection_that_was_never_made_holds_for_every_call() -> None:
@@ -89,10 +88,10 @@ def test_a_target_that_may_have_the_operation_makes_it_a_503() -> None:
 
 def test_a_model_without_native_targets_has_no_operations() -> None:
     """Another reason to leave a target out is told as for any request."""
-    foreign = Plan("only", (), (), left_out=(("a/m", Refusal("filtered:wire")),))
+    foreign = Plan("only", (), (), left_out=(("a/m", Refusal("filtered:wire")), ("b/m", Refusal("filtered:wire"))))
     error = _end(plan=foreign)
     assert isinstance(error, NotFound)
-    assert "compact" in error.message
+    assert error.message == "no target of 'smart' speaks Responses natively, which compact needs: a/m, b/m"
     tools = Plan("only", (), (), left_out=(("a/m", Refusal("filtered:wire")), ("b/m", Refusal("filtered:tools"))))
     assert isinstance(_end(plan=tools), UnsupportedFeature)
     assert isinstance(_end(plan=Plan("only", (), ())), UnsupportedFeature)

@@ -49,6 +49,27 @@ def test_media_have_a_factor_of_their_own() -> None:
     cost = estimate(400, None, 300, counts_max_tokens=False, media_tokens=1_000, factor=factor)
     assert cost == Cost(600, 300, 500)
     assert cost.total == 900
+    capped = estimate(400, 50, 300, counts_max_tokens=False, media_tokens=1_000, factor=factor)
+    assert capped == Cost(600, 50, 500)
+    assert TokenFactor().weigh(400) == (100, 0)
+
+
+@pytest.mark.parametrize("counted", [10**9, 2_100])
+def test_media_and_text_learn_by_their_sizes_and_no_more_than_is_credible(counted: int) -> None:
+    """Of 1,000 tokens of text at a factor of 2 and ten of media, no more than 2,100 are believed: 1,090 too few."""
+    factor = TokenFactor()
+    factor.value = factor.media = 2.0
+    factor.learn(Cost(1_010, 300, 10), counted)
+    share = 0.1 * 1_090 / (1_000**2 + 10**2)
+    assert (factor.value, factor.media) == (pytest.approx(2 * (1 + 1_000 * share)), pytest.approx(2 * (1 + 10 * share)))
+
+
+@pytest.mark.parametrize(("counted", "learned"), [(0, False), (1, True)])
+def test_a_count_of_nothing_teaches_nothing(counted: int, learned: bool) -> None:
+    """It is no count; one of a single token is."""
+    factor = TokenFactor()
+    factor.learn(Cost(1_010, 300, 10), counted)
+    assert (factor.value < 1.0) is learned
 
 
 def test_a_cost_is_prompt_and_answer() -> None:

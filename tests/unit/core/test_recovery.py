@@ -39,6 +39,7 @@ def test_the_request_goes_before_the_model() -> None:
 def test_what_is_more_than_one_answer_of_text_is_not_recovered(asked: str) -> None:
     """Several choices, Responses, a restart of a schema: an error as ever."""
     assert policy(asked, response_format=SCHEMA) == ("none" if asked == "restart" else asked)
+    assert policy(asked, response_format={}) == policy(asked, response_format={"type": "text"}) == asked
     assert policy(asked, n=2) == "none"
     assert policy(asked, "responses") == "none"
     assert policy("buffered", response_format=SCHEMA, n=2) == policy("buffered", "responses") == "buffered"

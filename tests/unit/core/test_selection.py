@@ -330,3 +330,10 @@ def test_nobody_left_is_nobody_left() -> None:
     given = [SIBLING, WEST]
     elsewhere_first(given, EAST, FailureClass.TIMEOUT, {"s": 0.9, "w": 0.9})
     assert given == [SIBLING, WEST]
+
+
+def test_after_eight_draws_the_rest_keeps_the_configured_order() -> None:
+    """What is left of the roll is no chance any more."""
+    twelve = [Candidate(str(n), "p", n) for n in range(12)]
+    order = [c.position for c in draw(twelve[::-1], [1.0] * 12, 0.0)]
+    assert order == [11, 10, 9, 8, 7, 6, 5, 4, 0, 1, 2, 3]

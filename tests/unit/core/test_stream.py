@@ -23,7 +23,7 @@ def fed(
 ) -> tuple[StreamGuard, list[StreamEvent]]:
     """Make a guard that saw `events`, and what it delivered of them."""
     guard = StreamGuard(finishing("chat", choices), exact=exact)
-    guard.skipping = skipping
+    guard.skipping = skipping or guard.skipping
     delivered = [out for event in events for out in guard.feed(event)]
     return guard, delivered
 
@@ -196,7 +196,7 @@ def test_a_transport_that_breaks_after_the_finish_ends_a_complete_answer() -> No
 
 def test_nobody_goes_on_with_what_is_finished_or_has_holes() -> None:
     """Nor with an answer one of whose finish reasons the caller has."""
-    assert fed(TEXT)[0].can_be_continued
+    assert all(fed(*events)[0].can_be_continued for events in ((), (HEAD,), (TEXT,)))
     assert not fed(TEXT, STOP)[0].can_be_continued
     assert not fed(TEXT, BAD, skipping=True)[0].can_be_continued
     assert not fed(TEXT, STOP, TEXT_OF_ANOTHER, choices=2)[0].can_be_continued
@@ -218,6 +218,7 @@ def test_replaced_bytes_are_noted_and_no_schema_has_any() -> None:
     guard, delivered = fed(mended, mended, STOP, END)
     assert delivered == [mended, mended, STOP, END]
     assert (guard.state, guard.mended, guard.notes) == (StreamState.COMPLETE, 2, ["replaced"])
+    assert StreamGuard(finishing("chat")).feed(mended) == (mended,)
     assert failed_as(fed(mended, exact=True)[0]) is FailureClass.MALFORMED
 
 
@@ -250,14 +251,17 @@ def test_arguments_without_a_call_are_a_failure() -> None:
     assert guard.feed(event) == ()
     assert failed_as(guard) is FailureClass.MALFORMED
     assert guard.failure is not None
-    assert "a call that is not open" in guard.failure.message
+    assert guard.failure.message == "arguments of a call that is not open"
 
 
 def test_an_answer_that_cannot_be_handed_on_is_spoilt() -> None:
-    """Even when its end has come."""
-    guard, _ = fed(TEXT, STOP, END)
-    guard.spoil("too deep")
-    assert failed_as(guard) is FailureClass.MALFORMED
+    """Even when its end has come; before that the end is here, and nothing more is delivered."""
+    for events in ((TEXT, STOP, END), (TEXT,)):
+        guard, _ = fed(*events)
+        guard.spoil("too deep")
+        assert failed_as(guard) is FailureClass.MALFORMED
+        assert guard.failure == Failure(FailureClass.MALFORMED, "too deep")
+        assert (guard.ended, guard.feed(TEXT)) == (True, ())
 
 
 def test_an_error_event_fails_with_what_it_says() -> None:

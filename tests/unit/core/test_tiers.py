@@ -265,6 +265,7 @@ def test_where_all_targets_are_one_account_nobody_need_be_known() -> None:
     """Whoever made it, every target of the account knows it; another credential is another account."""
     asked = request(container="c1")
     assert planned(asked, one_tier(BIG, SMALL)).tiers[0].targets == (BIG, SMALL)
+    assert planned(asked, one_tier(BIG, SMALL), made_by={"c1": "a/big"}.get).tiers[0].targets == (BIG, SMALL)
     assert planned(asked, one_tier(BIG, facts("a/big#1"))).empty
 
 

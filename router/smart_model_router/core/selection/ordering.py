@@ -62,8 +62,7 @@ def spread(order: Sequence[Candidate], view: View, roll: float) -> list[Candidat
             blocks.setdefault(candidate.group, []).append(candidate)
     found: dict[str, Candidate] = {}
     for candidate in order:
-        block = blocks.pop(candidate.group, ())
-        members = balanced(peers(block, view), view, roll) if len(block) > 1 else (candidate,)
+        members = balanced(peers(blocks.pop(candidate.group, ()), view), view, roll)
         found.update((member.id, member) for member in members if member.id not in found)
         found.setdefault(candidate.id, candidate)
     return list(found.values())
