@@ -296,6 +296,7 @@ def test_a_model_that_warms_up_is_asked_by_one_call_at_a_time_until_one_succeeds
     assert rests.snapshot().warming
     assert not rests.on_probation(1.0)
     assert not rests.succeeded(0.0, 1.0)
+    fail(rests, FailureClass.RATE_LIMITED, 1.0)
     assert rests.snapshot().warming
     assert rests.succeeded(1.0, 2.0)
     assert not rests.snapshot().warming

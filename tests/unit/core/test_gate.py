@@ -2292,6 +2292,20 @@ def test_a_short_hint_lowers_the_learned_limit_sooner(hinted: bool, limit: int) 
     assert gate.learned.limit == limit
 
 
+@pytest.mark.parametrize(("hint", "limit"), [(0.0, 5), (None, 20)], ids=["hinted", "without a hint"])
+def test_a_call_that_is_refused_tells_whether_it_was_with_a_hint(hint: float | None, limit: int) -> None:
+    """Five calls are being served while four are refused, each as the sixth: with a hint that is proof."""
+    gate = make_gate()
+    first, *_ = (admit(gate, 1.0) for _ in range(5))
+    for now in (2.0, 3.0, 4.0, 5.0):
+        admit(gate, now, pacing="eager").settle(failure(FailureClass.RATE_LIMITED, hint), now)
+        if not first.settled:
+            first.release(2.0)
+            admit(gate, 2.9, pacing="eager")
+    assert gate.learned is not None
+    assert gate.learned.limit == limit
+
+
 def test_load_is_the_part_of_the_learned_limit() -> None:
     """Two calls in flight of a limit of four are half of it, whatever the slots are."""
     gate = make_gate(make_provider(slots=20))

@@ -312,4 +312,6 @@ def test_a_call_needs_no_words_before_it() -> None:
     """Nothing said is no proof of text; a call is whole without any. What is said before it is judged all the same."""
     assert proven(SAID, call_follows=True) == ""
     assert proven(SAID, "Sure!", call_follows=True) is None
+    said_nothing = Overlap(SAID, SAID, trusted=False)
+    assert (said_nothing.end(), said_nothing.begun_anew) == ("", True)
     assert proven("0, " * 20, "0, " * 20) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -86,4 +87,5 @@ def test_ordinary_requests_share_a_plan_and_others_are_not_kept() -> None:
         assert planned(CASES[0][0], ladder, CASES[0][1]) is made
         avoiding = peek("chat", CASES[0][0].body, avoid=(f"a/{number}",))
         planned(avoiding, ladder, CASES[0][1])
+    planned(replace(CASES[0][0], target="b/small"), ladder, CASES[0][1])
     assert len(ladder.plans) == 1

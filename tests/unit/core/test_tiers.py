@@ -143,6 +143,21 @@ def test_a_target_that_can_is_kept(target: TargetFacts, body: dict[str, Any]) ->
     assert planned(request(**body), one_tier(target)).tiers[0].targets == (target,)
 
 
+def test_only_a_text_of_more_bytes_than_tokens_fit_is_weighed() -> None:
+    """And by each target in its own way: a token is a byte at least."""
+    weighed = []
+
+    def weigh(target: TargetFacts, _: RouteRequest) -> float:
+        weighed.append(target.id)
+        return 1_201 if target.id == "a/big" else 1_200
+
+    ladder = one_tier(*(facts(name, context_tokens=1_000) for name in ("a/big", "a/small")))
+    fitting = request(user="x" * (1_200 - request(user="").text_bytes))
+    assert (ladder.too_long_for(fitting, weigh), weighed) == (frozenset(), [])
+    longer = request(user="x" * (1_201 - request(user="").text_bytes))
+    assert (ladder.too_long_for(longer, weigh), weighed) == ({"a/big"}, ["a/big", "a/small"])
+
+
 @pytest.mark.parametrize(("more", "fits"), [("", True), ("x", False)])
 def test_the_context_is_measured_in_fours_of_bytes(more: str, fits: bool) -> None:
     """A text estimated at a fifth more than the context is sent, as estimates err; a byte more is not."""
