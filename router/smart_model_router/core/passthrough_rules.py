@@ -85,7 +85,7 @@ def paths_of(route: str) -> tuple[str, ...]:
 def by_path(routes: Mapping[str, T]) -> dict[str, tuple[str, T]]:
     """The route of each path that has a state of its own: its name, and what is configured for it."""
     found: dict[str, tuple[str, T]] = {}
-    for name in sorted(routes, key=lambda route: route.endswith("*")):  # of two patterns none has a path of the other
+    for name in sorted(routes, key=lambda route: route.endswith("*")):  # two patterns have no path in common
         for path in paths_of(name):
             found.setdefault(path, (name, routes[name]))
     return found

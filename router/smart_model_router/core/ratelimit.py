@@ -57,7 +57,7 @@ class TokenFactor:
         self.value = 1.0
         self.media = 1.0
 
-    def weigh(self, text_bytes: int, media_tokens: int = 0) -> tuple[int, int]:
+    def weigh(self, text_bytes: int, media_tokens: int) -> tuple[int, int]:
         """The tokens of a prompt, and those of its media, which are included."""
         media = math.ceil(media_tokens * self.media)
         return math.ceil(text_bytes / 4 * self.value) + media, media

@@ -106,7 +106,7 @@ def test_peers_do_not_lose_by_having_been_asked_less() -> None:
     assert ids(peers([A, B], seen())) == "ab"
 
 
-def test_who_is_slow_or_has_failed_ten_times_is_no_peer() -> None:
+def test_a_target_that_is_slow_or_has_failed_ten_times_is_no_peer() -> None:
     """Unless it is within a twentieth of the best, to the last bit."""
     known = {"a": WELL, "b": Snapshot(successes=0, outcomes=10)}
     assert ids(peers([A, B], seen(known=known))) == "a"

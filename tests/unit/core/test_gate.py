@@ -1869,16 +1869,16 @@ def test_calls_in_flight_speak_against_faults_of_the_transport(stream: bool) -> 
 
 
 def test_an_answer_speaks_against_faults_of_the_transport() -> None:
-    """Of a provider that hardly ever fails the fifth fault in a row opens it; after an answer it does not."""
+    """Of a provider that loses half of its calls twelve faults in a row open it, but not with an answer after six."""
     gates = make_gate(), make_gate()
     for gate, answered in zip(gates, (False, True), strict=True):
-        for _ in range(400):
+        for _ in range(100):
+            call(gate, 0.0, FailureClass.TRANSPORT)
             call(gate, 0.0)
-        for second in range(4):
+        for second in range(12):
+            if answered and second == 6:
+                call(gate, 106.0)
             call(gate, 100.0 + second, FailureClass.TRANSPORT)
-        if answered:
-            call(gate, 104.0)
-        call(gate, 105.0, FailureClass.TRANSPORT)
     assert [gate.provider.transport.is_closed for gate in gates] == [False, True]
 
 
