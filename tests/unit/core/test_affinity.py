@@ -237,7 +237,7 @@ def test_a_wait_is_worth_what_the_cache_saves() -> None:
     homes.prefilled("b", 0.256, Usage(512, 50, 0))
     homes.served("l", "b", 0.0, Usage(4_000, 50, 1_000))
     homes.served("m", "b", 0.0, None)
-    assert (homes.worth("l"), homes.worth("m")) == (pytest.approx(1_000 * 0.0005), 0.0)
+    assert (homes.worth("l"), homes.worth("m")) == pytest.approx((1_000 * 0.0005, 0.0))
 
 
 # ------------------------------------------------------------------------------------------------ load

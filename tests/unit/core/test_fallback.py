@@ -406,7 +406,11 @@ def test_a_target_that_refuses_a_prefill_has_not_rejected_the_request() -> None:
     assert tries.exhausted
     tries.forgive_rejection()
     assert not tries.exhausted
-    once = progress(A, B)
-    note(once, A, FailureClass.REJECTED_BY_FALLBACK)
-    once.forgive_rejection()
-    assert once.last_resort_allowed()
+
+
+def test_a_forgiven_rejection_leaves_the_last_resort() -> None:
+    """No fallback has rejected the request itself."""
+    tries = progress(A, B)
+    note(tries, A, FailureClass.REJECTED_BY_FALLBACK)
+    tries.forgive_rejection()
+    assert tries.last_resort_allowed()

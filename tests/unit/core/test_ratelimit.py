@@ -60,7 +60,7 @@ def test_media_and_text_learn_by_their_sizes_and_no_more_than_is_credible(counte
     factor.value = factor.media = 2.0
     factor.learn(Cost(1_010, 300, 10), counted)
     share = 0.1 * 1_090 / (1_000**2 + 10**2)
-    assert (factor.value, factor.media) == (pytest.approx(2 * (1 + 1_000 * share)), pytest.approx(2 * (1 + 10 * share)))
+    assert (factor.value, factor.media) == pytest.approx((2 * (1 + 1_000 * share), 2 * (1 + 10 * share)))
 
 
 @pytest.mark.parametrize(("counted", "learned"), [(0, False), (1, True)])
