@@ -296,9 +296,9 @@ def test_a_model_that_warms_up_is_asked_by_one_call_at_a_time_until_one_succeeds
     assert rests.snapshot().warming
     assert not rests.on_probation(1.0)
     assert not rests.succeeded(0.0, 1.0)
-    fail(rests, FailureClass.RATE_LIMITED, 1.0)
+    assert limited(rests, 1.0, 0.5) is not None
     assert rests.snapshot().warming
-    assert rests.succeeded(1.0, 2.0)
+    assert rests.succeeded(1.5, 2.0)
     assert not rests.snapshot().warming
 
 

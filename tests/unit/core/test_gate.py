@@ -935,6 +935,11 @@ def test_a_proof_takes_no_second_probe() -> None:
     assert first.settle(None, 41.0).moved == ()
     assert gate.breakers["stream"].state(41.0) is HALF_OPEN
     assert admit(gate, 41.0, stream=True).settle(None, 42.0).moved[0].transition.to_state is CLOSED
+    late = tripped(make_gate(make_provider(config=config)), stream=True)
+    stream = admit(late, 30.0, stream=True)
+    stream.prove(40.0)
+    late.close(50.0)
+    assert stream.settle(failure(FailureClass.TRUNCATED), 60.0) == NOTHING
 
 
 def test_a_proof_takes_no_probe_of_a_transport_that_broke_meanwhile() -> None:

@@ -87,5 +87,6 @@ def test_ordinary_requests_share_a_plan_and_others_are_not_kept() -> None:
         assert planned(CASES[0][0], ladder, CASES[0][1]) is made
         avoiding = peek("chat", CASES[0][0].body, avoid=(f"a/{number}",))
         planned(avoiding, ladder, CASES[0][1])
-    planned(replace(CASES[0][0], target="b/small"), ladder, CASES[0][1])
+    named = replace(CASES[0][0], target="b/small")
+    assert planned(named, ladder, CASES[0][1]) == planned(named, new_ladder(), CASES[0][1]) != made
     assert len(ladder.plans) == 1

@@ -248,7 +248,7 @@ def test_a_process_that_begins_where_nothing_is_left_asks_first() -> None:
     assert limits.refusal(ONE, 0.0) is None
     limits.hear("requests", limit(0.0), 0.0)
     assert limits.refusal(ONE, 0.0) == Refusal("requests", 0.25)
-    assert limits.short
+    assert (limits.known, limits.short) == (True, True)
     bucket = limits.buckets["requests"]
     assert (bucket.capacity, bucket.rate, bucket.window, bucket.level(0.0)) == (600.0, 10.0, None, 600.0)
 
