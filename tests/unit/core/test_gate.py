@@ -891,10 +891,22 @@ def test_a_probe_of_its_own_breaker_that_connected_holds_up_no_other() -> None:
     path, model = tripped(make_gate(provider, target="p/path")), tripped(make_gate(provider))
     probe = admit(path, 30.0)
     assert ask(model, 30.0) == Refusal("half_open")
-    assert probe.connected(31.0).moved == ()
+    assert probe.connected(31.0) == NOTHING
     assert admit(model, 31.0).probe
     assert ask(path, 31.0) == Refusal("half_open")
-    assert probe.settle(failure(FailureClass.SERVER_ERROR), 32.0).moved[0].transition.to_state is OPEN
+    assert probe.settle(failure(FailureClass.TRANSPORT), 32.0).moved[0].transition.to_state is OPEN
+    assert provider.probe_in_flight
+    assert provider.evidence.share_of_failures(32.0) == 0.05
+
+
+def test_a_probe_that_has_ended_leaves_the_place_of_the_next_alone() -> None:
+    """The word that it has connected comes too late."""
+    provider = make_provider()
+    path, model = tripped(make_gate(provider, target="p/path")), tripped(make_gate(provider))
+    probe = admit(path, 30.0)
+    probe.settle(failure(FailureClass.SERVER_ERROR), 31.0)
+    admit(model, 31.0)
+    assert probe.connected(32.0) == NOTHING
     assert provider.probe_in_flight
 
 
@@ -955,15 +967,16 @@ def test_a_proof_takes_no_probe_of_a_transport_that_broke_meanwhile() -> None:
     assert admit(gate, 61.0, stream=True).probe
 
 
-def test_a_proof_of_the_transport_brings_the_network_back() -> None:
-    """A stream that goes through while we are offline ends that, at its proof."""
+@pytest.mark.parametrize("proves", [Lease.prove, Lease.connected])
+def test_a_proof_of_the_transport_brings_the_network_back(proves: Callable[[Lease, float], Settlement]) -> None:
+    """A stream that goes through while we are offline ends that, at its proof, and so does a long call that connects."""
     connectivity = Connectivity(2)
     here = make_provider(name="here", connectivity=connectivity)
     gate = make_gate(here)
     cut_off(here, gate)
     connectivity.went_offline(0.0)
     probe = admit(gate, 30.0, stream=True)
-    proof = probe.prove(40.0)
+    proof = proves(probe, 40.0)
     assert proof.offline is False
     assert [(m.kind, m.transition.to_state) for m in proof.moved] == [("transport", CLOSED)]
     assert not connectivity.offline
@@ -1297,8 +1310,10 @@ def test_local_targets_do_not_care_about_being_offline() -> None:
     connectivity = Connectivity(2)
     gate = make_gate(make_provider(remote=False, connectivity=connectivity))
     connectivity.went_offline(10.0)
-    assert call(gate, 10.0) == NOTHING
+    assert call(gate, 10.9) == NOTHING
     assert connectivity.offline
+    remote = make_gate(make_provider(name="remote", connectivity=connectivity))
+    assert isinstance(ask(remote, 11.0), Lease)
 
 
 def test_a_local_provider_is_never_withheld() -> None:
@@ -1337,6 +1352,17 @@ def test_an_answer_between_two_losses_says_that_they_are_two() -> None:
     gate = make_gate(here)
     cut_off(there, make_gate(there), 35.0)
     call(gate, 40.0)
+    cut_off(here, make_gate(here, target="here/n"), 41.0)
+    assert not connectivity.offline
+
+
+def test_a_connection_between_two_losses_says_that_they_are_two() -> None:
+    """As an answer does: a probe of its own breaker has connected when the other provider was lost already."""
+    connectivity = Connectivity(2)
+    here, there = (make_provider(name=name, connectivity=connectivity) for name in ("here", "there"))
+    gate = tripped(make_gate(here))
+    cut_off(there, make_gate(there), 35.0)
+    admit(gate, 36.0).connected(40.0)
     cut_off(here, make_gate(here, target="here/n"), 41.0)
     assert not connectivity.offline
 
