@@ -969,7 +969,7 @@ def test_a_proof_takes_no_probe_of_a_transport_that_broke_meanwhile() -> None:
 
 @pytest.mark.parametrize("proves", [Lease.prove, Lease.connected])
 def test_a_proof_of_the_transport_brings_the_network_back(proves: Callable[[Lease, float], Settlement]) -> None:
-    """A stream that goes through while we are offline ends that, at its proof, and so does a long call that connects."""
+    """A stream that goes through while we are offline ends that, at its proof; so does a long call that connects."""
     connectivity = Connectivity(2)
     here = make_provider(name="here", connectivity=connectivity)
     gate = make_gate(here)
