@@ -25,6 +25,8 @@ WARMING = FakeReply(seconds=0.013, failure=Failure(FailureClass.WARMING, "loadin
 # None of these durations is a multiple of a spacing of arrivals: nothing ends at the instant something else begins.
 PATIENCE = 5.0
 """Seconds a target whose answers take a second is waited for in silence, once 20 answers are known (section 8)."""
+UNKNOWN_PATIENCE = 30.0
+"""Seconds a target that never answered is waited for in silence."""
 
 
 def refused(hint: float | None) -> FakeReply:
