@@ -91,7 +91,8 @@ def test_ctrl_c_ends_the_answer_and_not_the_conversation(smr: Smr, server: Fault
 
 def test_through_a_gateway(smr: Smr, server: FaultServer) -> None:
     """`--url` asks the gateway with the key of the environment, its first model when none is named, once."""
-    with served(fleet(server), smr.folder, gateway={"keys": {"plain": {"key": GATEWAY_KEY}}}) as gateway:
+    sections: dict[str, Any] = {"gateway": {"keys": {"plain": {"key": GATEWAY_KEY}}}, "routing": {"max_wait": "1s"}}
+    with served(fleet(server), smr.folder, **sections) as gateway:
         smr.environment["SMART_ROUTER_GATEWAY_KEY"] = GATEWAY_KEY
         assert smr("ask", "--url", gateway.base_url, "hello").stdout == f"{ECHO}hello\n"
         assert smr("chat", "--url", f"{gateway.base_url}/v1", "-m", "smart", stdin="a\n").stdout == f"{ECHO}a\n"

@@ -129,7 +129,8 @@ def gateway(tmp_path: Path, server: FaultServer) -> Iterator[Served]:
     folder, db = write(tmp_path / "docs", DOCUMENTS), tmp_path / "i.db"
     asyncio.run(index_folder(folder, db, now=NOW, embedder=HashedEmbedder()))
     keys = {"reader": {"key": "k-reader", "models": ["smart"], "tpm": 100_000}, "other": {"key": "k", "models": ["x"]}}
-    with served(fleet(server), tmp_path, search={"index": str(db)}, gateway={"keys": keys}) as running:
+    sections: dict[str, Any] = {"search": {"index": str(db)}, "gateway": {"keys": keys}, "routing": {"max_wait": "1s"}}
+    with served(fleet(server), tmp_path, **sections) as running:
         yield running
 
 

@@ -19,14 +19,14 @@ from smart_model_router.domain.ports import ProviderCall
 from smart_model_router.domain.report import Attempt, RouteReport
 from smart_model_router.domain.request import Operation, RouteRequest, Target
 from smart_model_router.flow.reference_resolution import resolve
+from smart_model_router.flow.request_context import plan_of, weigh
 from smart_model_router.flow.response_makers import not_found
 from smart_model_router.wires.own_ids import response_of
 from smart_model_router.wires.values import decode_any, mapping
 
 if TYPE_CHECKING:
     from smart_model_router.core.tiers import ModelRoute
-    from smart_model_router.flow.request_context import plan_of, weigh
-from smart_model_router.flow.state import RouterState
+    from smart_model_router.flow.state import RouterState
 
 SECONDS = 30.0
 """How long one call may take, unless its caller wants less."""
