@@ -9,6 +9,7 @@ import select
 import signal
 import subprocess
 import time
+from typing import Any
 
 from smart_model_router_providers.fault import Fault, FaultServer
 from tests.e2e.command import SECONDS, Smr
