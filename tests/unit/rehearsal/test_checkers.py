@@ -25,7 +25,7 @@ from smart_model_router.core.target_state import Connectivity
 from smart_model_router.domain.errors import AllTargetsFailed
 from smart_model_router.domain.events import BreakerChanged, Event
 from smart_model_router.domain.outcome import Failure, FailureClass, Refusal
-from smart_model_router.flow import admission, executor, hedging
+from smart_model_router.flow import admission, executor, request_context
 from smart_model_router.flow.admission import AdmissionController
 from smart_model_router.flow.attempt import AttemptRunner
 from smart_model_router.flow.clock import Watchdog
@@ -309,7 +309,7 @@ def free_hedges(patch: pytest.MonkeyPatch) -> None:
     """Hedges cost nothing, and every head is late after half a second."""
     patch.setattr(RetryBudget, "affordable", property(lambda self: True))
     patch.setattr(RetryBudget, "try_spend", lambda self: True)
-    patch.setattr(hedging, "hedge_after", lambda snapshot: 0.5)
+    patch.setattr(request_context, "hedge_after", lambda snapshot: 0.5)
 
 
 def forgotten_losers(patch: pytest.MonkeyPatch) -> None:
