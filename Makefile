@@ -44,7 +44,7 @@ test-units:
 # Sockets and processes are mostly waited for: more of them than cores, a file's tests in one process, which share its
 # servers. What measures real time, or needs the whole machine, is marked `alone`, and is.
 test-sockets:
-	$(BIN)/pytest -n 3 --dist loadfile -m "not alone" tests/conformance tests/e2e
+	$(BIN)/pytest -n 5 --dist loadfile -m "not alone" tests/conformance tests/e2e
 
 test-alone:
 	$(BIN)/pytest -m alone tests/e2e

@@ -34,7 +34,7 @@ READ: dict[str, Any] = {
 
 @asynccontextmanager
 async def routed(
-    *kinds: str, scripts: Mapping[str, list[Fault]] | None = None
+    *kinds: str, scripts: Mapping[str, list[Fault]] | None = None, **sections: Any
 ) -> AsyncGenerator[tuple[Any, FaultServer]]:
     """A router over the fault server: one provider of each kind in this order, its model and key named by the kind."""
     async with FaultServer(dict(scripts or {}), text="Paris it is.") as server:
@@ -48,6 +48,7 @@ async def routed(
                     "strategy": "ordered",
                 }
             },
+            **sections,
         }
         async with SmartModelRouter.from_config(tree, seed=1) as router:
             yield router, server
@@ -268,7 +269,8 @@ async def test_a_cut_before_content_is_nobodys_news(asked: Dialect, native: Dial
 async def test_a_failure_after_content_is_never_a_clean_end(asked: Dialect, native: Dialect, fault: Fault) -> None:
     """The caller is told, with what had arrived, and was sent no end of the answer."""
     ends = {"message_delta", "message_stop", "response.completed", "response.incomplete"}
-    async with routed(KINDS[native], scripts={KINDS[native]: [fault]}) as (router, _):
+    short = {"timeouts": {"idle": "2s"}}
+    async with routed(KINDS[native], scripts={KINDS[native]: [fault]}, resilience=short) as (router, _):
         stream = a_stream(router, asked)
         events: list[Mapping[str, Any]] = []
         with pytest.raises(StreamInterrupted) as caught:

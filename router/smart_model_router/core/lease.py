@@ -57,6 +57,7 @@ class Lease:
         "_transport",
         "_trials",
         "admitted_at",
+        "has_begun",
         "number_in_flight",
         "paced",
         "probe",
@@ -101,6 +102,8 @@ class Lease:
         """Whether this call decides over a return: a breaker's probe, or on probation."""
         self.number_in_flight = target.in_flight
         """How many calls were in flight at the target when it was sent, itself included."""
+        self.has_begun = False
+        """True once a stream has brought content, delivered or not: it is billed."""
         self.unread = 0.0
         """Seconds that a stream waited for its reader: they say nothing of the provider's pace."""
 
@@ -132,6 +135,7 @@ class Lease:
 
     def begun(self) -> None:
         """A stream has brought its first content: it is not silent, however long it goes on."""
+        self.has_begun = True
         self._target.evidence.begun(self.sequence)
 
     def connected(self, now: float) -> Settlement:

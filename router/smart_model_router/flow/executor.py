@@ -139,7 +139,7 @@ class RequestExecutor:
         now = self.state.clock.now()
         self._pauses.begin_anew()
         self.context.history.resume()
-        self.context.note(broken, failure, delivered=True)
+        self.context.note(broken, failure)
         again = None
         if not broken.last_resort and not self._admission.somebody_else(broken.facts, now):
             again = await self._quick_retry(broken, failure, now)

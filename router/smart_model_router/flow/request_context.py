@@ -183,10 +183,10 @@ class RequestContext:
             return False
         return step.facts.id not in self.state.detached.values()
 
-    def note(self, step: AdmittedTarget, failure: Failure, *, delivered: bool = False) -> None:
+    def note(self, step: AdmittedTarget, failure: Failure) -> None:
         """The call failed: what the request may still try, and when it may try this target again.
 
-        `delivered`: after content, which is billed; such a call is an attempt, even where it was a probe.
+        A probe that brought content is an attempt like any other: it is billed.
         """
         now = self.state.clock.now()
         again_at = now
@@ -200,7 +200,7 @@ class RequestContext:
             failure,
             again_at,
             last_resort=step.last_resort,
-            probe=step.lease.probes_breaker and not delivered,
+            probe=step.lease.probes_breaker and not step.lease.has_begun,
         )
 
     def limit(self, step: AdmittedTarget) -> tuple[float, bool]:
