@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from smart_model_router import RouterConfig, SmartModelRouter
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.testing import FakeProvider, run_virtual
+from tests.own_modules import install
 
 MODULE = """
 class Backwards:
@@ -40,15 +40,10 @@ NUMBER = 1
 @pytest.fixture(autouse=True)
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Modules to import, and a distribution with an entry point."""
-    (tmp_path / "own_strategies.py").write_text(MODULE, encoding="utf-8")
-    (tmp_path / "broken_strategies.py").write_text("raise RuntimeError('no licence')", encoding="utf-8")
-    made = tmp_path / "own_strategies-1.dist-info"
-    made.mkdir()
-    (made / "METADATA").write_text("Metadata-Version: 2.1\nName: own-strategies\nVersion: 1\n", encoding="utf-8")
-    entry = "[smart_model_router.strategies]\nbackwards = own_strategies:Backwards\ngone = nowhere:Gone\n"
-    (made / "entry_points.txt").write_text(entry, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "own_strategies", raising=False)
+    entries = {"backwards": "own_strategies:Backwards", "gone": "nowhere:Gone"}
+    install(
+        tmp_path, monkeypatch, name="strategies", source=MODULE, group="smart_model_router.strategies", entries=entries
+    )
 
 
 def config(strategy: str) -> dict[str, object]:

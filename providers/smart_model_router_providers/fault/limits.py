@@ -175,7 +175,7 @@ MANNERS: Mapping[LimitStyle, Manner] = MappingProxyType(
         "none": Manner(_nothing, _no_word),
     }
 )
-"""Whose manners a limit has; plain: only Retry-After on a 429, none: not even that."""
+"""The provider whose headers a limit sends; plain: only Retry-After on a 429, none: not even that."""
 
 
 # Rounding must not refuse a call that comes at the very instant it was told to.

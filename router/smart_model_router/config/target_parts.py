@@ -59,7 +59,7 @@ def _given(defaults: DefaultsConfig | None) -> dict[str, Any]:
 
 
 def _origin(provider: ProviderConfig) -> ProviderConfig:
-    """What calls to a provider depend on, but for keys, and what says how many there may be or where they fail."""
+    """Return the entry without its keys, its limits and its place: equal for entries that are asked in the same way."""
     return replace(
         provider,
         api_key=(),
@@ -161,7 +161,7 @@ class TargetParts:
         return self._given.get(name) or resolve(self._config.providers[name].kind)
 
     def _dialects(self, name: str) -> frozenset[Dialect]:
-        """What a provider speaks: as the object itself says, else its owner, else the catalog."""
+        """Return the dialects of a provider: from the object itself, else the configuration, else the catalog."""
         provider, known = self._config.providers[name], frozenset(self._kind(name).wires)
         own = self._adapter(name) if name in self._given or provider.kind not in KINDS else None
         if isinstance(own, SupportsDialects) and isinstance(own.dialects, frozenset):  # of a class it may be a property
@@ -325,10 +325,10 @@ class TargetParts:
         )
 
     def _group(self, mention: TargetConfig, target: Target, strategy: str) -> str:
-        """What interchangeable targets have in common: the name their owner gave, else all that is not the key.
+        """Return what interchangeable targets have in common: the configured group, else all but the key.
 
-        Servers that speak OpenAI's dialect may be anything: only the keys of one entry are taken to be for the same.
-        `weighted` says itself who gets what, and `ordered` goes by its word where the owner has named no group.
+        Servers that speak OpenAI's dialect may differ: only the keys of one entry are interchangeable. `weighted` sets
+        the shares itself, and so does `ordered` where no group is configured.
         """
         if strategy == "weighted":
             return ""

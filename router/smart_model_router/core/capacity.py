@@ -91,7 +91,7 @@ _UNKNOWN_SERVICE_TIME = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdaptiveConfig(Options):
-    """Whether targets learn how many calls in flight their provider bears, up to the configured slots."""
+    """The configuration of the learned limit of calls in flight, which never exceeds the configured slots."""
 
     enabled: bool = True
 
@@ -205,7 +205,7 @@ class ThrottleConfig(Options):
 
 @dataclass(frozen=True, slots=True)
 class ThrottleSnapshot:
-    """What a throttle has counted, as of the last time it was asked."""
+    """The counts of a throttle at its last query."""
 
     requests: int
     accepts: int

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from smart_model_router import SmartModelRouter
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.testing import run_virtual
+from tests.own_modules import install
 
 MODULE = """
 import json
@@ -71,15 +71,10 @@ NUMBER = 1
 @pytest.fixture(autouse=True)
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Modules to import, and a distribution with an entry point."""
-    (tmp_path / "own_providers.py").write_text(MODULE, encoding="utf-8")
-    (tmp_path / "broken_providers.py").write_text("raise RuntimeError('no licence')", encoding="utf-8")
-    made = tmp_path / "own_providers-1.dist-info"
-    made.mkdir()
-    (made / "METADATA").write_text("Metadata-Version: 2.1\nName: own-providers\nVersion: 1\n", encoding="utf-8")
-    entry = "[smart_model_router.providers]\necho = own_providers:Echo\ngone = nowhere:Gone\n"
-    (made / "entry_points.txt").write_text(entry, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "own_providers", raising=False)
+    entries = {"echo": "own_providers:Echo", "gone": "nowhere:Gone"}
+    install(
+        tmp_path, monkeypatch, name="providers", source=MODULE, group="smart_model_router.providers", entries=entries
+    )
 
 
 def config(kind: str) -> dict[str, object]:
