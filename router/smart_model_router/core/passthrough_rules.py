@@ -36,7 +36,8 @@ _CALLERS = frozenset(
 )
 """Verdicts of a provider on the request, or on its path, that its caller has to read. Others are about our account, or
 about the provider's state."""
-_LACKING = frozenset({404, 405})
+_NOT_FOUND = 404
+_LACKING = frozenset({_NOT_FOUND, 405})
 _OF_ACCOUNT = frozenset({FailureClass.AUTH, FailureClass.QUOTA, FailureClass.MODEL_GONE, FailureClass.MISCONFIGURED})
 """Verdicts that another account may not get."""
 
@@ -108,7 +109,7 @@ def judged(
     """What an answer means where the body is not read: what the client chose is the client's, not the route's.
 
     A 404 for a model that the body names says nothing of the route, nor does one for a path that only the client names
-    or that has `answered` before (the body may name a voice that is not there), nor a 401 for an account that the
+    or that answers (`answered`; the body may name a voice that is not there), nor a 401 for an account that the
     client names (`clients_account`). A connection that was made and then cut says nothing of the provider's other
     paths: servers reset it when an upload is too long for them.
     """
@@ -116,8 +117,9 @@ def judged(
     if found is FailureClass.TRANSPORT and not failure.unsent:
         return replace(failure, failure_class=FailureClass.TRUNCATED)
     clients_model = found is FailureClass.MODEL_GONE and not target.deployment
-    clients_path = failure.status in _LACKING and (answered or not route.known)
-    if clients_model or clients_path or (clients_account and found in _OF_ACCOUNT):
+    clients_path = failure.status in _LACKING and not route.known
+    clients_thing = failure.status == _NOT_FOUND and answered
+    if clients_model or clients_path or clients_thing or (clients_account and found in _OF_ACCOUNT):
         return replace(failure, failure_class=FailureClass.INVALID_REQUEST)
     return failure
 

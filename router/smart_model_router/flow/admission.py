@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from smart_model_router.core.fallback import least_retry_after
-from smart_model_router.core.gate import Pacing
+from smart_model_router.core.gate import Gate, Pacing
 from smart_model_router.core.lease import Lease
 from smart_model_router.core.ratelimit import Cost
 from smart_model_router.core.selection import Candidate, View
@@ -224,7 +224,7 @@ class AdmissionController:
                 step = AdmittedTarget(facts, tier.name, gate, got, beside=late.facts.id, watchdog=timer)
                 if self.stands_at_once(step):
                     return step
-                self._withdraw(step)  # a second call waits for no slot of the host
+                withdraw(state, gate, got)  # a second call waits for no slot of the host
         return None
 
     def ask(self, facts: TargetFacts, tier: str, now: float, *, pacing: Pacing = "off") -> AdmittedTarget | None:
@@ -280,19 +280,9 @@ class AdmissionController:
         """Ask the other processes for the probe and the slot of this admission; withdraw it where they have them."""
         if self.stands_at_once(step):
             return True
-        lease, sharing = step.lease, self.state.sharing
-        if sharing is not None:
-            stands = False
-            try:
-                # The probe first: while a slot is waited for nobody else may take it.
-                stands = not lease.probes_breaker or await sharing.may_probe(step.gate, lease)
-                within = self.context.deadline - self.state.clock.now()
-                stands = stands and await sharing.may_enter(step.gate, within)
-            finally:
-                if not stands:
-                    self._withdraw(step)
-            if not stands:
-                return False
+        lease = step.lease
+        if not await is_granted(self.state, step.gate, lease, self.context.deadline):
+            return False
         if lease.probe:
             self._probe_taken = True
             kind: Kind = "stream" if self.context.request.stream else "whole"
@@ -400,18 +390,36 @@ class AdmissionController:
             self.account.tell(facts.id, self.context.history.rule_out(facts.id, str(why), need), now)
         return why is not None
 
-    def _withdraw(self, step: AdmittedTarget) -> None:
-        now = self.state.clock.now()
-        settlement = step.lease.withdraw(now)
-        self.state.held.pop(step.lease, None)
-        self.state.apply(step.gate, settlement, now, None)
-
     def _last_resort_tier(self, facts: TargetFacts) -> str:
         """The tier a last-resort target is reported under: its own when it has one."""
         for tier in self.context.route.tiers:
             if any(f.id == facts.id for f in tier.targets):
                 return tier.name
         return "last_resort"
+
+
+async def is_granted(state: RouterState, gate: Gate, lease: Lease, until: float) -> bool:
+    """Ask the other processes for an admission's probe and slot of the host; withdraw it where they have them."""
+    sharing = state.sharing
+    if sharing is None:
+        return True
+    granted = False
+    try:
+        # The probe first: while a slot is waited for no other request may take it.
+        probes = not lease.probes_breaker or await sharing.may_probe(gate, lease)
+        granted = probes and await sharing.may_enter(gate, until - state.clock.now())
+    finally:
+        if not granted:
+            withdraw(state, gate, lease)
+    return granted
+
+
+def withdraw(state: RouterState, gate: Gate, lease: Lease) -> None:
+    """Give back an admission without a call."""
+    now = state.clock.now()
+    settlement = lease.withdraw(now)
+    state.held.pop(lease, None)
+    state.apply(gate, settlement, now, None)
 
 
 def _homes_among(order: Sequence[Candidate], session: str | None) -> list[str]:

@@ -19,6 +19,7 @@ from smart_model_router.core.target_state import ProviderState
 from smart_model_router.domain.errors import AllTargetsFailed, ConfigurationError, RouterUnavailable
 from smart_model_router.domain.events import AttemptFinished, GuardsForgotten
 from smart_model_router.domain.outcome import NO_READING, Failure, FailureClass, LimitReading, Refusal
+from smart_model_router.flow.admission import is_granted
 from smart_model_router.flow.clock import EARLY, Watchdog
 from smart_model_router.flow.state import RouterState
 
@@ -152,6 +153,18 @@ def _forget_unused_of(alive: ref[RouterState]) -> None:
         forget_unused(state)
 
 
+async def _ask(state: RouterState, gate: Gate, roll: float, pacing: Pacing, until: float) -> Lease | Refusal:
+    while True:
+        got = gate.try_admit(_ONE, state.clock.now(), roll, pacing=pacing)
+        if isinstance(got, Refusal):
+            return got
+        state.held[got] = gate
+        if await is_granted(state, gate, got, until):
+            return got
+        if state.closed or state.clock.now() >= until:
+            return _BEHIND
+
+
 async def admit_one(
     state: RouterState,
     gates: Sequence[Gate],
@@ -174,9 +187,8 @@ async def admit_one(
                 for gate in gates:
                     behind = state.room.is_behind(ticket, gate.id)
                     roll = state.dice.roll()
-                    got = _BEHIND if behind else gate.try_admit(_ONE, now, roll, pacing=pacing)
+                    got = _BEHIND if behind else await _ask(state, gate, roll, pacing, until)
                     if isinstance(got, Lease):
-                        state.held[got] = gate
                         return gate, got
                     refusals[gate.id] = got
             if told is not None:

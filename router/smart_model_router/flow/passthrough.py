@@ -45,6 +45,8 @@ T = TypeVar("T")
 _FREE = Cost(0, 0)
 _LONGEST = 86_400.0
 _NOT_FOUND = 404
+_GONE_AFTER = 3
+"""So many 404s in a row of a path that has answered: it was taken away."""
 _LACKS = frozenset({FailureClass.MISCONFIGURED, FailureClass.MODEL_GONE})
 _LEFT = Failure(FailureClass.CANCELLED, "the caller left")
 _HANDED_ON = ("content-type", "content-length", "content-disposition", "content-language")
@@ -153,6 +155,9 @@ class RoutePassage:
 
     async def _open(self) -> None:
         left = self._asked()
+        sharing = self._state.sharing
+        if sharing is not None and not sharing.touch():
+            await sharing.first_look()
         self._check_shed()
         while True:
             target, gate, lease = await self._admitted(left)
@@ -160,12 +165,11 @@ class RoutePassage:
             outcome = await self._sent(target)
             if not isinstance(outcome, Failure):
                 self._reply = outcome
+                self._state.not_found[target.id] = 0
                 self._served(target, outcome.status, outcome.headers)
                 return
             theirs = bool(access_named(*self._to(target), self._options.get("headers", {})))
-            before = self._state.book.snapshot(target.id, self._state.clock.now())
-            answered = before.last_success_at is not None
-            found = judged(outcome, self.route, target, clients_account=theirs, answered=answered)
+            found = judged(outcome, self.route, target, clients_account=theirs, answered=self._answers(target, outcome))
             failure = self._state.scrub(found)
             self._settle(failure)
             if is_passed_on(failure):
@@ -174,6 +178,14 @@ class RoutePassage:
             left = [other for other in left if other is not target]
             if self._body_taken or not left:
                 raise self._error(failure)
+
+    def _answers(self, target: RouteTarget, failure: Failure) -> bool:
+        """Return whether the path is there: it has answered since the start, and not said 404 three times since."""
+        times = self._state.not_found.get(target.id)
+        if times is None or failure.status != _NOT_FOUND:
+            return False
+        self._state.not_found[target.id] = times + 1
+        return times + 1 < _GONE_AFTER
 
     def _asked(self) -> list[RouteTarget]:
         """The targets that the caller lets serve. Raises InvalidRequest, UnsupportedFeature."""

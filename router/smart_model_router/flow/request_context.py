@@ -20,7 +20,7 @@ from smart_model_router.core.selection.exploration import ExplorationCall
 from smart_model_router.core.tiers import ModelRoute, Plan, TargetFacts, plan
 from smart_model_router.domain.errors import InvalidRequest
 from smart_model_router.domain.fast_dataclass import quick
-from smart_model_router.domain.outcome import Failure, Snapshot, Usage
+from smart_model_router.domain.outcome import Failure, FailureClass, Snapshot, Usage
 from smart_model_router.domain.report import RouteReport
 from smart_model_router.domain.request import RouteRequest
 from smart_model_router.flow.clock import Watchdog
@@ -186,8 +186,9 @@ class RequestContext:
     def note(self, step: AdmittedTarget, failure: Failure) -> None:
         """The call failed: what the request may still try, and when it may try this target again.
 
-        A probe that brought content is an attempt like any other: it is billed.
+        A probe that was answered is an attempt like any other: content and empty answers are billed.
         """
+        billed = step.lease.has_begun or failure.failure_class is FailureClass.EMPTY
         now = self.state.clock.now()
         again_at = now
         if failure.context_tokens is not None:
@@ -200,7 +201,7 @@ class RequestContext:
             failure,
             again_at,
             last_resort=step.last_resort,
-            probe=step.lease.probes_breaker and not step.lease.has_begun,
+            probe=step.lease.probes_breaker and not billed,
         )
 
     def limit(self, step: AdmittedTarget) -> tuple[float, bool]:

@@ -154,6 +154,8 @@ class RouterState:
     """What passes through (`gateway.passthrough`), by path."""
     windows: dict[str, int] = field(default_factory=dict)
     """The context window that a target named when it refused a longer prompt, in tokens."""
+    not_found: dict[str, int] = field(default_factory=dict)
+    """How often in a row a passthrough target said 404, by target; only of those that have answered since the start."""
     recent: deque[Event] = field(default_factory=lambda: deque(maxlen=RECENT_EVENTS))
     held: dict[Lease, Gate] = field(default_factory=dict)
     """Every lease that is not settled yet: should the loop stop under their calls, the next one gives them back."""

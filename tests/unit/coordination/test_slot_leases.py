@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 
 from smart_model_router.coordination import Coordinator, SharedKeys
+from smart_model_router.domain.outcome import Failure
+from smart_model_router.domain.ports import PassedCall
 from smart_model_router.domain.shared_state import ClockReading, SlotAsk, SlotGrant
 from smart_model_router.domain.shared_state.slots import SLOT_SECONDS
 from smart_model_router.testing import FakeProvider, FakeReply
 from smart_model_router_stats.memory import MemorySharedState, MemoryTables
+from tests.unit.flow.test_passthrough import Passing, Reply, passage, read
 from tests.world import World, now, served_by, virtual, world
 
 SLOTS = 4
@@ -388,6 +391,49 @@ async def test_no_call_begins_on_a_slot_that_is_being_given_back(host: Host) -> 
     assert await asyncio.gather(*calls) == ["a/m"] * (2 * SLOTS)
     assert host.most == SLOTS
     for made in (one, other):
+        await made.router.aclose()
+
+
+@virtual
+async def test_a_caller_that_leaves_while_its_slot_is_waited_for_leaves_nothing() -> None:
+    """The store is slow, and two callers leave: their slots are free at once, and the next request is served."""
+    host = Host(slots=2)
+    w, store = host.process()
+    store.delay = 0.3
+    for _ in range(2):
+        caller = asyncio.create_task(served_by(w))
+        await asyncio.sleep(0.1)
+        caller.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await caller
+        w.assert_idle()
+    assert await served_by(w) == "a/m"
+    await w.router.aclose()
+
+
+@virtual
+async def test_what_passes_through_needs_slots_of_the_host_as_well() -> None:
+    """Three processes pass twelve uploads through: four at once, and all are served."""
+    at_once = [0, 0]
+
+    class Slow(Passing):
+        async def pass_through(self, call: PassedCall) -> Reply | Failure:
+            at_once[0] += 1
+            at_once[1] = max(at_once)
+            try:
+                return await super().pass_through(call)
+            finally:
+                at_once[0] -= 1
+
+    host, passing = Host(), Slow(*(Reply() for _ in range(12)), waits=1.0)
+    host.provider = passing
+    routes = {"/v1/audio/speech": ["a"]}
+    processes = [host.process(config={"gateway": {"passthrough": {"routes": routes}}})[0] for _ in range(3)]
+    answers = await asyncio.gather(*(read(passage(w)) for w in processes for _ in range(4)))
+    assert answers == [b"spoken"] * 12
+    assert at_once[1] <= SLOTS
+    for made in processes:
+        made.assert_idle()
         await made.router.aclose()
 
 

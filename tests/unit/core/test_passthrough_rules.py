@@ -118,6 +118,13 @@ def test_what_the_client_chose_is_the_clients(
     assert judged(failure, route(on), target).failure_class is found
 
 
+@pytest.mark.parametrize(("status", "found"), [(404, FailureClass.INVALID_REQUEST), (405, FailureClass.MISCONFIGURED)])
+def test_a_path_that_answers_lacks_what_the_body_names(status: int, found: FailureClass) -> None:
+    """A 404 is about a voice or a file then; a 405 is about the path in any case."""
+    said = Failure(FailureClass.MISCONFIGURED, status=status)
+    assert judged(said, route("/v1/rerank"), TARGET, answered=True).failure_class is found
+
+
 @pytest.mark.parametrize(
     ("found", "theirs"),
     [(FailureClass.AUTH, True), (FailureClass.QUOTA, True), (FailureClass.SERVER_ERROR, False)],

@@ -569,6 +569,19 @@ async def test_failed_probes_use_up_no_attempt() -> None:
 
 
 @virtual
+async def test_probes_with_an_empty_answer_use_up_attempts() -> None:
+    """It is billed: a lone target that answers with nothing is not asked until the deadline."""
+    w = world(["a/big"])
+    await trip(w, "a")
+    w.providers["a"].set(FakeReply(failure=Failure(FailureClass.EMPTY)))
+    before = w.calls("a")
+    with pytest.raises(AllTargetsFailed):
+        await w.router.chat(BODY, timeout=600.0)
+    assert w.calls("a") - before == 6
+    w.assert_idle()
+
+
+@virtual
 async def test_a_probe_s_turn_is_left_for_a_target_whose_wall_has_ended() -> None:
     """Walls are not waited for. Once one has ended, that target is free: no request is spent on a probe elsewhere."""
     w = world(["a/big"], ["b/small"])

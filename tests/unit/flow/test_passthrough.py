@@ -345,13 +345,36 @@ async def test_a_refusal_of_the_path_is_a_404_for_a_while() -> None:
     assert w.gate("a/big").cooldown.law(now()) is None
 
 
+NO_VOICE = Failure(FailureClass.MISCONFIGURED, "HTTP 404", status=404, raw=b"{}")
+
+
 @virtual
 async def test_a_path_that_has_answered_is_not_missing() -> None:
     """A 404 for a thing that the body names, such as a voice, is the client's own: the next one is served."""
-    no_voice = Failure(FailureClass.MISCONFIGURED, "HTTP 404", status=404, raw=b"{}")
-    w = passing_world(a=Passing(Reply(), no_voice, Reply()))
+    w = passing_world(a=Passing(Reply(), NO_VOICE, Reply()))
     assert [await read(passage(w)) for _ in range(3)] == [b"spoken", b"{}", b"spoken"]
     w.assert_idle()
+
+
+@virtual
+async def test_a_path_that_answers_now_is_not_missing() -> None:
+    """Its first answer is under way when another client names a voice that is not there."""
+    w = passing_world(a=Passing(Reply(pieces=[b"x"] * 60, each=1.0), NO_VOICE, Reply()))
+    first = asyncio.create_task(read(passage(w)))
+    await asyncio.sleep(30.0)
+    assert [await read(passage(w)) for _ in range(2)] == [b"{}", b"spoken"]
+    await first
+    w.assert_idle()
+
+
+@virtual
+async def test_a_path_that_was_taken_away_is_missing_after_three_refusals() -> None:
+    """It answered once, then it is gone: the next target of the route takes over."""
+    passing = {"a": Passing(Reply(), NO_VOICE), "b": Passing(Reply(), Reply())}
+    w = passing_world(**passing)
+    answers = [await read(passage(w)) for _ in range(6)]
+    assert answers == [b"spoken", b"{}", b"{}", b"{}", b"spoken", b"spoken"]
+    assert len(passing["b"].passed) == 2
 
 
 @virtual

@@ -362,9 +362,11 @@ async function look() {
   const reply = await fetch("/dashboard/stream", { headers: asked(), cache: "no-store" });
   if (reply.status === 401 || reply.status === 403) {
     $("key").hidden = false;
-    $("system").textContent = "A key with `admin: true` is needed.";
-    if (reply.status === 403) $("key-problem").textContent = (await reply.json()).error.message;
-    else if (key) $("key-problem").textContent = "This key is not one of the gateway's.";
+    $("system").textContent = "The dashboard is not shown.";
+    const said = await reply.json().catch(() => null);
+    if (reply.status === 403) $("key-problem").textContent = said?.error?.message ?? "HTTP 403";
+    else if (!key) $("system").textContent = "A key with `admin: true` is needed.";
+    else $("key-problem").textContent = "This key is not one of the gateway's.";
     $("key-text").focus();
     return false;
   }
