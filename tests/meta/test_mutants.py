@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
-from tools.mutants import Survivor, explained, forget_living, survivor
+import pytest
+
+from tests.meta.repository import ROOT, SOURCE_ROOTS
+from tools.mutants import TARGETS, Survivor, explained, forget_living, survivor
 
 DIFF = """--- src/smart_model_router/core/gate.py
 +++ src/smart_model_router/core/gate.py
@@ -83,3 +88,33 @@ why = "said before"
         + WRITTEN
     )
     assert explained(twice).idle({KNOWN, RULED}) == ['core.b.g: log("no") => log(None)']
+
+
+def _functions(file: Path, module: str) -> Iterator[tuple[str, str]]:
+    """Yield the functions and methods of a file as mutants are named, each with its lines as one."""
+    text = file.read_text(encoding="utf-8")
+    lines = text.splitlines()
+    body = ast.parse(text).body
+    classes = [(f"{node.name}.", node.body) for node in body if isinstance(node, ast.ClassDef)]
+    for owner, members in [("", body), *classes]:
+        for node in members:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                name = f"{owner}{node.name}" if owner else node.name
+                said = " ".join(line.strip() for line in lines[node.lineno - 1 : node.end_lineno])
+                yield f"{module}.{name.lstrip('._')}", said
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_an_explained_mutant_is_of_a_line_that_exists(target: str) -> None:
+    """A function that moved, or a line that changed, takes its explanations along."""
+    functions: dict[str, list[str]] = {}
+    for root in SOURCE_ROOTS:
+        for file in root.rglob("*.py"):
+            module = ".".join(file.relative_to(root).with_suffix("").parts)
+            for name, said in _functions(file, module):
+                functions.setdefault(name, []).append(said)
+    written = (ROOT / "tests" / "mutants" / f"{target}.toml").read_text(encoding="utf-8")
+    known = explained(written).survivors
+    assert known
+    lost = [each for each in known if not any(each.before in said for said in functions.get(each.function, []))]
+    assert lost == []
