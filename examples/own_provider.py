@@ -1,6 +1,6 @@
 """A provider of your own: anything with three methods. This one answers from a table, and says so when it cannot.
 
-Failures are returned, not raised; their class decides what follows (a rest, the breaker, who is asked next).
+Failures are returned, not raised; their class decides what follows (a cooldown, the breaker, the next target).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The smallest use: ask, stream, and see who answered. Runs without a key: both providers live in this process.
+"""The smallest use: ask, stream, and see which target answered. Runs without a key: both providers are in this process.
 
-Put `kind: openai` and `api_key: ${OPENAI_API_KEY}` in the place of `kind: scripted` and the same code asks the world.
+Put `kind: openai` and `api_key: ${OPENAI_API_KEY}` in the place of `kind: scripted` and the same code asks OpenAI.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ SMR = shutil.which("smr", path=str(Path(sys.executable).parent)) or "smr"
 
 
 async def work(store: str, questions: int) -> None:
-    """What a worker does all day."""
+    """Send `questions` requests, as one worker would."""
     config = {
         "version": 1,
         "providers": {"first": {"kind": "scripted"}},

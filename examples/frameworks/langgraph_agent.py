@@ -16,7 +16,7 @@ from smart_model_router_providers.fault import Fault, FaultServer
 
 
 class Notes(TypedDict, total=False):
-    """What the graph hands from node to node."""
+    """The state that the graph passes from node to node."""
 
     question: str
     draft: str

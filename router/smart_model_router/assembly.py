@@ -119,7 +119,7 @@ def _dropped_params(provider: Provider) -> frozenset[str]:
 
 
 def _content(config: ContentConfig, scrub: Callable[[str], str]) -> ContentCapture | None:
-    """Who says what may be told of prompts and answers; nobody, when nothing may."""
+    """The capture of prompts and answers as configured; None when it is off."""
     if config.mode == "off":
         return None
     return ContentCapture(config.mode, scrub=scrub, wall=WallClock().now, until=config.ends_at)

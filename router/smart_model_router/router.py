@@ -57,9 +57,9 @@ class RouterReply:
 class SmartModelRouter:
     """Routes requests over the targets of a configuration. Make one with `from_config`.
 
-    Lives on one event loop, that of the first call, and may be used from every other loop and thread: whoever is
-    elsewhere reaches it through `portal`. Every method that sends raises SmartRouterError only (errors.py says whose
-    fault), and its exceptions carry the `report`.
+    Runs on one event loop, that of the first call, and may be used from every other loop and thread: calls from there
+    go through `portal`. Every method that sends raises SmartRouterError only (errors.py says whose fault), and its
+    exceptions carry the `report`.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class SmartModelRouter:
 
     @property
     def config(self) -> RouterConfig:
-        """What it was made from."""
+        """The configuration it was made from."""
         return self._config
 
     @property
@@ -110,7 +110,7 @@ class SmartModelRouter:
 
     def transport(self) -> RouterTransport:
         """A transport for httpx2 and httpx with this router behind it: for frameworks that build their own client."""
-        from smart_model_router.clients.transport import RouterTransport  # noqa: PLC0415 - only who asks pays
+        from smart_model_router.clients.transport import RouterTransport  # noqa: PLC0415 - only users of it pay
 
         return RouterTransport(self)
 
@@ -242,9 +242,9 @@ class SmartModelRouter:
         return RoutePassage(self._state, route, call, options, silence=config.silence)
 
     def get_model_for_tier(self, tier: str, model: str | None = None) -> ModelSelection:
-        """Which target would serve `tier` of `model` (default: the first model) now; lower tiers are degraded.
+        """The target that would serve `tier` of `model` (default: the first model) now; lower tiers are degraded.
 
-        Raises AllTargetsFailed with every reason when nobody would; InvalidRequest for a tier that does not exist.
+        Raises AllTargetsFailed with every reason when no target would; InvalidRequest for a tier that does not exist.
         """
         from smart_model_router.flow.inspection import select  # noqa: PLC0415
 
@@ -258,7 +258,7 @@ class SmartModelRouter:
         return self.portal.call(lambda: explain(self._state, request))
 
     async def models(self) -> tuple[NamedModel, ...]:
-        """Every name that callers may use, with its context window. What wildcards stand for, their providers list."""
+        """Every name that callers may use, with its context window. Providers list the models of wildcards."""
         return await self.portal.reach(self._names.names)
 
     async def model(self, name: str) -> NamedModel:
@@ -268,9 +268,9 @@ class SmartModelRouter:
     def dearest_usd(
         self, dialect: Dialect, body: Mapping[str, Any], options: RequestOptions, *, written: bytes = b"", stream: bool
     ) -> float:
-        """What a request would cost at the dearest target of its plan, in USD; 0 where no price is known.
+        """The cost of a request at the dearest target of its plan, in USD; 0 where no price is known.
 
-        Raises InvalidRequest for a request that cannot be.
+        Raises InvalidRequest for an invalid request.
         """
         from smart_model_router.flow.inspection import dearest_usd  # noqa: PLC0415
 
@@ -278,7 +278,7 @@ class SmartModelRouter:
         return self.portal.call(lambda: dearest_usd(self._state, request))
 
     def predict_availability(self, target: str) -> Availability:
-        """Whether `target` would admit a call now, why not, and how well recent outcomes support the answer."""
+        """Predict if `target` would admit a call now, why not, and how well recent outcomes support the answer."""
         self._gate(target)
         from smart_model_router.flow.inspection import predict_availability  # noqa: PLC0415
 
@@ -306,18 +306,18 @@ class SmartModelRouter:
 
     @property
     def client_leases(self) -> ClientLeases | None:
-        """How the gateway shares the limits of its clients with the host's other processes; None without a store."""
+        """The leases by which the gateway shares its clients' limits with other processes; None without a store."""
         return None if self._state.sharing is None else self._state.sharing.clients
 
     @property
     def monitor(self) -> Monitor:
-        """What is there for those who watch: `router.monitor.metrics()` is what Prometheus reads."""
+        """The data for dashboards and metrics: `router.monitor.metrics()` is the text that Prometheus reads."""
         from smart_model_router.observability.monitor import Monitor  # noqa: PLC0415
 
         return Monitor(self._state, self._book, self._ladders)
 
     def isolate(self, target: str, *, by: str = "", why: str = "") -> None:
-        """Send nothing to `target` until `close`, also as a last resort. `by` says who (default: this process).
+        """Send nothing to `target` until `close`, also as a last resort. `by` is the operator (default: this process).
 
         With shared state every process of the host obeys within 0.25 s, and so does every later one. Raises
         InvalidRequest for a target that is not there, and for more than 100 characters of `by` or 200 of `why`.

@@ -69,7 +69,7 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
         return self._now
 
     def select(self, timeout: float | None) -> Sequence[Any]:
-        """What the base loop does between two rounds, where others wait for sockets: jump. There are no events."""
+        """Jump to the next timer, where other loops wait for sockets. There are no events."""
         if timeout is None:
             raise Deadlock("nothing is ready and no timer is set")
         timers: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]  # asyncio's own heap
@@ -95,7 +95,7 @@ class VirtualTimeLoop(asyncio.BaseEventLoop):
         """Nothing to do: `select` never brings any."""
 
     def _write_to_self(self) -> None:
-        """Nobody has to be woken: there is one thread."""
+        """Nothing to do: there is one thread, and no loop that sleeps."""
 
 
 class LoopClock:
@@ -147,7 +147,7 @@ _USAGE = Usage(prompt_tokens=10, completion_tokens=20)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FakeReply:
-    """What a FakeProvider does with one call. Durations are virtual seconds; math.inf is never.
+    """The behaviour of a FakeProvider for one call. Durations are virtual seconds; math.inf is never.
 
     `seconds` pass before the answer (a stream's head), then `failure` is returned or `bug` raised, if there is one.
     A stream brings each of `pieces` after another `gap`, then ends well; or with `cut` as its error; or, with
@@ -230,7 +230,7 @@ class _FakeStream:
 
     @property
     def reading(self) -> LimitReading:
-        """What the headers said of the limits."""
+        """The rate limits in the headers."""
         return self._reply.reading
 
     async def __aiter__(self) -> AsyncIterator[StreamEvent]:

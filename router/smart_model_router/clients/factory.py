@@ -1,4 +1,4 @@
-"""What the drop-in classes are made with: a router from whatever they are given, and an HTTP client over it."""
+"""Makes the parts of the drop-in classes: a router from the given source, and an HTTP client over it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Source = SmartModelRouter | RouterConfig | Mapping[str, Any] | str | os.PathLike
 """A router, or a configuration to make one from; None is the process's own, as `SmartModelRouter.from_config()`."""
 
 HOST = "http://smart-model-router.invalid"
-"""Nobody is called there: what the SDKs build their URLs on."""
+"""The base of the SDKs' URLs. No connection is made to it."""
 NO_KEY = "unused"
 """The SDKs insist on a key; the router has its own."""
 

@@ -46,7 +46,7 @@ _IDS = ("x-request-id", "request-id")
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What an SDK sends. Header names are lower-case; `read_timeout` is its patience between bytes, in seconds."""
+    """A request of an SDK. Header names are lower-case; `read_timeout` is its longest wait for bytes, in seconds."""
 
     method: str
     path: str
@@ -66,7 +66,7 @@ class OpenedReply:
 
 
 class OutOfPatience(Exception):
-    """The SDK's own timeout came first; the cause says what the router was about."""
+    """The SDK's own timeout came first; the cause says how far the router was."""
 
 
 async def answer(router: SmartModelRouter, sent: Sent) -> HttpReply | OpenedReply:

@@ -18,7 +18,7 @@ from smart_model_router.http_api import EdgeStream, HttpReply, error_frame, prob
 from smart_model_router.router import SmartModelRouter
 
 _NOT_REACHED = (WouldBlock, RouterUnavailable)
-"""What the portal itself raises: all else is answered."""
+"""Exceptions that the portal itself raises: every other failure is a reply."""
 
 
 class Frames:
@@ -88,9 +88,9 @@ _FRAMES = MappingProxyType({httpx: _HttpxFrames, httpx2: _Httpx2Frames})
 class RouterTransport(httpx2.BaseTransport, httpx2.AsyncBaseTransport, httpx.BaseTransport, httpx.AsyncBaseTransport):
     """A router as a transport for `httpx2.Client` and `httpx2.AsyncClient`, and for those of httpx alike.
 
-    Yesterday's SDKs (openai 2, anthropic 0.x) are built on httpx; who asks is answered in the same terms. The host of
-    a request does not matter, its path does: `/v1/chat/completions` and the others of the gateway. `owns`: closing it
-    closes the router.
+    Older SDKs (openai 2, anthropic 0.x) are built on httpx; a request of either gets a response of the same. The host
+    of a request does not matter, its path does: `/v1/chat/completions` and the others of the gateway. `owns`: closing
+    the transport closes the router.
     """
 
     def __init__(self, router: SmartModelRouter, *, owns: bool = False) -> None:

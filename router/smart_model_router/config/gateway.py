@@ -37,7 +37,7 @@ class PassthroughConfig(Options):
     """Paths beside the dialects, whose requests and answers pass through as they come. Durations are seconds.
 
     `routes` are paths (`/v1/moderations`, `/v1/rerank`, those below `/v1/audio/` and `/v1/images/`, `*` as the last
-    segment standing for any), each with who serves it, in order: providers, or `provider/model`, which shares its rate
+    segment standing for any), each with its servers, in order: providers, or `provider/model`, which shares its rate
     limits with the target of that name and names Azure's deployment. A body has at most `max_body` bytes. A call ends
     when its provider neither takes nor sends anything for `silence`.
     """

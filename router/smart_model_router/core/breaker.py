@@ -21,7 +21,7 @@ _PAUSE_SPREAD = 0.2
 
 
 class BreakerState(StrEnum):
-    """HALF_OPEN begins at `open_until`, probed or not. ISOLATED is the operator's word."""
+    """HALF_OPEN begins at `open_until`, probed or not. ISOLATED is set by the operator."""
 
     CLOSED = "closed"
     OPEN = "open"
@@ -116,7 +116,7 @@ class CircuitBreaker:
         self._config = config or BreakerConfig()
         self._state: Literal["closed", "open", "isolated"] = "closed"
         self.is_closed = True
-        """Whether calls pass unprobed."""
+        """True while the breaker is CLOSED: calls need no probe."""
         self._generation = 0
         self._open_until = 0.0
         self._eager_at = 0.0
@@ -131,7 +131,7 @@ class CircuitBreaker:
         self._probe_successes = 0
         self._elsewhere_until = 0.0
         self.used = False
-        """Whether it ever admitted a call: a breaker nobody uses says nothing about health."""
+        """True when it ever admitted a call: an unused breaker says nothing about health."""
 
     @property
     def config(self) -> BreakerConfig:
@@ -165,7 +165,7 @@ class CircuitBreaker:
 
     @property
     def isolated(self) -> bool:
-        """Whether the operator said no."""
+        """True when the operator isolated it."""
         return self._state == "isolated"
 
     @property
@@ -175,7 +175,7 @@ class CircuitBreaker:
 
     @property
     def probe_in_flight(self) -> bool:
-        """Whether a probe was granted and has not been settled."""
+        """True when a probe was granted and has not been settled."""
         return self._probe is not None
 
     def state(self, now: float) -> BreakerState:
@@ -219,7 +219,7 @@ class CircuitBreaker:
         return self._probe
 
     def is_current(self, permit: Permit) -> bool:
-        """Whether a verdict of this permit would still move the breaker."""
+        """True when a verdict of this permit would still move the breaker."""
         return not permit.settled and permit.generation == self._generation
 
     def record(
@@ -251,11 +251,11 @@ class CircuitBreaker:
         return self._record_call(verdict, now, roll, hold, down, lost)
 
     def isolate(self, now: float) -> Transition | None:
-        """The operator's no: refuse everything until `close`."""
+        """Refuse every call until `close`."""
         return None if self._state == "isolated" else self._move("isolated", "operator", now)
 
     def close(self, now: float, reason: str = "operator") -> Transition | None:
-        """The operator's yes: CLOSED with an empty window, whatever was before; None when it was CLOSED."""
+        """Go to CLOSED with an empty window from any state. Returns None when it was CLOSED."""
         if reason == "operator":
             self._backoff_index = 0
         was_closed = self.is_closed

@@ -110,7 +110,7 @@ class TokenBucket:
 
         At the instant itself at most `keep` are there (what was refused will fit then), and no more than would have
         been without the hold. An instant at or after the end of the window begins a new one. The newest instant
-        stands, also when it is sooner: who may replace whose word is the cooldown's affair.
+        stands, also when it is sooner: the cooldown decides which hint replaces which.
         """
         level, at = self.level(now), max(instant, now)
         self._level = level if level < 0 else min(keep, level + (at - now) * self.rate)

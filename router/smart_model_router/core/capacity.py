@@ -254,7 +254,7 @@ class AdaptiveThrottle:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing is known (since the last reset)."""
+        """True when no call was recorded since the last reset."""
         return self._requests == 0
 
     def record(self, accepted: bool, now: float) -> None:

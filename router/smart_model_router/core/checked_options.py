@@ -69,7 +69,7 @@ def _check(kind: type, name: str, value: Any, interval: Interval, whole: bool) -
 
 
 def within(value: float, interval: Interval) -> bool:
-    """Whether `value` lies in the interval; what is not finite lies in none."""
+    """True when `value` lies in the interval; a value that is not finite lies in none."""
     if not -math.inf < value < math.inf:  # isfinite() refuses to look at a very large int
         return False
     low = interval.gt if interval.gt is not None else interval.ge

@@ -1,4 +1,4 @@
-"""What one process holds of the limits of a gateway's client: requests and tokens a minute, and USD a day.
+"""One process's share of the limits of a gateway's client: requests and tokens a minute, and USD a day.
 
 The processes that share a store have one limit together. Each takes what it needs on demand, and of a large limit a
 chunk ahead; without a store, or while it is out of reach, each decides alone by its own count.
@@ -90,7 +90,7 @@ class ClientRate:
 
     @property
     def short(self) -> bool:
-        """Whether more should be leased ahead: a small limit is leased on demand only."""
+        """True when more should be leased ahead: a small limit is leased on demand only."""
         return not self.alone and self._chunk > 1 and self._held < self._chunk / 2
 
     def ready_at(self, amount: float, now: float) -> float | None:
@@ -115,7 +115,7 @@ class ClientRate:
             self._used_at = now
 
     def settle(self, reserved: float, used: float, now: float) -> None:
-        """What was taken for a request came to `used`."""
+        """Correct the `reserved` amount of a request to the `used` one."""
         self._bucket.give_back(reserved - used, now)
         if not self.alone:
             self._held += reserved - used
@@ -177,13 +177,13 @@ class ClientRate:
         self._returning = not alone
 
     def forget(self) -> None:
-        """What was leased is another process's."""
+        """Drop the leases, which are void or belong to another process."""
         self._held = self._given_back = 0.0
         self._refused.forget()
 
     @property
     def idle(self) -> bool:
-        """Whether there will be nothing to settle before the next use."""
+        """True when there is nothing to settle before the next use."""
         return not (self._held or self._given_back or self._returning)
 
     def _ask(self) -> BucketAsk:
@@ -222,7 +222,7 @@ class ClientBudget:
         self._held = 0
         """Reserved with the others, and taken by no request yet."""
         self._reserved = self._settled = self._spent = 0
-        """What the others do not know yet."""
+        """Changes that the other processes do not know yet."""
         self._refused = _Refused()
 
     def ready_at(self, amount: float, now: float) -> float | None:
@@ -298,7 +298,7 @@ class ClientBudget:
         self._refused.forget()
 
     def forget(self) -> None:
-        """What was reserved is another process's to settle."""
+        """Drop the reservations, which another process settles."""
         self._held = self._reserved = self._settled = self._spent = 0
 
     @property

@@ -1,6 +1,6 @@
 """Cooldowns: how long a target (or a credential) rests after failures, hints, walls - and how it comes back.
 
-Advice (our own guess that a pause helps) and law (what the provider said, walls, switched off) are kept apart.
+Advice (our own guess that a pause helps) and law (provider hints, walls, off periods) are kept apart.
 Pure: `now` is an argument in monotonic seconds. Not thread-safe.
 """
 
@@ -57,7 +57,7 @@ LADDER = (1.0, 2.0, 30.0, 60.0)
 """Seconds an un-hinted 429 waits, the n-th in a row taking the n-th rung, plus up to a fifth by dice."""
 _LADDER_SPREAD = 0.2
 _RECENT_SUCCESS = 10.0
-"""Seconds. Who answered that shortly before a wait ended needs no probation."""
+"""Seconds. A target that answered so shortly before a wait ended needs no probation."""
 _AUTH_MEMORY = 300.0
 
 
@@ -72,7 +72,7 @@ class Rest:
 
 @dataclass(frozen=True, slots=True)
 class RestRecord:
-    """A rest as it is written down: `step` is how many of its kind there were in a row."""
+    """A rest as it is stored: `step` is how many of its kind there were in a row."""
 
     reason: RestReason
     until: float
@@ -152,11 +152,11 @@ class Cooldown:
         self._clearing = RateLimitRecovery()
         self._must_prove = self._must_prove_unless_alive = False
         self.returning = False
-        """Whether a rest began and no later call has succeeded since: the first success is a recovery."""
+        """True when a rest began and no later call has succeeded since: the first success is a recovery."""
         self.on_trial = 0
         """Calls in flight that were let through on probation: at most one, unless they were paced (the gate counts)."""
         self.warming = False
-        """Whether the model was loading at the last answer: one call in flight until one succeeds."""
+        """True when the model was loading at the last answer: one call in flight until one succeeds."""
 
     def snapshot(self) -> CooldownSnapshot:
         """The rests that outcomes move, for checkers."""
@@ -176,7 +176,7 @@ class Cooldown:
         return None
 
     def cause(self, now: float) -> FailureClass | None:
-        """Which failure the law in force at `now` goes back to; None when none is in force."""
+        """The class of the failure that caused the law in force at `now`; None when none is in force."""
         law = self.law(now)
         return None if law is None else self._causes.get(law.reason)
 
@@ -185,7 +185,7 @@ class Cooldown:
         return Refusal("cooldown", self._advice_until) if now < self._advice_until else None
 
     def on_probation(self, now: float) -> bool:
-        """Whether it came back by expiry and has still to prove itself, one call at a time."""
+        """True when its rest expired and it has still to prove itself, one call at a time."""
         if now < self._rests_until:
             return False
         return self._must_prove or (self._must_prove_unless_alive and not self._was_alive())
@@ -208,11 +208,11 @@ class Cooldown:
         expected: float | None = None,
         honour_hints: bool = True,
     ) -> Rest | None:
-        """A call ended with `failure`; what rest follows, None when none begins or moves.
+        """Take in the failure of a call. Returns the rest that follows, None when none begins or moves.
 
         `sent_seq` orders calls by the time they were sent. `paced` says that a known bucket paces the return from
         a wait, `expected` after how many seconds the exhausted window ends, when that is known. `advise` is False while
-        a breaker that is not CLOSED decides among advice, `ill` what the evidence says (core/evidence.py).
+        a breaker that is not CLOSED decides in place of advice, `ill` is the evidence's verdict (core/evidence.py).
         """
         policy = failure.failure_class.policy
         if policy.category is Category.CALLER:
@@ -234,7 +234,7 @@ class Cooldown:
         return law or advice
 
     def succeeded(self, admitted_at: float, now: float) -> bool:
-        """A call succeeded; True when it ended the spell a rest began (statistics start afresh)."""
+        """Take in a success; True when it ended the spell that a rest began (statistics start afresh)."""
         self._last_success = now
         if self._clearing.began is not None:
             self._clearing.admitted(admitted_at)
@@ -256,7 +256,7 @@ class Cooldown:
         return True
 
     def breaker_tripped(self) -> None:
-        """The breaker decides among advice from here on; law stays."""
+        """Drop the advice, which the open breaker replaces; law stays."""
         self._advice_until = 0.0
         self._cooldowns, self._largest_loss = 0, 0.0
         self._settle_rests()
@@ -264,7 +264,7 @@ class Cooldown:
             self._forget_return()
 
     def clear(self) -> None:
-        """The operator's word: no rest, no probation."""
+        """Forget every rest and probation, as the operator asks."""
         self._laws.clear()
         self._advice_until = self._rests_until = 0.0
         self._cooldowns = self._guesses = self._overloads = self._auth_failures = 0
@@ -272,7 +272,7 @@ class Cooldown:
         self._forget_return()
 
     def records(self) -> tuple[RestRecord, ...]:
-        """Every rest that is in force, or that is over and has not been followed by a success yet."""
+        """Every rest that is in force, or that is over without a success since."""
         steps: Mapping[LawReason, int] = {"wait": self._guesses, "wall": 0, "off": self._auth_failures}
         found = [
             RestRecord(reason, law.until, law.hinted, self._causes.get(reason), steps[reason])
@@ -283,9 +283,9 @@ class Cooldown:
         return tuple(found)
 
     def adopt(self, record: RestRecord, now: float) -> bool:
-        """Take over a rest that another process, or this one before a restart, arrived at; whether that moved anything.
+        """Adopt a rest that another process, or this one before a restart, began; True when that moved anything.
 
-        One of the same kind is never shortened, but for a guess by a hint.
+        A rest of the same kind is never shortened, but for a guess by a hint.
         """
         if record.reason == "cooldown":
             self._cooldowns = max(self._cooldowns, record.step)
@@ -308,7 +308,7 @@ class Cooldown:
         return True
 
     def end(self, reason: RestReason) -> bool:
-        """Another process saw a rest of this kind end by a success; whether there was one."""
+        """End the rest of this kind, as another process saw a success; True when there was one."""
         if reason == "cooldown":
             was, self._advice_until = bool(self._advice_until), 0.0
         else:
@@ -384,7 +384,7 @@ class Cooldown:
         expected: float | None,
         ladder: bool,
     ) -> Rest | None:
-        """No word from the provider: the window's end, else what it took before, else the ladder."""
+        """The wait without a hint: until the window's end, else as long as it took before, else by the ladder."""
         known = self._laws.get("wait")
         if known is not None and admitted_at <= known.began:
             return None  # one wave of refusals is one rung
@@ -404,7 +404,7 @@ class Cooldown:
         return self._bind("wait", now + seconds, sent_seq, now, False, returns)
 
     def _was_alive(self) -> bool:
-        """Whether something succeeded here in the 10 s before the rests ended (or after)."""
+        """True when a call succeeded here in the 10 s before the rests ended (or after)."""
         return self._last_success is not None and self._rests_until - self._last_success <= _RECENT_SUCCESS
 
     def _bind(

@@ -112,15 +112,15 @@ class Evidence:
         self._lost = 0.0
         self._patience = PATIENCE
         self._turned_away = 0
-        """Refusals for want of capacity in a row, beside which no call was served."""
+        """Refusals for lack of capacity in a row, beside which no call was served."""
         self.stormy = False
-        """Whether every call is turned away: 75 in a row, and nothing is served."""
+        """True when every call is turned away: 75 in a row, and none is served."""
         self._turned_away_from = self._turned_away_last = -math.inf
         """When the first and the newest of the present run of refusals came."""
         self._turned_away_in = 0.0
         """The seconds that the longest refusal of that run took."""
         self._served_beside = False
-        """Whether a call that was sent during that run has been served."""
+        """True when a call that was sent during that run has been served."""
 
     def sent(self, key: int, now: float, *, stream: bool, number: int) -> None:
         """A call goes out as the `number`-th in flight."""
@@ -174,10 +174,10 @@ class Evidence:
         )
 
     def turned_away(self, sent_at: float, now: float, patience: float) -> bool:
-        """A call was refused for want of capacity. Whether the number in flight can be the reason.
+        """Take in a refusal for lack of capacity; True when the number in flight can be the reason.
 
         It can when a call that was sent since the first of these refusals is served, that is, was answered or is in
-        flight for more than twice as long as any of them took. Else all are refused, however many there are.
+        flight for more than twice as long as any of them took. Else all calls are refused, however many there are.
         """
         if now - self._turned_away_last > _TURNED_AWAY_TOGETHER:
             self._turned_away_from, self._turned_away_in, self._served_beside = now, 0.0, False
@@ -196,7 +196,7 @@ class Evidence:
         return self._turned_away_last + min(_LONGEST_PAUSE, 2.0 ** min(self._turned_away - _STORM, 9))
 
     def serves_others(self, sent_at: float, now: float, patience: float) -> bool:
-        """Whether other calls, sent no later than a refused one, were served beside it: then the refusal is load."""
+        """True when other calls, sent no later than a refused one, were served beside it: then the refusal is load."""
         flying = self._flying.items()
         if any(at <= sent_at and (now - at < patience or key in self._begun) for key, (at, _, _) in flying):
             return True
@@ -236,13 +236,13 @@ class Evidence:
         self._rest.score = 0.0
 
     def tripped(self) -> None:
-        """A breaker opened: it decides from here on."""
+        """Reset the tests, as a breaker opened and decides from now on."""
         self._rest.score = 0.0
         for test in self._down.values():
             test.score = 0.0
 
     def clear(self) -> None:
-        """Forget every outcome (the operator's word). Calls in flight stay known."""
+        """Forget every outcome, as the operator asks. Calls in flight stay known."""
         self.tripped()
         self._newest.clear()
         self._answered.clear()

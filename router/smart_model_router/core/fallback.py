@@ -1,4 +1,4 @@
-"""What one request has tried and may still try; what all requests may spend on retries and hedges; when load is shed.
+"""The attempts of one request, the budget of all requests for retries and hedges, and load shedding.
 
 Pure bookkeeping (routing.md section 8, "Attempts").
 """
@@ -78,18 +78,18 @@ class AttemptHistory:
         self._by_tier: dict[str, int] = {}
         self._failed: dict[str, _Failed] = {}
         self._resumed = False
-        """An answer of which the caller has a part is to be gone on with."""
+        """True when the caller has a part of the answer, and the next target has to continue it."""
         self._retried: set[str] = set()
         self._ruled_out: dict[str, tuple[str, str]] = {}
         self._larger_than: int | None = None
         """The largest context window that was too small, 0 where none is known; None: none was too small."""
         self._unknown_asked = False
-        """A target of unknown window was asked because its window may be larger."""
+        """True when a target of unknown window was called because its window may be larger."""
         self._paid_back = 0
         self.touched = False
-        """Whether there is a target that the request may not ask any more, or not yet."""
+        """True when there is a target that the request may not call any more, or not yet."""
         self.exhausted = False
-        """Whether the request has used its attempts (the last resort has one of its own)."""
+        """True when the request has used its attempts (the last resort has one of its own)."""
         self.left = config.attempts
         """Attempts it may still make, the one under way included."""
 
@@ -98,7 +98,7 @@ class AttemptHistory:
         self.exhausted = self.left <= 0 or self.rejected >= self._config.rejected_by_fallback
 
     def tried(self, target: str) -> bool:
-        """Whether a call to this target has ended, or none can be made."""
+        """True when a call to this target has ended, or none can be made."""
         return target in self._failed or target in self._ruled_out
 
     def untried(self) -> int:
@@ -106,11 +106,11 @@ class AttemptHistory:
         return sum(not self.tried(f.id) for tier in self._plan.tiers for f in tier.targets)
 
     def tier_is_spent(self, tier: str) -> bool:
-        """Whether the tier has had its share, when a lower one could take over."""
+        """True when the tier has used its share of the attempts, and a lower one may take over."""
         return self._by_tier.get(tier, 0) >= self._config.attempts_per_tier
 
     def refusal(self, facts: TargetFacts, now: float) -> Refusal | None:
-        """Why this request does not ask a target again; None when it may. `retry_at` None: not in its lifetime."""
+        """The reason not to call a target again; None when it may be called. `retry_at` None: not in its lifetime."""
         if (self._ruled_out or self._larger_than is not None) and (filtered := self._filtered(facts)) is not None:
             return filtered
         last = self._failed.get(facts.id)
@@ -123,14 +123,14 @@ class AttemptHistory:
         return Refusal("cooldown", last.again_at) if now < last.again_at else None
 
     def resume(self) -> None:
-        """The stream broke off after content. Of several targets none is then asked more than twice in all.
+        """The stream broke off after content. Of several targets none is then called more than twice in all.
 
-        Each call is billed its prompt, and a target that cuts every stream would have all attempts of each request.
+        Each call is billed its prompt, and a target that cuts every stream would take all attempts of each request.
         """
         self._resumed = len(self._plan.by_id) > 1
 
     def pause(self, facts: TargetFacts, now: float) -> Refusal | None:
-        """As `refusal`, where no other target is free: one that failed may be asked again after its back-off."""
+        """As `refusal`, where no other target is free: one that failed may be called again after its back-off."""
         last = self._failed.get(facts.id)
         if self._resumed and self.tries(facts.id) >= _OF_RESUMED:
             return Refusal("filtered:failed")
@@ -145,12 +145,12 @@ class AttemptHistory:
         return sum(facts.id == target for facts, _ in self.failures)
 
     def forgive_rejection(self) -> None:
-        """The target rejected the way in which it was asked, not the request."""
+        """Uncount a rejection: the target rejected the form of the call, not the request."""
         self.rejected -= 1
         self._count()
 
     def native_rejection(self, facts: TargetFacts, failure: Failure) -> bool:
-        """Whether a 400 is the caller's own: from the plan's first target, before anything else was tried."""
+        """True when a 400 is the caller's own: from the plan's first target, before anything else was tried."""
         return failure.failure_class is FailureClass.INVALID_REQUEST and facts.id == self._first and not self.failures
 
     def note(
@@ -163,7 +163,7 @@ class AttemptHistory:
         last_resort: bool = False,
         probe: bool = False,
     ) -> None:
-        """A call failed. The target is not asked again before `again_at`; a `probe` of an OPEN one counts nowhere."""
+        """Record a failed call. The target is not called again before `again_at`; a `probe` is not counted."""
         self.failures.append((facts, failure))
         if last_resort:
             self.last_resort_tried.add(facts.id)
@@ -186,40 +186,40 @@ class AttemptHistory:
         self._count()
 
     def rule_out(self, target: str, why: str, need: str = "translation") -> Refusal:
-        """The request would mean something else there (or cannot be gone on with): the target is not asked."""
+        """Exclude a target where the request would mean something else, or cannot be continued."""
         self._ruled_out[target] = need, why
         self.touched = True
         return Refusal(f"filtered:{need}")
 
     def untranslatable(self) -> str | None:
-        """Why nobody at all could be sent the request as it is meant; None when somebody could."""
+        """The reasons why no target can be sent the request as it is meant; None when one can."""
         everyone = [*(f.id for tier in self._plan.tiers for f in tier.targets), *(f.id for f in self._plan.last_resort)]
         if any(target not in self._ruled_out for target in everyone):
             return None
         return "; ".join(f"{target}: {self._ruled_out[target][1]}" for target in dict.fromkeys(everyone))
 
     def waited(self) -> None:
-        """The request waited: answers that only said 'later' no longer count toward its total."""
+        """Uncount the answers that only said 'later', as the request has waited."""
         self.used -= self._paid_back
         self._paid_back = 0
         self._count()
 
     def may_retry_same(self, facts: TargetFacts, failure: Failure) -> bool:
-        """Whether one quick retry of the same target is in order; its breaker and the budget have a say too."""
+        """True when the request may retry the same target once, quickly; its breaker and the budget decide as well."""
         single = failure.failure_class.policy.retry_same and not failure.not_again and facts.id not in self._retried
         room = self._by_target.get(facts.id, 0) < self._config.attempts_per_target
         return single and room and self.left > self.untried() and not self.exhausted
 
     def retrying(self, facts: TargetFacts) -> None:
-        """The quick retry is being made."""
+        """Record that the quick retry is being made."""
         self._retried.add(facts.id)
 
     def last_resort_allowed(self) -> bool:
-        """After a fallback's 400 the last resort would only say the same, worse."""
+        """True unless a fallback rejected the request: the last resort would reject it as well."""
         return self.rejected == 0
 
     def _filtered(self, facts: TargetFacts) -> Refusal | None:
-        """Why the target cannot serve this request at all, however long it waits."""
+        """The reason why the target cannot serve this request at all, however long it waits."""
         if facts.id in self._ruled_out:
             return Refusal(f"filtered:{self._ruled_out[facts.id][0]}")
         if self._larger_than is not None:
@@ -230,13 +230,13 @@ class AttemptHistory:
 
 
 def gate_waits(failure: Failure) -> bool:
-    """Whether the target's own gate refuses long enough: a hint is law; 'fewer at once' and 'later' name no time."""
+    """True when the target's own gate refuses long enough: a hint is law; 'fewer at once' and 'later' name no time."""
     wait = failure.wait
     return failure.failure_class is FailureClass.WARMING or (wait is not None and wait.seconds > 0)
 
 
 def comes_due(refusal: Refusal, now: float, within: float) -> bool:
-    """Whether waiting `within` seconds may help: it ends by an event, or at an instant not later than that."""
+    """True when waiting `within` seconds may help: the refusal ends by an event, or by then."""
     if refusal.retry_at is None:
         return refusal.reason in EVENT_REASONS
     if refusal.reason in _UNWAITABLE or refusal.reason.startswith("filtered:"):
@@ -288,11 +288,11 @@ class RetryBudget:
 
     @property
     def affordable(self) -> bool:
-        """Whether one could be paid for."""
+        """True when the budget has a retry left."""
         return self.balance >= 1.0 - _EPSILON
 
     def try_spend(self) -> bool:
-        """Pay for one retry, or say no."""
+        """Take one retry from the budget; False when it has none."""
         if not self.affordable:
             return False
         self.balance = max(0.0, self.balance - 1.0)
@@ -319,14 +319,14 @@ LEAST_OUTCOMES = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HedgeConfig(Options):
-    """Whether streams are hedged, and at most for which `ratio` of the requests."""
+    """Hedging of streams: `enabled` or not, for at most a `ratio` of the requests."""
 
     enabled: bool = False
     ratio: Ratio = 0.05
 
     @property
     def budget(self) -> RetryBudgetConfig:
-        """What all hedges are paid from: nothing in advance, and no more saved up than twenty."""
+        """The budget of all hedges: nothing in advance, and at most twenty saved up."""
         return RetryBudgetConfig(ratio=self.ratio, start=0, maximum=20)
 
 
@@ -344,7 +344,7 @@ class SheddingConfig(Options):
 
 
 class Shedding:
-    """Whether the router sheds. `update` is told the share of OPEN providers, `sheds` answers for one request."""
+    """The state of load shedding. `update` takes the share of OPEN providers, `sheds` decides for one request."""
 
     __slots__ = ("_calm_since", "_config", "active")
 
@@ -370,5 +370,5 @@ class Shedding:
         return self.active != before
 
     def sheds(self, criticality: Criticality) -> bool:
-        """Whether a request of this criticality is turned away now."""
+        """True when a request of this criticality is turned away now."""
         return self.active and criticality not in WAITING_CRITICALITIES

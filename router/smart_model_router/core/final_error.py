@@ -39,7 +39,7 @@ _UNKNOWN_MAKER = (
     "x-router-target, or `target=`)"
 )
 _HINTS = {"filtered:unpriced": UNPRICED, "filtered:pinned": _UNKNOWN_MAKER}
-"""What is said beside some reasons."""
+"""Hints for the user that follow some reasons."""
 
 
 def final_rejection(target: str, failure: Failure, *, content_filter_fallback: bool) -> RequestRejected | None:
@@ -61,7 +61,7 @@ def final_error(
     retry_after: float | None,
     operation: Operation = "create",
 ) -> SmartRouterError:
-    """Why nobody served the request: naming every attempt and refusal."""
+    """The error of a request that no target served; its message names every attempt and refusal."""
     if operation != "create" and (absent := _absent(plan, progress, report.model, operation)) is not None:
         return absent
     if plan.empty:
@@ -74,7 +74,7 @@ def final_error(
             # The one in the caller's own dialect; the body of any other was left behind with its translation.
             facts, failure = next((one for one in progress.failures if one[1].raw), progress.failures[0])
             return _rejection(kind, facts.id, failure)
-    tried = ", ".join(_attempts(progress, report)) or "nobody asked"
+    tried = ", ".join(_attempts(progress, report)) or "no target was called"
     refused = ", ".join(f"{r.target} {r.reason}" for r in report.refusals)
     account = f"{tried}; refused: {refused}" if refused else tried
     if expired:

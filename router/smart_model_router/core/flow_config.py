@@ -45,12 +45,12 @@ class RoutingConfig(Options):
     that has the prompt in its cache before an equal one is. The last resort is taken at the age
     of `last_resort_after`, at 0.6 of the deadline at the latest. `max_wait` bounds the sum of a request's waits (None:
     its deadline does), `sheddable_wait` that of a sheddable one; `max_waiting` is the size of the waiting room.
-    `default_model` answers for names nobody knows; None refuses them. `unpriced` "allow" lets budgets in USD
-    be spent at targets of unknown price. `malformed_events` is what becomes of a stream in which an event cannot be
-    read after its caller has content: "fault" ends it (or recovers it by policy), "skip" delivers the rest and then
-    ends it as a failed one; with tools or a schema it is always "fault". `recovery` is the policy for streams that
-    break off after content, of models that have none of their own (recoverable.py). `model_name` is the `model` of
-    answers over HTTP: the name that was asked for, the served target's, or that only where it is not the first choice.
+    `default_model` answers for unknown names; None refuses them. `unpriced` "allow" lets budgets in USD be spent at
+    targets of unknown price. `malformed_events` decides on a stream in which an event cannot be read after its caller
+    has content: "fault" ends it (or recovers it by policy), "skip" delivers the rest and then ends it as a failed one;
+    with tools or a schema it is always "fault". `recovery` is the policy for streams that break off after content, of
+    models that have none of their own (recoverable.py). `model_name` is the `model` of answers over HTTP: the requested
+    name, the served target's, or the served target's only where it is not the first choice.
     """
 
     strategy: str = "health"

@@ -31,10 +31,10 @@ from smart_model_router.domain.outcome import (
 )
 
 Pacing = Literal["off", "on", "eager"]
-"""What our own judgement (breaker, advice, probation, slow start, throttle) does to a call (routing.md 0a, D3, D4).
+"""The effect of our own judgement (breaker, advice, probation, slow start, throttle) on a call (routing.md 0a, D3, D4).
 
-`off`: it excludes the target, as another one is free. `on`: no other target is free, so it only paces. `eager`: and
-nothing else can answer either, so the probe of an OPEN breaker comes due by back-off.
+`off`: it excludes the target, as another one is free. `on`: no other target is free, so it only paces. `eager`: as
+`on`, and no other target can answer at all, so the probe of an OPEN breaker comes due by back-off.
 """
 
 _PACED_FROM = 0.2
@@ -71,11 +71,11 @@ class Gate(TargetState):
         pacing: Pacing = "off",
         last_resort: bool = False,
     ) -> Lease | Refusal:
-        """Everything the call needs, or the first refusal. `roll` in [0, 1) is the throttle's toss.
+        """Take everything the call needs, or return the first refusal. `roll` in [0, 1) is the throttle's draw.
 
-        Law refuses under any `pacing`; what judgement does depends on it. A probe passes untossed, and so does a call
-        on probation: there is one of them at a time anyway. As a `last_resort` a target is refused only for want of a
-        slot, and by the operator.
+        Law refuses under any `pacing`; the effect of judgement depends on it. The throttle does not refuse a probe, nor
+        a call on probation: there is one of them at a time anyway. As a `last_resort` a target is refused only for lack
+        of a slot, and by the operator.
         """
         provider, breaker = self.provider, self.breakers["stream" if stream else "whole"]
         if last_resort:
@@ -105,20 +105,20 @@ class Gate(TargetState):
         return self._lease(breaker, permit, transport, cost, now, stream, probing=probing, trials=trials, paced=paced)
 
     def refusal(self, cost: Cost, now: float, *, stream: bool = False, pacing: Pacing = "off") -> Refusal | None:
-        """What would refuse a call at `now`, but for the throttle's toss. Changes nothing."""
+        """The refusal of a call at `now`, without the throttle's draw. Changes nothing."""
         breaker = self.breakers["stream" if stream else "whole"]
         if not self._is_calm(breaker, now) and (told := self._restraint(breaker, now, pacing)) is not None:
             return told
         return self._shortage(cost, now)
 
     def is_full(self, now: float, *, stream: bool) -> bool:
-        """Whether it would refuse a call of any cost for want of a slot alone. Changes nothing."""
+        """True when it would refuse a call of any cost for lack of a slot alone. Changes nothing."""
         if self.free_slots or not self.config.measures.cascade_prevention:
             return False
         return self._is_calm(self.breakers["stream" if stream else "whole"], now)
 
     def resort_refusal(self) -> Refusal | None:
-        """What would refuse a call that comes here as a last resort."""
+        """The refusal of a call that comes here as a last resort."""
         if self.isolated:
             return Refusal("isolated")
         return _NO_SLOT if self.provider.bulkhead.free == 0 else None
@@ -152,7 +152,7 @@ class Gate(TargetState):
         return self._tossing(now).probability(now) > 0.0
 
     def _passes(self, now: float, roll: float, pacing: Pacing) -> bool:
-        """The throttle's toss. Where no other target is free it holds only below a success share of a fifth."""
+        """The throttle's draw. Where no other target is free it counts only below a success share of a fifth."""
         # Without `failing` no throttle has seen a call turned away.
         if not (self.alone or self.provider.failing) or self.throttle.empty:
             return True
@@ -167,18 +167,18 @@ class Gate(TargetState):
         return self.provider.throttle if together else self.throttle
 
     def _paced_limit(self, now: float) -> float:
-        """How many calls may be in flight while judgement only paces: slots x min(1, s / 0.2), at least one."""
+        """The calls that may be in flight while judgement only paces: slots x min(1, s / 0.2), at least one."""
         share = min(1.0, self.evidence.success_share(now) / _PACED_FROM)
         return max(1.0, self.provider.bulkhead.slots * share + _EPSILON)
 
     def _shortage(self, cost: Cost, now: float) -> Refusal | None:
-        """What refuses a call for want of a slot or of tokens."""
+        """The refusal of a call for lack of a slot or of tokens."""
         if self.config.measures.cascade_prevention and self.free_slots == 0:
             return _NO_SLOT
         return self.limits.refusal(cost, now) if self.limits.known else None
 
     def _is_calm(self, breaker: CircuitBreaker, now: float) -> bool:
-        """Whether there is nothing to recover from, as mostly: then only capacity is in question."""
+        """True when there is nothing to recover from, the usual case: then only capacity can refuse."""
         provider, slow_start = self.provider, self.config.slow_start
         return (
             breaker.is_closed
@@ -218,7 +218,7 @@ class Gate(TargetState):
         return excluded if excluded is None or pacing == "off" else Refusal("paced")
 
     def _exclusion(self, closed: bool, now: float) -> Refusal | None:
-        """What keeps calls from a target that is ill, or was until just now, while another one is free."""
+        """The refusal of a target that is ill, or was until just now, while another one is free."""
         if closed and (advice := self.cooldown.advice(now)) is not None:
             return advice
         if any(trial.on_trial for trial in self._trials(now)):
@@ -228,7 +228,7 @@ class Gate(TargetState):
         return None
 
     def ready_at(self, refusal: Refusal) -> float | None:
-        """When a waiter refused for this reason should look again by itself; None: an event will tell."""
+        """When a waiter refused for this reason should look again by itself; None: an event wakes it."""
         slots = self.provider.bulkhead.slots
         if refusal.reason == "slow_start" and slots > 1:
             a_call_more = self.config.slow_start / (slots - 1)
@@ -248,11 +248,11 @@ class Gate(TargetState):
         return min(dues, default=None)
 
     def steady(self, now: float, *, stream: bool) -> bool:
-        """Whether a call admitted now would decide over no return: it would be neither a probe nor on probation."""
+        """True when a call admitted now would be neither a probe nor on probation."""
         return self.steady_breakers(stream=stream) and not self._trials(now)
 
     def steady_breakers(self, *, stream: bool) -> bool:
-        """Whether no breaker that such a call would meet is open."""
+        """True when every breaker that such a call would meet is closed."""
         return self.breakers["stream" if stream else "whole"].is_closed and self.provider.transport.is_closed
 
     def away(self, *, stream: bool) -> bool:
@@ -262,7 +262,7 @@ class Gate(TargetState):
 
     @property
     def tried(self) -> bool:
-        """Whether it ever admitted a call."""
+        """True when it ever admitted a call."""
         return self.breakers["whole"].used or self.breakers["stream"].used
 
     def is_open(self, now: float) -> bool:
@@ -271,32 +271,32 @@ class Gate(TargetState):
         return bool(used) and all(breaker.state(now) is BreakerState.OPEN for breaker in used)
 
     def enabled(self, now: float) -> bool:
-        """Whether it counts in system health: neither walled nor off nor isolated."""
+        """True when it counts in system health: neither walled nor off nor isolated."""
         law = self._law(now)
         return not self.isolated and (law is None or law.reason == "wait")
 
     @property
     def isolated(self) -> bool:
-        """Whether the operator said no."""
+        """True when the operator isolated it."""
         return any(breaker.isolated for breaker in self.breakers.values())
 
     def continues(self, before: Gate) -> bool:
-        """Whether it is configured as the gate of before, so that this one could go on in its place."""
+        """True when it is configured as the gate `before`, so that it can take its place."""
         here, there = self.provider, before.provider
         same = here.origin == there.origin and here.config == there.config and self.number == before.number
         return same and here.has_key_of(there, self.number) and self.limits.terms == before.limits.terms
 
     def move_to(self, provider: ProviderState) -> None:
-        """Belong to another state of the provider. For a reload: it has admitted nothing yet."""
+        """Attach to another state of the provider. For a reload: the gate has admitted nothing yet."""
         self.provider = provider
         self.credential = provider.credential(self.number)
 
     def isolate(self, now: float) -> tuple[Moved, ...]:
-        """The operator's no."""
+        """Isolate the target, as the operator asks."""
         return self._operate(CircuitBreaker.isolate, now)
 
     def close(self, now: float) -> tuple[Moved, ...]:
-        """The operator's yes: breakers closed, the provider's too, every rest forgotten, no slow start."""
+        """Close the breakers, the provider's too, forget every rest, and skip slow start, as the operator asks."""
         self.cooldown.clear()
         self.credential.clear()
         self.limits.release(now)
@@ -330,7 +330,7 @@ class Gate(TargetState):
         return max(self.in_flight / slots, 1.0 - self.limits.free_share(now))
 
     def _law(self, now: float) -> Refusal | None:
-        """The law in force for the target or its credential: what nobody waits for first, else the longer wait."""
+        """The law in force for the target or its credential: one without a wait first, else the longer wait."""
         own, shared = self.cooldown.law(now), self.credential.law(now)
         if shared is not None and shared.reason != "wait":
             return shared
@@ -344,7 +344,7 @@ class Gate(TargetState):
         )
 
     def _trials(self, now: float, pacing: Pacing = "off") -> tuple[Cooldown, ...]:
-        """Whose probation a call admitted at `now` would serve."""
+        """The rests whose probation a call admitted at `now` would serve."""
         if not (self.cooldown.returning or self.credential.returning):
             return ()
         trials = [rest for rest in (self.cooldown, self.credential) if rest.on_probation(now)]

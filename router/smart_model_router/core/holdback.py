@@ -28,7 +28,7 @@ class HoldBack:
     def take(self, event: StreamEvent, characters: int) -> list[StreamEvent]:
         """Take an event that adds so much text; return what is to be delivered now, in order."""
         if event.kind is EventKind.PING and self._events:
-            return []  # who waits for nothing is kept alive by others
+            return []  # it would be delivered late; the gateway sends pings of its own to a client that gets nothing
         self._events.append((event, characters))
         if characters:
             self._texts.append(characters)

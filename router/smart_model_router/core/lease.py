@@ -1,6 +1,6 @@
-"""The lease: what one admitted call holds, and what follows when it is settled - once, on every path.
+"""The lease of one admitted call, which holds its permits, slot and tokens and is settled once, on every path.
 
-Pure: `now` and chance are arguments. A `Settlement` says what changed; somebody else tells the world.
+Pure: `now` and chance are arguments. A `Settlement` says what changed; the caller publishes it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from smart_model_router.domain.outcome import NO_READING, Failure, FailureClass,
 @quick
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """What a settled call changed. `recovered` asks for fresh statistics; `offline` is set when that changed."""
+    """The changes by a settled call. `recovered` asks for fresh statistics; `offline` is set when that changed."""
 
     moved: tuple[Moved, ...] = ()
     rest: Rest | None = None
@@ -33,7 +33,7 @@ _NOTHING = Settlement()
 
 @dataclass(frozen=True, slots=True)
 class LeaseSnapshot:
-    """What a lease holds at one instant.
+    """The holdings of a lease at one instant.
 
     `trials` are the rests whose probation it serves; `out` counts its permits and reservations that are not settled.
     """
@@ -44,7 +44,7 @@ class LeaseSnapshot:
 
 
 class Lease:
-    """What one admitted call holds: permits, a slot, tokens. Settled once; `release` is a no-op after that."""
+    """The permits, the slot and the tokens of one admitted call. Settled once; `release` is a no-op after that."""
 
     __slots__ = (
         "_breaker",
@@ -92,14 +92,14 @@ class Lease:
         self._last_resort = last_resort
         self._proven = False
         self.settled = False
-        """Whether everything was given back."""
+        """True when everything was given back."""
         self.admitted_at = now
         self.sequence = sequence
         self.stream = stream
         self.paced = paced
-        """Whether it was admitted because no other target is free, against our own judgement."""
+        """True when it was admitted because no other target is free, against our own judgement."""
         self.probe = probing or bool(trials)
-        """Whether this call decides over a return: a breaker's probe, or on probation."""
+        """True when this call decides over a recovery: it is a breaker's probe, or on probation."""
         self.number_in_flight = target.in_flight
         """How many calls were in flight at the target when it was sent, itself included."""
         self.has_begun = False
@@ -114,7 +114,7 @@ class Lease:
 
     @property
     def decides(self) -> bool:
-        """Whether its verdict would still move its breakers: nobody else has moved them since it was admitted."""
+        """True when its verdict would still move its breakers: they have not moved since it was admitted."""
         permits = ((self._breaker, self._permit), (self._target.provider.transport, self._transport))
         return all(permit is None or breaker.is_current(permit) for breaker, permit in permits)
 
@@ -124,13 +124,13 @@ class Lease:
         return self._breaker.open_seconds
 
     def snapshot(self) -> LeaseSnapshot:
-        """What it holds, for checkers."""
+        """Its holdings, for checkers."""
         held = (self._permit, self._transport, self._reservation)
         out = sum(one is not None and not one.settled for one in held)
         return LeaseSnapshot(self._trials, self._reservation.tokens, out)
 
     def heard(self, reading: LimitReading, now: float) -> None:
-        """The head of the answer is there: what it says of the limits counts at once, however long the rest takes."""
+        """Apply the rate limits in the head of the answer at once, however long the rest takes."""
         self._target.limits.update(reading, self.sequence, now, sent_at=self.admitted_at)
 
     def begun(self) -> None:
@@ -139,7 +139,7 @@ class Lease:
         self._target.evidence.begun(self.sequence)
 
     def connected(self, now: float) -> Settlement:
-        """The provider was reached by a call that may take hours: that proves its transport, and no probe waits for it.
+        """Count the transport as proven when a call that may take hours reached its provider; no probe waits for it.
 
         The outcome of the call is still the verdict on its own breaker.
         """
@@ -154,7 +154,7 @@ class Lease:
         return self._follow(moved, None, False, now, False if provider.reached(now) else None)
 
     def prove(self, now: float) -> Settlement:
-        """A streaming call has delivered enough to count as a success; a later cut is the closed breaker's."""
+        """Count a streaming call that delivered enough as a success; a later cut counts at the closed breaker."""
         if self.settled or self._proven or not self.probe:
             return _NOTHING
         permit = cast("Permit", self._permit)  # a last resort has none, and is no probe
@@ -186,9 +186,9 @@ class Lease:
     ) -> Settlement:
         """Give everything back with a verdict: `failure` is None for a success. A second call changes nothing.
 
-        `reading` is what a whole answer's headers said of the limits; a failure brings its own. `slow` marks a success
-        that took longer than `slow_call` allows. `roll` in [0, 1) spreads waits. `patience` is after how many silent
-        seconds a call in flight counts as lost.
+        `reading` has the rate limits of a whole answer's headers; a failure brings its own. `slow` marks a success that
+        took longer than `slow_call` allows. `roll` in [0, 1) spreads waits. `patience` is the number of silent seconds
+        after which a call in flight counts as lost.
         """
         if self.settled:
             return _NOTHING
@@ -244,7 +244,7 @@ class Lease:
         return self.settle(_NOT_SENT, now)
 
     def _is_load(self, failure: Failure, now: float, patience: float) -> bool:
-        """Whether a refusal for want of capacity came while other calls are being served: no sign of ill health."""
+        """True when a refusal for lack of capacity came while other calls are served: no sign of ill health."""
         if failure.failure_class is not FailureClass.OVERLOADED:
             return False
         return self._target.evidence.serves_others(self.admitted_at, now, patience)
@@ -330,7 +330,7 @@ class Lease:
 
 _NO_USAGE = Usage(0, 0)
 _SHORT_HINT = 2.0
-"""Seconds. A provider that says so little means fewer at once rather than later."""
+"""Seconds. A provider that hints at so short a wait means fewer calls at once rather than later ones."""
 _GIVEN_UP = Failure(FailureClass.CANCELLED)
 _NOT_SENT = Failure(FailureClass.CANCELLED, unsent=True)
 
@@ -342,13 +342,13 @@ def _exchanged(breaker: CircuitBreaker, now: float) -> Permit | None:
 
 
 def _real_usage(failure: Failure | None, usage: Usage | None) -> Usage | None:
-    """What the call used: an HTTP error used no tokens; a call that ended otherwise keeps its estimate."""
+    """The tokens that the call used: none for an HTTP error; a call that ended otherwise keeps its estimate."""
     refused = failure is not None and failure.status is not None and failure.status >= 400
     return _NO_USAGE if refused else usage
 
 
 def _says_too_many(failure: Failure) -> bool:
-    """Whether the provider turned the call away, or left it unanswered, as it would when too many are in flight."""
+    """True when the provider turned the call away, or left it unanswered, as it would when too many are in flight."""
     match failure.failure_class:
         case FailureClass.OVERLOADED | FailureClass.RATE_LIMITED:
             return failure.wait is None or failure.wait.seconds <= _SHORT_HINT

@@ -13,13 +13,13 @@ from smart_model_router.domain.outcome import BucketReading, Usage
 from smart_model_router.domain.shared_state import BucketAsk, ToldLimit, chunk_of, is_plenty
 
 IDLE = 2.0
-"""Seconds. What was leased and not used goes back after that."""
+"""Seconds. Leased tokens that are not used go back after that."""
 _LOOK_AGAIN = 0.25
 _EPSILON = 1e-6
 
 
 class TokenLease:
-    """Tokens of one limit. `level` below 0 was taken on credit, and is owed. Pure: instants are arguments."""
+    """Leased tokens of one limit. A `level` below 0 was taken on credit, and is owed. Pure: instants are arguments."""
 
     __slots__ = ("_capacity", "_due", "_taken_at", "_wanted", "level", "plenty", "suspended")
 
@@ -27,24 +27,24 @@ class TokenLease:
         self._capacity = capacity
         self.level = 0.0
         self.plenty = True
-        """Whether there was more than enough when somebody last looked; nobody has looked yet.
+        """True when the limit had more than enough at the last settlement of any process, and before the first one.
 
         Then a chunk is taken first and leased afterwards.
         """
         self.suspended = False
-        """Whether the processes cannot be asked: this one takes what its own count of the limit allows."""
+        """True when the other processes cannot be asked: this one goes by its own count of the limit."""
         self._due = 0.0
         self._wanted = 0.0
         self._taken_at = -math.inf
 
     @property
     def chunk(self) -> float:
-        """How much is leased at a time."""
+        """The number of tokens leased at a time."""
         return chunk_of(self._capacity)
 
     @property
     def short(self) -> bool:
-        """Whether more should be leased."""
+        """True when more should be leased."""
         return not self.suspended and (self._wanted > 0 or self.level < self.chunk / 2)
 
     def due_at(self, amount: float, now: float) -> float:
@@ -67,7 +67,7 @@ class TokenLease:
             self.level += amount
 
     def account(self, capacity: float, now: float) -> tuple[float, float, float, float]:
-        """What to settle: (debt, back, want, least), each >= 0."""
+        """The amounts to settle: (debt, back, want, least), each >= 0."""
         self._capacity = capacity
         debt = max(0.0, -self.level)
         wanted = self._wanted
@@ -81,7 +81,7 @@ class TokenLease:
         return debt, back, want, min(want, least)
 
     def settled(self, debt: float, back: float, granted: float, left: float, due: float) -> None:
-        """The account was settled: so much came, so much is left for others, and more is there at the instant `due`."""
+        """Take in a settlement: `granted` tokens came, `left` are left, and more are available at the instant `due`."""
         self.level += debt - back + granted
         self.hear(left)
         self._due = due
@@ -89,17 +89,17 @@ class TokenLease:
             self._wanted = 0.0
 
     def hear(self, left: float) -> None:
-        """So much was left for everybody when somebody settled."""
+        """Take in how much was `left` for all processes at the last settlement of any of them."""
         self.plenty = is_plenty(left, self._capacity)
 
     def see(self, left: float) -> None:
-        """An answer said that no more than so much is left, whatever others have leased of it."""
+        """Take in an answer's word that at most `left` are left, including the leases of other processes."""
         self.plenty = self.plenty and is_plenty(left, self._capacity)
 
     def suspend(self, *, suspended: bool) -> None:
-        """Stop (or go on) keeping this account; nothing that was leased before is worth anything after a stop.
+        """Stop (or go on) leasing; leases from before a stop are void.
 
-        Meanwhile nobody counted what others took: there may be nothing left.
+        During the stop the processes did not count each other's calls: there may be nothing left.
         """
         if suspended and not self.suspended:
             self.forget()
@@ -107,12 +107,12 @@ class TokenLease:
         self.suspended = suspended
 
     def forget(self) -> None:
-        """What was leased is another process's."""
+        """Drop the leases, which are void or belong to another process."""
         self.level = self._wanted = 0.0
 
 
 Refill = Literal["continuous", "window"]
-"""How a provider gives back what was used: all the time, or at once when a fixed window ends."""
+"""How a provider's limit refills: all the time, or at once when a fixed window ends."""
 Counted = Literal["requests", "total", "prompt", "output"]
 
 ESTIMATES_ERR = 1.2
@@ -122,7 +122,7 @@ MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 _COUNTED: Mapping[str, Counted] = MappingProxyType(
     {"tokens": "total", "project_tokens": "total", "input_tokens": "prompt", "output_tokens": "output"}
 )
-"""What a bucket of this name is charged with; any other name is about requests."""
+"""The quantity that a bucket of this name counts; a bucket of any other name counts requests."""
 
 _ROUNDING = 1.0
 """Seconds. Providers round a reset up to whole seconds, and none promises more."""
@@ -144,11 +144,11 @@ class Cost:
 
     @property
     def total(self) -> int:
-        """What the token bucket is asked for."""
+        """The tokens that the token bucket is charged."""
         return self.prompt_tokens + self.output_tokens
 
     def of(self, counted: Counted) -> int:
-        """What a bucket that counts this is asked for."""
+        """The amount that a bucket which counts `counted` is charged."""
         match counted:
             case "requests":
                 return 1
@@ -162,7 +162,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Outstanding:
-    """What calls that are still open were estimated to cost: all of them, and those sent after the answered one."""
+    """The estimated cost of the calls that are still open: of all, and of those sent after the answered one."""
 
     everyone: float = 0.0
     later: float = 0.0
@@ -179,7 +179,7 @@ class _Anchor:
 
 
 class LimitBucket:
-    """A bucket of `per_minute` a minute, or of what the provider says.
+    """A bucket of `per_minute` a minute, or of the size that the provider states.
 
     An owner's own figure (`per_minute`) is never exceeded, whatever the provider would allow. `share` is the part of
     the limit that this process may use. Pure: instants are arguments. Not thread-safe.
@@ -210,7 +210,7 @@ class LimitBucket:
         self.bucket = TokenBucket(capacity, capacity / window)
         self.window = window
         self.stock: TokenLease | None = None
-        """What this process has leased, when several share the limit."""
+        """The leases of this process, when several share the limit."""
         self._share = share
         self._configured = capacity if configured else None
         self._theirs = not configured and share == 1.0
@@ -221,7 +221,7 @@ class LimitBucket:
         self._taken_since = 0.0
 
     def take(self, cost: Cost, now: float) -> int:
-        """Take what a call of this cost takes, and say how much that was."""
+        """Charge a call of this cost; return the amount."""
         amount = self.charge(cost)
         self.bucket.take(amount, now)
         if self.stock is not None:
@@ -263,7 +263,7 @@ class LimitBucket:
         )
 
     def hear(self, told: ToldLimit, now: float) -> None:
-        """What another process knows: a window this one has not seen yet, and whether there is more than enough."""
+        """Take in what another process knows: a window not seen here yet, and whether there is more than enough."""
         bucket = self.bucket
         if told.window is not None and bucket.window is None and not self._steady:
             bucket.refills_at(now + told.resets_in, told.window, now)
@@ -272,7 +272,7 @@ class LimitBucket:
             self.stock.hear(told.left)
 
     def refused_until(self, instant: float, cost: Cost, now: float) -> None:
-        """The provider refused a call of this cost and named an instant: nothing is there before it.
+        """Hold the bucket until the instant that a provider named when it refused a call of this cost.
 
         When all of the capacity was taken within one window, and the wait is far longer than a bucket that refills
         all the time would need for one call, then it is a fixed window that ends at the instant.
@@ -284,12 +284,12 @@ class LimitBucket:
         self.bucket.empty_until(instant, now, keep=amount)
 
     def charge(self, cost: Cost) -> int:
-        """What a call of this cost takes; an answer longer than the bucket takes all it can hold, the rest is debt."""
+        """The charge of a call of this cost. One larger than the bucket takes all it can hold; the rest is debt."""
         wanted = cost.of(self.counted)
         return wanted if self.counted == "requests" else min(wanted, int(self.bucket.capacity))
 
     def used(self, usage: Usage) -> int:
-        """What a call really took."""
+        """The real charge of a call."""
         return Cost(usage.prompt_tokens, usage.completion_tokens).of(self.counted)
 
     def too_small_for(self, cost: Cost) -> bool:
@@ -302,7 +302,7 @@ class LimitBucket:
         return cost.prompt_tokens > ESTIMATES_ERR * self.bucket.capacity
 
     def begin(self, reading: BucketReading, open_calls: Outstanding, refill: Refill, now: float) -> None:
-        """The first reading of a bucket nobody knew: what is left, less everything that is still under way."""
+        """Set a new bucket by its first reading: the tokens left, less those of all calls that are still under way."""
         if refill == "window":
             reset = self.window if reading.reset_seconds is None else reading.reset_seconds
             self.bucket.refills_at(now + reset, self.window, now)
@@ -310,7 +310,7 @@ class LimitBucket:
             self.bucket.refill_from_headers(reading.remaining - open_calls.everyone, now)
 
     def owe(self, amount: float, now: float) -> None:
-        """Nobody leased for the calls that were sent before this limit was known: they cost so much."""
+        """Charge the calls that were sent before this limit was known, and so without a lease."""
         if self.stock is not None:
             self.stock.take(amount, now)
             self.stock.see(self.bucket.level(now))
@@ -318,7 +318,7 @@ class LimitBucket:
     def learn(
         self, reading: BucketReading, open_calls: Outstanding, *, sent_seq: int, sent_at: float, now: float
     ) -> None:
-        """Take in what an answer said. `sent_seq` and `sent_at` are the answered call's.
+        """Take in the limits of an answer. `sent_seq` and `sent_at` are the answered call's.
 
         The level becomes the least of our own count and theirs (remaining, less what was sent after the answered
         call, plus what came back since); only the newest call's answer can raise it, and then to what is certain:

@@ -1,6 +1,6 @@
-"""Paths whose requests pass through to a provider as they came: which there are, and what an answer says of them.
+"""Paths whose requests pass through to a provider as they came, and the meaning of an answer for their state.
 
-Pure. Nothing of a body is known here: the client names the model, in the provider's words.
+Pure. The body is unknown here: the client names the model, by the provider's name.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class RouteTarget:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Who may serve a path, in order. `name` is the route as it is configured; `known`: its paths are no guess."""
+    """The targets that may serve a path, in order. `name` is the configured route; `known`: its paths are no guess."""
 
     name: str
     known: bool
@@ -67,12 +67,12 @@ class Route:
 
 
 def is_path(path: str) -> bool:
-    """Whether a request for this path may pass through: segments that no server takes for something else."""
+    """True when a request for this path may pass through: no server reads its segments differently."""
     return _IS_PATH.fullmatch(path) is not None
 
 
 def is_route(route: str) -> bool:
-    """Whether a configuration may name this path, or this pattern of paths (`/v1/audio/*`)."""
+    """True when a configuration may name this path, or this pattern of paths (`/v1/audio/*`)."""
     return _IS_ROUTE.fullmatch(route) is not None
 
 
@@ -106,7 +106,7 @@ def route_of(path: str, routes: Mapping[str, Route]) -> Route | None:
 def judged(
     failure: Failure, route: Route, target: RouteTarget, *, clients_account: bool = False, answered: bool = False
 ) -> Failure:
-    """What an answer means where the body is not read: what the client chose is the client's, not the route's.
+    """The failure as the route counts it, where the body is not read: the client answers for its own choices.
 
     A 404 for a model that the body names says nothing of the route, nor does one for a path that only the client names
     or that answers (`answered`; the body may name a voice that is not there), nor a 401 for an account that the
@@ -125,6 +125,6 @@ def judged(
 
 
 def is_passed_on(failure: Failure) -> bool:
-    """Whether the client gets the provider's own answer, status and body: it is about the request or its path."""
+    """True when the client gets the provider's own answer, status and body: it is about the request or its path."""
     told = failure.status is not None and 400 <= failure.status < 500
     return told and failure.failure_class in _CALLERS

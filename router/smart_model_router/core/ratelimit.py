@@ -14,7 +14,7 @@ from smart_model_router.domain.shared_state import ToldLimit
 __all__ = ["DEFAULT_OUTPUT_TOKENS", "NO_COST", "Cost", "RateLimitTracker", "Reservation", "TokenFactor", "estimate"]
 
 DEFAULT_OUTPUT_TOKENS = 1024
-"""What an answer is taken to cost when neither the caller nor experience says."""
+"""The assumed tokens of an answer when neither the caller nor experience says."""
 NO_COST = Cost(0, 0)
 
 _TELLING_PROMPT = 50
@@ -33,7 +33,7 @@ def estimate(
     media_tokens: int = 0,
     factor: TokenFactor | None = None,
 ) -> Cost:
-    """What a call will probably cost: the prompt; of the answer what is usual, at most the cap.
+    """The probable cost of a call: the prompt, and an answer of the usual length, at most the cap.
 
     `media_tokens` is the table's estimate for media (core/media_tokens.py), `factor` corrects both by usage. Providers
     of a family that counts `max_tokens` charge the whole cap at admission.
@@ -89,7 +89,7 @@ def _within(factor: float, least: float, most: float) -> float:
 
 @dataclass(eq=False, slots=True)
 class Reservation:
-    """What one admitted call holds; settled once."""
+    """The tokens and requests that one admitted call holds; settled once."""
 
     cost: Cost
     sent_seq: int
@@ -97,21 +97,21 @@ class Reservation:
     settled: bool = False
 
     def will_refund(self, meter: LimitBucket) -> bool:
-        """Whether settling it may give tokens back that the provider never counted."""
+        """True when settling it may give tokens back that the provider never counted."""
         return meter.counted != "requests" and any(charged is meter for charged, _ in self.charged)
 
     @property
     def tokens(self) -> int:
-        """What it took from the bucket of tokens a minute."""
+        """The amount it took from the bucket of tokens a minute."""
         return next((amount for meter, amount in self.charged if meter.name == "tokens"), 0)
 
 
 class RateLimitTracker:
-    """The limits of one key of a provider: requests and tokens per minute, and whatever else it speaks of.
+    """The limits of one key of a provider: requests and tokens per minute, and any others that its answers name.
 
-    Without `rpm` and `tpm` nothing is limited until the provider's answers say what is. `refill` is what is believed
-    of them before they show it; `factor` is shared by the models of a family. `learns` False keeps to the owner's
-    figures. `share` is the part of every limit that this process may use.
+    Without `rpm` and `tpm` nothing is limited until the provider's answers name a limit. `refill` is the assumption
+    about limits before they show how they refill; `factor` is shared by the models of a family. `learns` False keeps to
+    the owner's figures. `share` is the part of every limit that this process may use.
     """
 
     __slots__ = (
@@ -139,20 +139,20 @@ class RateLimitTracker:
         share: float = 1.0,
     ) -> None:
         self.terms = (rpm, tpm, refill, learns, share)
-        """What it was made with: trackers of equal terms differ in what happened alone."""
+        """The arguments of its construction: trackers of equal terms differ only in their history."""
         configured = {"requests": rpm, "tokens": tpm}
         self._meters = {
             name: LimitBucket(name, most, configured=True, share=share) for name, most in configured.items() if most
         }
         self.known = bool(self._meters)
-        """Whether a bucket paces this target."""
+        """True when a bucket paces this target."""
         self._share = share
         self._stocked = self._suspended = False
         self._open: dict[Reservation, None] = {}
         self._refill: Refill = refill
         self._learns = learns
         self.seen = False
-        """Whether an answer ever said what is left: defaults of the catalog are no knowledge."""
+        """True when an answer ever stated a limit: defaults of the catalog are no knowledge."""
         self.factor = factor or TokenFactor()
 
     @property
@@ -187,7 +187,7 @@ class RateLimitTracker:
         return Refusal(reason, due) if due > now else None
 
     def reserve(self, cost: Cost, now: float, sent_seq: int = 0) -> Reservation:
-        """Take what `cost` estimates; the gate asked `refusal` first, in the same breath.
+        """Take the estimated `cost`; the gate called `refusal` just before.
 
         `sent_seq` numbers the calls of the key in the order they are sent.
         """
@@ -211,10 +211,10 @@ class RateLimitTracker:
             self.factor.learn(reservation.cost, usage.prompt_tokens)
 
     def update(self, reading: LimitReading, sent_seq: int, now: float, *, sent_at: float | None = None) -> None:
-        """What an answer said of the limits, after every answer: levels, capacities, and how they refill.
+        """Take in the limits of an answer, after every answer: levels, capacities, and how they refill.
 
         `sent_seq` is the answered call's number, `sent_at` the instant it was sent (None: just now). Whole answers are
-        settled before; what is still open counts as not seen by the provider where that is the safe side.
+        settled before; calls still open count as not seen by the provider where that is the safe side.
         """
         if not self._learns:
             return
@@ -240,7 +240,7 @@ class RateLimitTracker:
     """The name it has in the founding documents."""
 
     def share_out(self) -> None:
-        """Several processes share these limits from now on: what is taken has to be leased (core/limit_bucket.py)."""
+        """Share these limits with other processes from now on: calls need leased tokens (core/limit_bucket.py)."""
         self._stocked = True
         for meter in self._meters.values():
             if meter.stock is None:
@@ -248,9 +248,9 @@ class RateLimitTracker:
                 meter.stock.suspend(suspended=self._suspended)
 
     def hear(self, name: str, told: ToldLimit, now: float) -> None:
-        """Another process knows of a limit: whoever begins where little is left has no answer of its own to go by.
+        """Take in a limit that another process knows: a new process has no answers of its own to learn it from.
 
-        Of a limit that is full nothing is to be known: the first answer will tell, and old news make no limit.
+        A full limit that is unknown here is left out: the first answer will tell, and the news may be old.
         """
         meter = self._meters.get(name)
         if meter is None:
@@ -264,26 +264,26 @@ class RateLimitTracker:
         meter.hear(told, now)
 
     def suspend(self, *, suspended: bool) -> None:
-        """The others cannot be asked (or can again): what our own count of the limits allows is taken meanwhile."""
+        """Stop (or go on) leasing from the other processes: meanwhile our own count of the limits decides."""
         self._suspended = suspended
         for _, _, stock in self.stocks:
             stock.suspend(suspended=suspended)
 
     @property
     def stocks(self) -> tuple[tuple[str, LimitBucket, TokenLease], ...]:
-        """Every shared limit by name, with what is leased of it."""
+        """Every shared limit by name, with its leases."""
         return tuple((name, meter, meter.stock) for name, meter in self._meters.items() if meter.stock is not None)
 
     @property
     def short(self) -> bool:
-        """Whether more should be leased."""
+        """True when more should be leased."""
         return any(meter.stock is not None and meter.stock.short for meter in self._meters.values())
 
     def hold_until(self, instant: float, now: float, cost: Cost = NO_COST, reading: LimitReading = NO_READING) -> None:
-        """The provider refused a call and named an instant: nothing is there before it, and the rate fills up after.
+        """Hold the buckets until the instant that a provider named when it refused a call; after it the rate refills.
 
-        What was refused (`cost`) fits at the instant itself. When the refusal's `reading` says which buckets are
-        exhausted, the others are left alone.
+        The refused `cost` fits at the instant itself. When the refusal's `reading` says which buckets are exhausted,
+        the others are left alone.
         """
         exhausted = {bucket.name for bucket in reading.buckets if bucket.remaining == 0}
         exhausted &= {meter.name for meter in self._meters.values()}
@@ -308,7 +308,7 @@ class RateLimitTracker:
         return MINUTE if self._refill == "window" else None
 
     def free_share(self, now: float) -> float:
-        """The fuller of doubts: the least level / capacity of all, in [0, 1]."""
+        """The least level / capacity of all buckets, in [0, 1]."""
         shares = [m.bucket.level(now) / m.bucket.capacity for m in self._meters.values()]
         return max(0.0, min([1.0, *shares]))
 

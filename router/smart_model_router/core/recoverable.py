@@ -11,7 +11,7 @@ from smart_model_router.domain.request import Dialect, RouteRequest
 
 _TEXT_DIALECTS: frozenset[Dialect] = frozenset({"chat", "messages"})
 _THEIR_FAULT = frozenset({Category.TRANSIENT, Category.TIMEOUT, Category.RATE_LIMIT})
-"""Cuts, stalls and errors in the stream. Whoever left, filtered or ran into our own limit is not recovered."""
+"""Cuts, stalls and errors in the stream. Not recovered: a caller that left, a content filter, a limit of our own."""
 
 
 HOLD_SECONDS = 30.0
@@ -70,5 +70,5 @@ def _wants_arguments_early(request: RouteRequest) -> bool:
 
 
 def recoverable(failure: Failure) -> bool:
-    """Whether a stream that ended like this is worth somebody else's going on."""
+    """True when another target should continue a stream that ended like this."""
     return failure.failure_class.category in _THEIR_FAULT

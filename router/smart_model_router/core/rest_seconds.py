@@ -28,14 +28,14 @@ def grown(base: float, multiplier: float, times: int, cap: float) -> float:
 _TOWARDS_THE_LEAST = 0.25
 """How far the next guess goes from what was long enough towards what was too short: mostly right, and ever closer."""
 _IDLE = 2.0
-"""Seconds. A call so long after the end of a wait says that nobody asked sooner, not how long it took."""
+"""Seconds. A call so long after the end of a wait shows that none was made sooner, not how long clearing took."""
 
 
 class RateLimitRecovery:
-    """The spells of one target, from the first un-hinted refusal to the next admitted call.
+    """Learns how long the rate limit of one target takes to clear after an un-hinted refusal.
 
-    Somewhere between the longest time that was too short and the shortest that was long enough lies the truth.
-    Instants are monotonic seconds.
+    The time runs from the first refusal to the next admitted call. It lies between the longest wait that was too short
+    and the shortest that was long enough. Instants are monotonic seconds.
     """
 
     __slots__ = ("_enough", "_too_short", "_waits_until", "began")
@@ -48,7 +48,7 @@ class RateLimitRecovery:
         self._enough: float | None = None
 
     def refused(self, now: float) -> float | None:
-        """A call was refused: after how many seconds it will probably clear, None while nobody knows."""
+        """Take in a refusal; return the seconds after which the limit will probably clear, None while unknown."""
         if self.began is None:
             self.began = now
         else:  # the wait that was guessed was too short
@@ -60,11 +60,11 @@ class RateLimitRecovery:
         return self._enough - _TOWARDS_THE_LEAST * (self._enough - self._too_short)
 
     def waits(self, until: float) -> None:
-        """Nobody is sent before `until`."""
+        """Note that no call is sent before `until`."""
         self._waits_until = until
 
     def admitted(self, admitted_at: float) -> None:
-        """A call was answered: if it was sent after the spell began, the spell is over."""
+        """Take in an answered call: if it was sent after the first refusal, the limit has cleared."""
         if self.began is None or admitted_at <= self.began:
             return
         if admitted_at <= self._waits_until + _IDLE:

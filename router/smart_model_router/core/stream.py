@@ -35,7 +35,7 @@ class Finishing(Protocol):
 
     @property
     def finished(self) -> bool:
-        """Whether all of the answer has come."""
+        """True when all of the answer has come."""
         ...
 
     def take(self, event: StreamEvent) -> bool:
@@ -43,7 +43,7 @@ class Finishing(Protocol):
         ...
 
     def missing(self) -> str:
-        """What an answer lacks whose terminator came; "" for one that is whole."""
+        """The parts that an answer lacks at its terminator, in words; "" for a complete one."""
         ...
 
 
@@ -93,21 +93,21 @@ class StreamGuard:
         self.notes: list[str] = []
         """Faults that did not end the stream, in words."""
         self.ended = False
-        """Whether nothing more is to come."""
+        """True when the stream is over."""
 
     @property
     def finished(self) -> bool:
-        """Whether all of the answer has come."""
+        """True when all of the answer has come."""
         return self._finishing.finished
 
     @property
     def unreadable(self) -> bool:
-        """Whether it failed by an event that could not be read."""
+        """True when it failed by an event that could not be read."""
         return self.failure is not None and self.failure.failure_class is FailureClass.MALFORMED
 
     @property
     def can_be_continued(self) -> bool:
-        """Whether another target may go on with it: no finish reason is out, and nothing is missing before the end."""
+        """True when another target may continue it: no finish reason is out, and nothing is missing before the end."""
         return not (self.finished or self._finish_out or self.skipped)
 
     def feed(self, event: StreamEvent) -> tuple[StreamEvent, ...]:
@@ -197,7 +197,7 @@ class StreamGuard:
         return self._close(None) if event.data is None else ()  # without data it is the transport that failed
 
     def _mend(self, fault: Failure) -> bool:
-        """Whether content with replaced bytes may be delivered."""
+        """Note the replaced bytes; True when the content may be delivered."""
         if self._exact:
             self._fail(fault)
             return False

@@ -1,4 +1,4 @@
-"""What is known of a target, of its provider, and of the network of all remote providers; what changes it.
+"""The state of a target, of its provider, and of the connectivity of all remote providers, with its changes.
 
 A gate (core/gate.py) decides by it, a lease (core/lease.py) settles on it. Pure: `now` is an argument.
 """
@@ -22,7 +22,7 @@ Kind = Literal["whole", "stream", "transport"]
 
 _MOST_DOWN = 0.9
 _MOST_ILL = 0.85
-"""A target's own share of failures is taken to be at most this, or nothing could be told from it."""
+"""A target's own share of failures is taken to be at most this, or the test could never say yes."""
 _EMPTIES = 3
 _TOGETHER_SECONDS = 10.0
 _PASS_SECONDS = 1.0
@@ -37,7 +37,7 @@ class Moved:
 
 
 class Connectivity:
-    """What the transport breakers of all remote providers say together (routing.md section 3)."""
+    """The connectivity by the transport breakers of all remote providers together (routing.md section 3)."""
 
     __slots__ = ("_last_pass", "_last_success", "_opened_at", "_remotes", "offline")
 
@@ -49,7 +49,7 @@ class Connectivity:
         self.offline = False
 
     def go_on(self, remotes: int, same: Container[str]) -> None:
-        """The configuration changed: there are so many remotes, and those named are the same as before."""
+        """Adopt a changed configuration: there are `remotes` now, and those in `same` are as before."""
         self._remotes = remotes
         self._opened_at = {name: at for name, at in self._opened_at.items() if name in same}
 
@@ -59,7 +59,7 @@ class Connectivity:
         return self._remotes
 
     def withholds(self, provider: str, now: float) -> bool:
-        """Whether a trip of `provider`'s transport breaker would be the last of all: then it is not its fault."""
+        """True when a trip of `provider`'s transport breaker would be the last of all: then it is not its fault."""
         if self.offline:
             return True
         others = [at for name, at in self._opened_at.items() if name != provider]
@@ -95,12 +95,12 @@ class Connectivity:
         return max(now, self._last_pass + _PASS_SECONDS) if self.offline else now
 
     def take_pass(self, now: float) -> None:
-        """A request goes out to see."""
+        """Note that a request tries a remote."""
         self._last_pass = now
 
 
 class ProviderState:
-    """What the targets of one provider share."""
+    """The state that the targets of one provider share."""
 
     __slots__ = (
         "bulkhead",
@@ -136,7 +136,7 @@ class ProviderState:
     ) -> None:
         self.name = name
         self.origin = origin
-        """What its calls depend on, but for keys, slots and limits: one of equal origin is the same provider."""
+        """The settings of its calls, but for keys, slots and limits: one of equal origin is the same provider."""
         self.keys = keys
         """The key of each credential."""
         self.remote = remote
@@ -147,7 +147,7 @@ class ProviderState:
         """When each of its targets last had a call turned away, by target."""
         self.transport = CircuitBreaker(self.config.breaker)
         self.evidence = _evidence(self.config)
-        """What is known of its transport: all calls of all its targets."""
+        """The evidence about its transport: all calls of all its targets."""
         self.gates: dict[str, TargetState] = {}
         self.connectivity = connectivity
         self.credentials: dict[int, Cooldown] = {}
@@ -155,13 +155,13 @@ class ProviderState:
         self.returned_at = -math.inf
         """When its transport came back, and all of its targets with it; -inf: it was never away."""
         self.queue = queue
-        """How many may wait for it as a last resort; None is limited by the waiting room alone."""
+        """How many requests may wait for it as a last resort; None is limited by the wait queue alone."""
         self.sequence = 0
         """Numbers the calls in the order they were admitted: targets that share a credential compare them."""
 
     @property
     def has_slot(self) -> bool:
-        """Whether one more call is within its slots."""
+        """True when one more call is within its slots."""
         return self.bulkhead.free > 0 or not self.config.measures.cascade_prevention
 
     def credential(self, number: int) -> Cooldown:
@@ -186,20 +186,20 @@ class ProviderState:
         return self.remote and self.connectivity.reached(now)
 
     def throttled_together(self, now: float) -> bool:
-        """Whether two of its targets had calls turned away lately: then all of them are counted as one."""
+        """True when two of its targets had calls turned away lately: then all of them are counted as one."""
         if len(self.failing) < 2:
             return False
         since = now - self.config.throttle.cells
         return sum(at > since for at in self.failing.values()) > 1
 
     def has_key_of(self, other: ProviderState, number: int) -> bool:
-        """Whether the credential `number` is the same as there."""
+        """True when the credential `number` is the same in `other`."""
         return self.keys[number : number + 1] == other.keys[number : number + 1]
 
     def take_load_of(self, before: ProviderState) -> None:
-        """Count with the state of before, whose calls go on: slots, and what the throttle saw.
+        """Take over the slots and the throttle of the state `before`, whose calls go on.
 
-        For a reload: `self` has admitted nothing yet. Where the rules of one of them changed, that begins anew.
+        For a reload: `self` has admitted nothing yet. A part whose rules changed begins anew.
         """
         if self.config.measures != before.config.measures:
             return  # without the monotonic clock, instants mean something else
@@ -209,7 +209,7 @@ class ProviderState:
             self.throttle = before.throttle
 
     def take_keys_of(self, after: ProviderState) -> None:
-        """Go on with the keys of a new configuration: at a number that has another key now, nothing rests."""
+        """Adopt the keys of a new configuration: a number that has another key now begins without a rest."""
         for number in tuple(self.credentials):
             if not self.has_key_of(after, number):
                 del self.credentials[number]
@@ -217,7 +217,7 @@ class ProviderState:
 
 
 class TargetState:
-    """All that is known of one target and held by its calls. The base of its gate, which admits them."""
+    """The state of one target and of its calls. The base of its gate, which admits them."""
 
     __slots__ = (
         "_empties",
@@ -249,7 +249,7 @@ class TargetState:
         alone: bool = False,
     ) -> None:
         self.alone = alone
-        """Whether its load is another than that of the provider's models: the throttle counts it by itself."""
+        """True when its load is another than that of the provider's models: the throttle counts it by itself."""
         self.id = target_id
         self.provider = provider
         self.config = provider.config
@@ -264,16 +264,16 @@ class TargetState:
         self.credential = provider.credential(credential)
         self.in_flight = 0
         self.evidence = _evidence(self.config)
-        """What its outcomes and its calls in flight say about its health."""
+        """The evidence of its outcomes and its calls in flight about its health."""
         self.learned = LearnedLimit(provider.bulkhead.slots) if self.config.adaptive.enabled else None
-        """How many calls at once it was seen to bear; None: that is not learned."""
+        """The learned number of calls at once that it serves; None: that is not learned."""
         self.throttle = AdaptiveThrottle(self.config.throttle)
         """Counts this target alone; that of the provider counts when several of its targets turn calls away."""
         self.chosen_at = -math.inf
         """When it admitted the newest call; -inf: none yet."""
         self._empties = 0
         self.in_paced_spell = False
-        """Whether a call was admitted against judgement, and none without that has succeeded since."""
+        """True when a call was admitted against judgement, and no other call has succeeded since."""
         self._returned_at = -math.inf
         provider.gates[target_id] = self
 
@@ -307,9 +307,9 @@ class TargetState:
         return self.credential.succeeded(admitted_at, now) or own
 
     def turned_away(self, number: int, sent_at: float, now: float, patience: float, *, hinted: bool) -> None:
-        """A call sent at `sent_at` as the `number`-th in flight was refused for want of capacity.
+        """Take in the refusal for lack of capacity of a call sent at `sent_at` as the `number`-th in flight.
 
-        `hinted` says that the provider told for how long.
+        `hinted`: the provider named how long to wait.
         """
         depends = self.evidence.turned_away(sent_at, now, patience)
         if depends and self.learned is not None:
@@ -317,7 +317,7 @@ class TargetState:
             self.learned.refused(number, now, outlived, hinted=hinted)
 
     def count(self, accepted: bool, now: float) -> None:
-        """Tell the throttles what came of a call."""
+        """Record the outcome of a call at the throttles."""
         self.throttle.record(accepted, now)
         if self.alone:
             return
@@ -326,14 +326,14 @@ class TargetState:
             self.provider.failing[self.id] = now
 
     def reset_throttle(self) -> None:
-        """The target is back: what its throttles counted is of the time before."""
+        """Reset the throttles of a target that is back: their counts are of the time before."""
         self.throttle.reset()
         if not self.alone:
             self.provider.throttle.reset()
             self.provider.failing.pop(self.id, None)
 
     def spell_ended(self) -> None:
-        """A call that was not paced has succeeded: a paced spell before it is over."""
+        """End a paced spell, as a call that was not paced has succeeded."""
         self.in_paced_spell = False
         self.reset_throttle()
 
@@ -360,10 +360,10 @@ class TargetState:
                 assert_never(never)
 
     def apply(self, moved: Moved, now: float) -> None:
-        """The consequences of a breaker's transition, whoever tells of it: a call, the operator, another process.
+        """Apply the consequences of a breaker's transition, caused by a call, the operator or another process.
 
-        A transport breaker concerns every target of the provider. An OPEN breaker alone decides among advice; a
-        CLOSED one begins slow start, and the throttle forgets.
+        A transport breaker concerns every target of the provider. An OPEN breaker replaces all advice; a CLOSED one
+        begins slow start and resets the throttle.
         """
         provider, to = self.provider, moved.transition.to_state
         concerned = tuple(provider.gates.values()) if moved.kind == "transport" else (self,)
@@ -381,7 +381,7 @@ class TargetState:
                 gate.reset_throttle()
 
     def returned(self, now: float, *, slowly: bool) -> None:
-        """Take back a target whose rests a success has ended, whoever tells of it: a call or another process.
+        """Take back a target whose rests a success has ended, seen by a call here or by another process.
 
         `slowly` says that the rest had expired and the success was a call on probation.
         """
@@ -390,7 +390,7 @@ class TargetState:
         self.reset_throttle()
 
     def begin_slow_start(self, now: float) -> None:
-        """The target has proven itself after an absence: it takes its full load step by step."""
+        """Begin slow start: the target has recovered and takes its full load step by step."""
         self._returned_at = now
 
 

@@ -1,4 +1,4 @@
-"""What to try, in which order of tiers, and why each target that is left out is left out."""
+"""The plan of a request: its targets by tiers, in order, and the reason for each target that is left out."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _unknown() -> None:
 class TargetFacts:
     """A target as configured in one tier. `timeout` (seconds) replaces the default attempt timeout.
 
-    `lacks` is what it cannot do; `context_tokens` the prompt it can take, None when unknown. `only` keeps it for
+    `lacks` are its missing abilities; `context_tokens` the prompt it can take, None when unknown. `only` keeps it for
     requests that need all of these, `unless` from requests that need any of them. It speaks `dialects`, and can be
     asked in those of `translated` by translation; `newest_chat`: OpenAI's newest Chat parameters are taken there;
     `hosted_tools` that cannot be translated are dropped there, or the target is not asked.
@@ -84,14 +84,14 @@ class Tier:
     name: str
     targets: tuple[TargetFacts, ...]
     grouped: bool = field(init=False)
-    """Whether some of them are interchangeable."""
+    """True when some of them are interchangeable."""
 
     def __post_init__(self) -> None:
         groups = [facts.candidate.group for facts in self.targets if facts.candidate.group]
         object.__setattr__(self, "grouped", len(set(groups)) < len(groups))
 
     def conversation(self, request: RouteRequest) -> str | None:
-        """What keeps a conversation on one target: its session; among interchangeable ones also how it begins."""
+        """The key that keeps a conversation on one target: its session; in a group without one, its beginning."""
         session = request.session_key
         return request.prompt_key if session is None and self.grouped else session
 
@@ -116,7 +116,7 @@ class ModelRoute:
     """Plans made before, by everything they depend on: most requests are like another one (see `_shape`)."""
 
     def home_name(self, tier: str, conversation: str) -> str:
-        """Under what the home of a conversation is remembered: in each tier of each model it has one."""
+        """The key of a conversation's home: in each tier of each model it has one."""
         return f"{conversation}\x00{self.name or self.model}\x00{tier}"
 
     @cached_property
@@ -190,16 +190,16 @@ class Plan:
 
     @property
     def empty(self) -> bool:
-        """Whether nobody at all can serve the request."""
+        """True when no target at all can serve the request."""
         return not self.last_resort and not any(tier.targets for tier in self.tiers)
 
 
 Weigh = Callable[[TargetFacts, RouteRequest], float]
-"""How many tokens a prompt probably is at a target."""
+"""The probable tokens of a prompt at a target."""
 
 
 EstimateUsd = Callable[[TargetFacts, RouteRequest], float | None]
-"""What a request would cost at a target in USD; None when nobody knows its price."""
+"""The cost of a request at a target in USD; None when its price is unknown."""
 
 
 MadeBy = Callable[[str], Target | None]
@@ -217,7 +217,7 @@ def plan(
     allow_escalation: bool = False,
     degrade: bool = True,
 ) -> Plan:
-    """Who may serve `request`. Raises InvalidRequest for a tier the ladder does not have.
+    """The targets that may serve `request`. Raises InvalidRequest for a tier the route does not have.
 
     With `unpriced`, a budget in USD may be spent at targets of unknown price.
     """
@@ -257,7 +257,7 @@ _NONE: frozenset[str] = frozenset()
 
 
 def _shape(request: RouteRequest, too_long: frozenset[str], allow_escalation: bool, degrade: bool) -> _Shape | None:
-    """All that the plan of an ordinary request depends on; None when it has a wish of its own."""
+    """Everything that the plan of an ordinary request depends on; None for a request with options of its own."""
     special = request.avoid or request.state_ids or request.target or request.operation != "create"
     if special or request.priced or request.max_cost is not None:
         return None
@@ -276,11 +276,11 @@ class _Wanted:
 
 
 def _makers(request: RouteRequest, ladder: ModelRoute, made_by: MadeBy) -> frozenset[str] | None:
-    """The targets that know what the request refers to; None when any may be asked.
+    """The targets that know the things that the request refers to; None when any may be called.
 
-    The caller's own word counts first. What one target made, others of its account know too: they are asked where it is
-    no target of the model. A thing of unknown making is taken to be of the only account there is, or that speaks the
-    dialect.
+    The caller's own `target` counts first. Other targets of the maker's account know the thing too: they are called
+    where the maker is no target of the model. A thing of unknown maker is taken to belong to the only account there is,
+    or to the only one that speaks the dialect.
     """
     if request.target is not None:
         return frozenset((request.target,))
@@ -298,7 +298,7 @@ def _makers(request: RouteRequest, ladder: ModelRoute, made_by: MadeBy) -> froze
 
 
 def _account(target: Target) -> tuple[str, int]:
-    """Whose things a target's provider keeps together."""
+    """The account that owns the things which a target's provider keeps."""
     return target.provider, target.credential
 
 
@@ -349,7 +349,7 @@ def _unmet(facts: TargetFacts, wanted: _Wanted) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class ModelSelection:
-    """Which target would serve now. `degraded` is True below the requested tier."""
+    """The target that would serve now. `degraded` is True below the requested tier."""
 
     target: str
     requested_tier: str

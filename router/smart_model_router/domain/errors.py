@@ -92,7 +92,7 @@ class ModelNotFound(InvalidRequest):
 
 
 class NotFound(RequestRejected):
-    """The request refers to an answer, or a part of one, that is not kept, or not for who asks."""
+    """The request refers to an answer, or a part of one, that is not kept, or that another owner's request made."""
 
 
 class ContextTooLong(RequestRejected):
@@ -112,7 +112,7 @@ class TranslationRefused(RequestRejected):
 
 
 class RouterUnavailable(SmartRouterError):
-    """Nobody could serve the request. `retry_after` is in seconds, None when nothing is known to come due."""
+    """No target could serve the request. `retry_after` is in seconds, None when no target is known to come due."""
 
     def __init__(self, message: str, *, report: RouteReport | None = None, retry_after: float | None = None) -> None:
         super().__init__(message, report=report)
@@ -134,7 +134,7 @@ class DeadlineExceeded(RouterUnavailable):
 
 
 class Overloaded(RouterUnavailable):
-    """Shed: the fleet is in trouble and this request said it could wait for another day."""
+    """The request was shed: many providers are OPEN, and its criticality is a sheddable one."""
 
 
 class AllTargetsFailed(RouterUnavailable):

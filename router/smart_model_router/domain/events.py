@@ -1,4 +1,4 @@
-"""What the router tells the world: one frozen dataclass an event. No decision ever reads one back."""
+"""The events that sinks receive: one frozen dataclass each. No decision reads an event back."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ ALIKE = (
     "complete",
     "notes",
 )
-"""Fields of RequestFinished that most requests of a busy minute share with others: who writes many says them once."""
+"""Fields of RequestFinished that most requests of a busy minute share with others: a bulk writer writes them once."""
 
 
 @quick
@@ -98,7 +98,7 @@ class AttemptFinished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContentSeen:
-    """What was asked and answered, as `mode` lets it be told: right before RequestFinished, when it is told at all.
+    """The prompt and the answer of a request, as `mode` allows. Emitted right before its RequestFinished, if at all.
 
     Each is a hash (`sha256:...`) or a text: the body as JSON, of a stream its visible text, "" when there is none.
     """
@@ -125,9 +125,10 @@ class BreakerChanged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorSpoke:
-    """The operator isolated or enabled a target: `by` whom, `since` when (seconds since the epoch) and `why`.
+    """The operator isolated or enabled a target.
 
-    `heard`: it was said in another process, or before this one began. `why` is "" where no reason was given.
+    `by` names the operator, `since` is the time in seconds since the epoch, `why` the reason ("" where none was given).
+    `heard`: it was said in another process, or before this one began.
     """
 
     at: float
@@ -225,7 +226,7 @@ class StoreChanged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetsForgotten:
-    """Nothing is known of these targets any more: models of wildcards that were dropped as the least recently used."""
+    """The router dropped these targets and all it knew of them: the least recently used models of wildcards."""
 
     at: float
     names: frozenset[str]
@@ -233,7 +234,7 @@ class TargetsForgotten:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardsForgotten:
-    """These names of `router.guard` were not used for an hour: nothing is known of them any more."""
+    """The router dropped these names of `router.guard`, which were not used for an hour, and all it knew of them."""
 
     at: float
     names: frozenset[str]

@@ -13,14 +13,14 @@ _become = object.__dict__["__class__"].__set__
 def quick(cls: type[T]) -> type[T]:
     """Give a dataclass (frozen, slots, every field given, no `__post_init__`, no base) an `__init__` thrice as quick.
 
-    dataclasses' own sets every field of a frozen one by a call of `object.__setattr__`. Here an instance begins as one
-    of an open class with the same slots, is filled by plain assignments, and then becomes what it is: frozen.
+    The standard one sets every field of a frozen dataclass by a call of `object.__setattr__`. This one begins with an
+    instance of an open class with the same slots, fills it by plain assignments, and then sets its class to `cls`.
     """
     if hasattr(cls, "__post_init__") or cls.__bases__ != (object,) or "__setattr__" not in cls.__dict__:
-        raise TypeError(f"{cls.__name__}: nothing is done after its fields are set, it derives from nobody, is frozen")
+        raise TypeError(f"{cls.__name__}: a frozen dataclass without a base class and without __post_init__ is needed")
     names: dict[str, Any] = {"become": _become, "Own": cls, "Open": type(cls.__name__, (), {"__slots__": _slots(cls)})}
     by_place, by_name, lines = ["self"], ["*"], ["become(self, Open)"]
-    for field in fields(cls):  # type: ignore[arg-type]  # who is none is told so there
+    for field in fields(cls):  # type: ignore[arg-type]  # raises TypeError for a class that is no dataclass
         (by_name if field.kw_only else by_place).append(_parameter(field, names))
         made = f"factory_{field.name}() if {field.name} is MISSING else " if f"factory_{field.name}" in names else ""
         lines.append(f"self.{field.name} = {made}{field.name}")

@@ -1,4 +1,4 @@
-"""What a forked process begins with: threads, locks and file handles stayed behind with its parent."""
+"""Hooks that run before a fork and in the forked process, which has no threads, locks or file handles of its parent."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _BEFORE: set[weakref.WeakMethod[Callable[[], None]]] = set()
 def in_children(method: Callable[[], None]) -> None:
     """Call a bound method in every process that is forked from this one, before anything else is done there.
 
-    Its object is not kept for it. To ask for the process's number instead is a system call, each time. One that raises
-    keeps no other from being called.
+    The hook does not keep the method's object alive. Comparing process ids instead would cost a system call each time.
+    A method that raises does not prevent the calls of the others.
     """
     _METHODS.add(weakref.WeakMethod(method, _METHODS.discard))
 

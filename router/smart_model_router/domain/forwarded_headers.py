@@ -167,7 +167,7 @@ def sent_to(to: Destination, asked: str, spoken: str, headers: Mapping[str, str]
 
 
 def lost_at(to: Destination, asked: str, spoken: str, headers: Mapping[str, str]) -> tuple[str, ...]:
-    """What the client said by `headers` and this provider is not told, in words for the report."""
+    """The client's `headers` that this provider does not get, in words for the report."""
     losses: list[str] = []
     for name, value in headers.items():
         row, own = FORWARDED[name], to.configured.get(name)

@@ -1,4 +1,4 @@
-"""The bottom: what a call can come to, and the one table that says what follows from it."""
+"""The outcomes of a call, and the one table that says what follows from each class of failure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from smart_model_router.domain.fast_dataclass import quick
 
 Scope = Literal["concurrency", "minute", "hour", "day", "credit", "overload"]
-"""What a provider's wait is about. `day` and `credit` are walls: nobody waits for them."""
+"""The subject of a provider's wait. `day` and `credit` are walls: no request waits for their end."""
 RestReason = Literal["cooldown", "wait", "wall", "off"]
 """Why a target rests: we think it helps, the provider said so, its quota is used up, it is of no use."""
 
@@ -27,7 +27,7 @@ class Category(StrEnum):
 
 
 class BreakerCount(StrEnum):
-    """Whom a failure counts against."""
+    """The breaker that a failure counts against."""
 
     YES = "yes"
     NO = "no"
@@ -90,7 +90,7 @@ class FailureClass(StrEnum):
 
     @property
     def policy(self) -> FailurePolicy:
-        """What follows from a failure of this class (routing.md section 9)."""
+        """The consequences of a failure of this class (routing.md section 9)."""
         return POLICIES[self]
 
     @property
@@ -155,7 +155,7 @@ POLICIES: Mapping[FailureClass, FailurePolicy] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """A provider's own word on when it is worth asking again.
+    """A provider's own statement of when a new call makes sense.
 
     `seconds` >= 0 and finite, counted from the arrival of the answer that carried it. A scope of `concurrency`
     means fewer calls at once, not later ones.
@@ -167,7 +167,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class BucketReading:
-    """What an answer's headers said of one rate-limit bucket; None is what they did not say.
+    """One rate-limit bucket as an answer's headers describe it; None where they say nothing.
 
     `reset_seconds` is the time until the bucket is full again; `window_seconds` the length of its window.
     """
@@ -181,7 +181,7 @@ class BucketReading:
 
 @dataclass(frozen=True, slots=True)
 class LimitReading:
-    """Everything rate-limiting that one answer said. `rejected` counts fields that made no sense."""
+    """All rate-limit buckets of one answer. `rejected` counts fields that could not be read."""
 
     buckets: tuple[BucketReading, ...] = ()
     rejected: int = 0
@@ -200,7 +200,7 @@ class Usage:
 
     @property
     def total_tokens(self) -> int:
-        """What a tokens-per-minute bucket is charged."""
+        """The tokens that count against a limit of tokens per minute."""
         return self.prompt_tokens + self.completion_tokens
 
 
@@ -222,7 +222,7 @@ class Success:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A call that came to nothing. Inside, failures are values; exceptions exist at the edges.
+    """A call that failed. Inside the router failures are values; exceptions exist only in the public interfaces.
 
     `message` is for people, without secrets. `status` is the HTTP status when there was one. `raw` is the
     provider's own error body: a caller's fault is handed back unchanged. `credential_wide` says that every
@@ -250,7 +250,7 @@ Outcome = Success | Failure
 
 
 class EventKind(StrEnum):
-    """What one event of a provider's stream means to the router, whatever its dialect."""
+    """The meaning of one event of a provider's stream, in any dialect."""
 
     CONTENT = "content"
     """Text, a tool call, reasoning or a refusal: something a caller would miss."""
@@ -299,13 +299,13 @@ EVENT_REASONS: frozenset[str] = frozenset({"half_open", "bulkhead", "slow_start"
 """Refusals that end by an event and have no instant."""
 
 CAPACITY_REASONS: frozenset[str] = frozenset({"bulkhead", "requests", "tokens"})
-"""Refusals for want of what others would take, under any pacing: who waits for it first has it first."""
+"""Refusals for lack of a shared resource, under any pacing: waiters get it in the order of their arrival."""
 
 
 @quick
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Our own no. Never counted against a provider.
+    """A refusal by our own gate. Never counted against a provider.
 
     `retry_at` is the monotonic instant at which asking again makes sense; None when no instant is known: the
     reason then ends by an event (`EVENT_REASONS`) or not within a request's life (wall, off, isolated).

@@ -95,7 +95,7 @@ class ProviderStream(Protocol):
 
     @property
     def reading(self) -> LimitReading:
-        """What the response headers said."""
+        """The rate limits in the response headers."""
         return NO_READING
 
     def __aiter__(self) -> AsyncIterator[StreamEvent]: ...
@@ -108,7 +108,7 @@ class ProviderStream(Protocol):
 class PieceStream(ProviderStream, Protocol):
     """A stream whose pieces are awaited as they come and read by plain calls: a coroutine less for each of them.
 
-    Nobody has to be one. Whoever has `next_piece` is read like this instead of being iterated.
+    Optional: a stream with `next_piece` is read like this instead of being iterated.
     """
 
     @property
@@ -310,15 +310,15 @@ class SupportsLossCount(Protocol):
 
 
 class SharedState(Protocol):
-    """What the processes of one host know together, and the next ones after a restart.
+    """The state that the processes of one host share, and that outlives them.
 
-    Asked on the request path for a probe, and waited for 20 ms at most there; and where a process begins to listen,
-    100 ms at most. Every method but `aclose` raises SharedStateError when the state cannot be had, and nothing else.
-    Whatever is written is written whole or not at all, also when the caller is cancelled.
+    The request path asks it for a probe only and waits 20 ms at most; a process that begins to listen waits 100 ms at
+    most. Every method but `aclose` raises SharedStateError when the state cannot be read or written, and nothing else.
+    A write is done whole or not at all, also when the caller is cancelled.
     """
 
     def restore(self) -> Restored:
-        """What there is when a process begins. Blocks, a quarter of a second at most."""
+        """The state at the start of a process. Blocks, a quarter of a second at most."""
         ...
 
     def publish_now(self, changes: Changes) -> SharedView:
@@ -338,7 +338,7 @@ class SharedState(Protocol):
         ...
 
     async def publish(self, changes: Changes) -> SharedView:
-        """Write what the rules of shared let one write; what is there now under each of those keys."""
+        """Write the changes that the rules of `shared_state` accept; return the present rows of those keys."""
         ...
 
     async def makers(self, things: Sequence[bytes]) -> tuple[MakerRow, ...]:
@@ -346,7 +346,7 @@ class SharedState(Protocol):
         ...
 
     async def lease_slots(self, asks: Sequence[SlotAsk]) -> tuple[SlotGrant, ...]:
-        """Have so many slots of bulkheads from now on, for 30 s."""
+        """Lease slots of bulkheads for 30 s."""
         ...
 
     async def lease(self, asks: Sequence[BucketAsk | BudgetAsk]) -> tuple[BucketGrant, ...]:
@@ -366,11 +366,11 @@ class ResponseStore(Protocol):
 
     @property
     def in_memory(self) -> bool:
-        """Whether they end with the process."""
+        """True when the answers end with the process."""
         ...
 
     async def secret(self) -> bytes:
-        """What the ids of these answers are made under, the same in every process."""
+        """The secret under which the ids of these answers are made, the same in every process."""
         ...
 
     async def add(self, rows: Sequence[KeptResponse]) -> None:

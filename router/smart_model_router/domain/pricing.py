@@ -1,6 +1,6 @@
-"""What a call costs in USD, from the price list that genai-prices ships. What is unknown is None, never 0.
+"""The cost of a call in USD, from the price list that genai-prices ships. An unknown price is None, never 0.
 
-Nothing here touches the network; the list is imported (about 0.1 s) when the first price is asked for.
+Nothing here touches the network; the first use of a price imports the list (about 0.1 s).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from genai_prices.types import ModelInfo, ModelPrice, Provider, TieredPrices
 
-# Our kinds by the names of the list. Kinds that are missing have no list price: whoever runs them knows what it costs.
+# Our kinds by the names of the list. Kinds that are missing have no list price; their operators configure one.
 _LISTS: Mapping[str, str] = MappingProxyType(
     {
         "openai": "openai",
@@ -79,7 +79,7 @@ def has_list(kind: str) -> bool:
 
 
 def cost_usd(kind: str, model: str, usage: Usage) -> float | None:
-    """What a call to `model` at a provider of `kind` cost; None when the list does not say."""
+    """The cost of a call to `model` at a provider of `kind`; None when the list does not say."""
     found = _listed(kind, model)
     if found is None or min(usage.prompt_tokens, usage.completion_tokens, usage.cached_prompt_tokens) < 0:
         return None
@@ -88,7 +88,7 @@ def cost_usd(kind: str, model: str, usage: Usage) -> float | None:
 
 
 def cost_at(price: Price, usage: Usage) -> float | None:
-    """What a call costs at a price that somebody said; None for usage that cannot be."""
+    """The cost of a call at a given price; None for negative usage."""
     if min(usage.prompt_tokens, usage.completion_tokens, usage.cached_prompt_tokens) < 0:
         return None
     steps = (None if rate is None else ((0, rate),) for rate in (price.input, price.cached, price.output))

@@ -1,4 +1,4 @@
-"""What becomes of a stream that is cut after its caller has content: the policies, and how they are written."""
+"""Policies for a stream that is cut after its caller has content, and how a configuration spells them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from smart_model_router.domain.suggest import did_you_mean
 
 RecoveryMode = Literal["none", "continue", "buffered", "hold_back", "restart"]
 MOST_HELD_BACK = 100_000
-"""Characters; who wants more wants `buffered`."""
+"""Characters; for more, `buffered` is the right policy."""
 
 _WRITTEN = re.compile(r"([a-z_]+)(?:\(\s*([0-9]{1,9})\s*\))?")
 _FORMS = tuple(f"{mode}(200)" if mode == "hold_back" else mode for mode in get_args(RecoveryMode))
@@ -20,10 +20,10 @@ _FORMS = tuple(f"{mode}(200)" if mode == "hold_back" else mode for mode in get_a
 class Recovery:
     """A policy (routing.md section 8, "Streams"). `characters` is how much text `hold_back` keeps, else 0.
 
-    none: the caller is told. continue: another target continues the text where the first one stopped; tool calls and
-    answers by a schema are delivered whole. buffered: nothing is delivered before all is there. hold_back: as continue,
-    but the newest characters are delivered late, so that a cut within them is not seen and what follows is made anew.
-    restart: the caller is told to forget, and gets another answer.
+    none: the caller gets an error. continue: another target continues the text where the first one stopped; tool calls
+    and answers by a schema are delivered whole. buffered: nothing is delivered before the answer is complete.
+    hold_back: as continue, but the newest characters are delivered late, so that the caller does not see a cut within
+    them and another target makes them anew. restart: the caller is told to discard the text, and gets another answer.
     """
 
     mode: RecoveryMode = "none"

@@ -1,4 +1,4 @@
-"""What looks like a secret in a text becomes `***`: keys by their prefixes, credentials in headers and in URLs."""
+"""Replaces likely secrets in a text by `***`: keys by their prefixes, credentials in headers and in URLs."""
 
 from __future__ import annotations
 

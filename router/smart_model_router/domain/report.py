@@ -1,4 +1,4 @@
-"""What happened to one request and why: each attempt, each refusal, and the account of them all (`RouteReport`)."""
+"""The history of one request, with reasons: each attempt, each refusal, and the report of them all (`RouteReport`)."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ class ReportedRefusal:
 
 @dataclass(slots=True)
 class StreamRecovery:
-    """A stream that broke off after content, and what was done. `to_target` is None while, or when, nobody went on.
+    """A stream that broke off after content, and its recovery. `to_target` is None while, or when, no target continued.
 
-    `kept_characters` of text the caller has and keeps; `dropped_characters` had come and were not delivered, or are
-    void after a restart; `trimmed_characters` the next target said again, and the caller did not get twice;
-    `trimmed_thinking_characters` of its thoughts, which do not belong behind the text that the caller has.
+    `kept_characters` of text the caller has and keeps. `dropped_characters` arrived and were not delivered, or are void
+    after a restart. `trimmed_characters` are repetitions by the next target, which the caller did not get twice.
+    `trimmed_thinking_characters` are its thoughts, which do not belong behind the text that the caller has.
     `kept_thinking_characters` are thoughts that the caller has of the targets that broke off.
     """
 
@@ -80,7 +80,7 @@ class StreamRecovery:
 
 @dataclass(slots=True)
 class RouteReport:
-    """What happened to one request and why. Live while a stream runs, final when it ends.
+    """The history of one request, with reasons. Live while a stream runs, final when it ends.
 
     `fallback`: a target served in the place of the first choice. `ruled_out` maps each better target that did not serve
     to what ruled it out. After a recovery `target` is the last that served, and `usage` and `cost_usd` are of all
@@ -113,9 +113,9 @@ class RouteReport:
     recoveries: list[StreamRecovery] = field(default_factory=list)
 
     def add_up(self) -> None:
-        """Set `usage` and `cost_usd` to those of all attempts: several had a part in the answer.
+        """Set `usage` and `cost_usd` to the sums of all attempts: several had a part in the answer.
 
-        The cost is None when nobody knows the price of one of them: half a sum is no cost.
+        The cost is None when the price of one of them is unknown.
         """
         billed = [attempt for attempt in self.attempts if attempt.usage is not None]
         used = [attempt.usage for attempt in billed if attempt.usage is not None]

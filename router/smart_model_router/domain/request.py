@@ -17,8 +17,8 @@ from smart_model_router.domain.recovery_policy import Recovery, parse_recovery
 
 Dialect = Literal["chat", "messages", "responses", "embeddings"]
 Operation = Literal["create", "compact", "count", "retrieve", "delete"]
-"""What a call of Responses is for: an answer, a shorter conversation, the tokens of a prompt; to get or delete an
-answer that the provider keeps."""
+"""The purpose of a call of Responses: to make an answer, to shorten a conversation, to count the tokens of a prompt, to
+get or delete an answer that the provider keeps."""
 Criticality = Literal["critical_plus", "critical", "sheddable_plus", "sheddable"]
 Need = Literal["tools", "images", "schema", "pdf", "audio"]
 Prefill = Literal["none", "asked", "plain", "prefix", "continue_final_message"]
@@ -32,9 +32,10 @@ or the target is not asked."""
 CRITICALITIES: tuple[Criticality, ...] = get_args(Criticality)
 NEEDS: tuple[Need, ...] = get_args(Need)
 _NEEDED: Mapping[MediumKind, Need] = MappingProxyType({"image": "images", "pdf": "pdf", "audio": "audio"})
-"""What a target must be able to do for a medium of this kind."""
+"""The ability of a target that a medium of each kind needs."""
 _OBJECTS = (dict, Mapping)
-"""What a JSON object is: to ask an abstract class alone costs ten times as much, for each message of each request."""
+"""Types of a JSON object. `dict` goes first: a check of the abstract class alone costs ten times as much, and each
+message of each request is checked."""
 _CACHED_FROM = 4096
 """Bytes: 1,024 tokens. Providers cache no shorter prompt."""
 _ESCAPES_SHOW = 65_536
@@ -44,18 +45,18 @@ WAITING_CRITICALITIES: frozenset[Criticality] = frozenset({"critical_plus", "cri
 
 
 class RequestOptions(TypedDict, total=False):
-    """What a caller may ask of the router beside the body.
+    """A caller's options for one request, beside the body.
 
     `tier` is a tier other than the first; `avoid` names targets or providers not to use; `session` keeps a
     conversation on one target among equals; `timeout` is seconds in all; `max_cost` is USD; `criticality` is
     critical_plus, critical (the default), sheddable_plus or sheddable: the last two never wait and may be shed.
     `priced` True: the call is paid from a budget in USD, so a target of unknown price is not for it.
-    `recovery` is what becomes of a stream that is cut after content (recovery_policy.py), in place of its model's
-    policy; `accept_restart` False: a model's `restart` is not for this caller, who is told of the cut. `headers` go to
-    the providers that understand them: those of the table in forwarded_headers.py, no others. `query` is `beta=true`
-    for a call of Anthropic's beta endpoints. `target` names the one target that may serve the request: the owner of
-    what it refers to, where the router does not know it. `owner` is who asks: what was made for one owner, another one
-    cannot refer to.
+    `recovery` is the policy for a stream that is cut after content (recovery_policy.py), in place of its model's
+    policy; `accept_restart` False: a model's `restart` does not apply to this caller, who gets an error at the cut.
+    `headers` go to the providers that understand them: those of the table in forwarded_headers.py, no others. `query`
+    is `beta=true` for a call of Anthropic's beta endpoints. `target` names the one target that may serve the request:
+    the maker of an answer or file that the body refers to, where the router does not know it. `owner` marks the
+    caller's key: a request may refer only to answers that were made for the same owner.
     """
 
     tier: str | None
@@ -93,9 +94,9 @@ class RouteRequest:
     """The caller's body and the few facts routing needs; the body is neither validated further nor rebuilt.
 
     `model` is the public name asked for; `before` and `after` are the body as JSON around it. `needs` is what a target
-    must be able to do; `state_ids` are things kept at one provider (containers, uploaded files): only who made them
-    knows them. `media` are its pictures, documents and recordings; `prompt_bytes` is the size of the body, `text_bytes`
-    that without their data, the measure that tokens of text are estimated from (bytes / 4).
+    must be able to do; `state_ids` are things kept at one provider (containers, uploaded files), known only to the
+    target that made them. `media` are its pictures, documents and recordings; `prompt_bytes` is the size of the body,
+    `text_bytes` that without their data, the measure that tokens of text are estimated from (bytes / 4).
     """
 
     dialect: Dialect
@@ -135,13 +136,13 @@ class RouteRequest:
 
     @property
     def session_key(self) -> str | None:
-        """What sticky routing hashes: the session given, else the body's own prompt_cache_key."""
+        """The key that sticky routing hashes: the session given, else the body's own prompt_cache_key."""
         key = self.session if self.session is not None else self.body.get("prompt_cache_key")
         return key if isinstance(key, str) and key else None
 
     @property
     def prompt_key(self) -> str | None:
-        """What a conversation is known by that has no session: its system prompt and its first user message, hashed.
+        """The key of a conversation without a session: a hash of its system prompt and its first user message.
 
         None where the prompt is too short for a provider's cache.
         """
@@ -254,7 +255,7 @@ def _text_bytes(before: bytes, after: bytes, media: tuple[Medium, ...]) -> int:
 
 
 def _needs(dialect: Dialect, body: Mapping[str, Any], media: Iterable[Medium]) -> frozenset[Need]:
-    """What a target must be able to do to serve this body."""
+    """The abilities that a target needs to serve this body."""
     found: set[Need] = {_NEEDED[medium.kind] for medium in media if medium.kind in _NEEDED}
     if body.get("tools") or body.get("functions"):
         found.add("tools")
@@ -375,13 +376,13 @@ def item_references(items: object) -> list[object]:
 
 
 def is_reference(item: Mapping[str, Any]) -> bool:
-    """Whether an item of an input stands for one of an earlier answer. Its type may be left out."""
+    """True when an item of an input stands for one of an earlier answer. Its type may be left out."""
     kind = item.get("type")
     return kind == "item_reference" or (kind is None and "id" in item and "role" not in item)
 
 
 def _parts(dialect: Dialect, messages: object) -> list[Mapping[str, Any]]:
-    """The parts of all messages that have parts, and of what tools gave back; plain text is none."""
+    """The parts of all messages that have parts, and of the results of tools; plain text has none."""
     if not isinstance(messages, (list, tuple)):
         return []
     found = _objects_in([message.get("content") for message in messages if isinstance(message, _OBJECTS)])
@@ -394,7 +395,7 @@ def _parts(dialect: Dialect, messages: object) -> list[Mapping[str, Any]]:
 
 
 def _up_to_first_user(body: Mapping[str, Any]) -> object:
-    """What the messages begin with: all up to the first one of the user."""
+    """The messages up to and with the first one of the user."""
     messages = body.get("messages") or body.get("input")
     if not isinstance(messages, (list, tuple)):
         return messages

@@ -138,8 +138,9 @@ def test_the_reason_for_a_missing_connection_is_said_once_for_each_target() -> N
 
 def test_nobody_asked_and_nobody_refused_is_said_too() -> None:
     """No sentence has a hole in it."""
-    assert str(ending()) == "no target could serve the request: nobody asked"
-    assert str(ending(refused=True)) == "no target could serve the request: nobody asked; refused: c/m open, d/m wall"
+    assert str(ending()) == "no target could serve the request: no target was called"
+    refused = "no target could serve the request: no target was called; refused: c/m open, d/m wall"
+    assert str(ending(refused=True)) == refused
 
 
 def test_a_request_that_ran_out_of_time_says_so() -> None:

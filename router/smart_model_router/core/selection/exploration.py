@@ -1,7 +1,7 @@
-"""Second looks: whoever lost its place to its figures alone is asked once in a while, as figures grow old (I14).
+"""Exploration: a target that lost its place by its statistics alone is called once in a while, as they grow old (I14).
 
-Breakers and rests have probes of their own. A target that is only slow, or fails now and then, has none: nobody calls
-it any more, so nothing new is ever known of it.
+Breakers and rests have probes of their own. A target that is only slow, or fails now and then, has none: it gets no
+calls any more, so its statistics never change.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from smart_model_router.core.selection.selector import Candidate, View
 from smart_model_router.domain.fast_dataclass import quick
 
 INTERVAL = 30.0
-"""Seconds from the loss of a place to the first look, as long as a breaker is open the first time."""
+"""Seconds from the loss of a place to the first exploration, as long as a breaker is open the first time."""
 GROWTH = 1.5
 CAP = 300.0
-"""Seconds between two looks at most: after so many a figure without a sample is unknown in any case."""
+"""Seconds between two explorations at most: after so many a figure without a sample is unknown in any case."""
 
 
 @quick
 @dataclass(frozen=True, slots=True)
 class ExplorationCall:
-    """A call that is to find out whether a target is its old self again.
+    """A call that finds out whether a target is as good as before again.
 
-    It is when the answer was not slower than `latency`: seconds to first content (streams), or per 100 output tokens.
+    It is when the answer is not slower than `latency`: seconds to first content (streams), or per 100 output tokens.
     """
 
     target: str
@@ -36,7 +36,7 @@ class ExplorationCall:
 
 @dataclass(slots=True)
 class _Lost:
-    """One target out of its place. `due` is the next look, `back_at` when it had its place again (None: not yet)."""
+    """A target out of its place. `due` is its next exploration, `back_at` when it was back in it (None: not yet)."""
 
     due: float = 0.0
     looks: int = 0
@@ -44,7 +44,10 @@ class _Lost:
 
 
 class Exploration:
-    """Who lost its place, streams and whole answers apart: `due`, then `began`, then (of a good answer) `ended`."""
+    """The targets out of their place, streams and whole answers apart.
+
+    Call `due`, then `began`, then (after a good answer) `ended`.
+    """
 
     __slots__ = ("_lost",)
 
@@ -52,7 +55,7 @@ class Exploration:
         self._lost: dict[tuple[str, bool], _Lost] = {}
 
     def due(self, order: Sequence[Candidate], view: View, now: float) -> ExplorationCall | None:
-        """The look that is due for longest among candidates (at least one) ordered by health."""
+        """The exploration that is due for longest among candidates (at least one) ordered by health."""
         first = order[0]
         lost = [candidate.id for candidate in order if candidate.position < first.position]
         if not (lost or self._lost):
@@ -66,20 +69,20 @@ class Exploration:
         return ExplorationCall(target, view.stream, _as_quick_as(first, view)) if longest <= now else None
 
     def began(self, look: ExplorationCall, now: float) -> None:
-        """The look was admitted: the next one is due later, and later each time."""
+        """Note that the exploration was admitted: the next one is due later, and later each time."""
         entry = self._lost[look.target, look.stream]
         entry.looks += 1
         entry.due = now + _interval(entry.looks)
 
     def ended(self, look: ExplorationCall, latency: float | None, now: float) -> bool:
-        """The look was answered well, with this `latency` (None: nobody can tell); whether the target is back."""
+        """Take in a good answer with this `latency` (None: unknown); True when the target is back."""
         back = latency is None or latency <= look.latency
         if back and (entry := self._lost.get((look.target, look.stream))) is not None:
             entry.back_at = now
         return back
 
     def _has_its_place(self, target: str, stream: bool, now: float) -> None:
-        """It is asked first. Who only stands where it is configured to proves nothing: other models may miss it."""
+        """Note that it is called first. Its configured place alone proves nothing: other models may miss it."""
         entry = self._lost.get((target, stream))
         if entry is None:
             return
@@ -100,6 +103,6 @@ def _interval(looks: int) -> float:
 
 
 def _as_quick_as(first: Candidate, view: View) -> float:
-    """The latency that would be tied with that of the first: nobody need be quicker than who is asked instead."""
+    """The latency that would tie with the first one's: a target need not be faster than the one called instead."""
     best = latency_of(view.of(first.id), view.stream)
     return math.inf if best is None else best + TIE / SPEED_WEIGHT * LATENCY_SCALE

@@ -11,7 +11,7 @@ from smart_model_router.core.selection.selector import Candidate, View
 from smart_model_router.domain.outcome import FailureClass, NextTarget
 
 _DRAWS = 8
-"""What is left of a roll after so many draws is no chance any more."""
+"""After so many draws the rest of a roll is not random any more."""
 
 
 def draw(candidates: Sequence[Candidate], weights: Sequence[float], roll: float) -> list[Candidate]:

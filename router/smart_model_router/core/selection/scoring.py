@@ -27,7 +27,7 @@ def _merit(snapshot: Snapshot, latency: float | None) -> float:
 
 
 def health(snapshot: Snapshot, latency: float | None, now: float) -> float:
-    """The score in [0, 1]; `latency` None (nobody in the tier is known) scores as an average one."""
+    """The score in [0, 1]; `latency` None (none in the tier is known) scores as an average one."""
     recency = 0.0
     if snapshot.last_success_at is not None:
         recency = max(0.0, 1 - max(0.0, now - snapshot.last_success_at) / RECENCY_SCALE)
@@ -46,9 +46,9 @@ def scores(candidates: Sequence[Candidate], view: View, now: float) -> dict[str,
 
 
 def peers(candidates: Sequence[Candidate], view: View) -> list[Candidate]:
-    """Those of some equals that are as good as the best, in their order: when each was asked last does not matter.
+    """Those of some equals that are as good as the best, in their order: the time of their last call does not matter.
 
-    Who has few outcomes in its window is one: it has yet to show what it is, and its gate knows if it is down.
+    A target with few outcomes in its window is among them: its quality is unknown, and its gate knows if it is down.
     """
     merit = {c.id: _merit(seen, latency) for c, seen, latency in _figures(candidates, view)}
     proven = {target: each for target, each in merit.items() if view.of(target).outcomes >= NEWCOMER_OUTCOMES}

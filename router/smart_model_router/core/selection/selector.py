@@ -16,7 +16,7 @@ class Candidate:
     """One target of the tier being tried. `price` is USD per million tokens, None when unknown.
 
     `position` is its place in the configured order; `weight` (>= 0) its configured share. Candidates of one `group` are
-    interchangeable; one of the group "" is so with nobody.
+    interchangeable; one of the group "" is interchangeable with no other.
     """
 
     id: str
@@ -29,7 +29,7 @@ class Candidate:
 
 
 class Load(NamedTuple):
-    """How much a target has to do. The less loaded one is the lesser: equal shares go by who was chosen longest ago.
+    """The load of a target. The less loaded one is the lesser; of equal shares the one chosen longest ago.
 
     `share` is the part of its capacity that is in use, from 0; `chosen_at` an instant, -inf for never.
     """

@@ -1,4 +1,4 @@
-"""What processes of one host tell each other and what outlives them: plain rows, and the rules they are read by."""
+"""The state that processes of one host share and that outlives them: plain rows, and the rules for reading them."""
 
 from smart_model_router.domain.shared_state.budgets import BudgetAsk, BudgetRow, spend
 from smart_model_router.domain.shared_state.clocks import ClockReading, Deadline, age, remaining

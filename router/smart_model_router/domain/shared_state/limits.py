@@ -1,4 +1,4 @@
-"""A rate limit that processes share: what is left of it, and the rules by which each has its part."""
+"""A rate limit that processes share: the tokens left, and the rules by which each process gets its part."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ _PLENTY = 4
 _UNDER_WAY = 1.0
 """Seconds. A provider's bucket that is full begins to refill when the first call arrives, not when it is leased for.
 
-A process that has just begun takes that long to send it where the machine is busy; and that long nobody else knows of
-its first calls, which its provider has counted.
+On a busy machine a process that has just begun takes that long to send its first call. For that long no other process
+knows of its first calls, which the provider has counted.
 """
 _HALF = 0.5
 """Of a window: two measurements of its end that differ by more are about different windows."""
 _LEAST_SHARE = 4.0
-"""Of what is left nobody gets more than one part in so many, unless that is less than it needs."""
+"""A process gets at most one part in so many of the tokens left, unless that is less than it needs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketRow:
-    """A limit as all processes see it: `level` tokens at the instant `at` that nobody has leased yet.
+    """A limit as all processes see it: `level` tokens are not leased at the instant `at`.
 
-    It refills at `rate` a second up to `capacity`, or (with a `window`) at once at `resets_at`; without one, that is
-    the instant at which it was first heard of. Nothing is there before `held_until`. Instants are `ClockReading.ticks`.
+    It refills at `rate` a second up to `capacity`, or (with a `window`) at once at `resets_at`. Without a window,
+    `resets_at` is the instant at which the limit was first known. No token is available before `held_until`. Instants
+    are `ClockReading.ticks`.
     """
 
     key: str
@@ -44,12 +45,12 @@ class BucketRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketAsk:
-    """One process's word on a limit, and what it would like of it.
+    """One process's report on a limit, and its request for tokens.
 
-    `most` is what can be left at all as far as it knows; `resets_in` and `held_for` are seconds. Without a `window` it
-    has seen none, and `steady` says that there is none. `debt` was used without having been leased, `back` is leased
-    and not needed. Of `want` at least `least` has to be there. A limit that is `ours` begins full, and the others need
-    not hear of it: no provider counts it.
+    `most` is the largest number of tokens that can be left, as far as the process knows; `resets_in` and `held_for` are
+    seconds. Without a `window` it has seen none, and `steady` says that there is none. `debt` tokens were used without
+    a lease, `back` were leased and not needed. Of `want` tokens at least `least` have to be available. A limit that is
+    `ours` begins full and need not be told to the other processes: no provider counts it.
     """
 
     key: str
@@ -69,7 +70,7 @@ class BucketAsk:
 
 @dataclass(frozen=True, slots=True)
 class BucketGrant:
-    """What came of it: `granted` tokens, `left` at the limit; in `due_in` seconds the least that was asked is there.
+    """The answer: `granted` tokens, `left` at the limit; in `due_in` seconds the `least` that was asked is available.
 
     `ends_in` is the rest of a budget's period in seconds; a bucket has none.
     """
@@ -83,7 +84,7 @@ class BucketGrant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToldLimit:
-    """What a process hears of a limit: how it refills, and how many tokens nobody has leased. Durations are seconds."""
+    """A limit as told to a process: how it refills, and how many tokens are not leased. Durations are seconds."""
 
     capacity: float
     rate: float
@@ -93,24 +94,24 @@ class ToldLimit:
 
 
 def chunk_of(capacity: float) -> float:
-    """How many tokens are leased at a time: 2 % of the limit, at least one (routing.md section 10)."""
+    """The number of tokens leased at a time: 2 % of the limit, at least one (routing.md section 10)."""
     return max(1.0, float(int(capacity * _CHUNK)))
 
 
 def is_plenty(left: float, capacity: float) -> bool:
-    """Whether so much is left that a process may take a chunk first and lease it afterwards."""
+    """True when so much is left that a process may take a chunk first and lease it afterwards."""
     return left >= _PLENTY * chunk_of(capacity)
 
 
 def is_news(before: BucketRow | None, after: BucketRow) -> bool:
-    """Whether others are to hear of it: of a limit nobody knew, of another size or manner, of its running out."""
+    """True when the other processes have to be told: the limit is new, changed its size or refill, or runs out."""
     if before is None or (before.boot, before.capacity, before.window) != (after.boot, after.capacity, after.window):
         return True
     return is_plenty(before.level, before.capacity) != is_plenty(after.level, after.capacity)
 
 
 def told(row: BucketRow, here: ClockReading) -> ToldLimit | None:
-    """What a process hears of a limit; None of what another boot knew."""
+    """The limit as told to a process; None for one of another boot."""
     now = here.ticks
     if row.boot != here.boot or row.at > now:
         return None
@@ -122,7 +123,7 @@ def told(row: BucketRow, here: ClockReading) -> ToldLimit | None:
 
 
 def lease_tokens(row: BucketRow | None, ask: BucketAsk, here: ClockReading) -> tuple[BucketRow, BucketGrant]:
-    """Settle one process's account with a limit: the limit afterwards, and what was granted."""
+    """Settle one process's account with a limit. Returns the limit afterwards, and the grant."""
     now = here.ticks
     row = _heard(_refilled(_same_boot(row, ask, here), now), ask, now)
     level = min(row.level, 0.0) if now < row.held_until else row.level
@@ -137,7 +138,7 @@ def lease_tokens(row: BucketRow | None, ask: BucketAsk, here: ClockReading) -> t
 
 
 def _same_boot(row: BucketRow | None, ask: BucketAsk, here: ClockReading) -> BucketRow:
-    """The limit, begun anew when nobody knew it in this boot."""
+    """The known limit, or a new row when no process wrote one in this boot."""
     now = here.ticks
     if row is not None and row.boot == here.boot and row.at <= now:
         return row
@@ -167,10 +168,10 @@ def _refilled(row: BucketRow, now: float) -> BucketRow:
 
 
 def _heard(row: BucketRow, ask: BucketAsk, now: float) -> BucketRow:
-    """What the process has learned of the limit from its provider.
+    """Take in what the process has learned of the limit from its provider.
 
-    Each process measures the end of a window a little differently: one that has begun for anybody has begun, and does
-    not begin twice. Who is still in the window before says nothing of what is left in this one.
+    Each process measures the end of a window a little differently: a window that has begun for one process has begun
+    for all, and does not begin twice. A process still in the window before cannot tell how much is left in this one.
     """
     grown = row.level if ask.ours else row.level + max(0.0, ask.capacity - row.capacity)
     known = replace(
@@ -184,7 +185,7 @@ def _heard(row: BucketRow, ask: BucketAsk, now: float) -> BucketRow:
         return _heard_of_window(known, ask, ask.window, now)
     settled = min(known.level + ask.back - ask.debt, ask.capacity)
     if row.window is not None and not ask.steady:
-        return replace(known, level=settled)  # who does not know of the window cannot tell what is left in it
+        return replace(known, level=settled)  # a process that does not know the window cannot tell what is left in it
     begun = row.resets_at if row.window is None else now
     return replace(known, level=min(settled, ask.most), window=None, resets_at=begun)
 
@@ -201,10 +202,10 @@ def _heard_of_window(row: BucketRow, ask: BucketAsk, window: float, now: float) 
 
 
 def _left_after_all(row: BucketRow, ask: BucketAsk, window: float, known_for: float) -> float:
-    """What is left of a limit that did not refill as was thought.
+    """The tokens left of a limit with a window that was taken for one without.
 
-    What came back was a mistake, as far as it was not told already. After a whole window the count says nothing any
-    more; who found out knows what is left then, though not what others have leased of it.
+    The refill was a mistake, as far as it was not reported already. After a whole window the count is void: the process
+    that saw the window knows how much is left, though not how much the others have leased of it.
     """
     most = min(ask.capacity, ask.most)
     others = _PLENTY * chunk_of(ask.capacity)

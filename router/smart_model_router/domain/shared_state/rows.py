@@ -1,4 +1,4 @@
-"""What processes of one host tell each other and what outlives them: plain rows, and who may write over which."""
+"""The rows that processes of one host share and that outlive them, and the rules for replacing one."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ SharedBreakerState = Literal["closed", "open", "half_open"]
 OperatorWord = Literal["isolate", "enable"]
 
 LEASE_SECONDS = 30.0
-"""How long a probe belongs to its holder; whoever still probes renews it every third of that."""
+"""The length of a probe's lease; a holder that still probes renews it every third of that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakerRow:
-    """A breaker as all processes see it. `gen` grows with every change: who knows an older one may change nothing.
+    """A breaker as all processes see it. `gen` grows with every change: a writer with an older one changes nothing.
 
     `until` is when its probe is due (open), or until when `holder` has the probe (half_open). `step` is how often the
     open time has grown. `provider` is its owner's: one probe at a time there, whichever of its breakers it is for.
@@ -82,7 +82,10 @@ class CallRow:
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """A target that the operator took out: `by` whom, `since` when (seconds since the epoch), and why ("": unsaid)."""
+    """A target that the operator isolated.
+
+    `by` names the operator, `since` is in seconds since the epoch, `why` is the reason ("" where none was given).
+    """
 
     target: str
     by: str
@@ -91,15 +94,15 @@ class Isolation:
 
     @property
     def told(self) -> str:
-        """By whom and why, in words."""
+        """The operator and the reason, in words."""
         return f"by {self.by}: {self.why}" if self.why else f"by {self.by}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorRow:
-    """The operator's newest word on a target, `by` whom and why, spoken at the instant `at`.
+    """The operator's newest command for a target, given at the instant `at`; `by` and `why` are as in Isolation.
 
-    The row stays when the target is enabled: a process that missed it must not bring the old word back. `gen` grows
+    The row stays when the target is enabled: a process that missed it must not bring the old command back. `gen` grows
     with every change, as a breaker's.
     """
 
@@ -120,7 +123,7 @@ class OperatorRow:
 class MakerRow:
     """The target that made a thing kept at its provider (an answer, an item of one, a container), and for which key.
 
-    `thing` is the SHA-256 of the thing's id, `target` is as Owners names it, `owner` is the mark of the caller's key
+    `thing` is the SHA-256 of the thing's id, `target` is the shared key of the target, `owner` marks the caller's key
     ("" for a caller without one), `at` is in seconds since the epoch.
     """
 
@@ -132,7 +135,7 @@ class MakerRow:
 
 @dataclass(frozen=True, slots=True)
 class SharedView:
-    """Everything shared at one instant. A limit is as somebody wrote it last, without what came back since."""
+    """Everything shared at one instant. A limit is as it was last written, without its refill since then."""
 
     breakers: tuple[BreakerRow, ...] = ()
     rests: tuple[RestRow, ...] = ()
@@ -144,7 +147,7 @@ class SharedView:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What a process finds when it begins: the view, and the newest calls of each target, oldest first."""
+    """The state at the start of a process: the view, and the newest calls of each target, oldest first."""
 
     view: SharedView = SharedView()
     calls: tuple[CallRow, ...] = ()
@@ -152,7 +155,7 @@ class Restored:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What one process has to tell."""
+    """The rows that one process wants to write."""
 
     breakers: tuple[BreakerRow, ...] = ()
     rests: tuple[RestRow, ...] = ()
@@ -163,7 +166,7 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Probes that were granted (none: somebody else has one, and `view` says who)."""
+    """The probes that were granted. None: another process holds one, and `view` names it."""
 
     granted: tuple[BreakerRow, ...]
     view: SharedView
@@ -178,20 +181,20 @@ class SharedStateError(Exception):
 
 
 def is_due(row: BreakerRow, here: ClockReading) -> bool:
-    """Whether a probe may be taken: the open time is over, or the lease of whoever had it."""
+    """True when a probe may be taken: the open time, or the lease of its last holder, is over."""
     return row.state != "closed" and remaining(row.until, here, math.inf) <= 0
 
 
 def accepts_breaker(known: BreakerRow | None, new: BreakerRow) -> bool:
-    """Whether a change may be written over what is there: only by who knows the newest generation."""
+    """True when `new` may replace the known row: its writer knew the newest generation."""
     return new.gen == (0 if known is None else known.gen)
 
 
 def accepts_rest(known: RestRow | None, new: RestRow, here: ClockReading) -> bool:
-    """Whether a rest may be written over what is there.
+    """True when `new` may replace the known rest.
 
-    Who knows the newest generation may write what it likes; anybody may replace a guess by a hint, or lengthen a rest
-    of the same kind; nobody else ends one.
+    A writer that knows the newest generation may write anything. Any writer may replace a guess by a hint, or lengthen
+    a rest of the same kind; it may not end one.
     """
     if known is None:
         return not new.over
@@ -205,12 +208,12 @@ def accepts_rest(known: RestRow | None, new: RestRow, here: ClockReading) -> boo
 
 
 def accepts_word(known: OperatorRow | None, new: OperatorRow, here: ClockReading) -> bool:
-    """Whether an operator's word may be written over what is there: knowing the newest generation, or spoken later."""
+    """True when an operator's command may replace the known one: of the newest generation, or given later."""
     return known is None or new.gen == known.gen or is_later(new.at, known.at, here)
 
 
 def is_later(one: ClockReading, other: ClockReading, here: ClockReading) -> bool:
-    """Whether `one` was after `other`. What was said in this boot is later than what was said in another one."""
+    """True when `one` was after `other`. A reading of this boot is later than one of another boot."""
     if one.boot == other.boot:
         return one.ticks > other.ticks
     if here.boot in (one.boot, other.boot):
