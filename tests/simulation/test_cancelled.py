@@ -55,9 +55,12 @@ def stormy(draw: Random, seed: int) -> World:
     return world(["a/big", "b/big"], last_resort=["c/tiny"], replies=providers, kinds=slots, config=CONFIG, seed=seed)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2, 3, 4, 5, 9])
 def test_closing_in_a_storm_ends_everybody_at_once(seed: int) -> None:
-    """Fifteen hundred callers under way: in the instant of closing each of them is told, and nothing is kept."""
+    """Fifteen hundred callers under way: in the instant of closing each of them is told, and nothing is kept.
+
+    With the seeds 4, 5 and 9 there are calls (of 9 hedges) whose tasks begin after the router was closed.
+    """
 
     async def storm() -> None:
         draw = Random(seed)

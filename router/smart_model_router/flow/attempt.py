@@ -64,6 +64,7 @@ class AttemptRunner:
         outcome: Success | Failure
         watchdog, sent = self.watchdog_of(step), self.context.translations.sent(step.facts)
         try:
+            self.check_open()
             answering = self.state.providers[step.facts.target.provider].call(self.provider_call(step, sent.request))
             outcome = await watchdog.within(answering, limit)
             if isinstance(outcome, Success) and outcome.mended and "schema" in self.request.needs:
@@ -98,6 +99,11 @@ class AttemptRunner:
             self.context.report.losses += losses.entries
         self.keep(step, body)
         return replace(success, body=body, raw=dumps(body).encode(errors="backslashreplace"))
+
+    def check_open(self) -> None:
+        """Raise Expired where the router was closed before the task of a call began: it keeps time for no new call."""
+        if self.state.closed:
+            raise Expired
 
     def timed_out(self, step: AdmittedTarget, own: bool, silent_since: float) -> Failure:
         """The limit came first: the target's fault, unless our caller was in more of a hurry than is fair."""

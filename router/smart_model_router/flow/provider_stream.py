@@ -372,6 +372,7 @@ class StreamOpener:
     ) -> tuple[ProviderStreamReader, Sequence[StreamEvent]] | Failure:
         attempts = self._attempts
         try:
+            attempts.check_open()
             source = await attempts.watchdog_of(step).within(
                 attempts.state.providers[step.facts.target.provider].open_stream(
                     attempts.provider_call(step, attempts.context.translations.sent(step.facts).request)
