@@ -13,7 +13,7 @@ from smart_model_router.domain.recovery_policy import Recovery
 from smart_model_router.domain.report import RouteReport, StreamRecovery
 from smart_model_router.domain.request import Dialect, RouteRequest
 from smart_model_router.wires import text_of
-from smart_model_router.wires.stream_join import Joint, Told, begins_call, joint, restart_event
+from smart_model_router.wires.stream_join import Joint, Told, first_call, joint, restart_event
 
 
 class RecoveryState:
@@ -95,7 +95,7 @@ class RecoveryState:
             return len(events)
         if self._holds == "all":
             return 0
-        at = next((at for at, event in enumerate(events) if begins_call(self._dialect, event)), len(events))
+        at = first_call(self._dialect, events)
         alone = not self._told.anything and not any(event.kind is EventKind.CONTENT for event in events[:at])
         return 0 if at < len(events) and alone else at
 
@@ -103,7 +103,9 @@ class RecoveryState:
         """What is delivered of these events now: a finish reason ends the waiting for the whole part before it."""
         out: list[StreamEvent] = []
         for event in events:
-            said = "" if event.data is None else (event.text or text_of(self._dialect, event.data))
+            said = event.text
+            if said is None:
+                said = "" if event.data is None else text_of(self._dialect, event.data)
             out += self._held.take(event, len(said))
             if event.finish is not None and self._whole_since is not None:
                 self._whole_since = None

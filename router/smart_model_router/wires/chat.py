@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from smart_model_router.domain.outcome import EventKind, StreamEvent, Usage
 from smart_model_router.wires.outcomes import UNFINISHED_REASONS, Answer, failure_of
-from smart_model_router.wires.values import count, is_list, is_object, items, mapping, text
+from smart_model_router.wires.values import count, is_list, items, mapping, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,17 +38,17 @@ def read_event(event: bytes, data: dict[str, Any], raw: bytes) -> StreamEvent:
         return StreamEvent(EventKind.ERROR, raw, data, failure=failure_of(error))
     told = data.get("usage")
     usage = None if told is None else read_usage(told)
-    if not is_list(choices):
+    if not isinstance(choices, list):
         if usage is not None:
-            return StreamEvent(EventKind.META, raw, data, usage=usage)
+            return StreamEvent(EventKind.META, raw, data, usage=usage, text="")
         return _UNKNOWN if choices is None else StreamEvent(EventKind.MALFORMED, raw, data)
     has_content = False
     finish: str | None = None
     for choice in choices:
-        if not is_object(choice):
+        if not isinstance(choice, dict):
             return StreamEvent(EventKind.MALFORMED, raw, data)
         delta = choice.get("delta")
-        if is_object(delta):
+        if isinstance(delta, dict):
             if not has_shape(delta):
                 return StreamEvent(EventKind.MALFORMED, raw, data)
             has_content = has_content or has_content_in(delta)
@@ -57,21 +57,22 @@ def read_event(event: bytes, data: dict[str, Any], raw: bytes) -> StreamEvent:
         reason = choice.get("finish_reason")
         if reason is None:
             continue
-        finish = text(reason) or finish
+        finish = reason if isinstance(reason, str) and reason else finish
         if finish == "error":  # OpenRouter: the error went wrong after the head was sent
             return StreamEvent(EventKind.ERROR, raw, data, finish, usage, failure_of(choice.get("error")))
     if has_content:
         return StreamEvent(EventKind.CONTENT, raw, data, finish, usage, None, _text_of_one(choices))
-    return StreamEvent(EventKind.META if finish is None else EventKind.FINISH, raw, data, finish, usage)
+    return StreamEvent(EventKind.META if finish is None else EventKind.FINISH, raw, data, finish, usage, None, "")
 
 
 def _text_of_one(choices: list[Any]) -> str | None:
-    """The visible text of a chunk with one choice that has it as a string, as nearly all do; None for any other."""
-    delta = choices[0].get("delta") if len(choices) == 1 else None
-    content = delta.get("content") if delta else None
-    if not isinstance(content, str):
+    """The visible text of a chunk whose one choice has content, as a string or not at all; None for any other."""
+    if len(choices) != 1:
         return None
-    return content if choices[0].get("index", 0) == 0 else ""
+    content = choices[0]["delta"].get("content")
+    if content is None or choices[0].get("index", 0) != 0:
+        return ""
+    return content if isinstance(content, str) else None
 
 
 def is_prose(data: Mapping[str, Any]) -> bool:

@@ -10,7 +10,7 @@ from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, 
 from smart_model_router.wires import chat, messages, responses
 from smart_model_router.wires.chat import read_usage
 from smart_model_router.wires.outcomes import Answer
-from smart_model_router.wires.values import decode_object, is_list, is_object, mapping
+from smart_model_router.wires.values import decode_object, is_list, mapping
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -274,11 +274,11 @@ def alike(event: StreamEvent) -> Alike | None:
     data, raw = event.data, event.raw
     if event.kind is not EventKind.CONTENT or event.finish is not None or event.usage is not None:
         return None
-    if not is_object(data) or not is_list(data.get("choices")) or len(data["choices"]) != 1:
+    if not isinstance(data, dict) or not isinstance(data.get("choices"), list) or len(data["choices"]) != 1:
         return None
     choice = data["choices"][0]
-    delta = choice.get("delta") if is_object(choice) else None
-    if not is_object(delta) or not isinstance(delta.get("content"), str):
+    delta = choice.get("delta") if isinstance(choice, dict) else None
+    if not isinstance(delta, dict) or not isinstance(delta.get("content"), str):
         return None
     inside = (*_but("choices", data), *_but("delta", choice), *delta.values())
     if any(isinstance(value, (dict, list)) for value in inside):  # two events are to have nothing in common

@@ -11,9 +11,9 @@ from smart_model_router.wires.values import count, is_list, is_object, items, ma
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# Event types that mean the same whatever they hold. Those not named here or in `read_event` are passed on as
-# META: new ones may appear at any time (Anthropic's versioning policy).
-_KINDS = {"message_stop": EventKind.END, "ping": EventKind.PING}
+# Event types that mean the same whatever they hold, and add no text. Those not named here or in `read_event` are
+# passed on as META: new ones may appear at any time (Anthropic's versioning policy).
+_KINDS = {"content_block_stop": EventKind.META, "message_stop": EventKind.END, "ping": EventKind.PING}
 _DELTA_TEXT = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
 _BLOCK_TEXT = {"text": "text", "thinking": "thinking"}
 
@@ -23,25 +23,26 @@ def read_event(event: bytes, data: dict[str, Any], raw: bytes) -> StreamEvent:
     name = data.get("type")
     if name == "content_block_delta":
         delta = data.get("delta")
-        if is_object(delta) and delta.get("type") == "text_delta" and isinstance(said := delta.get("text"), str):
+        if isinstance(delta, dict) and delta.get("type") == "text_delta" and isinstance(said := delta.get("text"), str):
             return StreamEvent(EventKind.CONTENT if said else EventKind.META, raw, data, text=said)
-        return StreamEvent(_delta_kind(delta), raw, data)
+        return StreamEvent(_delta_kind(delta), raw, data, text="")
     if name == "error" or event == b"error":
         return StreamEvent(EventKind.ERROR, raw, data, failure=failure_of(data.get("error") or data))
     if not isinstance(name, str):
         return StreamEvent(EventKind.MALFORMED, raw, data)
     if name == "content_block_start":
-        kind = EventKind.CONTENT if _has_content(mapping(data.get("content_block"))) else EventKind.META
-        return StreamEvent(kind, raw, data)
+        block = mapping(data.get("content_block"))
+        kind = EventKind.CONTENT if _has_content(block) else EventKind.META
+        return StreamEvent(kind, raw, data, text=None if block.get("text") else "")
     if name == "message_start":
         head = mapping(data.get("message"))
         kind = EventKind.CONTENT if items(head.get("content")) else EventKind.META
-        return StreamEvent(kind, raw, data, usage=read_usage(head.get("usage")))
+        return StreamEvent(kind, raw, data, usage=read_usage(head.get("usage")), text="")
     if name == "message_delta":
-        finish = text(mapping(data.get("delta")).get("stop_reason")) or None
-        kind = EventKind.META if finish is None else EventKind.FINISH
-        return StreamEvent(kind, raw, data, finish, read_usage(data.get("usage")))
-    return StreamEvent(_KINDS.get(name, EventKind.META), raw, data)
+        usage, finish = read_usage(data.get("usage")), text(mapping(data.get("delta")).get("stop_reason")) or None
+        return StreamEvent(EventKind.META if finish is None else EventKind.FINISH, raw, data, finish, usage, None, "")
+    known = _KINDS.get(name)
+    return StreamEvent(EventKind.META, raw, data) if known is None else StreamEvent(known, raw, data, text="")
 
 
 def is_prose(data: Mapping[str, Any]) -> bool:

@@ -302,7 +302,7 @@ class ResponsesSnapshots:
     def _made(self, event: StreamEvent, kind: str, at: Mapping[str, Any], **more: Any) -> StreamEvent:
         """An event of our own. It has the number of the one before it: a client that resumes there misses nothing."""
         numbered = {} if self._number is None else {"sequence_number": self._number}
-        return written("responses", {"type": kind, **numbered, **at, **more})._replace(failure=event.failure)
+        return written("responses", [{"type": kind, **numbered, **at, **more}])[0]._replace(failure=event.failure)
 
 
 def _keep_order(kind: str, later: Sequence[_Item]) -> None:

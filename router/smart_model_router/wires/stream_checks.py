@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from smart_model_router.domain.request import Dialect
 
 _CONTENT: Final = EventKind.CONTENT
+_NO_CONTENT = (EventKind.META, EventKind.FINISH)
 
 
 class FinishCheck(Protocol):
@@ -61,15 +62,17 @@ class _ChatFinishing:
         # Visible text is of choice 0, which is expected anyway: nearly every event goes this way.
         if event.text and event.finish is None and not self._done:
             return True
-        choices = None if event.data is None else items(event.data.get("choices"))
-        if not choices:  # a usage chunk, or a provider's own event without its JSON
-            return self._choice(0, event.finish, has_content=event.kind is _CONTENT)
+        choices = None if event.data is None else event.data.get("choices")
+        is_content = event.kind is _CONTENT
+        if not choices or not isinstance(choices, list):  # a usage chunk, or a provider's own event without its JSON
+            return self._choice(0, event.finish, has_content=is_content)
         belongs = True
         for choice in choices:
-            if is_object(choice):
-                place = count(choice.get("index")) or 0
-                has_content = has_content_in(mapping(choice.get("delta")))
-                belongs = self._choice(place, text(choice.get("finish_reason")), has_content=has_content) and belongs
+            if isinstance(choice, dict):
+                place = count(index) or 0 if (index := choice.get("index")) else 0
+                finish = text(reason) if (reason := choice.get("finish_reason")) else ""
+                has_content = is_content and has_content_in(mapping(choice.get("delta")))
+                belongs = self._choice(place, finish, has_content=has_content) and belongs
         return belongs
 
     def _choice(self, place: int, finish: str | None, *, has_content: bool) -> bool:
@@ -240,6 +243,8 @@ class ChatSnapshots:
                 self._text.append(event.text)
                 self._choices[0].anything = True
                 continue
+            if event.kind in _NO_CONTENT and not _has_message(data):
+                continue
             made = self._read(event, data)
             if made is not event:
                 changed = list(events) if changed is None else changed
@@ -266,7 +271,13 @@ class ChatSnapshots:
                 choices[-1] = {**rest, "delta": {**delta, **missing}}
         if not grown:
             return event
-        return written("chat", {**data, "choices": choices})._replace(usage=event.usage, failure=event.failure)
+        made = written("chat", [{**data, "choices": choices}])[0]
+        return made._replace(usage=event.usage, failure=event.failure)
+
+
+def _has_message(data: Mapping[str, Any]) -> bool:
+    choices = data.get("choices")
+    return isinstance(choices, list) and any(isinstance(choice, dict) and "message" in choice for choice in choices)
 
 
 def _is_text_alone(data: Mapping[str, Any]) -> bool:
@@ -309,7 +320,7 @@ class MessagesSnapshots:
 
     def read(self, events: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
         """The events; MALFORMED instead of the end of a call whose start holds another input than its deltas."""
-        return [self._read(event) if event.text is None and event.data else event for event in events]
+        return [event if event.text or not event.data else self._read(event) for event in events]
 
     def _read(self, event: StreamEvent) -> StreamEvent:
         data = mapping(event.data)

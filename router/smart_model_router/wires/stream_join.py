@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from smart_model_router.domain.outcome import EventKind, StreamEvent, Usage
 from smart_model_router.wires.dialects import text_of
+from smart_model_router.wires.translate.reasoning import FIELDS as REASONING
 from smart_model_router.wires.translate.reasoning import seal
 from smart_model_router.wires.translate.reasoning import text_of as reasoning_of
 from smart_model_router.wires.translate.words import written
 from smart_model_router.wires.values import count, is_object, items, mapping, text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from smart_model_router.domain.request import Dialect
 
 _MORE_THAN_TEXT = ("tool_calls", "function_call", "refusal", "audio")
 _CALLS = ("tool_calls", "function_call")
-_THOUGHTS = ("reasoning", "reasoning_content", "reasoning_details")
 _THINKING = frozenset({"thinking", "redacted_thinking"})
 
 
@@ -39,14 +39,20 @@ class News(Protocol):
         ...
 
 
-def begins_call(dialect: Dialect, event: StreamEvent) -> bool:
-    """Return whether a call for the client to make begins with this event (of Chat or Messages)."""
-    data = event.data
-    if data is None:
-        return False
-    if dialect == "messages":
-        is_start = data.get("type") == "content_block_start"
-        return is_start and mapping(data.get("content_block")).get("type") == "tool_use"
+def first_call(dialect: Dialect, events: Sequence[StreamEvent]) -> int:
+    """The place of the event, of Chat or Messages, that begins a call for the client to make, else the end."""
+    begins = _begins_block if dialect == "messages" else _begins_in_chunk
+    for at, event in enumerate(events):
+        if event.kind is EventKind.CONTENT and event.data is not None and begins(event.data):
+            return at
+    return len(events)
+
+
+def _begins_block(data: Mapping[str, Any]) -> bool:
+    return data.get("type") == "content_block_start" and mapping(data.get("content_block")).get("type") == "tool_use"
+
+
+def _begins_in_chunk(data: Mapping[str, Any]) -> bool:
     deltas = (mapping(mapping(choice).get("delta")) for choice in items(data.get("choices")))
     return any(delta.get(key) for delta in deltas for key in _CALLS)
 
@@ -104,29 +110,37 @@ class Told:
             self._text.append(said)
         if self.dialect == "chat":
             self._take_chunk(event.data)
-        elif not said:
+        elif not event.text:  # else a piece of a block, as nearly all are; a block may begin with text, too
             self._take_block(event.data)
 
     def _take_chunk(self, data: Mapping[str, Any]) -> None:
         if not self.head:
             self.head = {key: data[key] for key in ("id", "created", "model") if key in data}
-        for choice in map(mapping, items(data.get("choices"))):
-            delta = mapping(choice.get("delta"))
+        choices = data.get("choices")
+        for choice in choices if isinstance(choices, list) else ():
+            if not isinstance(choice, dict):
+                continue
+            delta = choice.get("delta")
+            if not isinstance(delta, dict):
+                delta = {}
             if len(delta) == 1 and "content" in delta and not choice.get("index"):
                 continue  # nearly all
             if choice.get("index", 0) != 0 or any(delta.get(key) for key in _MORE_THAN_TEXT):
                 self.only_text = False
-            self.thoughts += len(reasoning_of(delta))
-            self._sealed_thoughts = self._sealed_thoughts or bool(delta.get("reasoning_details"))
+            if not REASONING.isdisjoint(delta):
+                self.thoughts += len(reasoning_of(delta))
+                self._sealed_thoughts = self._sealed_thoughts or bool(delta.get("reasoning_details"))
 
     def _take_block(self, data: Mapping[str, Any]) -> None:
         match data.get("type"):
             case "message_start":
-                self.only_text = self.only_text and not items(mapping(data.get("message")).get("content"))
+                message = data.get("message")
+                if isinstance(message, dict) and message.get("content"):
+                    self.only_text = False
             case "content_block_start":
                 block = mapping(data.get("content_block"))
-                self.open_kind, self.is_signed = text(block.get("type")), bool(block.get("signature"))
                 self.open_block = count(data.get("index")) or 0
+                self.open_kind, self.is_signed = text(block.get("type")), bool(block.get("signature"))
                 self.next_block = self.open_block + 1
                 self.thoughts += len(text(block.get("thinking")))
                 self.only_text = self.only_text and (self.open_kind == "text" or self.open_kind in _THINKING)
@@ -155,7 +169,7 @@ class _ChatJoint:
 
     def __init__(self, told: Told, news: News, before: Usage) -> None:
         self._told = told
-        self._left_out = ("role", "content", *_THOUGHTS) if told.text else ("role", "content")
+        self._left_out = ("role", "content", *REASONING) if told.text else ("role", "content")
         self._news = news
         self._before = before
         self.unthought = 0
@@ -163,11 +177,11 @@ class _ChatJoint:
     def feed(self, event: StreamEvent) -> list[StreamEvent]:
         if event.data is None:
             return [event] if event.kind is not EventKind.END else [*self._rest(), event]
-        return [written("chat", data) for data in self._rewritten(event.data)]
+        return written("chat", self._rewritten(event.data))
 
     def _rest(self) -> list[StreamEvent]:
         said = self._news.end()
-        return [written("chat", self._chunk({}, {"content": said}))] if said else []
+        return written("chat", [self._chunk({}, {"content": said})]) if said else []
 
     def _rewritten(self, data: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         usage = data.get("usage")
@@ -222,7 +236,7 @@ class _MessagesJoint:
     def feed(self, event: StreamEvent) -> list[StreamEvent]:
         if event.data is None:
             return [event]
-        return [written("messages", data) for data in self._rewritten(event.data)]
+        return written("messages", self._rewritten(event.data))
 
     def _rewritten(self, data: Mapping[str, Any]) -> list[dict[str, Any]]:
         make = _MESSAGES_EVENTS.get(str(data.get("type")))
@@ -326,9 +340,9 @@ def joint(told: Told, news: News, before: Usage) -> Joint:
 def restart_event(dialect: Dialect, facts: Mapping[str, Any]) -> StreamEvent:
     """The sign that all before it is void and another answer follows; clients that do not know this event skip it."""
     if dialect == "chat":
-        made = written(dialect, {"object": "router.restart", "choices": [], "router": dict(facts)})
+        made = written(dialect, [{"object": "router.restart", "choices": [], "router": dict(facts)}])[0]
         return made._replace(raw=b"event: router.restart\n" + made.raw)
-    return written(dialect, {"type": "router_restart", "router": dict(facts)})
+    return written(dialect, [{"type": "router_restart", "router": dict(facts)}])[0]
 
 
 def _summed_chat(usage: Mapping[str, Any], before: Usage) -> dict[str, Any]:

@@ -51,7 +51,7 @@ def told(dialect: Dialect, *events: dict[str, Any]) -> Told:
     """A caller who has these."""
     has = Told(dialect)
     for data in events:
-        has.take(written(dialect, data))
+        has.take(written(dialect, [data])[0])
     return has
 
 
@@ -61,7 +61,7 @@ def joined(has: Told, *events: dict[str, Any] | StreamEvent, before: Usage = BEF
     got = [
         out
         for event in events
-        for out in joins.feed(event if isinstance(event, StreamEvent) else written(has.dialect, event))
+        for out in joins.feed(event if isinstance(event, StreamEvent) else written(has.dialect, [event])[0])
     ]
     return [out.raw if out.data is None else out.data for out in got]
 
@@ -167,6 +167,14 @@ def test_messages_text_goes_on_in_the_open_block() -> None:
     ]
 
 
+def test_messages_text_goes_on_in_a_block_that_began_with_text() -> None:
+    """A block whose start holds text already is open as well: a continuation goes on in it, and closes it once."""
+    has = told("messages", HEAD, start(0, type="text", text="one "))
+    assert (has.text, has.open_block, has.can_go_on) == ("one ", 0, True)
+    got = joined(has, HEAD, start(0, type="text", text=""), text(0, "two"), stop(0), LAST, STOP)
+    assert [event["index"] for event in got if "index" in event] == [0, 0]
+
+
 def test_messages_text_after_a_closed_block_has_a_block_of_its_own() -> None:
     """The cut came between blocks: the next number is used."""
     got = joined(told("messages", HEAD, start(0), text(0, "one "), stop(0)), HEAD, start(0), text(0, "two"), stop(0))
@@ -199,7 +207,7 @@ def test_thoughts_of_a_continuation_are_counted_however_they_come() -> None:
     joins = joint(has, Overlap(has.text, has.text.rstrip()), BEFORE)
     thought = {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": " so"}}
     for data in (HEAD, start(0, type="thinking", thinking="hm"), thought):
-        joins.feed(written("messages", data))
+        joins.feed(written("messages", [data])[0])
     assert joins.unthought == len("hm so")
 
 
@@ -258,7 +266,7 @@ def proven(has: Told, *events: dict[str, Any]) -> tuple[list[Any], bool]:
     """What the caller gets of a target that was only asked, and whether it is another answer."""
     news = Overlap(has.text, has.text.rstrip(), trusted=False)
     joins = joint(has, news, BEFORE)
-    return [out.data for data in events for out in joins.feed(written(has.dialect, data))], news.begun_anew
+    return [out.data for data in events for out in joins.feed(written(has.dialect, [data])[0])], news.begun_anew
 
 
 def test_a_call_alone_continues_without_proof() -> None:

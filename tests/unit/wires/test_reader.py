@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -85,6 +86,30 @@ def test_no_json_makes_it_raise(dialect: Dialect, value: object) -> None:
     (event,) = StreamReader(dialect).feed(frame)
     assert isinstance(event.kind, EventKind)
     assert isinstance(text_of(dialect, event.data or {}), str)
+
+
+TYPES = (
+    *("content_block_start", "content_block_delta", "content_block_stop", "message_start", "message_delta", "ping"),
+    *("text", "text_delta", "thinking", "thinking_delta", "tool_use", "input_json_delta", "message_stop", "new"),
+)
+PART = st.fixed_dictionaries({"type": st.sampled_from(TYPES)}, optional={"text": JSON, "thinking": JSON}) | JSON
+DELTA_OF_CHAT = st.fixed_dictionaries({}, optional={"content": JSON | st.lists(PART), "tool_calls": JSON}) | JSON
+CHOICE = st.fixed_dictionaries({}, optional={"delta": DELTA_OF_CHAT, "index": JSON, "finish_reason": JSON}) | JSON
+EVENTS = {
+    "chat": st.fixed_dictionaries({"choices": st.lists(CHOICE, max_size=2)}),
+    "messages": st.fixed_dictionaries({"type": st.sampled_from(TYPES)}, optional={"delta": PART})
+    | st.fixed_dictionaries({"type": st.sampled_from(TYPES)}, optional={"content_block": PART, "message": JSON}),
+}
+
+
+@pytest.mark.parametrize("dialect", ["chat", "messages"])
+@given(data=st.data())
+def test_the_text_that_a_reader_tells_is_that_of_the_event(dialect: Dialect, data: st.DataObject) -> None:
+    """The text, where an event has it, is what its data add: it need not be read from them a second time."""
+    frame = b"data: " + json.dumps(data.draw(EVENTS[dialect])).encode() + b"\n\n"
+    (event,) = StreamReader(dialect).feed(frame)
+    told = event.text if event.kind is not EventKind.MALFORMED else None
+    assert told is None or told == text_of(dialect, event.data or {})
 
 
 @given(dialect=st.sampled_from(["chat", "messages", "embeddings"]), value=JSON)

@@ -25,6 +25,9 @@ ANTHROPIC = "anthropic-claude-v1"
 OPENAI = "openai-responses-v1"
 """OpenRouter's names of the two forms."""
 
+FIELDS = frozenset(("reasoning_content", "reasoning", "reasoning_details"))
+"""Where a Chat message or delta holds reasoning."""
+
 _FOREIGN = "dropped, it is signed or encrypted for another provider"
 
 

@@ -15,7 +15,7 @@ from smart_model_router.wires.translate.answers.responses_to_chat import Respons
 from smart_model_router.wires.translate.words import written
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Container, Mapping
+    from collections.abc import Callable, Collection, Container, Mapping, Sequence
 
     from smart_model_router.domain.request import Dialect, HostedTools
 
@@ -216,7 +216,7 @@ class EventTranslator:
 
     translation: Translation
     losses: Losses = field(default_factory=Losses)
-    _steps: list[Any] = field(init=False)
+    _steps: list[EventStep] = field(init=False)
 
     def __post_init__(self) -> None:
         terms = self.translation.terms
@@ -233,25 +233,24 @@ class EventTranslator:
             return [StreamEvent(EventKind.PING, _PING)]
         if event.data is None:
             return []
-        return self._written(self._through([event.data], 0))
+        made = _through(self._steps, [event.data])
+        return written(self.translation.asked, made) if made else []
 
     def end(self) -> list[StreamEvent]:
         """Return the events that close a complete stream."""
         events: list[dict[str, Any]] = []
-        for at, step in enumerate(self._steps):
-            events += self._through(step.end(), at + 1)
-        out = self._written(events)
+        for at, step in enumerate(self._steps, 1):
+            events += _through(self._steps[at:], step.end())
+        out = written(self.translation.asked, events)
         if self.translation.asked == "chat":
             out.append(StreamEvent(EventKind.END, _CHAT_END))
         return out
 
-    def _through(self, events: list[Any], start: int) -> list[dict[str, Any]]:
-        for step in self._steps[start:]:
-            events = [made for event in events for made in step.feed(event)]
-        return events
 
-    def _written(self, events: list[dict[str, Any]]) -> list[StreamEvent]:
-        return [written(self.translation.asked, event) for event in events]
+def _through(steps: Sequence[EventStep], events: list[Any]) -> list[dict[str, Any]]:
+    for step in steps:
+        events = [made for event in events for made in step.feed(event)]
+    return events
 
 
 def _backwards(translation: Translation) -> list[tuple[Any, Mapping[str, Any]]]:

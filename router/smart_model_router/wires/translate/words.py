@@ -11,7 +11,7 @@ from smart_model_router.wires.dialects import EVENT_READERS
 from smart_model_router.wires.values import count, decode, is_object, mapping
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from smart_model_router.domain.outcome import StreamEvent
     from smart_model_router.domain.request import Dialect
@@ -57,13 +57,11 @@ FORMAT_NAME = "response"
 """Chat's schemas have a name, Messages' have none: this one says nothing."""
 
 _ID_PREFIXES = ("chatcmpl-", "msg_", "resp_")
+_ESCAPED = "backslashreplace"
+"""How half a surrogate is written, which JSON may hold and UTF-8 may not."""
 _TOOL_ID = re.compile(r"[^A-Za-z0-9_-]")
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-
-
-def dumps(value: object) -> str:
-    """JSON as the dialects write it inside strings."""
-    return _encode(value)
+dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+"""JSON as the dialects write it inside strings."""
 
 
 def arguments_of(text: object) -> dict[str, Any] | None:
@@ -100,23 +98,6 @@ def chat_usage_of_messages(usage: Mapping[str, Any]) -> dict[str, Any]:
     thinking = count(mapping(usage.get("output_tokens_details")).get("thinking_tokens")) or 0
     prompt = (count(usage.get("input_tokens")) or 0) + read + written
     return _chat_usage(prompt, count(usage.get("output_tokens")) or 0, read, written, thinking)
-
-
-def messages_usage_of_chat(value: object) -> dict[str, Any]:
-    """Chat's token counts as Messages writes them: `input_tokens` is what the cache had no part in."""
-    usage = mapping(value)
-    details = mapping(usage.get("prompt_tokens_details"))
-    prompt = count(usage.get("prompt_tokens")) or 0
-    read = min(count(details.get("cached_tokens")) or count(usage.get("prompt_cache_hit_tokens")) or 0, prompt)
-    written = min(count(details.get("cache_write_tokens")) or 0, prompt - read)
-    out = {
-        "input_tokens": prompt - read - written,
-        "output_tokens": count(usage.get("completion_tokens")) or 0,
-        "cache_read_input_tokens": read,
-        "cache_creation_input_tokens": written,
-    }
-    thinking = count(mapping(usage.get("completion_tokens_details")).get("reasoning_tokens"))
-    return out if not thinking else {**out, "output_tokens_details": {"thinking_tokens": thinking}}
 
 
 def chat_usage_of_responses(usage: Mapping[str, Any]) -> dict[str, Any]:
@@ -161,8 +142,12 @@ def _chat_usage(prompt: int, completion: int, read: int, written: int, reasoning
     }
 
 
-def written(dialect: Dialect, data: dict[str, Any]) -> StreamEvent:
-    """The event with this data: all dialects but Chat name their events."""
-    name = "" if dialect == "chat" else f"event: {data['type']}\n"
-    raw = f"{name}data: {dumps(data)}\n\n".encode(errors="backslashreplace")
-    return EVENT_READERS[dialect](name.encode()[7:-1], data, raw)
+def written(dialect: Dialect, data: Iterable[dict[str, Any]]) -> list[StreamEvent]:
+    """The events with these data, in order: all dialects but Chat name their events."""
+    read = EVENT_READERS[dialect]
+    if dialect == "chat":
+        return [read(b"", one, f"data: {dumps(one)}\n\n".encode(errors=_ESCAPED)) for one in data]
+    return [
+        read(f"{one['type']}".encode(), one, f"event: {one['type']}\ndata: {dumps(one)}\n\n".encode(errors=_ESCAPED))
+        for one in data
+    ]

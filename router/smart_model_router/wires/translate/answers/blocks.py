@@ -103,16 +103,21 @@ class ChatBlocks:
 
     def feed(self, chunk: Mapping[str, Any]) -> list[Change]:
         """Return the changes that a chunk makes, in order."""
-        self.id = self.id or text(chunk.get("id"))
-        self.model = self.model or text(chunk.get("model"))
-        self.usage = mapping(chunk.get("usage")) or self.usage
+        if not (self.id and self.model):
+            self.id = self.id or text(chunk.get("id"))
+            self.model = self.model or text(chunk.get("model"))
+        if usage := chunk.get("usage"):
+            self.usage = mapping(usage) or self.usage
         changes: list[Change] = []
-        for choice in map(mapping, items(chunk.get("choices"))):
-            if choice.get("index", 0) == 0:
-                self.finish = text(choice.get("finish_reason")) or self.finish
+        choices = chunk.get("choices")
+        for choice in choices if isinstance(choices, list) else _NONE:
+            if isinstance(choice, dict) and choice.get("index", 0) == 0:
+                if reason := choice.get("finish_reason"):
+                    self.finish = text(reason) or self.finish
                 told = choice.get("logprobs")
-                logprobs = items(mapping(told).get("content")) if told else _NONE
-                self._delta(mapping(choice.get("delta")), logprobs, changes)
+                delta = choice.get("delta")
+                if delta and isinstance(delta, dict):
+                    self._delta(delta, items(mapping(told).get("content")) if told else _NONE, changes)
         return changes
 
     def end(self) -> list[Change]:
@@ -131,31 +136,39 @@ class ChatBlocks:
         if SEARCHES in delta:
             for search in map(mapping, items(delta[SEARCHES])):
                 self._new(StreamBlock("search", search=search), changes)
-        details = items(delta.get("reasoning_details"))
-        thought = reasoning.text_of(delta)
-        if thought or details:
-            block = self._last("reasoning", changes)
-            reasoning.merged(block.details, details)
-            block.plain = block.plain or bool(thought)
-            if not block.plain:  # else the details say again, with a signature, what was said as text
-                thought = "".join(_shown(mapping(detail)) for detail in details)
-            self._add(block, thought, changes)
-        content = delta.get("content")
-        parts = [content] if isinstance(content, str) else [mapping(part).get("text") for part in items(content)]
-        for part in filter(None, map(text, parts)):
-            block = self._last("text", changes)
-            if logprobs:
-                block.logprobs += logprobs
-            self._add(block, part, changes, logprobs)
-            self._said += len(part)
-            logprobs = _NONE
+        if not reasoning.FIELDS.isdisjoint(delta):
+            self._thought(reasoning.text_of(delta), items(delta.get("reasoning_details")), changes)
+        if content := delta.get("content"):
+            parts = [content] if isinstance(content, str) else [mapping(part).get("text") for part in items(content)]
+            for part in parts:
+                if part and isinstance(part, str):
+                    self._text(part, logprobs, changes)
+                    logprobs = _NONE
         if "annotations" in delta:
             for citation in items(delta["annotations"]):
                 self._cite(citation, changes)
-        if text(delta.get("refusal")):
-            self._add(self._last("refusal", changes), text(delta["refusal"]), changes)
-        for call in map(mapping, items(delta.get("tool_calls"))):
-            self._call(call, changes)
+        if refusal := delta.get("refusal"):
+            self._add(self._last("refusal", changes), text(refusal), changes)
+        if calls := delta.get("tool_calls"):
+            for call in map(mapping, items(calls)):
+                self._call(call, changes)
+
+    def _thought(self, thought: str, details: list[Any], changes: list[Change]) -> None:
+        if not (thought or details):
+            return
+        block = self._last("reasoning", changes)
+        reasoning.merged(block.details, details)
+        block.plain = block.plain or bool(thought)
+        if not block.plain:  # else the details say again, with a signature, what was said as text
+            thought = "".join(_shown(mapping(detail)) for detail in details)
+        self._add(block, thought, changes)
+
+    def _text(self, said: str, logprobs: Sequence[Any], changes: list[Change]) -> None:
+        block = self._last("text", changes)
+        if logprobs:
+            block.logprobs += logprobs
+        self._add(block, said, changes, logprobs)
+        self._said += len(said)
 
     def _cite(self, citation: Any, changes: list[Change]) -> None:
         """A citation belongs to the text that it is in, or else to the newest one."""

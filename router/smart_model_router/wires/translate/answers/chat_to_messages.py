@@ -11,11 +11,10 @@ from smart_model_router.wires.translate.words import (
     STOP_OF_FINISH,
     arguments_of,
     dumps,
-    messages_usage_of_chat,
     named_id,
     tool_use_id,
 )
-from smart_model_router.wires.values import items, mapping, text
+from smart_model_router.wires.values import count, items, mapping, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,8 +63,25 @@ def frame(made: object, model: str, usage: object) -> dict[str, Any]:
         "stop_sequence": None,
         "stop_details": None,
         "container": None,
-        "usage": {**_UNCOUNTED, **messages_usage_of_chat(usage)},
+        "usage": {**_UNCOUNTED, **_usage(usage)},
     }
+
+
+def _usage(value: object) -> dict[str, Any]:
+    """Chat's token counts as Messages writes them: `input_tokens` is what the cache had no part in."""
+    usage = mapping(value)
+    details = mapping(usage.get("prompt_tokens_details"))
+    prompt = count(usage.get("prompt_tokens")) or 0
+    read = min(count(details.get("cached_tokens")) or count(usage.get("prompt_cache_hit_tokens")) or 0, prompt)
+    written = min(count(details.get("cache_write_tokens")) or 0, prompt - read)
+    out = {
+        "input_tokens": prompt - read - written,
+        "output_tokens": count(usage.get("completion_tokens")) or 0,
+        "cache_read_input_tokens": read,
+        "cache_creation_input_tokens": written,
+    }
+    thinking = count(mapping(usage.get("completion_tokens_details")).get("reasoning_tokens"))
+    return out if not thinking else {**out, "output_tokens_details": {"thinking_tokens": thinking}}
 
 
 def counted_searches(number: int) -> dict[str, Any]:
@@ -144,12 +160,12 @@ class ChatToMessages:
     def feed(self, data: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The events that a chunk becomes."""
         changes = self._blocks.feed(data)
-        return [*self._head(), *(event for change in changes for event in self._events(change))]
+        return self._written(changes) if changes or not self._started else []
 
     def end(self) -> list[dict[str, Any]]:
         """The events that close a complete stream."""
         stop = stop_reason(self._blocks.finish, called=self._blocks.called)
-        last = [*self._head(), *(event for change in self._blocks.end() for event in self._events(change))]
+        last = self._written(self._blocks.end())
         if self._blocks.lost_citations:
             self._losses.drop("citations", LATE)
         return [
@@ -157,16 +173,20 @@ class ChatToMessages:
             {
                 "type": "message_delta",
                 "delta": {"stop_reason": stop, "stop_sequence": None},
-                "usage": {**messages_usage_of_chat(self._blocks.usage), **counted_searches(self._searches)},
+                "usage": {**_usage(self._blocks.usage), **counted_searches(self._searches)},
             },
             {"type": "message_stop"},
         ]
 
-    def _head(self) -> list[dict[str, Any]]:
-        if self._started:
-            return []
-        self._started = True
-        return [{"type": "message_start", "message": frame(self._blocks.id, self._blocks.model, None)}]
+    def _written(self, changes: Sequence[Change]) -> list[dict[str, Any]]:
+        """The events for these changes, after the head of the stream."""
+        out: list[dict[str, Any]] = []
+        if not self._started:
+            self._started = True
+            out.append({"type": "message_start", "message": frame(self._blocks.id, self._blocks.model, None)})
+        for change in changes:
+            out += self._events(change)
+        return out
 
     def _events(self, change: Change) -> list[dict[str, Any]]:
         block = change.block
