@@ -25,7 +25,7 @@ LEASE_WAIT = PROBE_SECONDS
 
 @dataclass(eq=False, slots=True)
 class _Order:
-    """What one request needs. `left` is set when it did not wait for the answer."""
+    """The amounts that one request needs. `left` is set when it did not wait for the answer."""
 
     needs: Sequence[tuple[ClientLimit, float]]
     answered: asyncio.Future[None]
@@ -54,7 +54,7 @@ class ClientLeases:
         self._touch = touch
         self._limits: dict[str, ClientLimit] = {}
         self._busy: dict[ClientLimit, None] = {}
-        """Those with something to settle, or something leased."""
+        """The limits with a lease or an account to settle."""
         self._orders: list[_Order] = []
         self._task: asyncio.Task[None] | None = None
         self._again = False
@@ -65,11 +65,11 @@ class ClientLeases:
         limit.suspend(alone=bool(self._reach.reason))
 
     def restore(self, view: SharedView) -> None:
-        """Know what others have used before this process began."""
+        """Take in the usage of other processes before this one began."""
         self._found = view
 
     async def lease(self, needs: Sequence[tuple[ClientLimit, float]], seconds: float) -> float | None:
-        """Ask for all of this. The instant of the answer; None when none came within so many seconds."""
+        """Lease all of `needs`. Returns the instant of the answer; None when none came within `seconds`."""
         self._touch()
         self._hear_found()
         if self._reach.reason:
@@ -89,49 +89,49 @@ class ClientLeases:
         return None if order.left else order.answered_at
 
     def release(self, needs: Sequence[tuple[ClientLimit, float]]) -> None:
-        """These were leased for a request that does not take them: others may need them."""
+        """Give back amounts that were leased for a request which does not take them: others may need them."""
         for limit, amount in needs:
             limit.release(amount)
             self._busy[limit] = None
         self.settle()
 
     def changed(self, limit: ClientLimit) -> None:
-        """Something is to be settled: soon, and at once where little is left of what was leased."""
+        """Settle this limit soon, and at once where little is left of its lease."""
         self._busy[limit] = None
         if limit.short:
             self.settle()
 
     def settle(self) -> None:
-        """Settle what there is to settle, without waiting for it."""
+        """Settle the accounts that are due, without waiting for it."""
         if self._busy and not self._reach.reason:
             self._again = True
             self._start()
 
     async def settle_all(self) -> None:
-        """Settle everything, and give back what is leased."""
+        """Settle everything, and give back all leases."""
         if self._task is not None:
             await asyncio.wait({self._task})
         await self._round([], ending=True)
 
     def suspend(self, *, suspended: bool) -> None:
-        """The others cannot be asked (or can again)."""
+        """Decide alone while the shared state is out of reach (or share again)."""
         for limit in self._limits.values():
             limit.suspend(alone=suspended)
         self._busy.update(dict.fromkeys(self._limits.values()))
 
     def forget(self) -> None:
-        """The task, and who waits for it, are another loop's."""
+        """Drop the task and the requests that wait for it: they belong to another loop."""
         self._task = None
         self._orders.clear()
 
     def forked(self) -> None:
-        """This is a new process: what was leased is its parent's."""
+        """Drop all leases after a fork: they belong to the parent process."""
         self.forget()
         for limit in self._limits.values():
             limit.forget()
 
     def _hear_found(self) -> None:
-        """Told at the first use: instants are the loop's, and the first limits are there before it runs."""
+        """Pass on the restored usage at the first use: its instants are the loop's, which did not run before."""
         if self._found is None:
             return
         view, self._found = self._found, None

@@ -19,7 +19,7 @@ _SAME = 0.001
 
 @dataclass(slots=True)
 class _Known:
-    """The rests of a target or a credential, and what all know of them: by reason, with the instant on our clock."""
+    """The rests of a target or a credential, and their shared rows: by reason, with the instant on our clock."""
 
     cooldown: Cooldown
     gate: Gate
@@ -34,7 +34,7 @@ class SharedCooldowns:
         self._entries: dict[str, _Known] = {}
 
     def register(self, owner: str, cooldown: Cooldown, gate: Gate) -> None:
-        """Know the rests of a target that takes part, or of its credential."""
+        """Share the rests of a target that takes part, or of its credential."""
         entry = self._entries.get(owner)
         if entry is None or entry.cooldown is not cooldown:
             self._entries[owner] = _Known(cooldown, gate)
@@ -44,11 +44,11 @@ class SharedCooldowns:
         self._entries.pop(owner, None)
 
     def differences(self, now: float, here: ClockReading) -> tuple[RestRow, ...]:
-        """What is different from what the others know."""
+        """The rows that differ from the shared ones."""
         return tuple(row for owner, entry in self._entries.items() for row in _different(owner, entry, now, here))
 
     def miss(self, view: SharedView) -> bool:
-        """Whether something that all knew is not there any more: somebody removed the file."""
+        """Forget the rows that are gone from the shared state; True when there are any: its file was removed."""
         there = {row.key for row in view.rests}
         lost = [(e, reason) for owner, e in self._entries.items() for reason in e.known if (owner, reason) not in there]
         for entry, reason in lost:
@@ -56,7 +56,7 @@ class SharedCooldowns:
         return bool(lost)
 
     def take(self, rows: Sequence[RestRow], now: float, here: ClockReading) -> bool:
-        """Take over what others have changed; whether what we know goes further than one of them."""
+        """Adopt the changes of other processes; True when a rest of ours lasts longer than one of them."""
         further = False
         for row in rows:
             entry = self._entries.get(row.owner)

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from smart_model_router.coordination.local_router import LocalRouter
 
 PROBE_SECONDS = 0.02
-"""How long a request waits to hear whether the probe is its own."""
+"""Seconds that a request waits for the answer whether the probe is its own."""
 _RENEW_SECONDS = LEASE_SECONDS / 3
 
 
 class ProbeLeases:
-    """This router's claims. `heard` takes over what a refused claim has shown of the others."""
+    """This router's claims. `heard` takes over the view that comes with a refused claim."""
 
     def __init__(
         self,
@@ -46,12 +46,12 @@ class ProbeLeases:
         self._claims: dict[str, asyncio.Task[None]] = {}
 
     def begin(self, holder: str) -> None:
-        """Ask in this name from now on; what was asked before is another loop's, or process's."""
+        """Ask in this name from now on; earlier claims belong to another loop, or process."""
         self._holder = holder
         self.forget()
 
     def forget(self) -> None:
-        """What was asked is another loop's."""
+        """Drop the claims, which belong to another loop."""
         self._claims.clear()
 
     @property
@@ -60,7 +60,7 @@ class ProbeLeases:
         return [claim for claim in self._claims.values() if not claim.done()]
 
     async def may_probe(self, gate: Gate, lease: Lease) -> bool:
-        """Whether the probe that this lease is for is ours, and not another process's.
+        """True when the probe that this lease is for is ours, and not another process's.
 
         Waits 20 ms at most. A question that is not answered by then goes on without the request, which is not to
         probe: when the probe is granted after all, the next request has it. When the store cannot answer, each
@@ -77,14 +77,14 @@ class ProbeLeases:
         await asyncio.wait({claim}, timeout=PROBE_SECONDS)
         if self._granted(entries):
             return lease.decides  # or the others have moved the breaker meanwhile: the next permit has the probe
-        until = self._state.clock.now() + POLL_SECONDS  # by then one has heard whose it is
+        until = self._state.clock.now() + POLL_SECONDS  # by then the poll has told whose it is
         for entry in entries:
             if not entry.breaker.is_closed:
                 entry.breaker.probed_elsewhere(max(entry.breaker.elsewhere_until, until))
         return False
 
     def unused(self) -> bool:
-        """Whether nobody makes a probe that is ours, and it is time to let it go."""
+        """True when a probe of ours is not being made, and its lease is due to be given back."""
         now = self._state.clock.now()
         return any(now >= entry.renew_at and not entry.breaker.probe_in_flight for entry in self._breakers.held)
 
@@ -106,7 +106,7 @@ class ProbeLeases:
         return bool(self._reach.reason) or all(entry.holds(now) for entry in entries)
 
     async def _claim(self, entries: list[SharedBreaker]) -> None:
-        """Ask for the probes; what comes of it is in `held`, or known of those who have them."""
+        """Ask for the probes. Granted ones are in `held`; otherwise the view tells which process has them."""
         until = Deadline.after(LEASE_SECONDS, self._here())
         rows = [entry.row("half_open", until, self._holder) for entry in entries]
         with self._reach.patience():

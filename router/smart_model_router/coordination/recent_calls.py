@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _KEPT = 50
 _MEMORY = 3600.0
-"""Seconds. Nothing that is older has a say in a decision (routing.md sections 1 and 2)."""
+"""Seconds. Older calls do not count in any decision (routing.md sections 1 and 2)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Untold:
 
 
 class RecentCalls:
-    """What nobody was told of yet. Not thread-safe: it belongs to the router's loop."""
+    """The calls that are not written yet. Not thread-safe: it belongs to the router's loop."""
 
     def __init__(self, state: LocalRouter, owners: Mapping[str, SharedKeys]) -> None:
         self._state = state
@@ -38,34 +38,34 @@ class RecentCalls:
         self._anew: set[str] = set()
 
     def observe(self, event: AttemptFinished) -> None:
-        """Keep what the next process should know of this target's recent calls."""
+        """Keep a call that the next process should know of."""
         if event.target in self._owners and event.failure_class is not FailureClass.CANCELLED:
             self._calls.setdefault(event.target, deque(maxlen=_KEPT)).append(event)
 
     def begins_anew(self, target: str) -> None:
-        """The target's window was emptied: what was before says nothing any more, to later processes neither."""
+        """Drop the earlier calls of a target whose window was emptied; later processes drop them as well."""
         self._calls.pop(target, None)
         self._anew.add(target)
 
     def clear(self) -> None:
-        """There is nothing to tell."""
+        """Forget all calls."""
         self._calls.clear()
 
     def take(self) -> Untold:
-        """What is to be told now."""
+        """Take the calls to write now."""
         calls, self._calls = self._calls, {}
         anew = self._anew & calls.keys()
         self._anew -= anew
         return Untold(calls, frozenset(anew))
 
     def keep(self, untold: Untold) -> None:
-        """They could not be told: with those that ended meanwhile, later."""
-        for target in untold.calls.keys() - self._anew:  # who began anew since has nothing before
+        """Keep calls that could not be written, with those that ended meanwhile, for later."""
+        for target in untold.calls.keys() - self._anew:  # a target that began anew since has no earlier calls
             self._calls[target] = deque([*untold.calls[target], *self._calls.get(target, ())], maxlen=_KEPT)
         self._anew |= untold.anew
 
     def rows(self, untold: Untold, now: float, here: ClockReading) -> tuple[CallRow, ...]:
-        """What is written of them."""
+        """The rows to write."""
         return tuple(
             CallRow(
                 target=self._owners[target].target,
@@ -82,7 +82,7 @@ class RecentCalls:
         )
 
     def restore(self, rows: Iterable[CallRow], now: float, here: ClockReading) -> None:
-        """Take in the calls that others told before this process began, oldest first."""
+        """Take in the calls that other processes wrote before this one began, oldest first."""
         targets = {owners.target: target for target, owners in self._owners.items()}
         for row in rows:
             gate = self._state.fleet.gates.get(targets.get(row.target, ""))

@@ -1,4 +1,4 @@
-"""One breaker that processes share: how it differs from what the others know, and what they know of it."""
+"""One breaker that processes share: its shared row, and how the breaker differs from it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SAME = 0.001
 
 @dataclass(slots=True)
 class SharedBreaker:
-    """A breaker of this process, and what all know of it."""
+    """A breaker of this process, and its shared row."""
 
     owner: str
     kind: BreakerKind
@@ -34,10 +34,10 @@ class SharedBreaker:
     held: BreakerRow | None = None
     """Our lease on its probe."""
     being_told: bool = False
-    """Whether the others are being told of it right now, such as that our lease is over."""
+    """True while a change of it, such as the end of our lease, is being written."""
     renew_at: float = 0.0
     reason: str = ""
-    """What moved it last."""
+    """The reason of its last transition."""
 
     @property
     def key(self) -> Key:
@@ -46,15 +46,15 @@ class SharedBreaker:
 
     @property
     def provider(self) -> str:
-        """Whose probes are made one at a time."""
+        """The provider; its probes are made one at a time."""
         return self.gate.provider.name
 
     def holds(self, now: float) -> bool:
-        """Whether its probe is ours to make."""
+        """True when this process may make its probe."""
         return self.held is not None and not self.being_told and now < self.until
 
     def row(self, state: SharedBreakerState, until: Deadline, holder: str = "") -> BreakerRow:
-        """What the others are to know of it."""
+        """The row to write."""
         return BreakerRow(
             owner=self.owner,
             kind=self.kind,
@@ -68,7 +68,7 @@ class SharedBreaker:
         )
 
     def different(self, now: float, here: ClockReading, *, ending: bool) -> BreakerRow | None:
-        """What the others do not know yet; a probe under way has nothing to tell before it (or the process) ends."""
+        """The row with a change to write, None without one. A probe is written at its end, or the process's."""
         breaker, known = self.breaker, self.known
         if breaker.isolated or (breaker.probe_in_flight and not ending):
             return None
@@ -82,7 +82,7 @@ class SharedBreaker:
         return self.row("open", Deadline.after(max(0.0, until - now), here))
 
     def take(self, row: BreakerRow, now: float, here: ClockReading) -> Transition | None:
-        """Take over what another process has written; what moved here by that."""
+        """Adopt the row of another process; return the transition that follows here."""
         known, breaker = self.known, self.breaker
         if known is not None and row.gen == known.gen:
             self.known = row

@@ -1,4 +1,4 @@
-"""All breakers that this process shares with others: what is to be told of them, and what follows when others tell."""
+"""All breakers that this process shares with others: the changes to write, and those to adopt."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class SharedBreakers:
         return self._entries[key]
 
     def register(self, owner: str, gate: Gate) -> None:
-        """Know the breakers of a target that takes part, and its provider's."""
+        """Share the breakers of a target that takes part, and its provider's."""
         provider = gate.provider
         parts = [SharedBreaker(owner, kind, breaker, gate) for kind, breaker in gate.breakers.items()]
         for new in (*parts, SharedBreaker(provider.name, "transport", provider.transport, gate)):
@@ -52,7 +52,7 @@ class SharedBreakers:
             del self._entries[key]
 
     def settled(self, gate: Gate, settlement: Settlement) -> None:
-        """A call ended (or the operator spoke): remember why what moved has moved."""
+        """Remember the reasons of the transitions by a call or by the operator."""
         for moved in settlement.moved:
             owner = gate.provider.name if moved.kind == "transport" else self._owners.get(gate.id, _NOBODY).target
             entry = self._entries.get((owner, moved.kind))
@@ -75,12 +75,12 @@ class SharedBreakers:
         return [entry for entry in self._entries.values() if entry.held is not None]
 
     def release(self) -> None:
-        """Hold no probe any more: it was the parent's, before the fork."""
+        """Hold no probe any more after a fork: it belongs to the parent process."""
         for entry in self._entries.values():
             entry.held = None
 
     def decide_alone(self) -> None:
-        """Nobody else's probe is waited for any more."""
+        """Wait no more for the probes of other processes."""
         for entry in self._entries.values():
             entry.breaker.probed_elsewhere(0.0)
 
@@ -101,7 +101,7 @@ class SharedBreakers:
     # Telling and listening ----------------------------------------------------------------------------------
 
     def differences(self, now: float, here: ClockReading, *, ending: bool) -> tuple[BreakerRow, ...]:
-        """What is different from what the others know. Until it is `told`, no probe of these begins on our lease."""
+        """The rows that differ from the shared ones. Until `told`, no probe of these breakers begins on our lease."""
         rows = []
         for entry in self._entries.values():
             if (row := entry.different(now, here, ending=ending)) is not None:
@@ -110,12 +110,12 @@ class SharedBreakers:
         return tuple(rows)
 
     def told(self, rows: Sequence[BreakerRow]) -> None:
-        """These rows were told, or could not be."""
+        """Note that these rows were written, or could not be."""
         for row in rows:
             self._entries[row.key].being_told = False
 
     def written(self, rows: Sequence[BreakerRow], view: SharedView, now: float) -> None:
-        """These rows were told; what is there now is `view`."""
+        """Note that these rows were written; `view` has the present ones."""
         ours = {row.key: row for row in rows}
         for there in view.breakers:
             if there == replace(ours[there.key], gen=there.gen):
@@ -124,7 +124,7 @@ class SharedBreakers:
                 entry.until = now + there.until.duration
 
     def miss(self, view: SharedView) -> bool:
-        """Whether something that all knew is not there any more: somebody removed the file."""
+        """Forget the rows that are gone from the shared state; True when there are any: its file was removed."""
         there: set[Key] = {row.key for row in view.breakers}
         lost = [entry for key, entry in self._entries.items() if entry.known is not None and key not in there]
         for entry in lost:
@@ -132,7 +132,7 @@ class SharedBreakers:
         return bool(lost)
 
     def take(self, rows: Sequence[BreakerRow], now: float, here: ClockReading) -> None:
-        """Take over what others have changed."""
+        """Adopt the changes of other processes."""
         for row in rows:
             entry = self._entries.get(row.key)
             transition = None if entry is None else entry.take(row, now, here)

@@ -1,4 +1,4 @@
-"""The operator's words that processes share: the later one counts everywhere."""
+"""The operator's commands that processes share: the later one counts everywhere."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class SharedCommands:
-    """What the others know of this router's words. Not thread-safe: it belongs to the router's loop."""
+    """The shared rows of this router's commands. Not thread-safe: it belongs to the router's loop."""
 
     def __init__(self, state: LocalRouter) -> None:
         self._state = state
@@ -21,7 +21,7 @@ class SharedCommands:
         self._began = state.here()
 
     def differences(self) -> tuple[OperatorRow, ...]:
-        """What the others do not know yet."""
+        """The commands that differ from the shared ones."""
         return tuple(
             replace(row, gen=0 if known is None else known.gen)
             for target, row in self._state.words.rows.items()
@@ -29,16 +29,16 @@ class SharedCommands:
         )
 
     def miss(self, view: SharedView) -> bool:
-        """Whether something that all knew is not there any more: somebody removed the file."""
+        """Forget the rows that are gone from the shared state; True when there are any: its file was removed."""
         lost = self._known.keys() - {row.target for row in view.words}
         for target in lost:
             del self._known[target]
         return bool(lost)
 
     def take(self, rows: Iterable[OperatorRow], here: ClockReading) -> bool:
-        """Obey what others have said, as far as nothing later was said here; whether something was.
+        """Obey the commands of other processes that are later than ours; True when one of ours is later.
 
-        An `enable` that was said before this router began ends no rest.
+        An `enable` from before this router began ends no rest.
         """
         words, later = self._state.words, False
         for row in rows:

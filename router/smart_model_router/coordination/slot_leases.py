@@ -92,13 +92,13 @@ class _Slots:
         return True
 
     def bind(self, now: float) -> None:
-        """The host has no more slots for this process than it holds."""
+        """Limit the bulkhead to the held slots: the host has no more for this process."""
         if not self.refused and now >= self.hope_at:
             self.bulkhead.returned_by, self.hope_at = now + RETURN_SECONDS, now + _HOPE_AGAIN
         self.bulkhead.granted = self.held
 
     def release(self) -> None:
-        """Calls ask for their slots again."""
+        """Remove the limit: calls ask for their slots again."""
         self.bulkhead.granted, self.bulkhead.returned_by = None, 0.0
 
 
@@ -129,7 +129,7 @@ class SlotLeases:
         """The store answered the question that is under way, and the one after it; or it does not answer."""
         self._again = False
         self._turns = 0
-        """How often the store was lost or regained, or this place taken."""
+        """The number of times that the store was lost or regained, or that another router took over."""
         self._after: SlotLeases | None = None
 
     def begin(self, holder: str) -> None:
@@ -206,7 +206,7 @@ class SlotLeases:
             slots.pending -= 1
 
     def settled(self, gate: Gate) -> None:
-        """A call ended: if another process waits, give back at once the slots that are idle, or not this one's turn."""
+        """After a call, if another process waits, give back at once the slots that are idle, or not this one's turn."""
         if self._after is not None:
             self._after.settled(gate)
             return
@@ -221,7 +221,7 @@ class SlotLeases:
             self._start()
 
     def hear(self, rows: Sequence[SlotRow]) -> None:
-        """Another process waits for slots: give back those that are idle here; or gave some back: ask for them."""
+        """Give back idle slots when another process waits for some; ask for slots when another gave some back."""
         here = self._here()
         for name, slots in self._slots.items():
             slots.rows = [row for row in rows if row.key == slots.key]
@@ -234,7 +234,7 @@ class SlotLeases:
                 self._start()
 
     def settle(self) -> None:
-        """Renew leases, and give back what was not used lately; wait for nothing."""
+        """Renew leases, and give back the slots that were not used lately; wait for nothing."""
         if self._reach.reason:
             return
         now = self._state.clock.now()
@@ -261,7 +261,7 @@ class SlotLeases:
         self._let_go()
 
     def _let_go(self) -> None:
-        """Wait no more for an answer that is under way: whatever it is, it does not count."""
+        """Abandon an answer that is under way: it does not count any more."""
         self._turns += 1
         if self._task is not None and not self._task.done():
             self._given_up.add(self._task)
@@ -347,7 +347,7 @@ class SlotLeases:
         return min(slots.bulkhead.slots, slots.bulkhead.in_flight + waiting)
 
     def _ask(self, name: str, slots: _Slots, *, ending: bool = False) -> SlotAsk:
-        """In lots, for the calls of now and of the last seconds."""
+        """The request for slots, in lots, for the calls of now and of the last seconds."""
         most = slots.bulkhead.slots
         if ending:
             return SlotAsk(key=slots.key, holder=self._holder, slots=most, keeps=0, least=0, want=0)

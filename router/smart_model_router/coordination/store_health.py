@@ -1,4 +1,4 @@
-"""Whether the shared state answers. While it does not, every process decides alone."""
+"""Tracks if the shared state answers. While it does not, every process decides alone."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from contextlib import contextmanager
 from smart_model_router.domain.ports import Clock
 
 POLL_SECONDS = 0.1
-"""How often it is asked what others have changed: the operator is obeyed within 0.25 s, on a busy machine, too."""
+"""The interval of polls for the changes of others: a command is obeyed within 0.25 s, on a busy machine, too."""
 TELL_SECONDS = 0.25
-"""How often it is told what others need not hear at once: recent calls, tokens that were used."""
+"""The interval of writes that others need not see at once: recent calls, used tokens."""
 SLOW_SECONDS = 0.5
-"""A store that has not answered by then is as good as none."""
+"""A store that has not answered by then counts as out of reach."""
 RETRY_SECONDS = 1.0
 TOO_SLOW = "it takes too long to answer"
 _TICK = 0.05
-"""How often one looks meanwhile: a process that is not given the processor must not blame the store."""
+"""The interval of checks meanwhile: a process that gets no processor time must not blame the store."""
 
 
 class StoreReachability:
@@ -28,22 +28,22 @@ class StoreReachability:
         self._changed = changed
         self.reason = ""
         self.retry_at = 0.0
-        """It is not asked again before this instant."""
+        """The instant before which the store is not asked again."""
         self.overdue = False
-        """Whether an answer took too long since somebody last set this to False."""
+        """True when an answer took too long since this was last set to False."""
 
     def lose(self, reason: str, *, again_in: float = RETRY_SECONDS) -> None:
-        """It cannot answer; ask again in so many seconds."""
+        """Note that it cannot answer; ask again in `again_in` seconds."""
         self.retry_at = self._clock.now() + again_in
         self._tell(reason)
 
     def regain(self) -> None:
-        """It answers."""
+        """Note that it answers."""
         self._tell("")
 
     @contextmanager
     def patience(self) -> Generator[None]:
-        """Lose it once SLOW_SECONDS have passed in here in which this loop had its turns."""
+        """Lose it once SLOW_SECONDS have passed in this block in which this loop ran."""
         waiting = _Patience(self._too_slow)
         try:
             yield

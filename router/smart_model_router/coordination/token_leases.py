@@ -1,4 +1,4 @@
-"""Rate limits that processes share: each leases ahead what it will need, and settles (core/limit_bucket.py)."""
+"""Rate limits that processes share: each leases tokens ahead, and settles (core/limit_bucket.py)."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ class TokenLeases:
         self._shared = shared
         self._owners = owners
         self.due_at: float | None = None
-        """When what was asked for and not there may be; None when nothing was."""
+        """When tokens that were refused may be available; None when none were."""
 
     def suspend(self, *, suspended: bool) -> None:
-        """The others cannot be asked (or can again)."""
+        """Decide alone while the shared state is out of reach (or share again)."""
         for target in self._owners:
             gate = self._state.fleet.gates.get(target)
             if gate is not None:
                 gate.limits.suspend(suspended=suspended)
 
     def forget(self) -> None:
-        """This is a new process: what was leased is its parent's."""
+        """Drop all leases after a fork: they belong to the parent process."""
         self.due_at = None
         for _, stock in self._accounts().values():
             stock.forget()
 
     def take(self, rows: Sequence[BucketRow], now: float, here: ClockReading) -> None:
-        """Take over what others know of the limits."""
+        """Take in the limits that other processes know."""
         trackers = self._trackers()
         for row in rows:
             owner, _, name = row.key.rpartition(" ")
@@ -48,7 +48,7 @@ class TokenLeases:
                 trackers[owner].hear(name, limit, now)
 
     async def settle(self, *, ending: bool = False) -> None:
-        """Settle the accounts of every limit that was used lately. `ending` gives all of it back."""
+        """Settle the accounts of every limit that was used lately. `ending` gives back all leases."""
         now = self._state.clock.now()
         accounts = self._accounts()
         asks = [meter.ask(key, stock, now) for key, (meter, stock) in accounts.items()]

@@ -106,14 +106,14 @@ class AttemptRunner:
             raise Expired
 
     def timed_out(self, step: AdmittedTarget, own: bool, silent_since: float) -> Failure:
-        """The limit came first: the target's fault, unless our caller was in more of a hurry than is fair."""
+        """The failure of a call at its limit: the target's fault, unless the caller's deadline left too little time."""
         seconds = self.state.clock.now() - silent_since
         if own or seconds >= self.context.patience(step.facts, step.lease.admitted_at):
             return Failure(FailureClass.TIMEOUT, f"nothing for {seconds:.1f} s")
         return Failure(FailureClass.CANCELLED, f"the caller's deadline left it only {seconds:.1f} s")
 
     def watchdog_of(self, step: AdmittedTarget) -> Watchdog:
-        """Who keeps time for a call: one for all calls of a request, as they are made in turn, but for a hedge."""
+        """The timer of a call: one for all calls of a request, as they are made in turn, but for a hedge."""
         return self.context.watchdog if step.watchdog is None else step.watchdog
 
     def final_rejection(self, step: AdmittedTarget, failure: Failure) -> SmartRouterError | None:
@@ -127,17 +127,17 @@ class AttemptRunner:
         self.watchdog_of(step).close()
 
     def given_up(self, step: AdmittedTarget, silent_since: float, *, who: str = "the caller left") -> Failure:
-        """The caller left: TIMEOUT when the target had been silent beyond patience, else nobody's fault."""
+        """The failure of a call that was given up: TIMEOUT when it was silent beyond patience, else CANCELLED."""
         silent = self.state.clock.now() - silent_since
         if silent >= self.context.patience(step.facts, step.lease.admitted_at):
             return Failure(FailureClass.TIMEOUT, f"{who} after {silent:.1f} silent seconds")
         return Failure(FailureClass.CANCELLED, who)
 
     def provider_call(self, step: AdmittedTarget, request: RouteRequest) -> ProviderCall:
-        """What is sent: `request`, in the target's dialect."""
+        """The call to make: `request`, in the target's dialect."""
         target = step.facts.target
         self._asked_first = self._asked_first or target.id
-        # To go on from somewhere is another request than the one that began: it has an idempotency key of its own.
+        # A continuation is another request than the one that began: it has an idempotency key of its own.
         place = f"{target.id} after {len(self.context.begun)}" if self.context.begun else target.id
         headers, asked, spoken = self.request.headers, self.request.dialect, request.dialect
         if headers:
@@ -226,9 +226,9 @@ class AttemptRunner:
         ttft: float | None = None,
         away: float = 0.0,
     ) -> None:
-        """The call ended: the lease is settled, then statistics, events and the report hear of it.
+        """Settle the lease of an ended call, then update statistics, events and the report.
 
-        `away` are the seconds in which nobody read the stream: they are not the call's.
+        `away` are the seconds in which the caller did not read the stream: they do not count as the call's.
         """
         state, lease, facts = self.state, step.lease, step.facts
         self._note_version(step, failure)
@@ -323,9 +323,9 @@ class AttemptRunner:
         perform: Callable[[AdmittedTarget, float, bool], Awaitable[T | Failure]],
         drop: Callable[[T, AdmittedTarget], Awaitable[None]] | None = None,
     ) -> T | Failure:
-        """Return what the call comes to until the instant `limit`; it goes on until patience has passed.
+        """Return the outcome of the call by the instant `limit`; the call goes on until patience has passed.
 
-        `drop` gives back what a call brought when nobody is there to take it.
+        `drop` gives back the result of a call whose caller left.
         """
         lease, state = step.lease, self.state
         patient_until = lease.admitted_at + patience

@@ -62,7 +62,7 @@ def here() -> ClockReading:
 
 @cache
 def boot_id() -> str:
-    """What the system calls this boot, "" when it has no name."""
+    """The system's id of this boot, "" when it has none."""
     if sys.platform == "darwin":
         return _sysctl("kern.bootsessionuuid")
     try:
@@ -148,14 +148,14 @@ class Watchdog:
             await self.within(forever, until)
 
     def watch(self, deadline: float) -> None:
-        """The running task awaits something until `deadline` (monotonic), and is cancelled then; `rest` must follow.
+        """Cancel the running task at `deadline` (monotonic), unless `rest` is called before; `rest` must follow.
 
-        Two plain calls around an await: who reads a stream is spared a coroutine for each chunk.
+        Two plain calls around an await: they spare the reader of a stream a coroutine for each chunk.
         """
         self._absent, self.deadline = None, deadline
         if self._timer is None or self._timer_at > deadline:
             self._arm(deadline)
-        # To ask for the running loop is a system call in 3.11; whoever reads on another one than before is asked again.
+        # The running loop costs a system call in 3.11: the loop of before is tried first.
         task = asyncio.current_task(self._loop) or asyncio.current_task()
         assert task is not None  # noqa: S101 - only a task can await
         self._fired = False
@@ -163,18 +163,18 @@ class Watchdog:
         self._task = task
 
     def rest(self) -> bool:
-        """The await is over: whether the deadline, and nobody else, cancelled it. That cancellation is taken back."""
+        """End a `watch`; True when the deadline alone cancelled the task. That cancellation is taken back."""
         task, self._task = self._task, None
         return self._fired and task is not None and task.uncancel() <= self._cancelling
 
     def absent(self, until: float, act: Callable[[], object]) -> None:
-        """Nothing is awaited now: call `act` once the instant `until` (monotonic) is there without another `watch`."""
+        """Call `act` at the instant `until` (monotonic), unless `watch` is called before. Nothing is awaited now."""
         self._absent, self.deadline = act, until
         if self._timer is None or self._timer_at > until:
             self._arm(until)
 
     def expire(self) -> None:
-        """Time is over now for what is awaited, or for who is absent."""
+        """Expire at once the present `watch` or `absent`."""
         self.deadline = -math.inf
         if self._timer is not None:
             self._timer.cancel()

@@ -1,4 +1,4 @@
-"""What is told of prompts and answers, when the configuration asks for it: a hash, a redacted text, or all but keys."""
+"""Captures prompts and answers for sinks, when configured: as a hash, a redacted text, or all but keys."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Literal
 Mode = Literal["hash", "redacted", "full"]
 MASK = "***"
 LIMIT = 32_768
-"""Characters that are told of a prompt, and of an answer."""
+"""Characters that are captured of a prompt, and of an answer."""
 _MARGIN = 1024
-"""Read beyond the limit and left out again: a secret that was cut in two would not be known for one."""
-# Who somebody is, in any language: addresses of e-mail, and numbers as long as a telephone's or a card's.
+"""Characters that are read beyond the limit and left out again: a secret cut in two would not be recognised."""
+# Personal data in any language: addresses of e-mail, and numbers as long as a telephone's or a card's.
 _PERSONAL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|(?<![\w.])\+?\d(?:[ ()/-]?\d){8,}(?![\w.])")
 
 
 class ContentCapture:
-    """Makes what may be told of content.
+    """Captures content as `mode` allows.
 
-    `scrub` takes keys out of a text, in every mode. `until` is the instant (seconds since the epoch, of `wall`) from
-    which nothing is told any more; None is never.
+    `scrub` takes keys out of a text, in every mode. `until` is the instant (seconds since the epoch, of `wall`) at
+    which the capture ends; None is never.
     """
 
     def __init__(
@@ -39,11 +39,11 @@ class ContentCapture:
 
     @property
     def over(self) -> bool:
-        """Whether its time has come."""
+        """True when the capture has ended."""
         return self._until is not None and self._wall() >= self._until
 
     def told(self, text: str) -> str:
-        """What may be told of a text; of none, nothing."""
+        """The captured form of a text; "" for none."""
         return self._makers[self.mode](text) if text else ""
 
     def _hash(self, text: str) -> str:

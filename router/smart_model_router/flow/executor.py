@@ -67,7 +67,7 @@ class RequestExecutor:
         """The target whose turn for the request has come, and how it is asked."""
         self.recovery = effective(request, context.route.recovery) if request.stream else NO_RECOVERY
         self._delayed = self.recovery.mode in ("buffered", "hold_back")
-        """Whether a policy of recovery delays the beginning of the stream."""
+        """True when a policy of recovery delays the beginning of the stream."""
         self._hedging = Hedging(context, self.attempts, self._admission)
 
     async def prepare(self) -> None:
@@ -111,7 +111,7 @@ class RequestExecutor:
     # The walk ---------------------------------------------------------------------------------------------
 
     async def serve(self, perform: Perform[T]) -> T:
-        """Walk until `perform` brings something that is not a Failure. Raises SmartRouterError when nobody can."""
+        """Try targets until `perform` returns something other than a Failure, else raise a SmartRouterError."""
         self.state.budget.deposit()
         if self.state.hedges is not None:
             self.state.hedges.deposit()

@@ -24,9 +24,9 @@ from smart_model_router.flow.clock import EARLY, Watchdog
 from smart_model_router.flow.state import RouterState
 
 FORGET_SECONDS = 3600.0
-"""A name that was not used for so long is forgotten, and all that is known of it."""
+"""A name that was not used for so long is forgotten, with its state."""
 _SWEEP_SECONDS = 60.0
-"""Names are looked at no more often than this, so that thousands of them are forgotten together."""
+"""Names are checked no more often than this, so that thousands of them are forgotten together."""
 _ONE = Cost(0, 0)
 _BEHIND = Refusal("bulkhead")
 _PACINGS: tuple[Pacing, Pacing] = ("off", "eager")
@@ -35,20 +35,20 @@ _LEFT = Failure(FailureClass.CANCELLED, "the caller left")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardLimits(Options):
-    """What a guarded resource can bear: `slots` calls in flight, `rpm` calls a minute (None is not limited)."""
+    """The limits of a guarded resource: `slots` calls in flight, `rpm` calls a minute (None is not limited)."""
 
     slots: Annotated[int, Unit("count"), Interval(ge=1, le=100_000)] = 20
     rpm: Count | None = None
 
 
 class GuardLease:
-    """What a guarded block holds. Tell it of a failure that is no exception with `fail`."""
+    """The handle of a guarded block. Its `fail` reports a failure that is no exception."""
 
     def __init__(self) -> None:
         self.failure: Failure | None = None
 
     def fail(self, failure_class: FailureClass, message: str = "") -> None:
-        """The block came to nothing although it raised nothing."""
+        """Report that the block failed, although it raises nothing."""
         self.failure = Failure(failure_class, message)
 
 
@@ -86,7 +86,7 @@ async def guard(
     except Exception as error:
         failure = held.failure or state.classify(error)
         raise
-    except BaseException:  # cancelled, interrupted, closed: nobody's fault
+    except BaseException:  # cancelled, interrupted, closed: no fault of the resource
         failure = held.failure or _LEFT
         raise
     finally:
@@ -121,7 +121,7 @@ def _used(state: RouterState, name: str) -> None:
 
 
 def forget_unused(state: RouterState) -> None:
-    """Forget every name that nobody used for FORGET_SECONDS, and look again when the next one is due.
+    """Forget every name that was not used for FORGET_SECONDS, and check again when the next one is due.
 
     One that is in use, or that the operator isolated, counts as used now.
     """

@@ -1,4 +1,4 @@
-"""A call and its hedge: when a second target is asked, what that is paid from, and which head wins."""
+"""A call and its hedge: when a second target is called, which budgets pay for it, and which head wins."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ Perform = Callable[[AdmittedTarget], Awaitable[T | Failure]]
 
 @runtime_checkable
 class Discardable(Protocol):
-    """Somebody who can make a call in vain."""
+    """A function that makes calls, and can give back the result of one that is not used."""
 
     def drop(self, served: Any) -> Coroutine[Any, Any, None]:
-        """Give back at once what a head that nobody wants holds; await the end of its connection."""
+        """Give back at once the resources of an unused head; await the end of its connection."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HedgeRace(Generic[T]):
-    """How a call is made that may be hedged. What a loser holds is given back before the winner is told.
+    """A call and its hedge. The loser's resources are given back before the winner is returned.
 
-    `second` admits the hedge, or None. `failed` is told of a failure while the other call goes on, and says whether
-    that ends the race. `settle` gives back what a loser without a head holds, `drop` (see Spare) one with its head.
-    `keep` holds on to the tasks in which connections are closed.
+    `second` admits the hedge, or None. `failed` takes a failure while the other call goes on, and returns True when
+    that ends the race. `settle` gives back the lease of a loser without a head, `drop` (see Discardable) that of one
+    with its head. `keep` holds on to the tasks in which connections are closed.
     """
 
     clock: Clock
@@ -46,7 +46,7 @@ class HedgeRace(Generic[T]):
     keep: Callable[[asyncio.Task[None]], object]
 
     async def run(self, first: AdmittedTarget, late_at: float) -> tuple[AdmittedTarget, T | Failure]:
-        """Call `first`, and from the instant `late_at` on a hedge as well; who answered (or failed last), and what."""
+        """Call `first`, then a hedge from `late_at`; return the target that answered or failed last, and the result."""
         begun = self._begin(first)
         runners = {begun: first}
         try:
@@ -67,7 +67,7 @@ class HedgeRace(Generic[T]):
     async def _decided(
         self, runners: dict[asyncio.Task[T | Failure], AdmittedTarget]
     ) -> tuple[AdmittedTarget, T | Failure]:
-        """The first good head, in the order of asking; else the last failure, or one that ends the race."""
+        """The first good head, in the order of the calls; else the last failure, or one that ends the race."""
         while True:
             await asyncio.wait(runners, return_when=asyncio.FIRST_COMPLETED)
             for runner in [runner for runner in runners if runner.done()]:
@@ -76,7 +76,7 @@ class HedgeRace(Generic[T]):
                     return step, served
 
     def _dismiss(self, runner: asyncio.Task[T | Failure], step: AdmittedTarget) -> None:
-        """See a loser off: settled now, its connection closed behind everybody's back."""
+        """Settle the losing attempt now; close its connection in the background."""
         loop = asyncio.get_running_loop()
         if not runner.done():
             self.settle(step)
@@ -104,11 +104,11 @@ class HedgeRace(Generic[T]):
 class Hedging:
     """The second calls of one request beside a late first one.
 
-    A hedge (off by default) is paid from both purses: that of hedges alone, and that of all retries. Only streams are
-    hedged: how long a whole answer takes is a matter of its length. A target of which too little is known is not cut
-    off when it is silent for patience, as nobody knows slow from dead: the next free one is asked beside it. Neither is
-    done where the stream has to fit what its caller has, or is delayed by a policy of recovery: it can join one stream
-    to another, not two at once.
+    A hedge (off by default) is paid from both budgets: that of hedges alone, and that of all retries. Only streams are
+    hedged: the duration of a whole answer depends on its length. A target with too few known answers is not cut off
+    when it is silent for patience, as it may be slow and not dead: the next free one is called beside it. Neither is
+    done where the stream has to fit the text its caller has, or is delayed by a policy of recovery: a recovery can join
+    one stream to another, not two at once.
     """
 
     context: RequestContext
@@ -118,7 +118,7 @@ class Hedging:
     async def call(
         self, step: AdmittedTarget, late_at: float, perform: Perform[T]
     ) -> tuple[AdmittedTarget, T | Failure]:
-        """Make the call, and a second one beside it from `late_at` on. Who answered, or failed last, and what."""
+        """Make the call, and a second one beside it from `late_at` on. Returns as `HedgeRace.run`."""
         spare = cast("object", perform)
         drop = spare.drop if isinstance(spare, Discardable) else _nothing_to_drop
         race = HedgeRace(
@@ -136,7 +136,7 @@ class Hedging:
         return last, served
 
     def _second(self, late: AdmittedTarget) -> AdmittedTarget | None:
-        """The second call, where somebody takes it at once, and a hedge can be paid for."""
+        """The second call, where a target admits it at once and the budgets can pay for it."""
         if self.context.history.left < 2:
             return None
         if self.context.waits_beside(late, known=self.context.is_known(late.facts, late.lease.admitted_at)):
@@ -152,7 +152,7 @@ class Hedging:
         return hedge
 
     def _failed(self, step: AdmittedTarget, failure: Failure) -> bool:
-        """One of two calls came to nothing; whether the other need not go on, as the request itself is refused."""
+        """Note that one of two calls failed; True when the other need not go on, as the request itself is refused."""
         if step.watchdog is not None:
             step.watchdog.close()
         elif self.attempts.final_rejection(step, failure) is not None:
@@ -162,4 +162,4 @@ class Hedging:
 
 
 async def _nothing_to_drop(served: object) -> None:
-    """Give back what nobody wants."""
+    """Do nothing: a whole answer holds no resources."""

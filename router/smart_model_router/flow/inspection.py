@@ -35,7 +35,7 @@ class SystemHealth:
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """Whether the gate would admit a call now, how much that is worth (0..1), and what would refuse it.
+    """A gate's answer to a call made now: `available`, the `confidence` in it (0..1), the `reason` of a refusal.
 
     `confidence` is n / (n + 5) x (1 - age / 5 min): n outcomes, the newest `age` old.
     """
@@ -48,7 +48,7 @@ class Availability:
 
 @dataclass(frozen=True, slots=True)
 class TargetStatus:
-    """A target as it stands. `state` is the worse of its breakers'; `refusal` what a call would meet now.
+    """A target at present. `state` is the worse of its breakers'; `refusal` is that of a call made now.
 
     `because` is the failure class behind a wait, a wall or being off; `isolated` is set while the operator keeps the
     target out. `retry_after` is in seconds; `success_rate` in
@@ -83,7 +83,7 @@ class PlannedTarget:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What would happen to a request now: `serves` is the target that would get it, None when nobody would."""
+    """The plan of a request made now: `serves` is the target that would get it, None when none would."""
 
     model: str
     requested_tier: str
@@ -98,7 +98,7 @@ class Explanation:
 
 
 def predict_availability(state: RouterState, target: str) -> Availability:
-    """What the gate would say to a call now, and how much recent outcomes support it."""
+    """The gate's answer to a call made now, and how much recent outcomes support it."""
     now = state.clock.now()
     refusal = state.fleet.gates[target].refusal(_FREE, now)
     snapshot = state.book.snapshot(target, now)
@@ -145,7 +145,7 @@ def select(state: RouterState, ladder: ModelRoute, tier: str) -> ModelSelection:
 
 
 def explain(state: RouterState, request: RouteRequest) -> Explanation:
-    """The plan of a request, what each gate would say to it, and who would serve it."""
+    """The plan of a request, each gate's answer to it, and the target that would serve it."""
     now = state.clock.now()
     ladder = state.model_routes[request.model]
     drawn = plan_of(state, request, ladder)
@@ -170,7 +170,7 @@ def explain(state: RouterState, request: RouteRequest) -> Explanation:
 
 
 def dearest_usd(state: RouterState, request: RouteRequest) -> float:
-    """What a request would cost at the dearest target of its plan; a target of unknown price counts as free.
+    """The cost of a request at the dearest target of its plan; a target of unknown price counts as free.
 
     An answer without a limit of its own is taken to be as long as most of the target's are.
     """

@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 PENDING_BYTES = 16 * 1024 * 1024
-"""So much may wait to be written; the oldest answers are given up beyond."""
+"""The most bytes that may wait to be written; beyond, the oldest answers are given up."""
 _AT_ONCE = 32
 
 
 class KeptResponses:
-    """One router's way to a store of them. Not thread-safe: it belongs to the router's loop.
+    """One router's access to a store of responses. Not thread-safe: it belongs to the router's loop.
 
-    `lifetime` says for how long answers are kept, in words for those who ask too late; `nonce` is the chance in ids.
+    `lifetime` says for how long answers are kept, in words for an error; `nonce` makes the random part of ids.
     """
 
     def __init__(
@@ -194,7 +194,7 @@ class KeptResponses:
                 self._written(rows)
 
     async def _look(self, response: str, owner: str, generations: int | None = None) -> tuple[KeptResponse, ...]:
-        """What the store has of it. What was issued under our secret may be about to be written."""
+        """The answer in the store. One that was issued under our secret may be about to be written."""
         await self.ready()
         for pause in LOOKS if self._is_issued(response, owner) else LOOKS[:1]:
             if pause:
@@ -237,7 +237,7 @@ class KeptResponses:
         return any(own_ids.is_issued(response, owner, secret) for secret in self._secrets)
 
     def _missing(self, response: str, owner: str) -> NotFound:
-        """Who the id was issued to is told more than anybody else."""
+        """The error for an answer that is not kept; the owner of its id learns more than others."""
         if not self._is_issued(response, owner):
             return not_found(response)
         by = own_ids.target_of(response, self._state.fleet.gates)

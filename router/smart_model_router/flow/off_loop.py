@@ -48,6 +48,6 @@ _LONG = _Worker("long bodies")
 
 
 async def off_loop(work: Callable[[], T], size: int = 0) -> T:
-    """What `work` on a body of `size` bytes returns or raises, done in a thread. Cancelled, it ends unheard."""
+    """Run `work` on a body of `size` bytes in a thread; return or raise as it does. Cancelled, it runs on, ignored."""
     worker = _LONG if size > LONG_BYTES else _LARGE
     return await asyncio.get_running_loop().run_in_executor(worker.pool(), work)

@@ -1,4 +1,4 @@
-"""The operator's newest word on each target, and what follows from it here, whichever process it was spoken in."""
+"""The operator's newest command for each target, given in any process, and its effect on this router."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class OperatorCommands:
         self.rows: dict[str, OperatorRow] = {}
 
     def isolation(self, target: str) -> Isolation | None:
-        """By whom the target was taken out, since when and why; None when it is not."""
+        """The isolation of a target: its operator, time and reason; None when it is not isolated."""
         row = self.rows.get(target)
         return None if row is None else row.isolation
 
     def speak(self, target: str, word: OperatorWord, *, by: str, why: str) -> None:
-        """Obey a word that is spoken in this process. Raises InvalidRequest for texts that no log line can hold."""
+        """Obey a command given in this process. Raises InvalidRequest for texts that no log line can hold."""
         by, why = self._text("by", by, _BY_LIMIT), self._text("why", why, _WHY_LIMIT)
         self.obey(OperatorRow(target=target, word=word, by=by, why=why, at=self._state.here()), heard=False)
 
     def obey(self, row: OperatorRow, *, heard: bool) -> None:
-        """Do what the newest word says. `heard`: it was spoken in another process, or before a restart."""
+        """Carry out the newest command. `heard`: it was given in another process, or before a restart."""
         state = self._state
         self.rows[row.target] = row
         gate = state.fleet.gates.get(row.target)
@@ -51,13 +51,13 @@ class OperatorCommands:
         state.apply(gate, Settlement(moved, recovered=not isolate), now, None)
 
     def bind(self, gate: Gate) -> None:
-        """Bring a new gate where the operator wants it."""
+        """Apply the newest command to a new gate."""
         row, now = self.rows.get(gate.id), self._state.clock.now()
         if row is not None and gate.isolated != (row.word == "isolate"):
             _ = gate.close(now) if gate.isolated else gate.isolate(now)
 
     def continue_from(self, before: OperatorCommands) -> None:
-        """Take over what was said to the router in whose place this one is, as far as nothing later is known."""
+        """Take over the commands of the router that this one replaces, as far as no later one is known."""
         here = self._state.here()
         for target, row in before.rows.items():
             ours = self.rows.get(target)

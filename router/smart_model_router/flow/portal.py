@@ -17,7 +17,7 @@ Make = Callable[[], Coroutine[Any, Any, T]]
 
 _running = asyncio._get_running_loop
 _LOOK = 1.0
-"""Seconds between two looks at whether the home loop still runs: a loop that stops tells nobody."""
+"""Seconds between two checks that the home loop still runs: a loop that stops gives no notice."""
 
 
 class WouldBlock(RuntimeError):
@@ -42,7 +42,7 @@ class Portal:
 
     @property
     def here(self) -> bool:
-        """Whether the running code is on the home loop: one comparison, which is all that callers at home pay."""
+        """True when the running code is on the home loop: one comparison, the only cost for callers there."""
         return self._loop is not None and _running() is self._loop
 
     async def reach(self, make: Make[T]) -> T:
@@ -76,7 +76,7 @@ class Portal:
                 return _result(future, home)
 
     def call(self, act: Callable[[], T]) -> T:
-        """Do something that takes no time at home, and wait for it; while nobody is at home it is done here."""
+        """Call a short function on the home loop, and wait for it; while no home loop runs it is called here."""
         if self.here:
             return act()
         with self._lock:
@@ -89,7 +89,7 @@ class Portal:
         return self.run(there)
 
     def tell(self, act: Callable[[], object]) -> None:
-        """Have something done at home without waiting for it; while nobody is at home it is done here."""
+        """Call a function on the home loop without waiting for it; while no home loop runs it is called here."""
         if self.here:
             act()
             return
@@ -122,7 +122,7 @@ class Portal:
             return home
 
     def _forked(self) -> None:
-        """In a forked child no other thread lives, whatever the loops say."""
+        """Count the loop as stopped in a forked child: no other thread lives there."""
         self._lock, self._orphaned = threading.RLock(), True
 
 

@@ -42,16 +42,16 @@ class ProviderStreamReader:
         request = sent.request
         choices = count(request.body.get("n")) or 1
         self.guard = StreamGuard(finishing(request.dialect, choices), exact="schema" in request.needs)
-        """What is known of its answer so far."""
+        """The state of its answer so far."""
         self._with_snapshots = snapshots(request.dialect).read
         self._translator = None if sent.translation is None else sent.translation.events()
         self.watchdog = attempts.watchdog_of(step)
         self._admitted_at = step.lease.admitted_at
         self.ends_at = min(self._admitted_at + attempts.context.state.timeouts.stream_max, attempts.context.ends_at)
-        """When it is as long as one may be, monotonic."""
+        """The instant of the longest stream allowed, monotonic."""
         self._heard_at = self._admitted_at
         self._left_at: float | None = None
-        """Since when nobody reads: whoever thinks between two chunks cannot tell whether the provider is silent."""
+        """Since when the caller does not read: during such a pause the provider's silence cannot be seen."""
         self._first_content_at: float | None = None
         self._finished_at: float | None = None
         self._proof_at = math.inf
@@ -61,14 +61,13 @@ class ProviderStreamReader:
 
     @property
     def step(self) -> AdmittedTarget:
-        """Who serves it, and what it holds."""
+        """The target that serves it, with its lease."""
         return self._step
 
     async def hold(self, limit: float, own: bool) -> Sequence[StreamEvent] | Failure:
-        """Read up to the first content: the events to deliver, or the failure that nobody has to see.
+        """Read up to the first content. Returns the events to deliver, or a failure that the caller need not see.
 
-        An event that cannot be read and came together with the first content is one of those: the caller has nothing
-        yet.
+        An unreadable event that came together with the first content is such a failure: the caller has nothing yet.
         """
         got = await self.more(limit, own)
         if got and not self.guard.unreadable:
@@ -76,7 +75,7 @@ class ProviderStreamReader:
         return await self._end(self.guard.failure or Failure(FailureClass.EMPTY))
 
     async def more(self, until: float = math.inf, own: bool | None = None) -> Sequence[StreamEvent]:
-        """What is to be delivered next, at most until `until`; () at the end, which `outcome` tells.
+        """The next events to deliver, at most until `until`; () at the end, which `outcome` tells.
 
         `own`: whether that limit is the target's own. None: it is the caller's, and the target's is its silence.
         """
@@ -126,14 +125,14 @@ class ProviderStreamReader:
         return None
 
     async def refuse(self, failure: Failure) -> Failure:
-        """What it brings is of no use: end it."""
+        """End a stream whose content is of no use."""
         self._resume()
         self.guard.fail(failure)
         return await self._end(failure)
 
     @property
     def too_long(self) -> str:
-        """What is said of a stream at `ends_at`."""
+        """The message for a stream that ends at `ends_at`."""
         return f"longer than {self._state.timeouts.stream_max:g} s"
 
     @property
@@ -143,14 +142,14 @@ class ProviderStreamReader:
 
     @property
     def complete(self) -> bool:
-        """Whether the whole answer came, read to its end or not."""
+        """True when the whole answer came, read to its end or not."""
         return self.guard.state is StreamState.COMPLETE
 
     def abandon(self, why: str = "the caller left") -> None:
         """The caller left: give everything back now; closing the connection follows on the loop.
 
-        Who leaves once the answer is finished has all of it: many stop reading there. A probe that was bringing
-        content has its verdict: readers who leave soon must not keep a recovered target out.
+        A caller that leaves once the answer is finished has all of it: many stop reading there. A probe that was
+        bringing content has its verdict: callers that leave soon must not keep a recovered target out.
         """
         self._resume()
         if self.guard.finished:
@@ -172,7 +171,7 @@ class ProviderStreamReader:
         return last
 
     async def close_proved(self) -> None:
-        """Its content was all that was wanted of it: it counts as answered, and its connection is closed."""
+        """Count it as answered, as its content was all that was wanted, and close its connection."""
         self._resume()
         if not self._step.lease.settled:
             self._succeeded()
@@ -184,7 +183,7 @@ class ProviderStreamReader:
         await self._disconnect()
 
     def _resume(self) -> None:
-        """Somebody listens again (or never will): the time away is no silence."""
+        """End a pause of the caller: its time does not count as the provider's silence."""
         if self._left_at is None:
             return
         away = self._now() - self._left_at
@@ -210,7 +209,7 @@ class ProviderStreamReader:
             return ()
 
     def _expired(self, own: bool) -> Failure:
-        """Whose fault it is that time ran out; a stream as long as one may be is nobody's."""
+        """The failure when time ran out; CANCELLED, no fault of the target, for the longest stream allowed."""
         if self._state.closed:
             return Failure(FailureClass.CANCELLED, "its time was over")
         if self._now() >= self.ends_at:
@@ -218,7 +217,7 @@ class ProviderStreamReader:
         return self._attempts.timed_out(self._step, own, self._heard_at)
 
     def _take(self, events: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
-        """What is to be delivered of what arrived now."""
+        """Take the events that arrived; return those to deliver."""
         now, guard = self._now(), self.guard
         ready: list[StreamEvent] = []
         try:
@@ -252,7 +251,7 @@ class ProviderStreamReader:
         self._first_content_at = now
         self._step.lease.begun()
         if self._step.lease.probe:
-            # What goes on with a broken answer may break off in the same place: its beginning says little.
+            # A continuation of a broken answer may break off in the same place: its beginning says little.
             if self._attempts.context.continues or self._attempts.context.another_is_free(self._step.facts, now):
                 self._proof_at = now + PROOF_SECONDS
             else:
@@ -272,7 +271,7 @@ class ProviderStreamReader:
             self._attempts.made(self._step, event.data)
 
     def _delivered(self, ready: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
-        """What the caller gets for these events. Only a stream that is complete is given an end."""
+        """The events that the caller gets for these. Only a complete stream is given an end."""
         translator = self._translator
         if translator is None:
             return ready
@@ -295,7 +294,7 @@ class ProviderStreamReader:
         await self._disconnect()
 
     async def _end(self, failure: Failure) -> Failure:
-        if not self._step.lease.settled:  # somebody else closed the stream while it was read
+        if not self._step.lease.settled:  # else another task closed the stream while it was read
             failure = self._failed(failure)
         await self._disconnect()
         return failure
@@ -333,7 +332,7 @@ class _OneByOne:
     def read(self, piece: StreamEvent | None) -> Sequence[StreamEvent]:
         if piece is None:
             return ()
-        if not piece.raw.endswith((b"\n\n", b"\r\n\r\n", b"\r\r")):  # somebody's own, and easily forgotten
+        if not piece.raw.endswith((b"\n\n", b"\r\n\r\n", b"\r\r")):  # a user's own provider may forget it
             piece = piece._replace(raw=piece.raw.rstrip(b"\r\n") + b"\n\n")
         return (piece,)
 
@@ -349,7 +348,7 @@ def _in_pieces(source: ProviderStream) -> TypeGuard[PieceStream]:
 
 
 class StreamOpener:
-    """Opens the stream of a course: what `RequestExecutor.serve` performs for each admitted target.
+    """Opens the stream of a request at each admitted target: an argument of `RequestExecutor.serve`.
 
     Under a policy of recovery (`recovery_state`) a stream is open when there is something to deliver of it.
     """
@@ -359,7 +358,7 @@ class StreamOpener:
         self._recovery_state = recovery_state
 
     async def __call__(self, step: AdmittedTarget) -> tuple[ProviderStreamReader, Sequence[StreamEvent]] | Failure:
-        """An open stream and its first events, or the failure of a head nobody saw."""
+        """An open stream and its first events, or the failure of a head that the caller did not see."""
         attempts = self._attempts
         limit, own = attempts.context.limit(step)
         if attempts.context.needs_verdict(step) and self._recovery_state is None:
@@ -399,7 +398,7 @@ class StreamOpener:
         return ready if isinstance(ready, Failure) else (live, ready)
 
     def drop(self, served: tuple[ProviderStreamReader, Sequence[StreamEvent]]) -> Coroutine[Any, Any, None]:
-        """Nobody wants this stream: everything is given back now; await the end of its connection."""
+        """Give everything back of a stream that is not used; await the end of its connection."""
         live, _ = served
         live.abandon()
         return live.close()
@@ -407,7 +406,7 @@ class StreamOpener:
     async def _something_new(
         self, live: ProviderStreamReader, got: Sequence[StreamEvent], recovery_state: RecoveryState
     ) -> list[StreamEvent] | Failure:
-        """Read on until there is something the caller is to have, past what is held back or was delivered before."""
+        """Read on until there is something to deliver: neither held back nor delivered before."""
         recovery_state.attempt(asked=self._attempts.context.translations.sent(live.step.facts).asked)
         until = self._attempts.context.held_until(live.step)
         ready: list[StreamEvent] = []

@@ -1,4 +1,4 @@
-"""One request: its plan, its deadline, what it has tried, and what its calls may cost and take.
+"""One request: its plan, its deadline, its attempts so far, and the cost and time limits of its calls.
 
 Everything that serves a request (executor, admission, waits, attempts, streams) is handed its `RequestContext`.
 """
@@ -29,7 +29,7 @@ from smart_model_router.flow.request_translation import Answers, RequestTranslat
 from smart_model_router.flow.state import RouterState
 
 KNOWN_ANSWERS = 20
-"""Of fewer answers nothing tells slow from dead."""
+"""Fewer answers cannot tell a slow target from a dead one."""
 _SPREAD = 1.1
 """Answers that all take the same time lie at their own percentiles, give or take the histogram's error."""
 _FREE = Cost(0, 0)
@@ -38,7 +38,7 @@ _FREE = Cost(0, 0)
 @quick
 @dataclass(frozen=True, slots=True)
 class AdmittedTarget:
-    """A target that said yes, and what it holds for us."""
+    """A target that admitted the request, with its lease."""
 
     facts: TargetFacts
     tier: str
@@ -48,15 +48,15 @@ class AdmittedTarget:
     beside: str | None = None
     """The target whose head was late, when this is a hedge."""
     look: ExplorationCall | None = None
-    """When it is to find out whether the target is its old self again."""
+    """Set when the call explores whether the target is as good as before again."""
     home: str | None = None
-    """Under what the home of the request's conversation is remembered, when this target is it or may become it."""
+    """The key of the home of the request's conversation, when this target is it or may become it."""
     watchdog: Watchdog | None = None
     """A hedge's own, as another call is under way beside it; None for all others."""
 
     @property
     def hedge(self) -> bool:
-        """Whether it was asked because another target's head was late."""
+        """True when it was called because another target's head was late."""
         return self.beside is not None
 
 
@@ -75,15 +75,15 @@ class RequestContext:
     deadline: float
     translations: RequestTranslations
     answers: bool
-    """Whether the request is one for an answer, not for another operation of Responses."""
+    """True when the request is one for an answer, not for another operation of Responses."""
     asked: ResolvedRequest | None
-    """What was asked before references were resolved, as it is kept with the answer; None: nothing was referred to."""
+    """The request before references were resolved, as it is kept with the answer; None when it has no references."""
     ends_at: float = math.inf
     """When a stream that is continued has to be over."""
     begun: str = ""
     """The beginning of the answer that its caller has already."""
     left: set[Lease] = field(default_factory=set)
-    """The calls that run on for their verdict without their caller: they are their targets' upkeep."""
+    """The calls that run on for their verdict after their caller left: they count as upkeep."""
     timer: Watchdog | None = None
     _snapshot: tuple[Lease, Snapshot] | None = None
     _usual: tuple[float, float] = (-math.inf, 0.0)
@@ -100,7 +100,7 @@ class RequestContext:
         started: float,
         asked: ResolvedRequest | None,
     ) -> RequestContext:
-        """Plan a request. Raises InvalidRequest and ModelNotFound for names that there are not."""
+        """Plan a request. Raises InvalidRequest and ModelNotFound for unknown names."""
         total = state.timeouts.total
         route = state.model_routes[request.model]
         plan = plan_of(state, request, route)
@@ -132,7 +132,7 @@ class RequestContext:
             self.timer.close()
 
     def continue_from(self, text: str, deadline: float, ends_at: float) -> None:
-        """From now on the request is one whose answer begins with `text`: its next stream begins by `deadline`."""
+        """Continue the request with an answer that begins with `text`: its next stream begins by `deadline`."""
         self.deadline, self.ends_at, self.begun = deadline, ends_at, text
         self.stop_timer()
         self.timer = None  # the loser of a race may still have to leave the one before
@@ -163,7 +163,7 @@ class RequestContext:
         return None
 
     def waits_beside(self, step: AdmittedTarget, *, known: bool) -> bool:
-        """Whether silence of this call is to be answered by a second target, not by cutting it off."""
+        """True when silence of this call leads to a second call beside it, not to a cut."""
         if self.request.state_ids:
             return False
         return not known and self.another_left(step.facts)
@@ -184,7 +184,7 @@ class RequestContext:
         return step.facts.id not in self.state.detached.values()
 
     def note(self, step: AdmittedTarget, failure: Failure) -> None:
-        """The call failed: what the request may still try, and when it may try this target again.
+        """Record a failed call, and the instant at which the request may call this target again.
 
         A probe that was answered is an attempt like any other: content and empty answers are billed.
         """
@@ -227,10 +227,10 @@ class RequestContext:
         return now + min(own, allowed), own <= allowed
 
     def _margin(self, step: AdmittedTarget, remaining: float, now: float) -> float:
-        """Seconds of those that remain that are left for another candidate: none where it could not answer in them.
+        """The part of the remaining seconds that is left for another candidate; 0 where none could answer in it.
 
-        One of which nothing is known is taken to be quick; after a failure, to be like the others of the plan, but for
-        a last resort.
+        A candidate without known answers is taken to be quick; after a failure, to be like the others of the plan, but
+        for a last resort.
         """
         margin, plan = remaining * self.state.timeouts.margin, self.plan
         usual = self.usual_seconds(now) if self.history.failures else 0.0
@@ -242,7 +242,7 @@ class RequestContext:
         return 0.0
 
     def _own_limit(self, step: AdmittedTarget, now: float) -> float:
-        """The target's own limit in seconds: for whole answers what they take, once that is known."""
+        """The target's own limit in seconds: for whole answers their usual duration, once that is known."""
         own = self._own_timeout(step.facts)
         if self.request.stream or not self.answers:  # an operation has a pace of its own
             return own
@@ -255,10 +255,10 @@ class RequestContext:
         return max(own, usual)
 
     def _verdict_limit(self, step: AdmittedTarget, now: float, own: float, allowed: float) -> tuple[float, float]:
-        """How many seconds a probe or paced call may be silent; it runs on for its verdict when its caller leaves.
+        """The seconds that a probe or paced call may be silent; it runs on for its verdict when its caller leaves.
 
-        A probe that others wait for, or that another target could answer for, is left after patience. Where somebody
-        else can answer, a request with less than twice that left goes on there at half of its time.
+        A probe that others wait for, or that another target could replace, is left after patience. Where another target
+        can answer, a request with less than twice the patience left changes to it at half of its time.
         """
         facts = step.facts
         patience = self.patience(facts, now)
@@ -281,7 +281,7 @@ class RequestContext:
         return (snapshot.ttfts if self.request.stream else snapshot.latencies) >= KNOWN_ANSWERS
 
     def usual_seconds(self, now: float) -> float:
-        """What an answer usually takes at the quickest of the plan's targets; 0 while it is known for none of them."""
+        """The usual seconds of an answer at the quickest of the plan's targets; 0 while none is known."""
         if self._usual[0] != now:
             median = self.state.book.least_median(self.plan.tier_of, now, stream=self.request.stream)
             self._usual = now, _SPREAD * (median or 0.0)
@@ -289,7 +289,7 @@ class RequestContext:
 
     @property
     def last_resort_left(self) -> bool:
-        """Whether a target of the last resort has not been asked yet."""
+        """True when a target of the last resort has not been called yet."""
         tried = self.history.last_resort_tried
         return self.history.last_resort_allowed() and any(f.id not in tried for f in self.plan.last_resort)
 
@@ -305,7 +305,7 @@ class RequestContext:
         return min(max(config.minimum, usual), self._own_timeout(facts))
 
     def spent(self, step: AdmittedTarget, told: Usage | None, pieces: int) -> Usage:
-        """What a stream that broke off has cost at least: what it told, our estimate of the prompt, a token a piece."""
+        """The least usage of a stream that broke off: as reported, else estimated with a token a piece."""
         prompt = told.prompt_tokens if told is not None else weigh(self.state, step.facts, self.request, self.begun)
         said = told.completion_tokens if told is not None else 0
         return Usage(prompt, max(said, pieces), 0 if told is None else told.cached_prompt_tokens)
@@ -317,7 +317,7 @@ class RequestContext:
         return now + (self.deadline - now) * (1 - margin)
 
     def cost(self, facts: TargetFacts, now: float) -> Cost:
-        """What the call will probably cost the target's buckets."""
+        """The probable charge of the call at the target's buckets."""
         limits = self.state.fleet.gates[facts.id].limits
         if not limits.known:
             return _FREE
@@ -341,11 +341,11 @@ class RequestContext:
         return {target: self.cost(by_id[target], now) if gates[target].limits.known else _FREE for target in targets}
 
     def another_is_free(self, facts: TargetFacts, now: float) -> bool:
-        """Whether another target of the plan would take this request now."""
+        """True when another target of the plan would take this request now."""
         return any(self.is_free(f, now) for tier in self.plan.tiers for f in tier.targets if f.id != facts.id)
 
     def is_free(self, facts: TargetFacts, now: float) -> bool:
-        """Whether this request could be admitted there now."""
+        """True when this request could be admitted there now."""
         if self.history.refusal(facts, now) is not None or self.translations.refusal(facts) is not None:
             return False
         gate = self.state.fleet.gates[facts.id]
@@ -360,7 +360,7 @@ class RequestContext:
         return timeouts.attempt_reasoning if facts.reasoning else timeouts.attempt
 
     def another_left(self, facts: TargetFacts, beside: str | None = None) -> bool:
-        """Whether somebody else could be asked after this call; not who is asked already."""
+        """True when another target could be called after this one; the targets of calls under way do not count."""
         return any(True for _ in self._others(facts, beside))
 
     def _others(self, facts: TargetFacts, beside: str | None) -> Iterator[TargetFacts]:
@@ -384,7 +384,7 @@ def _named(state: RouterState, request: RouteRequest, asked: ResolvedRequest | N
 
 
 def plan_of(state: RouterState, request: RouteRequest, ladder: ModelRoute) -> Plan:
-    """Who may serve `request`. Raises InvalidRequest for a name or a tier that there is not."""
+    """The plan of `request`. Raises InvalidRequest for an unknown name or tier."""
     if request.avoid:
         _check_avoided(state, request)
     if request.target is not None:
@@ -402,14 +402,14 @@ def plan_of(state: RouterState, request: RouteRequest, ladder: ModelRoute) -> Pl
 
 
 def weigh(state: RouterState, facts: TargetFacts, request: RouteRequest, begun: str = "") -> int:
-    """How many tokens a prompt probably is at a target; `begun` is the answer's beginning where it is sent, too."""
+    """The probable tokens of a prompt at a target; `begun` is the answer's beginning where that is sent, too."""
     text_bytes = request.text_bytes + len(begun.encode(errors="surrogatepass"))
     factor = state.fleet.gates[facts.id].limits.factor
     return factor.weigh(text_bytes, media_tokens(request.media, facts.media))[0]
 
 
 def estimate_usd(state: RouterState, facts: TargetFacts, request: RouteRequest, *, usual: int = 0) -> float | None:
-    """What a request would cost at a target in USD; None when nobody knows its price.
+    """The cost of a request at a target in USD; None when its price is unknown.
 
     An answer without a limit is taken to have 1,024 tokens, or `usual` when that is more.
     """
@@ -421,7 +421,7 @@ def estimate_usd(state: RouterState, facts: TargetFacts, request: RouteRequest, 
 
 
 def _check_avoided(state: RouterState, request: RouteRequest) -> None:
-    """Raises InvalidRequest for a name in `avoid` that nobody has: it would avoid nobody, and say nothing."""
+    """Raises InvalidRequest for an unknown name in `avoid`, which would be ignored in silence."""
     if unknown := request.avoid - state.fleet.gates.keys() - state.providers.keys():
         known = ", ".join((*state.providers, *state.fleet.gates))
         raise InvalidRequest(f"avoid: {min(unknown)!r} is no provider and no target; there are {known}")

@@ -1,4 +1,4 @@
-"""What one request is in each dialect it is sent in: made when a target is about to be asked, kept for the next try."""
+"""One request in each dialect it is sent in: translated before the first call that needs it, kept for the next one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from smart_model_router.wires.translate import Terms, Translation, Untranslatabl
 from smart_model_router.wires.values import decode_any, is_object
 
 PREFILL = "prefill"
-"""Where the refusal of a target lies that does not go on with what another one began."""
+"""The place of the refusal by a target that does not continue another one's answer."""
 _Key = tuple[Dialect, str, bool, bool, Prefill, str]
 
 
@@ -45,13 +45,13 @@ class Answers:
 @quick
 @dataclass(frozen=True, slots=True)
 class TranslatedRequest:
-    """What a target is sent. `translation` is None where it speaks the caller's own dialect."""
+    """The request as sent to a target. `translation` is None where it speaks the caller's own dialect."""
 
     request: RouteRequest
     translation: Translation | None = None
     losses: tuple[str, ...] = ()
     asked: bool = False
-    """The target is asked in words to continue an answer: what it says has to prove that it does."""
+    """True when the target is asked in words to continue an answer: its text has to prove that it does."""
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ class RequestTranslations:
     _native: dict[Prefill, TranslatedRequest] = field(default_factory=dict)
     _made: dict[_Key, TranslatedRequest | Untranslatable] = field(default_factory=dict)
     _own: dict[str, TranslatedRequest] = field(default_factory=dict)
-    """What targets with defaults are sent, by target."""
+    """The requests for targets with defaults, by target."""
 
     def refusal(self, facts: TargetFacts) -> Untranslatable | None:
         """Why the request would mean something else in the target's dialect; None when it can be sent."""
@@ -95,7 +95,7 @@ class RequestTranslations:
         return "asked" if facts.id in self._refused_prefill else facts.prefill
 
     def sent(self, facts: TargetFacts) -> TranslatedRequest:
-        """What a target is sent; only for targets without a `refusal`."""
+        """The request as sent to a target; only for targets without a `refusal`."""
         if facts.defaults:
             return self._with_defaults(facts)
         return self._sent(facts)
@@ -103,7 +103,7 @@ class RequestTranslations:
     def _with_defaults(self, facts: TargetFacts) -> TranslatedRequest:
         found = self._own.get(facts.id)
         if found is None:
-            # Before translation, which gives Messages a cap of its own; after it for what the caller's dialect lacks.
+            # Before translation, which gives Messages a cap of its own; after it for fields the caller's dialect lacks.
             filled = copy(self)
             filled.request, filled._native, filled._made = _filled(self.request, facts), {}, {}
             sent = filled._sent(facts)
@@ -160,7 +160,7 @@ def _filled(request: RouteRequest, facts: TargetFacts) -> RouteRequest:
 
 
 def _marked(sent: TranslatedRequest, how: Prefill) -> TranslatedRequest:
-    """What is sent, with the sign by which the target knows that it is to go on."""
+    """The request with the marker asking the target to continue its last message."""
     if how == "none":
         return sent
     asked = is_asked(sent.request.body, how)
@@ -171,7 +171,7 @@ def _marked(sent: TranslatedRequest, how: Prefill) -> TranslatedRequest:
 
 
 def _native(request: RouteRequest) -> TranslatedRequest:
-    """The body as it came; but for signatures of ours, which only look like the provider's own."""
+    """The body as it came, without signatures of ours, which only look like the provider's own."""
     if request.dialect not in SEALING_DIALECTS or not holds_seals(request.before, request.after):
         return TranslatedRequest(request)
     body = without_seals(request.dialect, _plain(request))
@@ -189,7 +189,7 @@ def _in_dialect(request: RouteRequest, goal: Dialect, terms: Terms) -> Translate
 
 
 def _plain(request: RouteRequest) -> dict[str, Any]:
-    """The body but for `model`, as what goes over the wire and not the caller's object, whatever mapping that was."""
+    """The body without `model`, read from the wire format: the caller's own object may be any mapping."""
     body = decode_any(request.payload(request.model))
     if not is_object(body):
         return {}

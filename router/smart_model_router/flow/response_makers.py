@@ -1,6 +1,7 @@
-"""Who made the things that are kept at providers: answers and their items, conversations, containers.
+"""The makers of things that are kept at providers: answers and their items, conversations, containers.
 
-Known in this process at once, in every process of the host within a quarter of a second, and after a restart.
+A maker is known in this process at once, in every process of the host within a quarter of a second, and after a
+restart.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ AGAIN = 5.0
 _LONGEST = 256
 """Characters. No provider's id is longer."""
 _AT_ONCE = 500
-"""How many things are looked for in one go: others ask the same file meanwhile."""
+"""The number of things in one look-up: other processes ask the same file meanwhile."""
 _FILES = "file"
 """How the ids of uploaded files begin. No answer makes one: there is nothing to look for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """The target that made a thing, None where it is not configured here, and whom for."""
+    """The target that made a thing (None where it is not configured here), and the owner it was made for."""
 
     target: Target | None
     owner: str
@@ -49,7 +50,7 @@ class ResponseMakers:
         """By thing, the instant of the last look that did not find it."""
 
     def continue_from(self, before: ResponseMakers) -> None:
-        """Know what another router of this loop knows, in whose place this one is."""
+        """Take over the makers of the router that this one replaces."""
         self._known, self._untold, self._sought = before._known, before._untold, before._sought
 
     def of(self, thing: str) -> Target | None:
@@ -58,7 +59,7 @@ class ResponseMakers:
         return None if made is None else made.target
 
     def note(self, target: Target, owner: str, made: Iterable[str]) -> None:
-        """An answer (or an event of one) has made things that later requests refer to, or made them before."""
+        """Note the maker of things in an answer (or an event of one) that later requests may refer to."""
         things = [thing for thing in made if self.of(thing) is None]
         if not things:
             return
@@ -75,17 +76,17 @@ class ResponseMakers:
         sharing.pressed()
 
     def forget(self, thing: str) -> None:
-        """It was deleted where it was kept; other processes find out from there."""
+        """Forget a thing that was deleted where it was kept; other processes find out from there."""
         self._known.pop(thing, None)
 
     def take(self) -> tuple[MakerRow, ...]:
-        """What other processes are to hear now."""
+        """Take the rows to write for other processes."""
         rows = tuple(self._untold.values())
         self._untold.clear()
         return rows
 
     def keep(self, rows: Iterable[MakerRow]) -> None:
-        """They could not be told: later."""
+        """Take rows back that could not be written."""
         kept = {row.thing: row for row in rows}
         newer = dict(self._untold)
         self._untold.clear()
@@ -93,7 +94,7 @@ class ResponseMakers:
         _bound(self._untold)
 
     async def look_up(self, request: RouteRequest) -> None:
-        """Find out who made what the request refers to. Raises NotFound for what another owner's request made."""
+        """Find the makers of the things that the request refers to. Raises NotFound for those of another owner."""
         sought = (thing for thing in request.state_ids if len(thing) <= _LONGEST and not thing.startswith(_FILES))
         await self._find(sought)
         for thing in request.state_ids:

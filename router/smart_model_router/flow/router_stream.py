@@ -26,16 +26,16 @@ from smart_model_router.wires.dialects import TEXT_READERS
 _CONTENT: Final = EventKind.CONTENT  # as in provider_stream.py
 _DRAIN_SECONDS = 0.2
 _DRAIN_BYTES = 65_536
-"""How long, and how much, is read for a reader whose time is over: an answer that has come is not to be lost."""
+"""The time and the bytes to read for a reader whose time is over: an answer that has come is not to be lost."""
 
 
 class RouterStream:
     """A stream as the caller sees it: an async iterator and an async context manager.
 
-    Iterating yields the dialect's own event objects (dicts). `report` is live and final at the end. Leaving the
-    loop early gives everything back at once. Before content was delivered another target answers a failure and nobody
-    notices; after it, the policy of recovery (stream_recovery.py) decides, and a failure that nobody makes good is a
-    `StreamInterrupted` that carries what arrived.
+    Iterating yields the dialect's own event objects (dicts). `report` is live and final at the end. Leaving the loop
+    early gives everything back at once. After a failure before any content, another target answers, unseen by the
+    caller. After content, the policy of recovery (stream_recovery.py) decides; a failure without a recovery is a
+    `StreamInterrupted` that carries the text that arrived.
 
     A reader that takes nothing for `timeouts.reader_idle` loses its slot and connection to others, whether or not it
     ever comes back; when it does it finds what had arrived, then the error.
@@ -49,17 +49,17 @@ class RouterStream:
         self._live: ProviderStreamReader | None = None
         self._ready: deque[StreamEvent] = deque()
         self._text: list[str] = []
-        """Of what arrived, also of what waits in `_ready`."""
+        """The visible text that arrived, also that of events waiting in `_ready`."""
         self._opened = False
         self._ended = False
         self._untold: StreamInterrupted | None = None
-        """The error of a stream that ended while nobody read it."""
+        """The error of a stream that ended while it was not read, to be raised by the next read."""
         self._now = executor.state.clock.now
         self._idle = executor.state.timeouts.reader_idle
         self._taken_at = 0.0
-        self._absent = _weakly(WeakMethod(self._overdue))  # a timer keeps no stream that nobody else keeps
+        self._absent = _weakly(WeakMethod(self._overdue))  # a timer must not keep a dropped stream alive
         self._mended = False
-        """Whether bytes were replaced in what the caller has."""
+        """True when bytes were replaced in the delivered text."""
         self._skips = _may_skip(executor)
         self._closing: asyncio.Task[None] | None = None
         self._draining: asyncio.Task[None] | None = None
@@ -71,7 +71,7 @@ class RouterStream:
 
     @property
     def report(self) -> RouteReport:
-        """What happened so far and why."""
+        """The report so far."""
         return self._executor.report
 
     @property
@@ -103,7 +103,7 @@ class RouterStream:
         return self.reader()()
 
     def reader(self) -> Callable[[], Coroutine[Any, Any, Sequence[StreamEvent]]]:
-        """`next_events` for who stays on the loop that runs now, and need not ask again where that is."""
+        """`next_events` for a reader that stays on the running loop: the loop is looked up once."""
         return self._arriving if self._portal.here else self._from_afar
 
     async def __aenter__(self) -> Self:
@@ -151,11 +151,11 @@ class RouterStream:
                 self.abandon()
 
     def _said(self) -> str:
-        """The visible text that arrived, also what waits to be taken."""
+        """The visible text that arrived, also that of waiting events."""
         return "".join(self._text)
 
     def _finish_left(self, *, missing: bool = False) -> None:
-        """The caller left: without the answer, or with all of it; `missing` says that not all that came was taken."""
+        """Finish after the caller left, without the answer or with all of it; `missing`: it did not take all events."""
         live = self._live
         if live is not None and not missing:
             self._settle_completeness(live)
@@ -165,7 +165,7 @@ class RouterStream:
             self._executor.account.finish("cancelled", answer=self._said)
 
     async def _from_afar(self) -> Sequence[StreamEvent]:
-        """What comes next, by way of `_ready`: it is still there when nobody waits for it any more."""
+        """The next events, by way of `_ready`: a cancelled read does not lose them."""
         if not self._ready:
             await self._portal.reach(self._fill)
         return self._taken()
@@ -187,7 +187,7 @@ class RouterStream:
         return error
 
     async def _arriving(self) -> Sequence[StreamEvent]:
-        """What comes next; () at the end."""
+        """The next events; () at the end."""
         while True:
             ended = self._ended  # by a name of its own, as others end it while something is awaited here
             if ended or self._ready:
@@ -226,7 +226,7 @@ class RouterStream:
             self._ready.extend(passed)
 
     def _passed_on(self, got: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
-        """What the reader gets of these events now."""
+        """The events to deliver now, of those that arrived."""
         return self._heard(
             got if self._recovery_state is None else self._recovery_state.delivered(self._recovery_state.take(got))
         )
@@ -242,7 +242,7 @@ class RouterStream:
         return events
 
     def _await_reader(self, live: ProviderStreamReader) -> None:
-        """Something is handed over: from now on the reader has its time for it."""
+        """Start the reader's time to take the delivered events."""
         now = self._taken_at = self._now()
         live.watchdog.absent(min(now + self._idle, live.ends_at), self._absent)
 
@@ -263,7 +263,7 @@ class RouterStream:
             state.keep(self._draining)
 
     async def _drain(self, live: ProviderStreamReader) -> None:
-        """The reader's time is over: take what has come, for an answer that is all there is not to be lost."""
+        """Read what has come after the reader's time is over, so that a complete answer is not lost."""
         until, room = self._now() + _DRAIN_SECONDS, _DRAIN_BYTES
         while room > 0 and (got := await live.more(until)) and not self._ended:
             room -= sum(len(event.raw) for event in got)
@@ -286,14 +286,14 @@ class RouterStream:
         self._untold = self._end(live, None if live.complete else Failure(FailureClass.CANCELLED, why), reason)
 
     def _settle_completeness(self, live: ProviderStreamReader) -> None:
-        """The report says whether the answer is complete, and what was odd about it."""
+        """Report the completeness of the answer, and its faults."""
         self.report.notes += live.guard.notes
         self.report.complete = live.complete and not (self._mended or live.guard.mended)
 
     def _end(
         self, live: ProviderStreamReader, failure: Failure | None, reason: Interruption = "cut"
     ) -> StreamInterrupted | None:
-        """It is over: complete, or cut by a failure that nobody makes good and the reader is still to be told of."""
+        """End the stream. Returns the error to raise to the reader, None when it is complete."""
         self._ended = True
         if failure is None:
             if self._recovery_state is not None:
@@ -305,7 +305,7 @@ class RouterStream:
         if self._executor.state.closed:
             reason, said = "closed", "the router was closed"
         elif reason == "cut" and failure.failure_class is FailureClass.CANCELLED:
-            reason = "stream_max"  # of a stream that is being read nothing else is nobody's fault
+            reason = "stream_max"  # a stream that is being read is CANCELLED for no other reason
         text = self._said()
         message = f"the stream was cut after {len(text)} characters: {failure.failure_class} {said}"
         self._stop_timers(live)
@@ -335,20 +335,20 @@ class RouterStream:
         self._go_on(live, head if recovery_state is None or delaying is not None else recovery_state.take(head))
 
     async def _recovered(self, live: ProviderStreamReader, failure: Failure) -> bool:
-        """Whether somebody else goes on with the stream that broke off, or begins it again."""
+        """Recover a stream that broke off; True when another target continues it, or begins it again."""
         executor, recovery_state, guard = self._executor, self._recovery_state, live.guard
         if not guard.can_be_continued:
             return False
         if recovery_state is None or not recovery_state.broke(live.step.facts.id, failure):
             return False
-        self._live = None  # whoever leaves meanwhile leaves the walk, as when it opened
+        self._live = None  # a caller that leaves meanwhile leaves the executor, as while the stream opened
         live.watchdog.close()
         within = min(executor.state.timeouts.idle, executor.request.timeout or math.inf)
         executor.context.continue_from(recovery_state.begun, executor.state.clock.now() + within, live.ends_at)
         try:
             found, head = await executor.resume(live.step, failure, StreamOpener(executor.attempts, recovery_state))
         except SmartRouterError:
-            return False  # what cut it says more than why nobody could go on; the report has both
+            return False  # the cause of the cut says more than the lack of a successor; the report has both
         if self._ended:  # another task closed the stream meanwhile
             await found.close()
             return True
@@ -406,7 +406,7 @@ def _weakly(method: WeakMethod[Callable[[], None]]) -> Callable[[], None]:
 
 
 def _may_skip(executor: RequestExecutor) -> bool:
-    """Whether events that cannot be read may be passed over: no call and no schema may have a hole."""
+    """True when events that cannot be read may be passed over: no call and no schema may have a hole."""
     return executor.state.routing.malformed_events == "skip" and executor.request.needs.isdisjoint(("tools", "schema"))
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from smart_model_router.config import RouterConfig, SearchConfig
 from smart_model_router.domain.errors import ConfigurationError
 
-# The scoring package and what it brings are loaded by those who search.
+# The scoring package and its dependencies are loaded by users who search.
 if TYPE_CHECKING:
     from smart_model_router_scoring.retrieval import Embedder, Passage, QueryOrchestrator
 
@@ -25,12 +25,12 @@ EmbedCall = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 
 
 def index_file(config: SearchConfig, data_directory: Path) -> Path:
-    """Where the index is: as configured, else in the user's data directory."""
+    """The path of the index: as configured, else in the user's data directory."""
     return Path(config.index).expanduser() if config.index is not None else data_directory / FILE_NAME
 
 
 def embedder(config: SearchConfig, embed: EmbedCall | None) -> Embedder | None:
-    """What makes vectors: `search.embedding_model` by way of `embed`, else the hashed one; None without numpy.
+    """The embedder: `search.embedding_model` by way of `embed`, else the hashed one; None without numpy.
 
     Raises ConfigurationError for a model that nothing can ask.
     """
@@ -54,9 +54,9 @@ def embedder(config: SearchConfig, embed: EmbedCall | None) -> Embedder | None:
 def orchestrator(
     config: SearchConfig, file: Path, *, now: Callable[[], float], embed: EmbedCall | None = None
 ) -> QueryOrchestrator:
-    """What answers questions from the index at `file`. `now` gives seconds since 1970.
+    """The orchestrator that answers questions from the index at `file`. `now` gives seconds since 1970.
 
-    Raises ConfigurationError for a configuration that cannot be.
+    Raises ConfigurationError for an invalid configuration.
     """
     from smart_model_router_scoring.calibration import Sigmoid  # noqa: PLC0415
     from smart_model_router_scoring.fusion import EvidenceGate, FusionConfig  # noqa: PLC0415
@@ -93,7 +93,7 @@ def model_of(config: RouterConfig) -> str:
 
 
 def question(model: str, asked: str, passages: Sequence[Passage]) -> dict[str, Any]:
-    """The Chat Completions request that has an answer written from passages."""
+    """The Chat Completions request for an answer from passages."""
     told = [
         {"number": number, "source": passage.chunk_id, "heading": passage.heading, "text": passage.text}
         for number, passage in enumerate(passages, start=1)

@@ -1,4 +1,4 @@
-"""The end of a router: its parts are closed side by side, each within its bound, so that none keeps another open."""
+"""Closes a router: its parts are closed side by side, each within its bound, so that none keeps another open."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 _LOG = logging.getLogger(__name__)
 CLOSE_SECONDS = 5.0
-"""How long one part may take to close."""
+"""Seconds that one part may take to close."""
 _AHEAD_SECONDS = 0.4
-"""How long a stage may hold up the next one, which is to hear of what it ends."""
+"""Seconds that a stage may delay the next one, which takes in the changes by its end."""
 
 Part = Callable[[], Awaitable[object]]
 
@@ -43,7 +43,7 @@ async def _closed(name: str, part: Part) -> None:
         done, _ = await asyncio.wait((closing,), timeout=CLOSE_SECONDS)
     finally:
         closing.cancel()
-        closing.add_done_callback(lambda left: left.cancelled() or left.exception())  # nobody waits for it any more
+        closing.add_done_callback(lambda left: left.cancelled() or left.exception())  # else asyncio logs the exception
     if done:
         await closing
     else:

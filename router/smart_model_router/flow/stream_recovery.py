@@ -1,4 +1,4 @@
-"""The state of one stream's recovery: what its caller has, what is held back, how the next part joins on."""
+"""The state of one stream's recovery: the delivered text, the held-back events, the joint to the next part."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class RecoveryState:
 
     @property
     def begun(self) -> str:
-        """What the next target is to go on from; "" when it answers anew."""
+        """The text that the next target continues; "" when it answers anew."""
         return self._told.text.rstrip() if self._goes_on else ""
 
     @property
@@ -57,9 +57,9 @@ class RecoveryState:
         return self._whole_since is not None
 
     def attempt(self, *, asked: bool) -> None:
-        """A target begins to answer: its events are to fit what the caller has.
+        """Begin an attempt of a target: its events have to fit the delivered ones.
 
-        `asked`: it is only asked in words to go on, and has to prove that it does.
+        `asked`: it is only asked in words to continue, and has to prove that it does.
         """
         self._drop()
         if not self._goes_on:
@@ -68,7 +68,7 @@ class RecoveryState:
         self._joint = joint(self._told, self._overlap, self._spent())
 
     def take(self, events: Sequence[StreamEvent]) -> list[StreamEvent]:
-        """What the caller is to get for these events now; `delivered` is told when it does."""
+        """Take events; return those to deliver now. Their delivery is reported by `delivered`."""
         if self._joint is not None:
             events = [fitting for event in events for fitting in self._joint.feed(event)]
             if self.repeats():
@@ -100,7 +100,7 @@ class RecoveryState:
         return 0 if at < len(events) and alone else at
 
     def _passed(self, events: Sequence[StreamEvent]) -> list[StreamEvent]:
-        """What is delivered of these events now: a finish reason ends the waiting for the whole part before it."""
+        """The events to deliver now: a finish reason ends the waiting for the whole part before it."""
         out: list[StreamEvent] = []
         for event in events:
             said = event.text
@@ -118,11 +118,11 @@ class RecoveryState:
         return self._overlap is not None and not self._overlap.decided
 
     def flush(self) -> list[StreamEvent]:
-        """The answer is complete: what was held back."""
+        """Return the held-back events of a complete answer."""
         return self._held.flush()
 
     def delivered(self, events: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
-        """The caller gets these."""
+        """Note that the caller gets these events."""
         for event in events:
             self._told.take(event)
         if self._overlap is not None and self._joint is not None:
@@ -132,19 +132,19 @@ class RecoveryState:
         return events
 
     def repeats(self) -> Failure | None:
-        """The failure of a continuation that is none."""
+        """The failure of a continuation that is another answer instead; None for a true one."""
         if self._overlap is None or not self._overlap.begun_anew:
             return None
         return Failure(FailureClass.REJECTED_BY_FALLBACK, "it began another answer instead of going on")
 
     def fell_back(self, target: str, failure: Failure) -> None:
-        """A stream broke off, and all that came of it was held back."""
+        """Note that a stream broke off of which everything was held back."""
         dropped = self._drop()
         if dropped and recoverable(failure):
             self._note(target, failure, kept=len(self._told.text), dropped=dropped)
 
     def broke(self, target: str, failure: Failure) -> bool:
-        """An open stream broke off; whether another target may go on, or begin again."""
+        """Note that an open stream broke off; True when another target may continue it, or begin again."""
         restart = self._policy.mode == "restart"
         if not recoverable(failure) or not self._can_be_recovered:
             return False
@@ -162,7 +162,7 @@ class RecoveryState:
         return self._told.can_go_on
 
     def _drop(self) -> int:
-        """Forget what is held; how many characters of text that was."""
+        """Forget the held-back events; return the number of their characters of text."""
         dropped = self._held.drop()
         if self._whole_since is not None:
             self._whole_since = None
@@ -170,7 +170,7 @@ class RecoveryState:
         return dropped
 
     def served(self, target: str) -> StreamEvent | None:
-        """Somebody serves on; what the caller is to be told first."""
+        """Note that a target continues; return the event that the caller gets first, if any."""
         waiting = [each for each in self._report.recoveries if each.to_target is None]
         for each in waiting:
             each.to_target = target
@@ -193,7 +193,7 @@ class RecoveryState:
         )
 
     def _spent(self) -> Usage:
-        """What the parts that the caller has were billed."""
+        """The billed usage of the parts that the caller has."""
         known = [attempt.usage for attempt in self._report.attempts[: self._broken] if attempt.usage is not None]
         return Usage(
             sum(each.prompt_tokens for each in known),
