@@ -1,9 +1,10 @@
-"""Finds words that keep prose from being plain English, and holds their number in each file down (house style).
+"""Finds words that keep prose from being plain English, in code and in documents (house style).
 
-A docstring does not begin with "What", "Whether" or "Who", and things are not spoken of as persons ("who", "nobody",
-...): the subject is named. Of people `who` is right: PEOPLE lists the nouns before it. `tools/words.txt` has the number
-that each file of older text may still have; a file that is not there may have none. `--write` writes the present
-numbers there, unless their sum has grown (a renamed file takes its number along).
+A docstring does not begin with an interrogative, and things are not spoken of as persons: the subject is named. The
+pronoun for persons is right for people: PEOPLE lists the nouns before it. Accepted decisions (docs/adr) keep their
+text.
+`tools/words.txt` has the number that each file of older text may still have; a file that is not there may have none.
+`--write` writes the present numbers there, unless their sum has grown (a renamed file takes its number along).
 """
 
 from __future__ import annotations
@@ -17,28 +18,49 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("router", "providers", "stats", "scoring", "tools", "benchmarks", "examples")
+DOCUMENTS = ("*.md", "docs/*.md", "docs/adr/README.md", "docs/design/*.md", "docs/how-to/*.md")
+DATA = {"benchmarks/_collections.py", "scoring/smart_model_router_scoring/retrieval/embedders.py", "tools/words.py"}
+"""Files whose strings are data; their docstrings and comments are prose."""
 ALLOWED = ROOT / "tools" / "words.txt"
 PEOPLE = "administrators? authors? callers? developers? maintainers? operators? owners? people persons? readers? users?"
 _OPENING = re.compile(r"^[rRbBuUfF]*(?:\"\"\"|'''|\"|')\s*(What|Whether|Who)\b")
 _PERSON = re.compile(r"\b(who|whom|whoever|nobody|somebody|anybody|everybody)\b", re.IGNORECASE)
 _OF_PEOPLE = re.compile(rf"\b(?:{PEOPLE.replace(' ', '|')}),?\s+who\b", re.IGNORECASE)
 _TEXTS = {tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
+_QUOTED = re.compile(r"^```.*?^```$|`[^`\n]*`|\"[^\"\n]*\"|\]\([^)\n]*\)", re.DOTALL | re.MULTILINE)
+"""Code, quotations and the targets of links in a document."""
 
 
-def findings(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the line and the word of each finding in the source code `text`."""
+def findings(text: str, *, data: bool = False) -> Iterator[tuple[int, str]]:
+    """Yield the line and the word of each finding in the source code `text`. `data`: its strings are no prose."""
     before = tokenize.NEWLINE
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type in _TEXTS:
             first = before in (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
             if first and token.type == tokenize.STRING and (found := _OPENING.match(token.string)):
                 yield token.start[0], found[1]
-            if " " in token.string:  # else a key or a label, and no prose
-                prose = _OF_PEOPLE.sub(lambda found: " " + "\n" * found[0].count("\n"), token.string)
-                for found in _PERSON.finditer(prose):
-                    yield token.start[0] + prose.count("\n", 0, found.start()), found[1]
+            if " " in token.string and (first or token.type == tokenize.COMMENT or not data):  # else a key or a label
+                for line, word in persons(token.string):
+                    yield token.start[0] + line, word
         if token.type not in (tokenize.NL, tokenize.COMMENT):
             before = token.type
+
+
+def document_findings(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the line and the word of each finding in the Markdown document `text`."""
+    for line, word in persons(_QUOTED.sub(_blank, text)):
+        yield line + 1, word
+
+
+def persons(prose: str) -> Iterator[tuple[int, str]]:
+    """Yield the line, from 0, and the word wherever the pronoun for a person does not follow a noun for people."""
+    prose = _OF_PEOPLE.sub(_blank, prose)
+    for found in _PERSON.finditer(prose):
+        yield prose.count("\n", 0, found.start()), found[1]
+
+
+def _blank(found: re.Match[str]) -> str:
+    return " " + "\n" * found[0].count("\n")
 
 
 def allowed() -> dict[str, int]:
@@ -49,8 +71,13 @@ def allowed() -> dict[str, int]:
 
 def main() -> int:
     """Print the findings of each file that has more than it may; return 1 if there is one."""
-    paths = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
-    found = {path.relative_to(ROOT).as_posix(): [*findings(path.read_text(encoding="utf-8"))] for path in paths}
+    found: dict[str, list[tuple[int, str]]] = {}
+    sources = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
+    for source in sources:
+        name = source.relative_to(ROOT).as_posix()
+        found[name] = [*findings(source.read_text(encoding="utf-8"), data=name in DATA)]
+    for document in [path for pattern in DOCUMENTS for path in sorted(ROOT.glob(pattern))]:
+        found[document.relative_to(ROOT).as_posix()] = [*document_findings(document.read_text(encoding="utf-8"))]
     limits = allowed()
     if sys.argv[1:] == ["--write"]:
         total = sum(map(len, found.values()))

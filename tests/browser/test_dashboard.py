@@ -111,9 +111,9 @@ def test_everything_has_a_name_for_a_screen_reader(scene: Stage, look: Look) -> 
     scene.ask(3)
     page = look(scene.gateway.base_url).open()
     expect(page.get_by_role("button", name=f"Isolate {PRIMARY}")).to_be_visible()
-    for name in ("Who serves", "Targets", "Errors, last 15 minutes", "Transitions", "Requests"):
+    for name in ("Models", "Targets", "Errors, last 15 minutes", "Transitions", "Requests"):
         expect(page.get_by_role("heading", name=name)).to_be_visible()
-    expect(page.get_by_role("img", name="Who served what, last 15 minutes")).to_be_visible()
+    expect(page.get_by_role("img", name="Served by target, last 15 minutes")).to_be_visible()
     assert page.locator("button").evaluate_all("all => all.filter((one) => !one.textContent.trim()).length") == 0
     assert page.locator("th:not([scope])").count() == 0
     assert page.locator('[aria-live="polite"]').count() >= 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tools.words import findings
+from tools.words import document_findings, findings
 
 REFUSED = [
     ('def f():\n    """What it is."""\n', [(2, "What")]),
@@ -30,3 +30,15 @@ def test_a_word_is_found_in_docstrings_comments_and_texts(code: str, found: list
 def test_people_names_and_data_are_accepted(code: str) -> None:
     """`who` of people; identifiers; strings of one word; questions that are no docstring."""
     assert list(findings(code)) == []
+
+
+def test_strings_of_data_are_accepted_and_their_comments_are_not() -> None:
+    """Lists of words and questions are data."""
+    code = 'WORDS = "who will"  # nobody reads it\n"""What it is."""\n'
+    assert list(findings(code, data=True)) == [(1, "nobody"), (2, "What")]
+
+
+def test_a_word_is_found_in_the_prose_of_a_document() -> None:
+    """With its line; code, quotations, links and people are left out."""
+    text = '# Title\n\nThe user who asks `nobody` "who" [x](#who).\n\n```\nwho\n```\n\nA target, and whoever waits.\n'
+    assert list(document_findings(text)) == [(9, "whoever")]

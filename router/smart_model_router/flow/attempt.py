@@ -123,15 +123,15 @@ class AttemptRunner:
 
     def outrun(self, step: AdmittedTarget) -> None:
         """Another target's head came first: give everything back."""
-        self.settle(step, self.given_up(step, step.lease.admitted_at, who="another target answered"))
+        self.settle(step, self.given_up(step, step.lease.admitted_at, why="another target answered"))
         self.watchdog_of(step).close()
 
-    def given_up(self, step: AdmittedTarget, silent_since: float, *, who: str = "the caller left") -> Failure:
+    def given_up(self, step: AdmittedTarget, silent_since: float, *, why: str = "the caller left") -> Failure:
         """The failure of a call that was given up: TIMEOUT when it was silent beyond patience, else CANCELLED."""
         silent = self.state.clock.now() - silent_since
         if silent >= self.context.patience(step.facts, step.lease.admitted_at):
-            return Failure(FailureClass.TIMEOUT, f"{who} after {silent:.1f} silent seconds")
-        return Failure(FailureClass.CANCELLED, who)
+            return Failure(FailureClass.TIMEOUT, f"{why} after {silent:.1f} silent seconds")
+        return Failure(FailureClass.CANCELLED, why)
 
     def provider_call(self, step: AdmittedTarget, request: RouteRequest) -> ProviderCall:
         """The call to make: `request`, in the target's dialect."""

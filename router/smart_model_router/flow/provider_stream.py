@@ -158,7 +158,7 @@ class ProviderStreamReader:
             if self.complete:
                 self._succeeded()
             else:
-                left = self._attempts.given_up(self._step, self._heard_at, who=why)
+                left = self._attempts.given_up(self._step, self._heard_at, why=why)
                 if left.failure_class is FailureClass.CANCELLED and self._proof_at < math.inf:
                     self._prove(self._now())
                 self._failed(left)

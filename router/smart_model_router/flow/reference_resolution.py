@@ -1,4 +1,4 @@
-"""What a request refers to: kept answers of ours are put in its place, for all else its maker is looked up."""
+"""Resolves the references of a request: our kept answers take their place, for other things the maker is looked up."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedRequest:
-    """A request with what it refers to in its place, its own items among that, and the kept answer they go on from."""
+    """A request with its references resolved, its own items among that, and the kept answer that it continues."""
 
     request: RouteRequest
     own: tuple[Any, ...] | None = None
@@ -34,7 +34,7 @@ class ResolvedRequest:
 
 
 async def resolve(state: RouterState, request: RouteRequest) -> ResolvedRequest:
-    """Put kept answers in the place of references to them, and find out who made what else is referred to.
+    """Put kept answers in the place of references to them, and find the makers of the other things.
 
     Raises NotFound, and RouterUnavailable while kept answers are out of reach.
     """

@@ -2,7 +2,7 @@
 "use strict";
 
 const $ = (id) => document.getElementById(id);
-const NOBODY = "";
+const NO_TARGET = "";
 const SHADES = ["#3b7dd8", "#2f9a5d", "#b5651d", "#7b5bb5", "#0f9aa8", "#c2478b", "#7d8b1d", "#5f6f86", "#8c8f94"];
 const FAILED = "#cf3347";
 const WORDS = { closed: "ok", open: "open", half_open: "probing", isolated: "isolated" };
@@ -74,7 +74,7 @@ function sentence(model) {
     const place = model.choice === null ? "" : ` (${ordinal(model.choice)} choice${model.degraded ? `, degraded to ${model.tier}` : ""})`;
     parts.push(`${model.name}: served by ${model.target}${place} since ${clock(model.since)}`);
   } else {
-    parts.push(`${model.name}: nobody can serve it since ${clock(model.since)}`);
+    parts.push(`${model.name}: no target can serve it since ${clock(model.since)}`);
   }
   for (const other of model.missing) {
     const due = missing(other.due) ? "" : `, asked again in ${countdown(other.due)}`;
@@ -167,7 +167,7 @@ $("drain").addEventListener("click", async () => {
   drawSystem();
 });
 
-// 3. Who served what ----------------------------------------------------------------------------------
+// 3. Served by target ---------------------------------------------------------------------------------
 
 // To read a width after the page was written to would make the browser lay all of it out at once.
 let chartWidth = 300;
@@ -186,7 +186,7 @@ function drawChart() {
     below = counts.map((count, n) => below[n] + count);
     sums.push(below);
   }
-  const shadeOf = (name, n) => (name === NOBODY ? FAILED : SHADES[n % SHADES.length]);
+  const shadeOf = (name, n) => (name === NO_TARGET ? FAILED : SHADES[n % SHADES.length]);
   const names = series.map(([name]) => name);
   const dark = matchMedia("(prefers-color-scheme: dark)").matches;
   const look = JSON.stringify([names, dark]);
@@ -206,13 +206,13 @@ function drawChart() {
       const line = make("li");
       const dot = shape("svg", { viewBox: "0 0 1 1", "aria-hidden": "true" });
       dot.append(shape("rect", { width: 1, height: 1, fill: shadeOf(name, n) }));
-      line.append(dot, make("span", name === NOBODY ? "nobody (failed)" : name));
+      line.append(dot, make("span", name === NO_TARGET ? "no target (failed)" : name));
       return line;
     }));
   } else {
     chart.setData(data);
   }
-  put($("chart-text"), series.map(([name, counts]) => `${name || "nobody"}: ${counts.reduce((a, b) => a + b, 0)} requests`).join("; "));
+  put($("chart-text"), series.map(([name, counts]) => `${name || "no target"}: ${counts.reduce((a, b) => a + b, 0)} requests`).join("; "));
 }
 
 // 4. Errors, 5. transitions ---------------------------------------------------------------------------
