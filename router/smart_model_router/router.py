@@ -47,7 +47,7 @@ _OPTIONS = RequestOptions.__annotations__.keys()
 @quick
 @dataclass(frozen=True, slots=True)
 class RouterReply:
-    """A whole answer: `body` in the dialect asked, `raw` as it came, `report` how it came about."""
+    """A whole answer: `body` in the dialect of the request, `raw` its bytes, `report` the history of the request."""
 
     body: Mapping[str, Any]
     raw: bytes
@@ -56,6 +56,11 @@ class RouterReply:
 
 class SmartModelRouter:
     """Routes requests over the targets of a configuration. Make one with `from_config`.
+
+    ```python
+    async with SmartModelRouter.from_config("smart-router.yaml") as router:
+        reply = await router.chat({"model": "smart", "messages": [{"role": "user", "content": "Hello"}]})
+    ```
 
     Runs on one event loop, that of the first call, and may be used from every other loop and thread: calls from there
     go through `portal`. Every method that sends raises SmartRouterError only (errors.py says whose fault), and its
@@ -87,7 +92,7 @@ class SmartModelRouter:
         store: StatsStore | None = None,
         sinks: Sequence[EventSink] = (),
     ) -> SmartModelRouter:
-        """A router from a configuration: a path, a mapping, or a RouterConfig.
+        """Make a router from a configuration: a path, a mapping, or a RouterConfig.
 
         Without one: $SMART_ROUTER_CONFIG, ./smart-router.yaml, the user's configuration directory, keys found in the
         environment, else the embedded model. `providers` (name -> Provider) replace the catalog's. `seed` makes
@@ -109,37 +114,37 @@ class SmartModelRouter:
         return self._state.portal
 
     def transport(self) -> RouterTransport:
-        """A transport for httpx2 and httpx with this router behind it: for frameworks that build their own client."""
+        """Return a transport for httpx2 and httpx that this router serves: for frameworks that make a client."""
         from smart_model_router.clients.transport import RouterTransport  # noqa: PLC0415 - only users of it pay
 
         return RouterTransport(self)
 
     async def chat(self, body: Mapping[str, Any], **options: Unpack[RequestOptions]) -> RouterReply:
-        """A Chat Completions request, answered whole. `options`: see RequestOptions."""
+        """Send a Chat Completions request and return the whole answer. `options`: see RequestOptions."""
         return await self.answer("chat", body, options)
 
     async def messages(self, body: Mapping[str, Any], **options: Unpack[RequestOptions]) -> RouterReply:
-        """An Anthropic Messages request, answered whole."""
+        """Send an Anthropic Messages request and return the whole answer."""
         return await self.answer("messages", body, options)
 
     async def responses(self, body: Mapping[str, Any], **options: Unpack[RequestOptions]) -> RouterReply:
-        """An OpenAI Responses request, answered whole."""
+        """Send an OpenAI Responses request and return the whole answer."""
         return await self.answer("responses", body, options)
 
     async def embeddings(self, body: Mapping[str, Any], **options: Unpack[RequestOptions]) -> RouterReply:
-        """An Embeddings request; only targets of the same embedding space serve it."""
+        """Send an Embeddings request and return the answer; only targets of the same embedding space serve it."""
         return await self.answer("embeddings", body, options)
 
     def stream_chat(self, body: Mapping[str, Any], **options: Unpack[RequestOptions]) -> RouterStream:
-        """A Chat Completions stream; iterating yields its chunks. Nothing is sent before the first one is asked for."""
+        """Return a Chat Completions stream, which yields its chunks. Nothing is sent before the first one is read."""
         return self.stream("chat", body, options)
 
     def stream_messages(self, body: Mapping[str, Any], **options: Unpack[RequestOptions]) -> RouterStream:
-        """An Anthropic Messages stream; iterating yields its events."""
+        """Return an Anthropic Messages stream, which yields its events."""
         return self.stream("messages", body, options)
 
     def stream_responses(self, body: Mapping[str, Any], **options: Unpack[RequestOptions]) -> RouterStream:
-        """An OpenAI Responses stream; iterating yields its events."""
+        """Return an OpenAI Responses stream, which yields its events."""
         return self.stream("responses", body, options)
 
     async def kept_response(
@@ -165,9 +170,9 @@ class SmartModelRouter:
         return RouterReply(success.body, success.raw, report)
 
     async def count_input(self, body: Mapping[str, Any], options: RequestOptions) -> RouterReply:
-        """How many tokens the prompt of a Responses request is.
+        """Count the tokens of the prompt of a Responses request.
 
-        As a target that speaks Responses natively counts it; where the model has none, an estimate.
+        A target that speaks Responses natively counts them; where the model has none, they are estimated.
         """
         from smart_model_router.flow.stored_answers import count_input  # noqa: PLC0415 - few ask
 
@@ -184,9 +189,9 @@ class SmartModelRouter:
         written: bytes = b"",
         operation: Operation = "create",
     ) -> RouterReply:
-        """A request in any dialect, answered whole. `written` is the text that `body` was read from, if it was.
+        """Send a request in any dialect and return the whole answer.
 
-        Where the target speaks the dialect, that text goes out as it came.
+        `written` is the text that `body` was parsed from, if it was: a target that speaks the dialect gets that.
         """
         request = await self.read(dialect, body, options, written=written, operation=operation)
         portal = self._state.portal
@@ -195,7 +200,7 @@ class SmartModelRouter:
     def stream(
         self, dialect: Dialect, body: Mapping[str, Any], options: RequestOptions, *, written: bytes = b""
     ) -> RouterStream:
-        """A stream in any dialect that has streams. `written`: see `answer`."""
+        """Return a stream in any dialect that has streams. `written`: see `answer`."""
         return self.stream_of(self._peek(dialect, body, options, written, stream=True))
 
     async def read(
@@ -208,16 +213,16 @@ class SmartModelRouter:
         stream: bool = False,
         operation: Operation = "create",
     ) -> RouteRequest:
-        """The request that a body is. A large `written` (see `answer`) is read off the loop. Raises InvalidRequest."""
+        """Parse the body of a request, a large `written` (see `answer`) off the loop. Raises InvalidRequest."""
         read = partial(self._peek, dialect, body, options, written, stream=stream, operation=operation)
         return await off_loop(read, len(written)) if len(written) > LARGE_BYTES else read()
 
     def stream_of(self, request: RouteRequest) -> RouterStream:
-        """The stream that a request asks for."""
+        """Return the stream of a request."""
         return self._router_stream(self.portal.call(lambda: self._executor(self._state, request)))
 
     def guard(self, name: str, limits: GuardLimits | None = None) -> AbstractAsyncContextManager[GuardLease]:
-        """The same breaker, cooldown, buckets and bulkhead for any awaitable: `async with router.guard("tavily")`.
+        """Protect any awaitable by a breaker, cooldown, buckets and a bulkhead: `async with router.guard("tavily")`.
 
         `limits` of the first use count (later ones resize the slots). An exception inside is a failure of the
         resource; RouterUnavailable is raised when it is not admitted within `max_wait`, and by a closed router.
@@ -228,9 +233,9 @@ class SmartModelRouter:
         return guard(self._state, name, limits, self._config.resilience.gate)
 
     def passage(self, call: PassedCall, options: RequestOptions) -> RoutePassage:
-        """A request that passes through by a route of `gateway.passthrough`; nothing is sent before `open`.
+        """Return a request that passes through by a route of `gateway.passthrough`; nothing is sent before `open`.
 
-        To be opened and read on the router's own loop. Raises NotFound for a path without a route.
+        Open and read it on the router's own loop. Raises NotFound for a path without a route.
         """
         from smart_model_router.flow.passthrough import RoutePassage  # noqa: PLC0415 - few have routes
 
@@ -251,7 +256,7 @@ class SmartModelRouter:
         return self.portal.call(lambda: select(self._state, self._ladder(model), tier))
 
     def explain(self, body: Mapping[str, Any], **options: Unpack[RequestOptions]) -> Explanation:
-        """The plan for a Chat Completions request, without sending anything."""
+        """Return the plan for a Chat Completions request, without sending anything."""
         from smart_model_router.flow.inspection import explain  # noqa: PLC0415
 
         request = self._peek("chat", body, options, b"", stream=False)
@@ -332,25 +337,24 @@ class SmartModelRouter:
         self._speak(target, "enable", by, why)
 
     async def publish_word(self) -> str:
-        """Wait until the host's other processes can hear what `isolate` and `close` said here, a second at most.
+        """Wait until `isolate` and `close` have reached the shared state, a second at most.
 
-        Returns "" when they can, else why this process alone obeys.
+        Returns "" when they have: the host's other processes obey soon. Else returns the reason why only this one does.
         """
         sharing = self._state.sharing
         return self.monitor.shared_problem if sharing is None else await self.portal.reach(sharing.publish_word)
 
     async def listen(self) -> None:
-        """Begin to hear what the host's other processes say, without waiting for the first request."""
+        """Begin to poll the state of the host's other processes, without waiting for the first request."""
         if self._state.sharing is not None:
             await self.portal.reach(self._listen)
 
     def continue_from(self, before: SmartModelRouter) -> None:
-        """Take the place of another router of this loop: to be called before anything is asked of this one.
+        """Take the place of another router of this loop. Call it before the first request of this one.
 
-        Requests that `before` is busy with end there. Targets that nothing changed for keep their state: what the
-        operator said, breakers, cooldowns, limits, statistics, and calls in flight, which hold their slots in both.
-        What is configured otherwise begins anew. With shared state (`store`) that is where breakers, cooldowns and
-        limits are found again.
+        Requests in progress end at `before`. An unchanged target keeps everything: the operator's commands, breakers,
+        cooldowns, limits, statistics, and calls in flight, which hold their slots in both. A changed target begins
+        anew; with shared state (`store`) it gets breakers, cooldowns and limits from there.
         """
         unchanged = self._state.continue_from(before._state)
         if self._config.resilience.measures.monotonic_clock == before.config.resilience.measures.monotonic_clock:
@@ -363,9 +367,9 @@ class SmartModelRouter:
             forget_unused(self._state)
 
     async def aclose(self) -> None:
-        """End what is under way and close everything, in 6 s at most; safe to call twice.
+        """End all requests and close everything, in 6 s at most; safe to call twice.
 
-        Requests that wait or are called, and streams, end at once: RouterUnavailable, StreamInterrupted. A part that
+        Waiting requests, calls and streams end at once, with RouterUnavailable or StreamInterrupted. A part that
         raises, or takes longer than 5 s, keeps no other open. Raises the first error of a part.
         """
         await self.portal.reach(self._end)

@@ -25,9 +25,9 @@ _default_lock = threading.Lock()
 
 
 def transport_for(source: Source, sdk: str) -> tuple[Any, RouterTransport]:
-    """The httpx module that the installed major of an SDK speaks, and a transport for its clients.
+    """Return the httpx module that the installed major of an SDK is built on, and a transport for its clients.
 
-    A router made here is closed with the transport; one that was given, or the process's own, is not. Raises
+    Closing the transport closes a router that was made here, but not a given one or the process's own. Raises
     ConfigurationError.
     """
     router, owns = _router(source)
@@ -39,7 +39,7 @@ def _router(source: Source) -> tuple[SmartModelRouter, bool]:
         return source, False
     if source is not None:
         return SmartModelRouter.from_config(source), True
-    global _default  # noqa: PLW0603 - one health of the fleet for all clients of a process
+    global _default  # noqa: PLW0603 - all clients of a process share one state of the targets
     with _default_lock:
         if _default is None:
             _default = SmartModelRouter.from_config()

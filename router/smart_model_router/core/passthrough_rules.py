@@ -108,10 +108,10 @@ def judged(
 ) -> Failure:
     """The failure as the route counts it, where the body is not read: the client answers for its own choices.
 
-    A 404 for a model that the body names says nothing of the route, nor does one for a path that only the client names
-    or that answers (`answered`; the body may name a voice that is not there), nor a 401 for an account that the
-    client names (`clients_account`). A connection that was made and then cut says nothing of the provider's other
-    paths: servers reset it when an upload is too long for them.
+    Three failures become INVALID_REQUEST: a 404 for a model that the body names; a 404 for a path that only the client
+    names, or that has `answered` before (the body may name a missing voice); a 401 for an account that the client names
+    (`clients_account`). A connection that was made and then cut becomes TRUNCATED, which says nothing of the provider's
+    other paths: servers reset the connection when an upload is too long for them.
     """
     found = failure.failure_class
     if found is FailureClass.TRANSPORT and not failure.unsent:

@@ -1,4 +1,21 @@
-"""The exceptions a user meets. Each says whose fault it was and carries its facts as attributes."""
+"""The exceptions that the router raises. Each says whose fault it was and carries its facts as attributes.
+
+SmartRouterError
+- ConfigurationError
+- RequestRejected
+  - InvalidRequest
+    - ModelNotFound
+  - NotFound
+  - ContextTooLong
+  - ContentBlocked
+  - UnsupportedFeature
+  - TranslationRefused
+- RouterUnavailable
+  - DeadlineExceeded
+  - Overloaded
+  - AllTargetsFailed
+- StreamInterrupted
+"""
 
 from __future__ import annotations
 
@@ -12,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class SmartRouterError(Exception):
-    """Base of everything the router raises on purpose. `report` says what was tried, when anything was."""
+    """Base of everything the router raises on purpose. `report` has the attempts, when there were any."""
 
     def __init__(self, message: str, *, report: RouteReport | None = None) -> None:
         super().__init__(message)

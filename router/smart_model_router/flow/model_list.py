@@ -18,20 +18,23 @@ if TYPE_CHECKING:
     from smart_model_router.flow.state import RouterState
 
 FRESH_SECONDS = 300.0
-"""A provider is asked for its list no more often than this."""
+"""A listing by a provider is reused for so long."""
 _MOST_NAMES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class NamedModel:
-    """A name that callers may use. `context_tokens` is the longest prompt it takes, None where nothing says."""
+    """A name that callers may use. `context_tokens` is the longest prompt it takes, None where that is unknown."""
 
     name: str
     context_tokens: int | None
 
 
 class ModelList:
-    """Not thread-safe: it belongs to the router's loop."""
+    """Lists the model names of a router, and caches the listings of its providers.
+
+    Not thread-safe: it belongs to the router's loop.
+    """
 
     def __init__(self, config: RouterConfig, state: RouterState, ladders: Mapping[str, ModelRoute]) -> None:
         self._config = config
@@ -41,9 +44,9 @@ class ModelList:
         self._asking: dict[str, asyncio.Task[Sequence[ListedModel]]] = {}
 
     async def names(self) -> tuple[NamedModel, ...]:
-        """Every plain name and alias, then what the providers of wildcards list: at most 10,000.
+        """Return every plain name and alias, then the models that the providers of wildcards list: at most 10,000.
 
-        A provider that does not answer lists what it listed before.
+        For a provider that does not answer, its last listing counts.
         """
         plain = [name for name in self._config.names if "*" not in name]
         # The price list has the windows: importing it takes a tenth of a second.
@@ -61,13 +64,13 @@ class ModelList:
         return tuple(NamedModel(name, window) for name, window in found.items())
 
     async def named(self, name: str) -> NamedModel:
-        """One model by its name. Raises ModelNotFound."""
+        """Return one model by its name. Raises ModelNotFound."""
         self._config.locate(name)
         known = {model.name: model for model in await self.names()}
         return known.get(name) or NamedModel(name, None)
 
     def _window(self, name: str) -> int | None:
-        """The least known window of the targets that are asked first: a prompt of this size is served there."""
+        """The least known window of the targets in the first tier: each of them takes a prompt of this size."""
         try:
             configured, _ = self._config.locate(name)
         except ModelNotFound:

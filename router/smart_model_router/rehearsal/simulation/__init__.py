@@ -1,4 +1,7 @@
-"""An hour of outage in a second: the real router in virtual time, against simulated providers, under every checker."""
+"""Simulates the real router in virtual time against simulated providers, with checkers of its promises at every step.
+
+A simulated hour takes about a second.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""The recorder: sees every admission, refusal and settlement at every gate, with what each of them changed.
+"""Records every admission, refusal and settlement at every gate, with the state before and after it, for the checkers.
 
-It steps between the flow and the gates by giving the gates, their leases and the waiting room a class of its own that
-behaves as before and tells the checkers. It reads the core through `snapshot()` alone, and nothing of what the checkers
-see comes from the router's own account of itself.
+The recorder replaces the classes of the gates, their leases and the wait queue by subclasses that behave as before and
+report to the checkers. It reads the core through `snapshot()` alone; no record comes from the router's own report.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ Lane = tuple[bool, Pacing]
 
 @dataclass(eq=False, slots=True)
 class Held:
-    """A lease from its admission to its settlement, by the witness's own account.
+    """A lease from its admission to its settlement, as the recorder saw it.
 
     `own` and `transport` are the generations that admitted it; None for a last resort, which holds no permit. `asked`
     is the request it was admitted for, `before` the state of the gate at its admission. `alternative` is another target
-    of the plan that was free then and that the request had not called, looked for where judgement only paced the
+    of the plan that was free then and that the request had not called. It is looked for where judgement only paced the
     admission, or the request had called this target before. `excluded` are the lanes of the gate's queue whose waiters
     law or judgement refused at that instant.
     """
@@ -61,7 +60,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A refusal, as `Gate.try_admit` was asked: what was there before and after it."""
+    """A refusal by `Gate.try_admit`, with its arguments and the state of the gate before and after it."""
 
     gate: Gate
     refusal: Refusal
@@ -74,7 +73,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """A settlement: what was there before, what came, what is there now. `patience` is in seconds."""
+    """A settlement of a lease: its outcome, and the state of the gate before and after it. `patience` is in seconds."""
 
     held: Held
     failure: Failure | None
@@ -87,7 +86,7 @@ class Settled:
 
 @dataclass
 class TraceRecorder:
-    """The leases held now, and the request and the waiting ticket of each task."""
+    """The leases held now, and the request and the waiter of each task."""
 
     state: RouterState
     checkers: Sequence[Checker]
@@ -98,22 +97,22 @@ class TraceRecorder:
     """Every call that was made for a request, in the order of admission."""
 
     def watch(self) -> None:
-        """See everything that happens at the gates of the router from now on."""
+        """Record everything that happens at the gates of the router from now on."""
         watched = _watched_gate(self)
         for gate in self.state.fleet.gates.values():
             gate.__class__ = watched
         self.state.room.__class__ = _watched_room(self)
 
     def in_flight(self, gate: Gate) -> int:
-        """Leases of a gate that are not settled."""
+        """The number of leases of a gate that are not settled."""
         return sum(held.gate is gate for held in self.held.values())
 
     def at_provider(self, name: str) -> int:
-        """Leases of a provider that are not settled."""
+        """The number of leases of a provider that are not settled."""
         return sum(held.gate.provider.name == name for held in self.held.values())
 
     def begins(self, asked: WorkloadRequest) -> None:
-        """The current task asks for this."""
+        """Note that the current task sends this request."""
         if (task := asyncio.current_task()) is not None:
             self.asking[task] = asked
             self.called[asked] = []
@@ -126,8 +125,8 @@ class TraceRecorder:
     def alternative(self, gate: Gate, now: float, *, stream: bool) -> str | None:
         """Another target of the plan that is free now and that the current request has not called yet.
 
-        None where that cannot be told from here: buckets whose tokens the call may exceed, a toss that may have been
-        lost, a request whose answer has begun elsewhere. A request that is shed may call no free target.
+        None where the recorder cannot know: buckets whose tokens the call may exceed, a throttle that may have refused
+        it, a request whose answer has begun elsewhere. A request that is shed may call no free target.
         """
         asked = self.asker()
         if asked is None or self.state.shedding.sheds(asked.criticality):
@@ -144,7 +143,7 @@ class TraceRecorder:
         return None
 
     def excluded(self, gate: Gate, now: float) -> frozenset[Lane]:
-        """The lanes of the gate's queue whose waiters it refuses now, and not for want of a slot or of tokens."""
+        """The lanes of the gate's queue whose waiters it refuses now, and not for lack of a slot or of tokens."""
         lanes = {ticket.lane for ticket in self.state.room.snapshot().queues.get(gate.id, ())}
         refusals = {lane: gate.refusal(_NO_COST, now, stream=lane[0], pacing=lane[1]) for lane in lanes}
         return frozenset(
@@ -152,7 +151,7 @@ class TraceRecorder:
         )
 
     def admitted(self, held: Held, now: float) -> None:
-        """A gate said yes."""
+        """Record an admission."""
         self.held[held.lease] = held
         if held.asked is not None:
             self.called[held.asked].append(held)
@@ -160,22 +159,22 @@ class TraceRecorder:
             checker.admitted(held, now)
 
     def refused(self, refused: Refused) -> None:
-        """A gate said no."""
+        """Record a refusal."""
         for checker in self.checkers:
             checker.refused(refused)
 
     def proved(self, settled: Settled) -> None:
-        """A stream has delivered enough to count as a success; it goes on."""
+        """Record a stream that has delivered enough to count as a success; it goes on."""
         for checker in self.checkers:
             checker.proved(settled)
 
     def let_in(self, gate: Gate, now: float) -> None:
-        """The operator let a target in."""
+        """Record that the operator enabled a target."""
         for checker in self.checkers:
             checker.let_in(gate, now)
 
     def settled(self, settled: Settled) -> None:
-        """A lease was settled (perhaps once more)."""
+        """Record a settlement of a lease, the first one or a further one."""
         held = settled.held
         held.settlements += 1
         self.held.pop(held.lease, None)
@@ -183,7 +182,7 @@ class TraceRecorder:
             checker.settled(settled)
 
     def ended(self, asked: WorkloadRequest) -> None:
-        """The current task has its answer, or its error."""
+        """Note that the current task has its answer, or its error."""
         if (task := asyncio.current_task()) is not None:
             self.tickets.pop(task, None)
             self.asking.pop(task, None)
@@ -211,7 +210,7 @@ def _may_be_tossed(gate: Gate, *, stream: bool) -> bool:
 
 
 def _watched_gate(recorder: TraceRecorder) -> type[Gate]:
-    """A Gate that tells the recorder. It has no slots of its own, so that a gate in use can become one."""
+    """A subclass of Gate that reports to the recorder. It has no slots of its own: a gate can change to it."""
 
     class WatchedLease(Lease):
         __slots__ = ()
