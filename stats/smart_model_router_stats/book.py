@@ -14,7 +14,6 @@ from smart_model_router_stats.estimators import (
     LatencyHistogram,
     OutcomeWindow,
     RollingHistogram,
-    cached_of,
     plausible,
 )
 from smart_model_router_stats.figures import ModelStats, Percentiles, StatsView
@@ -260,20 +259,18 @@ class _Record:
     def observe(self, event: AttemptFinished) -> None:
         failure = event.failure_class
         self.counters[failure] += 1
-        usage = event.usage
-        if usage is not None and plausible(usage):
+        usage = plausible(event.usage)
+        if usage is not None:
             self.prompt_tokens += usage.prompt_tokens
-            self.cached_prompt_tokens += cached_of(usage)
+            self.cached_prompt_tokens += usage.cached_prompt_tokens
             self.completion_tokens += usage.completion_tokens
-        else:
-            usage = None
         if event.cost_usd is not None:
             self.cost_usd += event.cost_usd
         if failure is not FailureClass.CANCELLED:
             self.learn(event, usage)
 
     def learn(self, event: AttemptFinished, usage: Usage | None) -> None:
-        """Return the statistics for decisions."""
+        """Take a call into the statistics that decisions use."""
         failure = event.failure_class
         self.fresh_until = -math.inf
         # Its window is nearly empty: without calls for a while it gets a new trial. With the averages of

@@ -25,7 +25,7 @@ from smart_model_router.domain.events import (
     StoreChanged,
 )
 from smart_model_router.domain.outcome import FailureClass
-from smart_model_router_stats.estimators import bucket_of, cached_of, plausible
+from smart_model_router_stats.estimators import bucket_of, plausible
 from smart_model_router_stats.schema import LATENCY, TTFT
 from smart_model_router_stats.statements import ADD_UP, GIVE_BATCH, SAME, TABLES
 
@@ -126,20 +126,17 @@ class DeltaCell:
 
     @property
     def calls(self) -> int:
-        """How many observations are in it."""
+        """The number of observations in it."""
         return sum(self.outcomes.values())
 
     def add(self, event: AttemptFinished, wall: float) -> None:
-        """Take one call that ended at `wall` (seconds since the epoch), by the book's rules."""
-        failure, usage = event.failure_class, event.usage
+        """Count one call that ended at `wall` (seconds since the epoch), by the rules of `book.py`."""
+        failure, usage = event.failure_class, plausible(event.usage)
         self.outcomes[SUCCESS if failure is None else failure.value] += 1
         if usage is not None:
-            if plausible(usage):
-                self.prompt_tokens += usage.prompt_tokens
-                self.cached_prompt_tokens += cached_of(usage)
-                self.completion_tokens += usage.completion_tokens
-            else:
-                usage = None
+            self.prompt_tokens += usage.prompt_tokens
+            self.cached_prompt_tokens += usage.cached_prompt_tokens
+            self.completion_tokens += usage.completion_tokens
         if event.cost_usd is not None:
             self.cost_usd += event.cost_usd
         if failure is FailureClass.CANCELLED:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from bisect import insort
 from collections import deque
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -27,14 +28,19 @@ _MOST_TOKENS = 1_000_000_000
 """Providers report usage themselves: a call of more tokens than this is a mistake, and left out."""
 
 
-def plausible(usage: Usage) -> bool:
-    """True when a provider's own count of tokens is plausible."""
-    return 0 <= usage.prompt_tokens <= _MOST_TOKENS and 0 <= usage.completion_tokens <= _MOST_TOKENS
+def plausible(usage: Usage | None) -> Usage | None:
+    """Return a provider's own count of tokens; None where it cannot be true.
 
-
-def cached_of(usage: Usage) -> int:
-    """The cached part of a plausible prompt. A count that cannot be true costs no other figure: it is cut to fit."""
-    return max(0, min(usage.cached_prompt_tokens, usage.prompt_tokens))
+    An impossible number of cached tokens does not cost the other figures: it is cut to the prompt.
+    """
+    if (
+        usage is None
+        or not 0 <= usage.prompt_tokens <= _MOST_TOKENS
+        or not 0 <= usage.completion_tokens <= _MOST_TOKENS
+    ):
+        return None
+    cached = max(0, min(usage.cached_prompt_tokens, usage.prompt_tokens))
+    return usage if cached == usage.cached_prompt_tokens else replace(usage, cached_prompt_tokens=cached)
 
 
 FORGET_SECONDS = 300.0
