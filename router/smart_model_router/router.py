@@ -219,7 +219,7 @@ class SmartModelRouter:
 
     def stream_of(self, request: RouteRequest) -> RouterStream:
         """Return the stream of a request."""
-        return self._router_stream(self.portal.call(lambda: self._executor(self._state, request)))
+        return self._router_stream(self.portal.call(partial(self._executor, self._state, request)))
 
     def guard(self, name: str, limits: GuardLimits | None = None) -> AbstractAsyncContextManager[GuardLease]:
         """Protect any awaitable by a breaker, cooldown, buckets and a bulkhead: `async with router.guard("tavily")`.

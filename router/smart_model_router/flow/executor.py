@@ -66,7 +66,7 @@ class RequestExecutor:
         self._turn: tuple[str, Pacing] | None = None
         """The target whose turn for the request has come, and how it is asked."""
         self.recovery = effective(request, context.route.recovery) if request.stream else NO_RECOVERY
-        self._delayed = self.recovery.mode in ("buffered", "hold_back")
+        self.delayed = self.recovery.mode in ("buffered", "hold_back")
         """True when a policy of recovery delays the beginning of the stream."""
         self._hedging = Hedging(context, self.attempts, self._admission)
 
@@ -223,7 +223,7 @@ class RequestExecutor:
     async def _tried(self, step: AdmittedTarget, perform: Perform[T]) -> T | Failure:
         """Call one target, and once more quickly where that is worth it: what it served, or the last failure."""
         while True:
-            late_at = self.context.late_at(step, delayed=self._delayed)
+            late_at = self.context.late_at(step, delayed=self.delayed)
             if late_at is None:
                 served = await perform(step)
             else:

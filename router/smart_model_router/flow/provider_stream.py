@@ -6,14 +6,16 @@ import asyncio
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Final, TypeGuard
 
 from smart_model_router.core.stream import StreamGuard, StreamState
 from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, StreamEvent
 from smart_model_router.domain.ports import PieceStream, ProviderStream
 from smart_model_router.flow.attempt import AttemptRunner, provider_bug
-from smart_model_router.flow.clock import Expired
+from smart_model_router.flow.clock import Expired, Watchdog
 from smart_model_router.flow.request_context import AdmittedTarget
+from smart_model_router.flow.request_translation import TranslatedRequest
 from smart_model_router.flow.shutdown import CLOSE_SECONDS
 from smart_model_router.flow.stream_recovery import RecoveryState
 from smart_model_router.wires.stream_checks import finishing, snapshots
@@ -29,23 +31,30 @@ _TOO_DEEP = "an event that is nested too deeply to be written"
 class ProviderStreamReader:
     """One provider stream and the lease it runs under. Settled exactly once, on every path."""
 
-    def __init__(self, attempts: AttemptRunner, step: AdmittedTarget, source: ProviderStream) -> None:
+    def __init__(
+        self,
+        attempts: AttemptRunner,
+        step: AdmittedTarget,
+        sent: TranslatedRequest,
+        watchdog: Watchdog,
+        source: ProviderStream,
+    ) -> None:
         self._attempts = attempts
         self._state = attempts.context.state
-        self._step = step
+        self.step = step
+        """The target that serves it, with its lease."""
+        self.watchdog = watchdog
         self._source = source if _in_pieces(source) else _OneByOne(source)
         self._next_piece: Callable[[], Awaitable[Any]] = self._source.next_piece
         self._read: Callable[[Any], Sequence[StreamEvent]] = self._source.read
         self._now = attempts.context.state.clock.now
         self._idle = attempts.context.state.timeouts.idle
-        sent = attempts.context.translations.sent(step.facts)
         request = sent.request
-        choices = count(request.body.get("n")) or 1
+        choices = (count(asked) or 1) if (asked := request.body.get("n")) else 1
+        self._with_snapshots = snapshots(request.dialect).read
         self.guard = StreamGuard(finishing(request.dialect, choices), exact="schema" in request.needs)
         """The state of its answer so far."""
-        self._with_snapshots = snapshots(request.dialect).read
         self._translator = None if sent.translation is None else sent.translation.events()
-        self.watchdog = attempts.watchdog_of(step)
         self._admitted_at = step.lease.admitted_at
         self.ends_at = min(self._admitted_at + attempts.context.state.timeouts.stream_max, attempts.context.ends_at)
         """The instant of the longest stream allowed, monotonic."""
@@ -54,15 +63,10 @@ class ProviderStreamReader:
         """Since when the caller does not read: during such a pause the provider's silence cannot be seen."""
         self._first_content_at: float | None = None
         self._finished_at: float | None = None
-        self._proof_at = math.inf
-        """When content has come for long enough to prove a probe, monotonic."""
+        self._proof_at = -math.inf
+        """When content has come for long enough to prove a probe, monotonic; -inf until the first content."""
         self._away = 0.0
         self._pieces = 0
-
-    @property
-    def step(self) -> AdmittedTarget:
-        """The target that serves it, with its lease."""
-        return self._step
 
     async def hold(self, limit: float, own: bool) -> Sequence[StreamEvent] | Failure:
         """Read up to the first content. Returns the events to deliver, or a failure that the caller need not see.
@@ -154,12 +158,12 @@ class ProviderStreamReader:
         self._resume()
         if self.guard.finished:
             self.guard.end("")
-        if not self._step.lease.settled:
+        if not self.step.lease.settled:
             if self.complete:
                 self._succeeded()
             else:
-                left = self._attempts.given_up(self._step, self._heard_at, why=why)
-                if left.failure_class is FailureClass.CANCELLED and self._proof_at < math.inf:
+                left = self._attempts.given_up(self.step, self._heard_at, why=why)
+                if left.failure_class is FailureClass.CANCELLED and -math.inf < self._proof_at < math.inf:
                     self._prove(self._now())
                 self._failed(left)
         self.watchdog.close()
@@ -173,7 +177,7 @@ class ProviderStreamReader:
     async def close_proved(self) -> None:
         """Count it as answered, as its content was all that was wanted, and close its connection."""
         self._resume()
-        if not self._step.lease.settled:
+        if not self.step.lease.settled:
             self._succeeded()
         await self.close()
 
@@ -214,7 +218,7 @@ class ProviderStreamReader:
             return Failure(FailureClass.CANCELLED, "its time was over")
         if self._now() >= self.ends_at:
             return Failure(FailureClass.CANCELLED, self.too_long)
-        return self._attempts.timed_out(self._step, own, self._heard_at)
+        return self._attempts.timed_out(self.step, own, self._heard_at)
 
     def _take(self, events: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
         """Take the events that arrived; return those to deliver."""
@@ -229,12 +233,13 @@ class ProviderStreamReader:
             if event.kind is _CONTENT:
                 self._heard_at = now
                 self._pieces += 1
-                if self._first_content_at is None:
-                    self._begin(now)
-                elif now >= self._proof_at:
-                    self._prove(now)
+                if now >= self._proof_at:
+                    self._come_to(now)
             elif event.kind is not EventKind.PING and event.kind is not EventKind.MALFORMED:
-                self._note(event, now)
+                if event.kind is not EventKind.META:
+                    self._heard_at = now
+                if self._translator is None and event.data is not None:
+                    self._attempts.made(self.step, event.data)
             ready += guard.feed(event)
             if guard.ended:
                 break
@@ -246,13 +251,16 @@ class ProviderStreamReader:
             self._left_at = now
         return ready
 
-    def _begin(self, now: float) -> None:
-        """The first content."""
-        self._first_content_at = now
-        self._step.lease.begun()
-        if self._step.lease.probe:
+    def _come_to(self, now: float) -> None:
+        """The first content has come, or content for long enough to prove a probe."""
+        if self._first_content_at is not None:
+            self._prove(now)
+            return
+        self._first_content_at, self._proof_at = now, math.inf
+        self.step.lease.begun()
+        if self.step.lease.probe:
             # A continuation of a broken answer may break off in the same place: its beginning says little.
-            if self._attempts.context.continues or self._attempts.context.another_is_free(self._step.facts, now):
+            if self._attempts.context.continues or self._attempts.context.another_is_free(self.step.facts, now):
                 self._proof_at = now + PROOF_SECONDS
             else:
                 self._prove(now)
@@ -260,15 +268,8 @@ class ProviderStreamReader:
     def _prove(self, now: float) -> None:
         """A probe that has brought content for so long has succeeded."""
         self._proof_at = math.inf
-        lease = self._step.lease
-        self._state.apply(self._step.gate, lease.prove(now), now, None, since=lease.admitted_at)
-
-    def _note(self, event: StreamEvent, now: float) -> None:
-        """An event that means something, if not content."""
-        if event.kind is not EventKind.META:
-            self._heard_at = now
-        if event.data is not None:
-            self._attempts.made(self._step, event.data)
+        lease = self.step.lease
+        self._state.apply(self.step.gate, lease.prove(now), now, None, since=lease.admitted_at)
 
     def _delivered(self, ready: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
         """The events that the caller gets for these. Only a complete stream is given an end."""
@@ -281,32 +282,33 @@ class ProviderStreamReader:
                 out += translator.feed(event)
             if self.guard.state is StreamState.COMPLETE:
                 out += translator.end()
-                self._attempts.keep(self._step, (out[-1].data or {}).get("response", {}))
+                if response := (out[-1].data or {}).get("response"):
+                    self._attempts.keep(self.step, response)
                 self._attempts.context.report.losses += translator.losses.entries
         except RecursionError:
             self.guard.spoil(_TOO_DEEP)
         return out
 
     async def _complete(self) -> None:
-        if not self._step.lease.settled:
+        if not self.step.lease.settled:
             self._succeeded()
         self.watchdog.close()
         await self._disconnect()
 
     async def _end(self, failure: Failure) -> Failure:
-        if not self._step.lease.settled:  # else another task closed the stream while it was read
+        if not self.step.lease.settled:  # else another task closed the stream while it was read
             failure = self._failed(failure)
         await self._disconnect()
         return failure
 
     def _succeeded(self) -> None:
         self._attempts.context.report.malformed_events += self.guard.malformed
-        self._attempts.settled(self._step, None, usage=self.guard.usage, ttft=self.ttft, away=self._away)
+        self._attempts.settled(self.step, None, usage=self.guard.usage, ttft=self.ttft, away=self._away)
 
     def _failed(self, failure: Failure) -> Failure:
         self._attempts.context.report.malformed_events += self.guard.malformed
-        spent = self._attempts.context.spent(self._step, self.guard.usage, self._pieces) if self._pieces else None
-        return self._attempts.settle(self._step, failure, ttft=self.ttft, usage=spent, away=self._away)
+        spent = self._attempts.context.spent(self.step, self.guard.usage, self._pieces) if self._pieces else None
+        return self._attempts.settle(self.step, failure, ttft=self.ttft, usage=spent, away=self._away)
 
     async def _disconnect(self) -> None:
         """Close the connection, within its bound. A provider that cannot even do that is no news for the caller."""
@@ -347,21 +349,21 @@ def _in_pieces(source: ProviderStream) -> TypeGuard[PieceStream]:
     return hasattr(source, "next_piece")
 
 
+@dataclass(frozen=True, slots=True)
 class StreamOpener:
     """Opens the stream of a request at each admitted target: an argument of `RequestExecutor.serve`.
 
     Under a policy of recovery (`recovery_state`) a stream is open when there is something to deliver of it.
     """
 
-    def __init__(self, attempts: AttemptRunner, recovery_state: RecoveryState | None) -> None:
-        self._attempts = attempts
-        self._recovery_state = recovery_state
+    attempts: AttemptRunner
+    recovery_state: RecoveryState | None
 
     async def __call__(self, step: AdmittedTarget) -> tuple[ProviderStreamReader, Sequence[StreamEvent]] | Failure:
         """An open stream and its first events, or the failure of a head that the caller did not see."""
-        attempts = self._attempts
+        attempts = self.attempts
         limit, own = attempts.context.limit(step)
-        if attempts.context.needs_verdict(step) and self._recovery_state is None:
+        if attempts.context.needs_verdict(step) and self.recovery_state is None:
             patience = attempts.context.patience(step.facts, step.lease.admitted_at, attempts.context.snapshot(step))
             return await attempts.call_to_verdict(step, limit, patience, self._opened, _content_is_enough)
         return await self._opened(step, limit, own)
@@ -369,15 +371,13 @@ class StreamOpener:
     async def _opened(
         self, step: AdmittedTarget, limit: float, own: bool
     ) -> tuple[ProviderStreamReader, Sequence[StreamEvent]] | Failure:
-        attempts = self._attempts
+        attempts = self.attempts
         try:
+            sent = attempts.context.translations.sent(step.facts)
             attempts.check_open()
-            source = await attempts.watchdog_of(step).within(
-                attempts.state.providers[step.facts.target.provider].open_stream(
-                    attempts.provider_call(step, attempts.context.translations.sent(step.facts).request)
-                ),
-                limit,
-            )
+            watchdog = attempts.watchdog_of(step)
+            provider = attempts.state.providers[step.facts.target.provider]
+            source = await watchdog.within(provider.open_stream(attempts.provider_call(step, sent.request)), limit)
         except Expired:
             return attempts.settle(step, attempts.timed_out(step, own, step.lease.admitted_at))
         except asyncio.CancelledError:
@@ -387,14 +387,15 @@ class StreamOpener:
             return attempts.settle(step, provider_bug(bug))
         if isinstance(source, Failure):
             return attempts.settle(step, source)
-        attempts.context.state.heard(step.gate, step.lease, source.reading)
-        live = ProviderStreamReader(attempts, step, source)
+        if (reading := source.reading).buckets or reading.rejected:
+            attempts.state.heard(step.gate, step.lease, reading)
+        live = ProviderStreamReader(attempts, step, sent, watchdog, source)
         head = await live.hold(limit, own)
         if isinstance(head, Failure):
             return head
-        if self._recovery_state is None:
+        if self.recovery_state is None:
             return live, head
-        ready = await self._something_new(live, head, self._recovery_state)
+        ready = await self._something_new(live, head, self.recovery_state)
         return ready if isinstance(ready, Failure) else (live, ready)
 
     def drop(self, served: tuple[ProviderStreamReader, Sequence[StreamEvent]]) -> Coroutine[Any, Any, None]:
@@ -407,8 +408,8 @@ class StreamOpener:
         self, live: ProviderStreamReader, got: Sequence[StreamEvent], recovery_state: RecoveryState
     ) -> list[StreamEvent] | Failure:
         """Read on until there is something to deliver: neither held back nor delivered before."""
-        recovery_state.attempt(asked=self._attempts.context.translations.sent(live.step.facts).asked)
-        until = self._attempts.context.held_until(live.step)
+        recovery_state.attempt(asked=self.attempts.context.translations.sent(live.step.facts).asked)
+        until = self.attempts.context.held_until(live.step)
         ready: list[StreamEvent] = []
         while got:
             ready += recovery_state.take(got)
@@ -421,8 +422,8 @@ class StreamOpener:
         if failure is None:
             return ready + recovery_state.flush()
         recovery_state.fell_back(live.step.facts.id, failure)
-        if self._attempts.context.another_left(live.step.facts):
-            self._attempts.context.history.retrying(live.step.facts)  # an answer is long: another target is asked first
+        if self.attempts.context.another_left(live.step.facts):
+            self.attempts.context.history.retrying(live.step.facts)  # an answer is long: another target is asked first
         return failure
 
 

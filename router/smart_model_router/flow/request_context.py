@@ -113,7 +113,9 @@ class RequestContext:
             report=report,
             started=started,
             deadline=started + (min(request.timeout, total) if request.timeout is not None else total),
-            translations=RequestTranslations(request, state.wall, answers=_named(state, request, asked)),
+            translations=RequestTranslations(
+                request, state.wall, answers=_named(state, request, asked) if request.dialect == "responses" else None
+            ),
             answers=request.operation == "create",
             asked=asked,
             history=AttemptHistory(state.routing, plan),
@@ -377,7 +379,7 @@ class RequestContext:
 def _named(state: RouterState, request: RouteRequest, asked: ResolvedRequest | None) -> Answers | None:
     """Return how answers of Responses are named that are kept here."""
     kept = state.kept
-    if kept is None or request.dialect != "responses":
+    if kept is None:
         return None
     issue = partial(kept.issue, owner=request.owner)
     return Answers(issue, request.body.get("store") is not False, None if asked is None else asked.parent)

@@ -69,6 +69,8 @@ class RequestTranslations:
     _refused_prefill: set[str] = field(default_factory=set)
     _native: dict[Prefill, TranslatedRequest] = field(default_factory=dict)
     _made: dict[_Key, TranslatedRequest | Untranslatable] = field(default_factory=dict)
+    _by_target: dict[str, TranslatedRequest | Untranslatable] = field(default_factory=dict)
+    """Those of `_made` by target: a target is asked for again at each step of its call."""
     _own: dict[str, TranslatedRequest] = field(default_factory=dict)
     """The requests for targets with defaults, by target."""
 
@@ -87,6 +89,7 @@ class RequestTranslations:
             return False
         self._refused_prefill.add(facts.id)
         self._own.pop(facts.id, None)
+        self._by_target.pop(facts.id, None)
         return True
 
     def _way(self, facts: TargetFacts) -> Prefill:
@@ -105,7 +108,8 @@ class RequestTranslations:
         if found is None:
             # Before translation, which gives Messages a cap of its own; after it for fields the caller's dialect lacks.
             filled = copy(self)
-            filled.request, filled._native, filled._made = _filled(self.request, facts), {}, {}
+            filled.request = _filled(self.request, facts)
+            filled._native, filled._made, filled._by_target = {}, {}, {}
             sent = filled._sent(facts)
             found = self._own[facts.id] = replace(sent, request=_filled(sent.request, facts))
         return found
@@ -123,6 +127,12 @@ class RequestTranslations:
         return found
 
     def _translated(self, facts: TargetFacts) -> TranslatedRequest | Untranslatable:
+        found = self._by_target.get(facts.id)
+        if found is None:
+            found = self._by_target[facts.id] = self._translation(facts)
+        return found
+
+    def _translation(self, facts: TargetFacts) -> TranslatedRequest | Untranslatable:
         goal = spoken(self.request.dialect, facts.dialects)
         if goal is None:
             return Untranslatable("body", f"{self.request.dialect} has no translation that {facts.id} speaks")
@@ -143,7 +153,7 @@ class RequestTranslations:
                 made_id = named.issue(facts.id)
                 terms = replace(terms, response_id=made_id, kept=named.kept, previous=named.previous)
             made = _in_dialect(self.request, goal, terms)
-            self._made[key] = made if isinstance(made, Untranslatable) else _marked(made, how)
+            self._made[key] = made if how == "none" or isinstance(made, Untranslatable) else _marked(made, how)
         return self._made[key]
 
 

@@ -287,8 +287,9 @@ class RouterStream:
 
     def _settle_completeness(self, live: ProviderStreamReader) -> None:
         """Report the completeness of the answer, and its faults."""
-        self.report.notes += live.guard.notes
-        self.report.complete = live.complete and not (self._mended or live.guard.mended)
+        report = self.report
+        report.notes += live.guard.notes
+        report.complete = live.complete and not (self._mended or live.guard.mended)
 
     def _end(
         self, live: ProviderStreamReader, failure: Failure | None, reason: Interruption = "cut"
@@ -296,8 +297,8 @@ class RouterStream:
         """End the stream. Returns the error to raise to the reader, None when it is complete."""
         self._ended = True
         if failure is None:
-            if self._recovery_state is not None:
-                self._ready.extend(self._heard(self._recovery_state.delivered(self._recovery_state.flush())))
+            if self._recovery_state is not None and (held := self._recovery_state.flush()):
+                self._ready.extend(self._heard(self._recovery_state.delivered(held)))
             self._settle_completeness(live)
             self._executor.account.finish_served(self._said)
             return None
@@ -320,7 +321,7 @@ class RouterStream:
 
     async def _open(self) -> None:
         recovery_state = self._recovery_state
-        delaying = recovery_state if recovery_state is not None and recovery_state.delays_the_beginning else None
+        delaying = recovery_state if self._executor.delayed else None
         try:
             await self._executor.prepare()
             live, head = await self._executor.serve(StreamOpener(self._executor.attempts, delaying))
@@ -331,7 +332,7 @@ class RouterStream:
         if self._ended:  # another task closed the stream while it opened
             await live.close()
             return
-        self.report.ttft_seconds = live.ttft
+        self._executor.report.ttft_seconds = live.ttft
         self._go_on(live, head if recovery_state is None or delaying is not None else recovery_state.take(head))
 
     async def _recovered(self, live: ProviderStreamReader, failure: Failure) -> bool:

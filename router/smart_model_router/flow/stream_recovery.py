@@ -47,11 +47,6 @@ class RecoveryState:
         return self._policy.mode != "restart" and self._told.anything
 
     @property
-    def delays_the_beginning(self) -> bool:
-        """True when a stream is open only when there is something to deliver of it."""
-        return self._policy.mode in ("buffered", "hold_back")
-
-    @property
     def holds_a_part(self) -> bool:
         """True when a part that only makes sense whole is held: there may be nothing to deliver of an open stream."""
         return self._whole_since is not None
@@ -96,8 +91,9 @@ class RecoveryState:
         if self._holds == "all":
             return 0
         at = first_call(self._dialect, events)
-        alone = not self._told.anything and not any(event.kind is EventKind.CONTENT for event in events[:at])
-        return 0 if at < len(events) and alone else at
+        if at == len(events) or self._told.anything or any(event.kind is EventKind.CONTENT for event in events[:at]):
+            return at
+        return 0
 
     def _passed(self, events: Sequence[StreamEvent]) -> list[StreamEvent]:
         """The events to deliver now: a finish reason ends the waiting for the whole part before it."""

@@ -31,12 +31,16 @@ def read_event(event: bytes, data: dict[str, Any], raw: bytes) -> StreamEvent:
     if not isinstance(name, str):
         return StreamEvent(EventKind.MALFORMED, raw, data)
     if name == "content_block_start":
-        block = mapping(data.get("content_block"))
+        block = data.get("content_block")
+        if not isinstance(block, dict):
+            return StreamEvent(EventKind.META, raw, data, text="")
         kind = EventKind.CONTENT if _has_content(block) else EventKind.META
         return StreamEvent(kind, raw, data, text=None if block.get("text") else "")
     if name == "message_start":
-        head = mapping(data.get("message"))
-        kind = EventKind.CONTENT if items(head.get("content")) else EventKind.META
+        head = data.get("message")
+        if not isinstance(head, dict):
+            return StreamEvent(EventKind.META, raw, data, text="")
+        kind = EventKind.CONTENT if head.get("content") else EventKind.META
         return StreamEvent(kind, raw, data, usage=read_usage(head.get("usage")), text="")
     if name == "message_delta":
         usage, finish = read_usage(data.get("usage")), text(mapping(data.get("delta")).get("stop_reason")) or None

@@ -70,7 +70,8 @@ class _ChatFinishing:
         for choice in choices:
             if isinstance(choice, dict):
                 place = count(index) or 0 if (index := choice.get("index")) else 0
-                finish = text(reason) if (reason := choice.get("finish_reason")) else ""
+                reason = choice.get("finish_reason")
+                finish = reason if isinstance(reason, str) else ""
                 has_content = is_content and has_content_in(mapping(choice.get("delta")))
                 belongs = self._choice(place, finish, has_content=has_content) and belongs
         return belongs

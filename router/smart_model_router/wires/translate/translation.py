@@ -239,8 +239,8 @@ class EventTranslator:
     def end(self) -> list[StreamEvent]:
         """Return the events that close a complete stream."""
         events: list[dict[str, Any]] = []
-        for at, step in enumerate(self._steps, 1):
-            events += _through(self._steps[at:], step.end())
+        for step in self._steps:
+            events = [*_through((step,), events), *step.end()]
         out = written(self.translation.asked, events)
         if self.translation.asked == "chat":
             out.append(StreamEvent(EventKind.END, _CHAT_END))

@@ -103,17 +103,18 @@ class ChatBlocks:
 
     def feed(self, chunk: Mapping[str, Any]) -> list[Change]:
         """Return the changes that a chunk makes, in order."""
-        if not (self.id and self.model):
-            self.id = self.id or text(chunk.get("id"))
-            self.model = self.model or text(chunk.get("model"))
-        if usage := chunk.get("usage"):
-            self.usage = mapping(usage) or self.usage
+        if not self.id and isinstance(made := chunk.get("id"), str):
+            self.id = made
+        if not self.model and isinstance(model := chunk.get("model"), str):
+            self.model = model
+        if (usage := chunk.get("usage")) and isinstance(usage, dict):
+            self.usage = usage
         changes: list[Change] = []
         choices = chunk.get("choices")
         for choice in choices if isinstance(choices, list) else _NONE:
             if isinstance(choice, dict) and choice.get("index", 0) == 0:
-                if reason := choice.get("finish_reason"):
-                    self.finish = text(reason) or self.finish
+                if (reason := choice.get("finish_reason")) and isinstance(reason, str):
+                    self.finish = reason
                 told = choice.get("logprobs")
                 delta = choice.get("delta")
                 if delta and isinstance(delta, dict):

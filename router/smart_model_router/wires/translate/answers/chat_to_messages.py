@@ -53,6 +53,7 @@ def answer(body: Mapping[str, Any], context: Context) -> dict[str, Any]:
 
 def frame(made: object, model: str, usage: object) -> dict[str, Any]:
     """A Messages answer that says nothing yet, with every field that Anthropic's own has. `usage` is Chat's."""
+    counted = {**_UNCOUNTED, **_usage(usage)}
     return {
         "id": named_id("msg_", made),
         "type": "message",
@@ -63,7 +64,7 @@ def frame(made: object, model: str, usage: object) -> dict[str, Any]:
         "stop_sequence": None,
         "stop_details": None,
         "container": None,
-        "usage": {**_UNCOUNTED, **_usage(usage)},
+        "usage": counted,
     }
 
 
@@ -168,12 +169,14 @@ class ChatToMessages:
         last = self._written(self._blocks.end())
         if self._blocks.lost_citations:
             self._losses.drop("citations", LATE)
+        searches = counted_searches(self._searches)
+        usage = {**_usage(self._blocks.usage), **searches}
         return [
             *last,
             {
                 "type": "message_delta",
                 "delta": {"stop_reason": stop, "stop_sequence": None},
-                "usage": {**_usage(self._blocks.usage), **counted_searches(self._searches)},
+                "usage": usage,
             },
             {"type": "message_stop"},
         ]

@@ -18,6 +18,7 @@ _HANDLED = frozenset(
     "output_config thinking".split()
 )
 _NO_PARAMETER = "dropped, Chat has no such parameter"
+_MESSAGE = frozenset(("role", "content"))
 _BLOCKS: dict[str, frozenset[str]] = {
     "text": frozenset(("type", "text")),
     "image": frozenset(("type", "source")),
@@ -54,25 +55,32 @@ def request(body: Mapping[str, Any], terms: Terms, losses: Losses) -> dict[str, 
     losses.drop_keys(said, (*_HANDLED, *_MEANINGFUL), _NO_PARAMETER)
     out: dict[str, Any] = {"messages": _conversation(said, terms, losses)}
     _settings(said, out, terms, losses)
-    _tools(said, out, terms, losses)
-    _format(said, out, losses)
-    _effort(said, out, terms, losses)
+    if "tools" in said or "tool_choice" in said:
+        _tools(said, out, terms, losses)
+    if "output_config" in said:
+        _format(said, out, losses)
+    if "output_config" in said or "thinking" in said:
+        _effort(said, out, terms, losses)
     return out
 
 
 def _settings(said: dict[str, Any], out: dict[str, Any], terms: Terms, losses: Losses) -> None:
     if count(said.get("max_tokens")):
         out[terms.output_cap] = said["max_tokens"]
-    stops = items(said.get("stop_sequences"))
-    if len(stops) > _MAX_STOPS:
-        losses.drop("stop_sequences", f"only the first {_MAX_STOPS} are kept")
-    if stops:
+    if "stop_sequences" in said and (stops := items(said["stop_sequences"])):
+        if len(stops) > _MAX_STOPS:
+            losses.drop("stop_sequences", f"only the first {_MAX_STOPS} are kept")
         out["stop"] = stops[:_MAX_STOPS]
     for key in ("temperature", "top_p"):
         if key in said:
             out[key] = said[key]
-    losses.drop_keys(mapping(said.get("metadata")), ("user_id",), _NO_PARAMETER, inside="metadata")
-    user = text(mapping(said.get("metadata")).get("user_id"))
+    if "metadata" in said:
+        _user(mapping(said["metadata"]), out, losses)
+
+
+def _user(metadata: Mapping[str, Any], out: dict[str, Any], losses: Losses) -> None:
+    losses.drop_keys(metadata, ("user_id",), _NO_PARAMETER, inside="metadata")
+    user = text(metadata.get("user_id"))
     if user and len(user) <= _MAX_USER:
         out["user"] = user
     elif user:
@@ -86,10 +94,11 @@ def _conversation(said: dict[str, Any], terms: Terms, losses: Losses) -> list[di
     out: list[dict[str, Any]] = []
     if said.get("system"):
         out.append({"role": "system", "content": _content(said["system"], losses)})
-    messages = [mapping(message) for message in items(said.get("messages"))]
+    messages = list(map(mapping, items(said.get("messages"))))
     for message in messages:
         role, content = message.get("role"), message.get("content")
-        losses.drop_keys(message, ("role", "content"), _NO_PARAMETER, inside="messages[]")
+        if not message.keys() <= _MESSAGE:
+            losses.drop_keys(message, _MESSAGE, _NO_PARAMETER, inside="messages[]")
         if role == "user":
             out += _turn(content, losses)
         elif role == "assistant":
@@ -105,6 +114,8 @@ def _conversation(said: dict[str, Any], terms: Terms, losses: Losses) -> list[di
 
 def _turn(content: object, losses: Losses) -> list[dict[str, Any]]:
     """A user's turn: the results of tools each as a message, images in them after all of them, then the rest."""
+    if isinstance(content, str):
+        return [{"role": "user", "content": content}]
     blocks = [mapping(block) for block in items(content)]
     results = [block for block in blocks if block.get("type") == "tool_result"]
     rest = [block for block in blocks if block.get("type") != "tool_result"]
