@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from smart_model_router.core.fallback import least_retry_after
@@ -61,16 +61,12 @@ class AdmissionController:
     def in_tier(self, tier: Tier, now: float) -> AdmittedTarget | PlannedWait | None:
         """The best target of a tier that takes the call, or a wait for that one which has the prompt in its cache."""
         self._look = None
-        order = self._order(tier, now)
-        if (
-            order
-            and self.context.history.touched
-            and self.context.history.tier_is_spent(tier.name)
-            and self._free_below(tier, now)
-        ):
+        able = self._able(tier, now)
+        if not able or (self.context.history.touched and self._is_spent(tier, now)):
             return None
-        if not order:
-            return None
+        if self.state.room.shared.waiting and self._is_crowded(able.values(), tier):
+            return self._first_of(able.values(), tier.name, now)
+        order = self._order(able, tier, now)
         first, rest = order[0], order[1:]
         if (step := self.ask(first, tier.name, now) or self._at_home(first.id, now)) is not None:
             return step
@@ -96,6 +92,21 @@ class AdmissionController:
                 return admission
         self._have_no_slot(full, now)
         return None
+
+    def _is_crowded(self, able: Collection[TargetFacts], tier: Tier) -> bool:
+        """Return whether each of these targets lacks a slot or has older waiters.
+
+        None admits the request then, as a probe or a second look neither, so that no order is needed. A conversation's
+        targets are ordered all the same: it may wait for its home, and the target that serves it becomes that.
+        """
+        if self._conversation(tier) is not None:
+            return False
+        room, plan, providers = self.state.room, self.context.plan, self.state.fleet.providers
+        with_slot = {name for name in plan.providers if providers[name].has_slot}
+        if len(with_slot) == len(plan.providers):
+            return False  # to see where the others stand in the queues takes longer than to order the targets
+        ticket, rank = self.pauses.ticket, self.pauses.rank
+        return all(one.target.provider not in with_slot or room.is_behind(ticket, one.id, rank) for one in able)
 
     def _have_no_slot(self, targets: Sequence[str], now: float) -> None:
         """As if `ask` had asked each of them: a thousand full targets are the rule in a crowd, and most of its cost."""
@@ -209,7 +220,7 @@ class AdmissionController:
     def _beside_in(self, tier: Tier, late: AdmittedTarget) -> AdmittedTarget | None:
         state, now, stream = self.state, self.state.clock.now(), self.context.request.stream
         own = late.facts.target.provider
-        for facts in self._order(tier, now, looking=False):
+        for facts in self._order(self._able(tier, now), tier, now, looking=False):
             gate = state.fleet.gates[facts.id]
             if facts.target.provider == own or state.room.queued(facts.id) or not gate.steady(now, stream=stream):
                 continue
@@ -298,19 +309,25 @@ class AdmissionController:
             for other in tier.targets
         )
 
-    def _order(self, tier: Tier, now: float, *, looking: bool = True) -> list[TargetFacts]:
-        """The targets of a tier this request may still ask, best first; one that is due for its probe before all.
-
-        Without one that is due, and where `looking`, one that is due for a second look.
-        """
-        state, history = self.state, self.context.history
-        able = {facts.id: facts for facts in tier.targets}
+    def _able(self, tier: Tier, now: float) -> dict[str, TargetFacts]:
+        """Return the targets of a tier that this request may still ask, by id, as they are configured."""
+        able, history = {facts.id: facts for facts in tier.targets}, self.context.history
         for facts in tier.targets if history.touched else ():
             refusal = history.refusal(facts, now)
             if refusal is not None:
                 del able[facts.id]
                 if not refusal.reason.startswith("filtered:"):
                     self.refused[facts.id] = refusal
+        return able
+
+    def _order(
+        self, able: Mapping[str, TargetFacts], tier: Tier, now: float, *, looking: bool = True
+    ) -> list[TargetFacts]:
+        """Return these targets of a tier, best first; one that is due for its probe before all.
+
+        Without one that is due, and where `looking`, one that is due for a second look.
+        """
+        state, history = self.state, self.context.history
         if len(able) < 2:
             return list(able.values())
         session, key = self.context.request.session_key, self._conversation(tier)
@@ -377,8 +394,10 @@ class AdmissionController:
         drawn = redistribute(candidates, scores(candidates, view, now), free, state.dice.roll())
         return [by_id[c.id] for c in drawn] + [facts for facts in rest if facts.id not in by_id]
 
-    def _free_below(self, tier: Tier, now: float) -> bool:
-        """Whether a tier after this one has a candidate that would be admitted."""
+    def _is_spent(self, tier: Tier, now: float) -> bool:
+        """Return whether the tier has had its attempts, and one after it has a candidate that would be admitted."""
+        if not self.context.history.tier_is_spent(tier.name):
+            return False
         below = self.context.plan.tiers[self.context.plan.tiers.index(tier) + 1 :]
         return any(self.context.is_free(facts, now) for lower in below for facts in lower.targets)
 

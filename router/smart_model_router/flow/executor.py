@@ -157,6 +157,7 @@ class RequestExecutor:
             while True:
                 step = self._next_step()
                 if isinstance(step, PlannedWait):
+                    self._admission.refused.clear()  # a thousand that wait for a thousand targets would hold a million
                     woken = await self._pauses.take(step)
                     self._turn = None if woken is None or woken in step.resorts else (woken, step.pacing)
                     continue
