@@ -1,4 +1,4 @@
-"""How much memory a router keeps of the calls it has routed: less than 5 MB from the 20,000th to the 200,000th.
+"""Measures the memory that a router keeps of routed calls: less than 5 MB from the 20,000th to the 200,000th.
 
 That is what the process holds (RSS). What Python has allocated (tracemalloc) is looked at over the 20,000 calls after
 those, with the limit a ninth as high: tracing makes a call several times slower. The calls are of all sorts: every one

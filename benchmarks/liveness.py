@@ -1,4 +1,4 @@
-"""How long a caller of `smr serve` waits while another one posts bodies of 32 MB, one after the other.
+"""Measures the wait of a caller of `smr serve` while another one posts bodies of 32 MB, one after the other.
 
 Two figures for each body: the CPU time that the gateway itself spends during eight turns of its loop (as many as a
 small request takes; p99), which no other program on the machine changes; and, as a note, the time that small questions

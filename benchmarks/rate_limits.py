@@ -134,7 +134,7 @@ async def one_of_several(url: str, store: str, workers: int, seconds: float) -> 
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How a limiter refills: all the time up to `burst`, or once a minute."""
+    """The refill of a limiter: all the time up to `burst`, or once a minute."""
 
     name: str
     refill: LimitKind

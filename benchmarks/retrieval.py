@@ -45,7 +45,7 @@ DEPTH = 100
 JUDGED = 10
 GATES = (0.0, 0.3, 0.5, 0.7)
 PATIENT = {"keyword": 600.0, "vector": 600.0, "graph": 600.0}
-"""How good a ranking is must not depend on how busy the machine is: a strategy that is late would be left out."""
+"""Timeouts that are never met: else the load of the machine would leave out a late strategy."""
 
 
 def vocabulary() -> tuple[list[str], list[float]]:

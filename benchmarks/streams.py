@@ -35,7 +35,7 @@ RSS_MB = 400.0
 _CONTENT = b'"delta":{"content":"word"}'
 
 Arrivals = list[float]
-"""When each event of content of one stream arrived, in monotonic seconds."""
+"""The arrival times of the content events of one stream, in monotonic seconds."""
 
 
 async def routed(router: SmartModelRouter) -> Arrivals:

@@ -50,7 +50,7 @@ def watched(folder: Path) -> SmartModelRouter:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How a router is watched: a part of its sinks, and its store or none."""
+    """The observers of a router: some of its sinks, and its store or none."""
 
     sinks: tuple[EventSink, ...] = ()
     store: StatsStore | None = None

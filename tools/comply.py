@@ -25,7 +25,7 @@ FORMATS: dict[str, tuple[str, ...]] = {
     "open-responses": (),
 }
 KINDS = {"chat": "groq", "messages": "anthropic", "responses": "openai"}
-"""Which provider of the catalog speaks which dialect, and no more than that is told to it."""
+"""The provider of the catalog for each dialect; it is configured with that dialect alone."""
 PLAIN, TOOLS = "o4-claude-sonnet-4", "o4-claude-sonnet-4-tools"
 """Names that llm-comply takes for models that reason: it asks others less."""
 TEXT = "One, two, three, four, five."

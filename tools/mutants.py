@@ -138,7 +138,7 @@ def survivor(name: str, diff: str) -> Survivor:
 
 @dataclass(frozen=True, slots=True)
 class Explanations:
-    """Why the survivors that are known may live: one by one, and by rules about `BEFORE => AFTER`."""
+    """The reasons why known survivors may live: one by one, and by rules about `BEFORE => AFTER`."""
 
     survivors: dict[Survivor, str]
     rules: dict[str, str]

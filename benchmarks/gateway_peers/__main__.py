@@ -23,12 +23,12 @@ from benchmarks.gateway_peers.servers import litellm_proxy, portkey_gateway, ver
 REQUESTS = 240
 KNOWN_MODEL = "gpt-4o-mini"
 TIMES_LESS: Mapping[str, int] = {"LiteLLM's proxy": 20, "Portkey's gateway": 2}
-"""How many times less than each of them ours is to use."""
+"""The factor by which ours has to use less than each of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """How a server is asked for the same."""
+    """The request for the same answer at a server."""
 
     server: Process
     model: str = "smart"

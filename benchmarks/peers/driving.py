@@ -23,7 +23,7 @@ QUESTION = "How do bees find their way home?"
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a model is served, and with which key."""
+    """The address and the key of a served model."""
 
     name: str
     base_url: str

@@ -58,7 +58,7 @@ _WORDS: Mapping[type[BaseException], Callable[[Any], str | None]] = {
 
 
 def reason_of(exc: BaseException) -> tuple[str, str]:
-    """Why the connection behind an exception failed, and its address; "" for either where no cause tells.
+    """The reason why the connection behind an exception failed, and its address; "" for either where no cause tells.
 
     Libraries wrap what the system raised several times over, some in a group.
     """
@@ -171,7 +171,7 @@ WINDOWS = tuple(
         r"maximum prompt length is ([\d,]{1,12})",  # xAI
     )
 )
-"""How providers say how long a prompt may be, where they refuse one that is longer."""
+"""The texts by which providers name the longest prompt, where they refuse a longer one."""
 _LEAST_WINDOW, _LARGEST_WINDOW = 16, 100_000_000
 """Tokens: anything else is no window."""
 _READ_BODY_BYTES = 1024 * 1024

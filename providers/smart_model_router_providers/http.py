@@ -105,7 +105,7 @@ _WINDOWS = (
     "max_input_tokens",  # Anthropic
     "max_model_len",  # vLLM
 )
-"""Where lists say how long a prompt may be."""
+"""The fields of listings that name the longest prompt."""
 
 
 async def list_models(url: httpx2.URL, headers: Mapping[str, str], kind: str) -> Sequence[ListedModel] | Failure:
@@ -324,7 +324,7 @@ class HttpProvider:
         return found
 
     def _url(self, path: str, deployment: str) -> httpx2.URL:
-        """Where a path below the base URL is; Azure's own URLs name the deployment, and the version in the query."""
+        """The URL of a path below the base URL; Azure's own URLs name the deployment, and the version in the query."""
         base = self._base_url.path.rstrip("/")
         if not self._azure_version:
             return self._base_url.copy_with(path=base + path)
@@ -333,7 +333,7 @@ class HttpProvider:
 
 
 def _operated(endpoint: ProviderEndpoint, call: ProviderCall) -> ProviderEndpoint:
-    """Where another operation than an answer goes: `/responses/compact`, or `/responses/{id}`."""
+    """The path of an operation other than an answer: `/responses/compact`, or `/responses/{id}`."""
     method, end = _OPERATIONS[call.operation]
     path, mark, query = endpoint.url.raw_path.partition(b"?")
     path += b"/" + (end or quote(call.thing, safe="")).encode()
@@ -372,7 +372,7 @@ def _anthropic_rules(version: str) -> tuple[AuthStyle, frozenset[str]]:
 
 
 def _auth_of(version: str) -> AuthStyle:
-    """How the key is sent with a version that a client asks for."""
+    """The header of the key for a version that a client asks for."""
     return ANTHROPIC_VERSIONS[max((date for date in ANTHROPIC_VERSIONS if date <= version), default=USUAL_VERSION)][0]
 
 

@@ -153,7 +153,7 @@ _CHUNKED = b"transfer-encoding: chunked\r\n\r\n"
 
 
 class ProviderEndpoint:
-    """Where a call goes and what it says of itself. Header names are lower-case.
+    """The URL and the headers of a call. Header names are lower-case.
 
     Raises ConfigurationError for headers that cannot be sent, never showing one.
     """

@@ -146,7 +146,7 @@ def _share(config: RouterConfig, state: RouterState, parts: TargetParts, ladders
 
 
 def _keep(config: RouterConfig, state: RouterState) -> KeptResponses:
-    """Where answers that were made by translation are kept for requests that refer to them."""
+    """The store of answers that were made by translation, for requests that refer to them."""
     settings = config.store
     ttl, most = settings.response_ttl, settings.response_limit_mb * 1024 * 1024
     kept: ResponseStore

@@ -126,7 +126,7 @@ def is_recent(age_days: float, window_days: float) -> bool:
 def recent_source_count(
     ages_days: Iterable[float], *, domain: str = "default", config_windows: Mapping[str, int] | None = None
 ) -> int:
-    """How many sources are recent. This is always binary, whatever the mode of `recency_score`."""
+    """The number of recent sources. This is always binary, whatever the mode of `recency_score`."""
     window = get_recency_window(domain, config_windows=config_windows)
     return sum(is_recent(age, window) for age in ages_days)
 

@@ -31,7 +31,7 @@ OPERATIONS: Mapping[str, Callable[[Sequence[float]], float]] = MappingProxyType(
         "sigmoid": _sigmoid,
     }
 )
-"""How a term is made of its parts. A term without parts is given: its value is where the computation starts."""
+"""The operations that make a term of its parts. A term without parts is given: the computation starts there."""
 
 
 @dataclass(frozen=True, slots=True)

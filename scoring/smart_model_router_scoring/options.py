@@ -52,7 +52,7 @@ class Notes:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How often each code came, read-only."""
+        """The number of times each code came, read-only."""
         return MappingProxyType(self._counts)
 
 

@@ -212,7 +212,7 @@ class Delta:
 
     @property
     def batches(self) -> int:
-        """How many batches it makes."""
+        """The number of its batches."""
         rows = max(len(notes) for notes in self._notes.values())
         return max(-(-len(self._cells) // self.BATCH_CELLS), -(-rows // self.BATCH_ROWS))
 

@@ -126,7 +126,7 @@ class LatencyHistogram:
 
     @property
     def total(self) -> int:
-        """How many samples are in it."""
+        """The number of samples in it."""
         return self._total
 
     @property
@@ -218,7 +218,7 @@ class RollingHistogram:
 
     @property
     def total(self) -> int:
-        """How many samples are in it, of all time."""
+        """The number of samples of all time."""
         return self._archive.total + self._recent.total
 
     def recent(self, now: float) -> LatencyHistogram:

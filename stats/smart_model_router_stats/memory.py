@@ -54,7 +54,7 @@ class MemoryStore:
 
     @property
     def totals(self) -> Mapping[tuple[str, FailureClass | None], int]:
-        """How many observations there were by (target id, class), a live view."""
+        """The number of observations by (target id, class), a live view."""
         return MappingProxyType(self._totals)
 
     @property

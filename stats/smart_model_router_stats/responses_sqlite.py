@@ -35,7 +35,7 @@ WITH RECURSIVE chain (number, parent) AS (
 )
 """
 _AT_ONCE = 16
-"""How many of the oldest are dropped before the size is looked at again."""
+"""The number of the oldest ones that are dropped before the size is measured again."""
 
 
 def _first(connection: sqlite3.Connection) -> None:
@@ -139,7 +139,7 @@ class SqliteResponses:
 
     @property
     def path(self) -> Path:
-        """Where the file is."""
+        """The path of the file."""
         return self._file.path
 
     async def secret(self) -> bytes:

@@ -46,7 +46,7 @@ class SqliteSharedState:
 
     @property
     def path(self) -> Path:
-        """Where the file is."""
+        """The path of the file."""
         return self._file.path
 
     def restore(self) -> Restored:

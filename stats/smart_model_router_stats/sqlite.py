@@ -130,7 +130,7 @@ class SqliteStore:
 
     @property
     def path(self) -> Path:
-        """Where the file is."""
+        """The path of the file."""
         return self._path
 
     @property
@@ -153,17 +153,17 @@ class SqliteStore:
 
     @property
     def observed(self) -> int:
-        """How many observations this process made."""
+        """The number of observations of this process."""
         return self._observed
 
     @property
     def acknowledged(self) -> int:
-        """How many of them are in the file: they survive the process, whatever its end."""
+        """The number of them in the file: those survive any end of the process."""
         return self._acknowledged
 
     @property
     def stats_dropped(self) -> int:
-        """How many of them were given up, because neither file nor memory could take them."""
+        """The number of them that were given up, because neither file nor memory could take them."""
         return self._queue_dropped + self._pending.lost
 
     def observe(self, observation: AttemptFinished) -> None:

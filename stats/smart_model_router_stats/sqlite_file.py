@@ -208,7 +208,7 @@ class SqliteFile:
     ) -> None:
         self.path = path.expanduser().absolute()
         self.openings = 0
-        """How often the file was opened: what was read through an earlier handle may be of another file."""
+        """The number of times the file was opened: data read through an earlier handle may be of another file."""
         self._wal = self.path.with_name(self.path.name + "-wal")
         self._migrations = migrations
         self._filesystem = filesystem

@@ -68,11 +68,11 @@ class Ledger:
             self._running[name] -= 1
 
     def calls(self, name: str | None = None) -> int:
-        """How many calls arrived: of an API key, of a model, or all of them."""
+        """The number of calls that arrived: of an API key, of a model, or of all."""
         return self._calls[name]
 
     def in_flight(self, name: str | None = None) -> int:
-        """How many of those are still open."""
+        """The number of those that are still open."""
         return self._running[name]
 
     def max_in_flight(self, name: str | None = None) -> int:
@@ -97,7 +97,7 @@ DIALECTS: Mapping[str, Dialect] = MappingProxyType(
         "/embeddings": "embeddings",
     }
 )
-"""How a path ends -> what is spoken there, so that any base URL works."""
+"""The dialect by the end of a path, so that any base URL works."""
 
 
 KEPT_REQUESTS = 1000

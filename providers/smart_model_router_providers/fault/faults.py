@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class When(TypedDict, total=False):
-    """How often and when a fault happens; every kind of fault but `down` takes these.
+    """The number and the times of a fault; every kind of fault but `down` takes these.
 
     `times`: how many calls it takes (None: every one from then on). `start`, `stop`: only between these
     seconds since the script was given. `probability`: only for this share of the calls, by the seed.

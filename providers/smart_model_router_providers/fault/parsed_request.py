@@ -130,7 +130,7 @@ def _tokens(characters: int) -> int:
 
 
 def _length(value: object) -> int:
-    """How many characters of text are in a prompt, whatever its shape; a token number counts as one token."""
+    """The number of characters of text in a prompt of any shape; a token number counts as one token."""
     if isinstance(value, str):
         return len(value)
     if isinstance(value, int):

@@ -67,7 +67,7 @@ class RunningScript:
         self._arrivals = 0
 
     def outages(self) -> list[tuple[float, float | None]]:
-        """When the whole server is down: (start, stop) in seconds since the script was given."""
+        """The times when the whole server is down: (start, stop) in seconds since the script was given."""
         lines = self._lists.get(EVERYONE, ()) if self._whole else ()
         return [(line.fault.start, line.fault.stop) for line in lines if line.fault.effect is Plain.DOWN]
 

@@ -64,7 +64,7 @@ class Data:
 
 
 class End(Enum):
-    """How it ends."""
+    """The end of an answer."""
 
     CLEAN = auto()
     CUT = auto()

@@ -1,4 +1,4 @@
-"""Where the embedded model's file comes from and where it is kept."""
+"""The source of the embedded model's file, and its place on this machine."""
 
 from __future__ import annotations
 

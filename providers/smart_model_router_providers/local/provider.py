@@ -181,7 +181,7 @@ class LocalProvider:
         return connection
 
     async def _report(self, process: ModelProcess) -> Listening | Failure:
-        """Where the child listens, as soon as it does."""
+        """The address of the child, as soon as it listens."""
         if not process.ready.done():
             left = process.started_at + self._start_timeout - self._clock()
             try:
@@ -235,7 +235,7 @@ class LocalProvider:
 
 
 def rest_seconds(deaths: int) -> float:
-    """How long to leave a child alone that died `deaths` (>= 1) times in a row: 0, 1, 2, 4 ... 60."""
+    """The seconds before a restart of a child that died `deaths` (>= 1) times in a row: 0, 1, 2, 4 ... 60."""
     return 0.0 if deaths == 1 else min(_LONGEST_REST_SECONDS, 2.0 ** min(deaths - 2, 30))
 
 

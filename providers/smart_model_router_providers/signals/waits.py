@@ -1,4 +1,4 @@
-"""When to come back, as headers, details and text of a refusal say -> Wait(seconds, scope), in the order of belief."""
+"""Reads the Wait(seconds, scope) of a refusal from its headers, details and text, the most reliable source first."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def waited_after_429(requests: Iterable[RecordedRequest]) -> float | None:
 
 
 def trips(events: Iterable[Event], to_state: str) -> int:
-    """How often a breaker moved from CLOSED to OPEN (`open`), or back to CLOSED (`closed`)."""
+    """The number of times that a breaker moved from CLOSED to OPEN (`open`), or back to CLOSED (`closed`)."""
     moves = (event for event in events if isinstance(event, BreakerChanged))
     return sum(move.to_state == to_state and (to_state != "open" or move.from_state == "closed") for move in moves)
 
@@ -91,7 +91,7 @@ def due_at(events: Iterable[Event], owner: str) -> float | None:
 
 
 def probe_spans(events: Iterable[Event]) -> dict[str, list[tuple[float, float]]]:
-    """From when to when each probe was in flight, by provider: to its end, or a stream to its first content."""
+    """The times during which each probe was in flight, by provider: to its end, or a stream to its first content."""
     spans: dict[str, list[tuple[float, float]]] = {}
     for event in events:
         if isinstance(event, AttemptFinished) and event.probe:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _CONTROLS = {code: None for code in (*range(32), *range(127, 160)) if code not in (9, 10)}
 """Everything but tab and newline: an escape sequence in an answer could repaint the screen."""
 _PIPE_COLUMNS = 200
-"""How wide tables are where no terminal says: wide enough that nothing is folded in practice."""
+"""The width of tables without a terminal: wide enough that nothing is folded in practice."""
 
 
 def printable(text: str) -> str:

@@ -59,7 +59,7 @@ def indexed(db: Path | None, config: Path | None) -> Indexed:
 
 
 async def embeddings(found: Indexed, stack: AsyncExitStack) -> EmbedCall | None:
-    """How the embedding model is asked; None when none is configured. The router behind it closes with the stack."""
+    """The function that calls the embedding model, None when none is configured. Its router closes with the stack."""
     if found.config is None or found.search.embedding_model is None:
         return None
     router = await stack.enter_async_context(SmartModelRouter.from_config(found.config))

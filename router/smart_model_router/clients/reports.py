@@ -1,4 +1,4 @@
-"""Which routing is behind what a client returned or raised."""
+"""Finds the report of a request behind a client's return value or exception."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from smart_model_router.domain.report import RouteReport
 
 EXTENSION = "smart_model_router_report"
-"""Where a response carries its report (`response.extensions`)."""
+"""The key of a response's report in `response.extensions`."""
 KEPT = 1_000
-"""How many reports parsed objects can still be traced to; they carry no more than their request's id."""
+"""The number of reports that are kept for parsed objects, which carry no more than their request's id."""
 
 _IDS = ("_request_id", "request_id")
 _WAYS = ("http_response", "response", "_response", "_raw_stream", "_ResponseStreamManager__response")

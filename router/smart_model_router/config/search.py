@@ -22,7 +22,7 @@ class SearchWeightsConfig(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class SearchTimeoutsConfig(Options):
-    """How long each strategy may take, in seconds; then the others answer without it."""
+    """The seconds that each strategy may take; then the others answer without it."""
 
     vector: Seconds = 5.0
     keyword: Seconds = 2.0

@@ -38,7 +38,7 @@ from smart_model_router_providers.catalog import KINDS, Kind, failure_domain, ki
 from smart_model_router_providers.signals import FAMILIES
 
 LOCAL_QUEUE = 8
-"""How many requests may wait for the embedded model; each answer takes it seconds."""
+"""The number of requests that may wait for the embedded model; each answer takes it seconds."""
 _PROMPT_SHARE = 3
 """Tokens of prompt to one of answer, for the one figure targets are compared by."""
 _ANYTHING = frozenset({"openai_compatible", "scripted", "local"})
@@ -109,7 +109,7 @@ class TargetParts:
         self.fleet = GateRegistry((*gates, *passing), self._connectivity, uncounted=uncounted)
         self._written = frozenset(self.targets)
         self.owners = {target.id: self._owners_of(target) for target in self.targets.values()}
-        """How every target is named among the processes that share its state."""
+        """The shared keys of every target, by its id."""
         self.ladders = {name: self._ladder(name, model) for name, model in config.models.items() if "*" not in name}
 
     def extend(self, configured: str, model: ModelConfig) -> tuple[ModelRoute, tuple[Gate, ...]]:

@@ -41,7 +41,7 @@ class SharedBreaker:
 
     @property
     def key(self) -> Key:
-        """Which one it is, among processes."""
+        """The key of the breaker among processes."""
         return self.owner, self.kind
 
     @property

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from smart_model_router.coordination.local_router import LocalRouter
 
 LOOK_SECONDS = 0.02
-"""How often a process without a slot looks for the slots that others gave back."""
+"""Seconds between two looks by a process without a slot for slots that others gave back."""
 RETURN_SECONDS = 0.25
 """The other processes have given back their idle slots by then."""
 _HOPE_AGAIN = 5.0

@@ -31,7 +31,7 @@ class BreakerState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakerConfig(Options):
-    """When a breaker opens and for how long (routing.md section 3).
+    """The rules for opening a breaker, and for how long (routing.md section 3).
 
     It opens on `consecutive_failures` in a row that a sequential test calls down: `failing_share` of all calls failing
     against the target's own share, with odds of `odds` or `odds_per_call` x the calls of the last minute, whichever is
@@ -150,12 +150,12 @@ class CircuitBreaker:
 
     @property
     def backoff_index(self) -> int:
-        """How often the open time has grown."""
+        """The number of times that the open time has grown."""
         return self._backoff_index
 
     @property
     def open_seconds(self) -> float:
-        """How long it stays open at this back-off, without what chance adds: base x 1.5^i, at most the cap."""
+        """The seconds it stays open at this back-off, without the random part: base x 1.5^i, at most the cap."""
         return grown(self._base, self._config.open_multiplier, self._backoff_index, self._cap)
 
     @property
@@ -191,7 +191,7 @@ class CircuitBreaker:
         )
 
     def refusal(self, now: float, *, eager: bool = False) -> Refusal | None:
-        """Why a call would be refused at `now`, None when `try_acquire` would grant it. Changes nothing.
+        """The refusal of a call at `now`, None when `try_acquire` would grant it. Changes nothing.
 
         `eager`: no other target is free, so the next probe is due by back-off.
         """

@@ -1,4 +1,4 @@
-"""How many calls a target takes: slots, the learned limit in flight, and the throttle.
+"""Limits the calls in flight at a target: by slots, by a learned limit, and by the throttle.
 
 Pure: instants are monotonic seconds. Not thread-safe.
 """
@@ -34,7 +34,7 @@ class Bulkhead:
 
     @property
     def limit(self) -> int:
-        """How many calls may be in flight now; what is already in flight is never cut off."""
+        """The number of calls that may be in flight now; calls already in flight are never cut off."""
         return self.slots if self._learned is None else min(self._learned, self.slots)
 
     @property
@@ -110,7 +110,7 @@ class LearnedLimit:
     def __init__(self, most: int) -> None:
         self._most = most
         self.limit = most
-        """How many calls may be in flight."""
+        """The number of calls that may be in flight."""
         self._outcomes: deque[tuple[int, bool]] = deque(maxlen=_NEWEST)
         self._service_times: deque[float] = deque(maxlen=_SERVICE_TIMES)
         self._service_time: float | None = _UNKNOWN_SERVICE_TIME

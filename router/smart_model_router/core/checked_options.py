@@ -13,14 +13,14 @@ from smart_model_router.domain.errors import ConfigurationError
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """How a number may be written in a file: `15s` (seconds), `50%` (ratio), `400k` (count)."""
+    """The spelling of a number in a file: `15s` (seconds), `50%` (ratio), `400k` (count)."""
 
     name: Literal["seconds", "ratio", "count"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """Where a number may lie: above `gt` or at least `ge`, and at most `le`. None is no bound.
+    """The range of a number: above `gt` or at least `ge`, and at most `le`. None is no bound.
 
     To pydantic it is what annotated-types calls an interval. That module is imported only when pydantic asks:
     it would be a tenth of what importing the router costs.

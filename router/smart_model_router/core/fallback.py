@@ -141,7 +141,7 @@ class AttemptHistory:
         return Refusal("cooldown", last.again_at) if now < last.again_at else None
 
     def tries(self, target: str) -> int:
-        """How many calls to the target have failed."""
+        """The number of failed calls to the target."""
         return sum(facts.id == target for facts, _ in self.failures)
 
     def forgive_rejection(self) -> None:

@@ -11,7 +11,7 @@ from smart_model_router.core.checked_options import Count, CountOrZero, Options,
 from smart_model_router.core.cooldown import CooldownConfig
 
 ModelName = Literal["asked", "served", "served_on_fallback"]
-"""Which name an answer has in `model`."""
+"""The name that an answer has in `model`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class GateConfig(Options):
 
 @dataclass(frozen=True, kw_only=True)
 class RoutingConfig(Options):
-    """How far one request goes (routing.md section 8). Durations are seconds.
+    """The limits of one request (routing.md section 8). Durations are seconds.
 
     `degrade_after` bounds the wait in the asked tier before a lower one is taken, `affinity_wait` that for the target
     that has the prompt in its cache before an equal one is. The last resort is taken at the age

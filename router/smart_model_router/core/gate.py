@@ -228,7 +228,7 @@ class Gate(TargetState):
         return None
 
     def ready_at(self, refusal: Refusal) -> float | None:
-        """When a waiter refused for this reason should look again by itself; None: an event wakes it."""
+        """The instant at which a waiter refused for this reason should look again; None: an event wakes it."""
         slots = self.provider.bulkhead.slots
         if refusal.reason == "slow_start" and slots > 1:
             a_call_more = self.config.slow_start / (slots - 1)
@@ -236,7 +236,7 @@ class Gate(TargetState):
         return refusal.retry_at
 
     def due_since(self, now: float, *, stream: bool) -> float | None:
-        """Since when a probe (of a breaker or on probation) is due here; None when none is."""
+        """The instant since which a probe (of a breaker or on probation) is due here; None when none is."""
         breaker, transport = self.breakers["stream" if stream else "whole"], self.provider.transport
         resting = self.cooldown.returning or self.credential.returning
         if breaker.is_closed and transport.is_closed and not resting:
@@ -391,7 +391,7 @@ class Gate(TargetState):
         )
 
     def _slow_starts(self) -> tuple[tuple[float, int], tuple[float, int]]:
-        """When this target and its provider came back, and how many calls each has in flight."""
+        """The instants at which this target and its provider came back, each with its calls in flight."""
         provider = self.provider
         return (self._returned_at, self.in_flight), (provider.returned_at, provider.bulkhead.in_flight)
 

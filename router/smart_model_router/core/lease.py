@@ -101,7 +101,7 @@ class Lease:
         self.probe = probing or bool(trials)
         """True when this call decides over a recovery: it is a breaker's probe, or on probation."""
         self.number_in_flight = target.in_flight
-        """How many calls were in flight at the target when it was sent, itself included."""
+        """The number of calls in flight at the target when it was sent, itself included."""
         self.has_begun = False
         """True once a stream has brought content, delivered or not: it is billed."""
         self.unread = 0.0
@@ -120,7 +120,7 @@ class Lease:
 
     @property
     def open_seconds(self) -> float:
-        """How long the call's breaker is open after a failure, in seconds."""
+        """The seconds for which the call's breaker is open after a failure."""
         return self._breaker.open_seconds
 
     def snapshot(self) -> LeaseSnapshot:

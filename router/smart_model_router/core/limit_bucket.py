@@ -112,7 +112,7 @@ class TokenLease:
 
 
 Refill = Literal["continuous", "window"]
-"""How a provider's limit refills: all the time, or at once when a fixed window ends."""
+"""The refill of a provider's limit: all the time, or at once when a fixed window ends."""
 Counted = Literal["requests", "total", "prompt", "output"]
 
 ESTIMATES_ERR = 1.2
@@ -393,7 +393,7 @@ class LimitBucket:
 
 
 def window_of(limit: int, reading: BucketReading) -> float:
-    """How long this many take to come back, in seconds: what the reading says, else a minute, an hour or a day.
+    """The seconds in which a whole limit refills: as the reading says, else a minute, an hour or a day.
 
     (limit - remaining) / reset is the rate of a bucket that refills all the time. It is not taken as it is: it is
     rounded, and means nothing in a fixed window; but a reset of more than a minute belongs to a longer window.

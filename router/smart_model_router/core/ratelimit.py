@@ -171,7 +171,7 @@ class RateLimitTracker:
         return self._bucket("tokens")
 
     def refusal(self, cost: Cost, now: float, ahead: tuple[int, int] = (0, 0)) -> Refusal | None:
-        """Why `cost` cannot be reserved at `now`; `retry_at` is exact. Changes nothing.
+        """The reason why `cost` cannot be reserved at `now`; `retry_at` is exact. Changes nothing.
 
         `ahead` are the requests and tokens that older waiters will take first. The least bucket binds.
         """

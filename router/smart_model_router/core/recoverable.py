@@ -1,4 +1,4 @@
-"""Which streams may be recovered after delivered content, and after what (routing.md section 8, "Streams")."""
+"""The streams that may be recovered after delivered content, and the failures after which (routing.md section 8)."""
 
 from __future__ import annotations
 

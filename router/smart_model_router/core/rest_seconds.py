@@ -1,4 +1,4 @@
-"""How long a target rests: by what its failure cost, and by how long rate limits took to clear before."""
+"""The length of a target's rest: by the cost of its failure, and by the time that rate limits took to clear before."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def grown(base: float, multiplier: float, times: int, cap: float) -> float:
 
 
 _TOWARDS_THE_LEAST = 0.25
-"""How far the next guess goes from what was long enough towards what was too short: mostly right, and ever closer."""
+"""The step of the next guess from the shortest sufficient wait towards the longest insufficient one."""
 _IDLE = 2.0
 """Seconds. A call so long after the end of a wait shows that none was made sooner, not how long clearing took."""
 

@@ -87,7 +87,7 @@ class StreamGuard:
         """Events that could not be read."""
         self.skipping = False
         self.skipped = 0
-        """How many of those were passed over: what was delivered may have holes."""
+        """The number of those that were passed over: the delivered text may have holes."""
         self.mended = 0
         """Events with content in which bytes were replaced."""
         self.notes: list[str] = []

@@ -55,7 +55,7 @@ class Connectivity:
 
     @property
     def remotes(self) -> int:
-        """How many remote providers there are."""
+        """The number of remote providers."""
         return self._remotes
 
     def withholds(self, provider: str, now: float) -> bool:
@@ -155,7 +155,7 @@ class ProviderState:
         self.returned_at = -math.inf
         """When its transport came back, and all of its targets with it; -inf: it was never away."""
         self.queue = queue
-        """How many requests may wait for it as a last resort; None is limited by the wait queue alone."""
+        """The number of requests that may wait for it as a last resort; None is limited by the wait queue alone."""
         self.sequence = 0
         """Numbers the calls in the order they were admitted: targets that share a credential compare them."""
 
@@ -260,7 +260,7 @@ class TargetState:
         }
         self.cooldown = Cooldown(self.config.cooldown)
         self.number = credential
-        """Which of the provider's credentials it uses."""
+        """The number of its credential among the provider's."""
         self.credential = provider.credential(credential)
         self.in_flight = 0
         self.evidence = _evidence(self.config)

@@ -159,8 +159,8 @@ class AllTargetsFailed(RouterUnavailable):
 
 
 Interruption = Literal["cut", "stream_max", "reader_idle", "closed"]
-"""Why a stream ended early: its provider cut it or fell silent, it was as long as one may be, its reader did not read,
-the router was closed."""
+"""The reason why a stream ended early: its provider cut it or fell silent, it reached the longest duration, its reader
+did not read, the router was closed."""
 
 
 class StreamInterrupted(SmartRouterError):

@@ -13,7 +13,7 @@ from smart_model_router.domain.fast_dataclass import quick
 Scope = Literal["concurrency", "minute", "hour", "day", "credit", "overload"]
 """The subject of a provider's wait. `day` and `credit` are walls: no request waits for their end."""
 RestReason = Literal["cooldown", "wait", "wall", "off"]
-"""Why a target rests: we think it helps, the provider said so, its quota is used up, it is of no use."""
+"""The reason of a rest: our own guess, the provider's hint, a quota that is used up, a target that is of no use."""
 
 
 class Category(StrEnum):
@@ -38,7 +38,7 @@ class BreakerCount(StrEnum):
 
 
 class CooldownRule(StrEnum):
-    """Which rest a failure earns its target (core/cooldown.py gives the figures)."""
+    """The kind of rest that follows a failure (core/cooldown.py has the figures)."""
 
     NONE = "none"
     FAILURE = "failure"
@@ -56,7 +56,7 @@ class CooldownRule(StrEnum):
 
 
 class NextTarget(StrEnum):
-    """Which targets may be asked after a failure."""
+    """The targets that may be called after a failure."""
 
     YES = "yes"
     OTHER_PROVIDERS_FIRST = "other_providers_first"

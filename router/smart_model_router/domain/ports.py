@@ -127,7 +127,7 @@ class PieceStream(ProviderStream, Protocol):
 
 @runtime_checkable
 class Provider(Protocol):
-    """How one provider is reached. Calls return failures as values and raise only on a bug (or cancellation)."""
+    """The access to one provider. Calls return failures as values and raise only on a bug (or cancellation)."""
 
     async def call(self, call: ProviderCall) -> Outcome:
         """Make the call and read the whole answer."""
@@ -265,7 +265,7 @@ class SupportsDroppedParams(Protocol):
 
 
 class StatsStore(Protocol):
-    """Where observations outlive the process. Never asked on the request path. One that is an EventSink gets events."""
+    """A store of observations that outlives the process, never read by a request. As an EventSink it gets events."""
 
     def observe(self, observation: AttemptFinished) -> None:
         """Take one observation; returns at once."""
@@ -305,7 +305,7 @@ class SupportsLossCount(Protocol):
 
     @property
     def stats_dropped(self) -> int:
-        """How many so far."""
+        """The number so far."""
         ...
 
 

@@ -22,9 +22,9 @@ get or delete an answer that the provider keeps."""
 Criticality = Literal["critical_plus", "critical", "sheddable_plus", "sheddable"]
 Need = Literal["tools", "images", "schema", "pdf", "audio"]
 Prefill = Literal["none", "asked", "plain", "prefix", "continue_final_message"]
-"""How a target continues an answer that has begun: not at all; when a message of the user asks for it; when the last
-message is the assistant's; when that message is marked `prefix` (Mistral, DeepSeek's beta); when the body says
-`continue_final_message` (vLLM, SGLang)."""
+"""The condition on which a target continues an answer that has begun: never; when a message of the user asks for it;
+when the last message is the assistant's; when that message is marked `prefix` (Mistral, DeepSeek's beta); when the body
+says `continue_final_message` (vLLM, SGLang)."""
 HostedTools = Literal["drop", "refuse"]
 """A request with tools that run at a provider, such as web search, where the target has none: it is sent without them,
 or the target is not asked."""

@@ -1,1 +1,1 @@
-"""Where asyncio lives beside router.py."""
+"""Serves one request with asyncio: the only package beside router.py that does."""

@@ -210,7 +210,7 @@ class RequestExecutor:
 
     @property
     def _pacing(self) -> Pacing:
-        """How targets are asked when none is free: OPEN ones by back-off only where no last resort can answer."""
+        """The pacing of calls when no target is free: OPEN ones by back-off only where no last resort can answer."""
         return "on" if self.context.last_resort_left and not self._shed_without_last_resort() else "eager"
 
     def _last_resort(self, now: float) -> AdmittedTarget | PlannedWait | None:

@@ -77,7 +77,7 @@ class KeptResponses:
 
     @property
     def reason(self) -> str:
-        """Why they cannot be written or read now, "" while they can."""
+        """The reason why they cannot be written or read now, "" while they can."""
         return self._reach.reason
 
     async def ready(self) -> None:

@@ -31,7 +31,7 @@ class _Worker:
         in_children(self._forget)
 
     def pool(self) -> ThreadPoolExecutor:
-        """Where work is given."""
+        """The executor to give work to."""
         if self._pool is None:
             from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - only large bodies pay
 

@@ -148,7 +148,7 @@ class RequestContext:
         return self.ends_at < math.inf
 
     def late_at(self, step: AdmittedTarget, *, delayed: bool) -> float | None:
-        """From when on a second target is asked beside the call; None where none is."""
+        """The instant from which a second target is called beside the call; None where none is."""
         lease = step.lease
         if step.last_resort or (lease.stream and (delayed or self.continues)):
             return None
@@ -207,7 +207,7 @@ class RequestContext:
         )
 
     def limit(self, step: AdmittedTarget) -> tuple[float, bool]:
-        """Until when the call may last (streams: to first content), and whether that is the target's own limit."""
+        """The instant by which the call has to end (streams: have content), and if that is the target's own limit."""
         facts, lease, now = step.facts, step.lease, step.lease.admitted_at
         remaining = self.deadline - now
         own = self._own_limit(step, now)
@@ -313,7 +313,7 @@ class RequestContext:
         return Usage(prompt, max(said, pieces), 0 if told is None else told.cached_prompt_tokens)
 
     def held_until(self, step: AdmittedTarget) -> float:
-        """Until when a stream of which nothing is delivered yet may go on: time is left for another candidate."""
+        """The latest instant for the first delivery of a stream: it leaves time for another candidate."""
         now = self.state.clock.now()
         margin = self.state.timeouts.margin if self.another_left(step.facts) else 0.0
         return now + (self.deadline - now) * (1 - margin)

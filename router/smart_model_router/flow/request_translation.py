@@ -32,7 +32,7 @@ _Key = tuple[Dialect, str, bool, bool, Prefill, str]
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """How answers of Responses that are made by translation are named: `issue` gives an id to one of a target.
+    """The names of answers of Responses that are made by translation: `issue` gives an id to one of a target.
 
     `kept` and `previous` are as in Terms.
     """
@@ -75,7 +75,7 @@ class RequestTranslations:
     """The requests for targets with defaults, by target."""
 
     def refusal(self, facts: TargetFacts) -> Untranslatable | None:
-        """Why the request would mean something else in the target's dialect; None when it can be sent."""
+        """The reason why the request would mean something else in the target's dialect; None when it can be sent."""
         if self.has_begun and facts.prefill == "none":
             return Untranslatable(PREFILL, f"{facts.id} does not go on with an answer that has begun")
         if self.request.dialect in facts.dialects:

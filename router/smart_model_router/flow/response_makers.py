@@ -28,7 +28,7 @@ _LONGEST = 256
 _AT_ONCE = 500
 """The number of things in one look-up: other processes ask the same file meanwhile."""
 _FILES = "file"
-"""How the ids of uploaded files begin. No answer makes one: there is nothing to look for."""
+"""The beginning of the ids of uploaded files. No answer makes one: there is nothing to look for."""
 
 
 @dataclass(frozen=True, slots=True)

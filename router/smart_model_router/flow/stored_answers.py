@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from smart_model_router.flow.state import RouterState
 
 SECONDS = 30.0
-"""How long one call may take, unless its caller wants less."""
+"""The seconds that one call may take, unless its caller wants less."""
 _AGAIN = 1.0
 _NO_USAGE = Usage(0, 0)
 
@@ -61,7 +61,7 @@ async def kept_response(
 
 
 async def count_input(state: RouterState, request: RouteRequest) -> tuple[Success, RouteReport]:
-    """How many tokens a prompt is: as a target that speaks Responses natively counts it, else as the router does.
+    """Count the tokens of a prompt: by a target that speaks Responses natively, else by the router's estimate.
 
     Raises NotFound, InvalidRequest, RouterUnavailable.
     """

@@ -187,7 +187,7 @@ def _read(store: str) -> StoreView:
 
 
 def metrics_file(store: Path) -> Path:
-    """Where the processes that share a store share their metrics: beside it."""
+    """The directory in which processes that share a store share their metrics: beside it."""
     store = store.expanduser()
     return store.with_name(f"{store.stem}.metrics.db")
 

@@ -59,7 +59,7 @@ ORDER_BYTES = 65_536
 
 
 class RouterGenerations(Protocol):
-    """Where the present configuration is found."""
+    """The holder of the present generation."""
 
     @property
     def generation(self) -> RouterGeneration:

@@ -16,9 +16,9 @@ from smart_model_router.config import GatewayConfig
 from smart_model_router.gateway.response import ABORT, PIECE, WHOLE
 
 _LAST_SECONDS = 2.0
-"""How long a client may still send after an answer that ends its connection."""
+"""The seconds for which a client may still send after an answer that ends its connection."""
 _LOOK_SECONDS = 0.5
-"""How often a client that leaves something unread is looked at."""
+"""The interval of checks of a client that leaves bytes unread."""
 _RESET = struct.pack("ii", 1, 0)
 """SO_LINGER for 0 seconds: to close is to reset."""
 

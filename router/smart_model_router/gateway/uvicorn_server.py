@@ -133,7 +133,7 @@ _IDLE_SECONDS = 75
 
 
 _LAST_SECONDS = 5
-"""How long what was ended after the drain may take to say so; then its task is cancelled."""
+"""The seconds for requests that were ended after the drain to answer; then their tasks are cancelled."""
 
 
 def serve(gateway: Gateway, listener: socket.socket, on_ready: Callable[[], None]) -> None:

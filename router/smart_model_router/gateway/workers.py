@@ -22,7 +22,7 @@ from smart_model_router.gateway.uvicorn_server import serve
 log = logging.getLogger("smart_model_router.gateway")
 
 RESTART_SECONDS = 1.0
-"""How long a worker that died is mourned: one that dies at once must not keep the machine busy."""
+"""The pause before a worker that died is replaced: one that dies at once must not keep the machine busy."""
 
 MakeGateway = Callable[[c_bool], Gateway]
 """Makes the gateway of a worker. Its argument is shared by all of them: whether the operator has the server drain."""

@@ -34,12 +34,12 @@ ENDPOINTS: Mapping[str, Asked] = MappingProxyType(
         "/v1/completions": "completions",
     }
 )
-"""Where each dialect is asked."""
+"""The path of each dialect."""
 
 SESSION_HEADERS = ("x-router-session", "x-session-id", "session_id", "session-id", "x-claude-code-session-id")
 """The headers that name a conversation, the most deliberate first."""
 DEADLINE_HEADERS = ("x-stainless-read-timeout", "x-stainless-timeout")
-"""How long the client itself will wait, in seconds."""
+"""The seconds that the client itself will wait."""
 
 _DIALECTS: Mapping[Asked, Dialect] = MappingProxyType(
     {

@@ -13,7 +13,7 @@ from smart_model_router.domain.fast_dataclass import quick
 from smart_model_router.domain.report import RouteReport
 
 Family = Literal["openai", "anthropic"]
-"""Whose manners an endpoint has: the shape of its errors, the names of its headers."""
+"""The conventions of an endpoint: the shape of its errors, the names of its headers."""
 
 JSON_TYPE = {"content-type": "application/json"}
 

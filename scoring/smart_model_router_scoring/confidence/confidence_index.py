@@ -87,7 +87,7 @@ def compute_ci(
 def explain_ci(
     scores: Mapping[str, object], weights: Mapping[str, float] | None = None, method: str = "arithmetic"
 ) -> Term:
-    """How `compute_ci` comes by its number. With data errors, a given NaN that names them."""
+    """The computation of `compute_ci` as a term. With data errors, a given NaN that names them."""
     value = compute_ci(scores, weights, method)
     used = {name: weight for name, weight in checked(weights).items() if weight}
     if math.isnan(value):

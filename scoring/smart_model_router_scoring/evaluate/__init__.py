@@ -1,4 +1,4 @@
-"""How good a ranking and its scores are: metrics with intervals, comparisons with tests, tuning with a holdout."""
+"""Evaluates a ranking and its scores: metrics with intervals, comparisons with tests, tuning with a holdout."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class Hit(Generic[Id]):
     basis: Basis = field(repr=False)
 
     def explain(self) -> Term:
-        """How the score came about. It recomposes to `score`."""
+        """The computation of the score. It recomposes to `score`."""
         basis = self.basis
         strategies = [
             combined(

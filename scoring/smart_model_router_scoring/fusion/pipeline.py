@@ -42,7 +42,7 @@ MIN_CONFIDENCE = 0.3
 
 @dataclass(frozen=True, kw_only=True)
 class FusionConfig:
-    """How lists are fused. Raises ConfigError for what cannot be.
+    """The rules for fusing lists. Raises ConfigError for invalid values.
 
     `k` (0..1,000,000) damps the first ranks. `weights` (0..1,000,000) are those of strategies; one that is not named
     weighs 1.0, and 0 disables one. A hit whose calibrated score is below `min_confidence` (0..1) is left out; 0 keeps
@@ -76,7 +76,7 @@ def check_top_n(top_n: int) -> None:
 
 
 def retrieval_depth(top_k: int, top_n: int) -> int:
-    """How many results each strategy is asked for: `top_k`, and never fewer than are to be returned."""
+    """The number of results that each strategy is asked for: `top_k`, and never fewer than are to be returned."""
     return max(top_k, top_n)
 
 

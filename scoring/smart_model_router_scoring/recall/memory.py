@@ -73,7 +73,7 @@ class Hit:
 
     @property
     def explanation(self) -> Term:
-        """How the score came about; its value is the score."""
+        """The computation of the score; its value is the score."""
         return given("score", self.score) if self.why is None else self.why()
 
 

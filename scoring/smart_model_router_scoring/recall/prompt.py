@@ -94,7 +94,7 @@ def _why(values: dict[str, float], weights: ComponentWeights, evidence: float, g
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptOptions:
-    """Which form the prompt has."""
+    """The form of the prompt."""
 
     chain_of_note: bool = False
     """Ask for a note on each memory before the answer."""

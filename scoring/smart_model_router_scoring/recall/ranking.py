@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FloorConfig:
-    """How wide a gap has to be, and how many hits stay whatever the gaps."""
+    """The width of a gap, and the number of hits that stay in spite of gaps."""
 
     min_gap: float = 0.25
     """The widest gap cuts when it is at least this share, above 0 to 1, of the best score."""
@@ -137,7 +137,7 @@ class Replacement:
 
 
 class SupersessionStore(Protocol):
-    """Where the chains are kept."""
+    """A store of the chains of replacements."""
 
     def replacements(self, ids: Sequence[str]) -> Mapping[str, Sequence[Replacement]]:
         """The direct replacements of each of `ids` (sorted, without repetition); one without any may be left out."""

@@ -70,7 +70,7 @@ class Embedder(Protocol):
 
     @property
     def name(self) -> str:
-        """Which space: vectors of different names are never compared, and an index is embedded anew for a new name."""
+        """The name of the space. Vectors of different names are never compared; a new name embeds an index anew."""
         ...
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
@@ -130,7 +130,7 @@ class HashedEmbedder:
 _GRAMS = (3, 4)
 _WORD_SHARE = 1.0
 _GRAMS_SHARE = 0.6
-"""How much all the letter groups of a word weigh together, to the word's own 1 (in squares)."""
+"""The weight of all the letter groups of a word together, to the word's own 1 (in squares)."""
 
 
 @lru_cache(maxsize=65_536)

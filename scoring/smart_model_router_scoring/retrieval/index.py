@@ -40,7 +40,7 @@ class ForeignIndex(ValueError):
 FORMAT = f"1/{unicodedata.unidata_version}"
 """The version of the tables and of the folding of text: words folded by another Unicode would not be found."""
 BUSY_SECONDS = 10.0
-"""How long a writer waits for another one."""
+"""The seconds that a writer waits for another one."""
 
 TABLES = """
 CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;

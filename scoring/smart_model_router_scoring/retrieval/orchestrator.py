@@ -53,7 +53,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """Why a result has its score: a word for it, its rank and relevance in each strategy, and the computation."""
+    """The explanation of a result's score: a word for it, its rank and relevance in each strategy, the computation."""
 
     passage: Passage
     interpretation: str
@@ -109,9 +109,9 @@ _FACTS = "facts"
 
 @dataclass(frozen=True, kw_only=True)
 class RetrievalConfig:
-    """How questions are answered. `timeouts` are seconds by strategy (above 0; 2.0 for one that is not named).
+    """The settings for questions. `timeouts` are seconds by strategy (above 0; 2.0 for one that is not named).
 
-    Raises ConfigError for what cannot be.
+    Raises ConfigError for invalid values.
     """
 
     fusion: FusionConfig = field(default_factory=lambda: FusionConfig(weights={GRAPH: GRAPH_WEIGHT}))

@@ -31,7 +31,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """Where a link leads, as it is written, and the part after `#`."""
+    """The target of a link, as it is written, and the part after `#`."""
 
     target: str
     anchor: str = ""

@@ -208,7 +208,7 @@ class VectorSearch:
 
 
 SEEDS = 10
-"""How many of the best chunks are asked for their neighbours."""
+"""The number of the best chunks whose neighbours are considered."""
 
 _OUT = """
 SELECT target.id, links.anchor FROM links JOIN documents AS target ON target.path = links.target

@@ -145,7 +145,7 @@ _Near = dict[_Node, list[_Node]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpectralConfig:
-    """How cheap a normalised cut (0 to 2: the crossing edges as a share of either side, added) has to be to be made."""
+    """The greatest normalised cut that is made (0 to 2: the crossing edges as a share of either side, added)."""
 
     max_cut: float = 0.5
     seed: int = 0

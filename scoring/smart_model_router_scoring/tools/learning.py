@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThresholdConfig:
-    """Where thresholds start, how far they go, and what moves them. Shares and scores are of [0, 1]."""
+    """The start and the range of thresholds, and the shares that move them. Shares and scores are of [0, 1]."""
 
     start: float = 0.70
     low: float = 0.40
@@ -143,7 +143,7 @@ class AdaptiveThresholdManager:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningConfig:
-    """How fast weights are learned, how strongly the static ones hold them, and when they may take over."""
+    """The rate of learning, the pull of the static weights, and the conditions of a promotion."""
 
     learning_rate: float = 0.1
     prior_strength: float = 0.001
@@ -198,7 +198,7 @@ class _Logistic:
 
 
 class _Judge:
-    """How well a weighted sum foretells the feedback, once it has the best slope and offset."""
+    """The quality of a weighted sum's predictions of the feedback, once it has the best slope and offset."""
 
     __slots__ = ("_fit", "_losses")
 

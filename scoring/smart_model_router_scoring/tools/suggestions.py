@@ -68,7 +68,7 @@ def ranked(scores: Mapping[str, float], limit: int | None, explain: Callable[[st
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """How often a capability was run, and how often that ended well."""
+    """The number of runs of a capability, and of those that ended well."""
 
     runs: int
     successes: int
@@ -191,7 +191,7 @@ def discover(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HybridConfig:
-    """How far the graph is trusted. Alphas and densities are shares of [0, 1]."""
+    """The weight of the graph. Alphas and densities are shares of [0, 1]."""
 
     alpha_cold: float = 1.0
     """The weight of the semantic score while the graph is (almost) empty."""
@@ -228,7 +228,7 @@ def alpha(density: float, config: HybridConfig = _HYBRID) -> float:
 
 
 def graph_score(tool: str, context: Iterable[str], graph: ToolGraph, config: HybridConfig = _HYBRID) -> float:
-    """How close `tool` is to the context, 0 to 1: 1 beside any of its tools, else by the best Adamic-Adar sum."""
+    """The closeness of `tool` to the context, 0 to 1: 1 beside any of its tools, else by the best Adamic-Adar sum."""
     others = [other for other in context if other != tool]
     if not graph.neighbours(tool).isdisjoint(others):
         return 1.0
@@ -303,7 +303,7 @@ _NEXT_STEP = NextStepConfig()
 
 
 class Uses:
-    """When each tool of a project was last used, in seconds of one clock. Not thread-safe.
+    """The last use of each tool of a project, in seconds of one clock. Not thread-safe.
 
     Kept in the order of time, so that asking for the recent ones looks at no others.
     """

@@ -27,7 +27,7 @@ class Entry:
 
     @property
     def key(self) -> str:
-        """Where it stands in the source, as people write it."""
+        """The place in the source, as people write it."""
         return spelled(self.path)
 
 

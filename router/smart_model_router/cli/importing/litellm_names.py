@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 Why = tuple[str, str]
-"""Why something has no counterpart, and what to do instead."""
+"""The reason why a setting has no counterpart, and the advice what to do instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ BARE: Mapping[str, str] = MappingProxyType(
     {"gpt-": "openai", "chatgpt-": "openai", "o1": "openai", "o3": "openai", "o4": "openai", "claude-": "anthropic"}
     | {"text-embedding-": "openai"}
 )
-"""How names without a prefix begin, and the prefix LiteLLM takes them for."""
+"""The beginnings of names without a prefix, with the prefix that LiteLLM assumes for them."""
 
 STRATEGIES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {

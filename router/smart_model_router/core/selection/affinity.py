@@ -1,4 +1,4 @@
-"""Where conversations stay: which of several equal targets has a request's prompt in its cache (routing.md section 2).
+"""Keeps conversations on the one of several equal targets that has their prompt in its cache (routing.md section 2).
 
 A key's two targets are those of its two highest hashes: no table, and the same in every process. Between those the one
 that served the key last goes first, else the one with less to do.
@@ -43,7 +43,7 @@ class _Home:
 
 
 class Homes:
-    """Which target served each key last, and what leaving it would cost. Instants are monotonic seconds."""
+    """The target that served each key last, and the cost of leaving it. Instants are monotonic seconds."""
 
     __slots__ = ("_homes", "_in_use", "_pace")
 
@@ -71,7 +71,7 @@ class Homes:
             self._leave(next(iter(self._homes)))
 
     def in_use(self, target: str, now: float) -> int:
-        """How many keys were served by their home `target` in the last minute."""
+        """The number of keys that their home `target` served in the last minute."""
         used = self._in_use.get(target)
         while used and next(iter(used.values())) <= now - _IN_USE:
             used.popitem(last=False)

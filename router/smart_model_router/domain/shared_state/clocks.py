@@ -45,7 +45,7 @@ class Deadline:
 
 
 def remaining(deadline: Deadline, here: ClockReading, cap: float) -> float:
-    """How many seconds of `deadline` are left, in [0, min(its duration, cap)] (routing.md section 10).
+    """The seconds of `deadline` that are left, in [0, min(its duration, cap)] (routing.md section 10).
 
     Within one boot CLOCK_BOOTTIME tells, which counts suspended time; after another boot the wall does. A clock that
     went back tells nothing: then all of it is left. Figures that are none are a deadline that is over, which still
@@ -63,5 +63,5 @@ def remaining(deadline: Deadline, here: ClockReading, cap: float) -> float:
 
 
 def age(then: ClockReading, here: ClockReading, most: float) -> float:
-    """How many seconds ago `then` was, in [0, most], by the same rule: after a clock went back it has just been."""
+    """The seconds since `then`, in [0, most], by the same rule: 0 after a clock went back."""
     return most - remaining(Deadline.after(most, then), here, most)

@@ -40,7 +40,7 @@ class BreakerRow:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Which breaker it is."""
+        """The key of the breaker."""
         return self.owner, self.kind
 
 
@@ -62,7 +62,7 @@ class RestRow:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Which rest it is."""
+        """The key of the rest."""
         return self.owner, self.reason
 
 
@@ -223,7 +223,7 @@ def is_later(one: ClockReading, other: ClockReading, here: ClockReading) -> bool
 
 @dataclass(frozen=True, slots=True)
 class SharedKeys:
-    """How a target, its credential and its limits are named among processes: no key, 8 hex digits of its SHA-256."""
+    """The names of a target, its credential and its limits among processes: with 8 hex digits of a key's SHA-256."""
 
     target: str
     credential: str

@@ -12,9 +12,9 @@ from smart_model_router.domain.shared_state.clocks import ClockReading
 SlotScope = Literal["process", "host"]
 
 SLOT_SECONDS = 30.0
-"""How long slots belong to their holder; a holder renews them every third of that."""
+"""The seconds for which slots belong to their holder; a holder renews them every third of that."""
 WAITING_SECONDS = 3.0
-"""How long a process counts as waiting after it wrote that it does; it writes so again before."""
+"""The seconds for which a process counts as waiting after it wrote so; it writes so again before."""
 _LOT = 0.05
 _LEFT_FREE = 0.25
 

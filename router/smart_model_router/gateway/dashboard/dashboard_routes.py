@@ -82,7 +82,7 @@ class SnapshotFeed:
         self.closed = False
 
     def __len__(self) -> int:
-        """How many look."""
+        """The number of open feeds."""
         return len(self._lookers)
 
     def open(self) -> SnapshotReader:
@@ -183,7 +183,7 @@ class DashboardPages:
         self._files = {name: (folder / name).read_bytes() for name in FILES}
 
     def routes(self) -> list[Route]:
-        """Where everything is."""
+        """Return the routes of the page, its feed and its files."""
         walks = {"/dashboard": self._page, "/dashboard/stream": self._stream, "/dashboard/requests/{id}": self._request}
         plain = [Route(path, _Plain(walk), methods=["GET"]) for path, walk in walks.items()]
         return [*plain, Route("/dashboard/{file}", _Plain(self._file), methods=["GET"])]
@@ -284,7 +284,7 @@ class DashboardRoutes:
         self._painter = generation.router.monitor.painter(self._recorder)
 
     def routes(self) -> list[Route]:
-        """Where the dashboard is."""
+        """Return the routes of the dashboard."""
         about = {"source": f"process {os.getpid()}"}
         return DashboardPages(self._feed, guard=self._guard, trace=self._trace, about=about).routes()
 

@@ -102,7 +102,7 @@ class NetworkGuard:
             raise PermissionError(f"the chaos drill does not let a connection out to {where}")
 
     def outside(self, arguments: tuple[Any, ...]) -> str | None:
-        """Where a connection goes that may not; None for one that may."""
+        """The address of a forbidden connection; None for an allowed one."""
         address = arguments[1]
         if not isinstance(address, tuple):
             return None  # a Unix socket

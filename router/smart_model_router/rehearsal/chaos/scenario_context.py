@@ -51,7 +51,7 @@ def worst(findings: Iterable[Finding]) -> Verdict:
 
 
 class Ending(StrEnum):
-    """How a question ended, as its caller sees it.
+    """The end of a request, as its caller sees it.
 
     whole: the right answer, all of it. cut: a part of the right answer (its beginning, or, with `malformed_events`
     "skip", all but what could not be read), and an error that says it is only that. rejected: the request's own fault,

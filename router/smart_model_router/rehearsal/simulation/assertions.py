@@ -223,10 +223,10 @@ def sent_per_served(at_most: float, *, slack: int = 10) -> Expectation:
 
 
 def due(history: History, target: str, recovered: float) -> float:
-    """When everything is over that was known against a target at its recovery, seconds from the beginning.
+    """The end of all restrictions of a target that were known at its recovery, in seconds from the beginning.
 
-    By what the checkers reckoned, not by what the router says of itself. A probe that was sent before the recovery
-    says nothing of it: what it brings is taken in as well.
+    The checkers compute it; the router's own report is not used. A probe that was sent before the recovery does not
+    show it: its outcome is taken in as well.
     """
     at = recovered
     for attempt in history.of(AttemptFinished, start=recovered):

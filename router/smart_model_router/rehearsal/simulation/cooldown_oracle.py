@@ -56,7 +56,7 @@ class CooldownAccount:
     _absent: bool = False
 
     def ends(self) -> float:
-        """When all of it is over."""
+        """The end of all of it."""
         return max([self.advice_until, *(law.least for law in self.laws.values())])
 
     def on_probation(self, now: float) -> bool:

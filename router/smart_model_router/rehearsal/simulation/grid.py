@@ -9,7 +9,7 @@ from itertools import product
 from typing import Any, Literal, get_args
 
 Kind = Literal["500", "502", "hang", "slow", "reset", "cut", "cut_buffered", "empty", "529", "429", "mixed"]
-"""How calls fail (grid_provider.py has the details). `cut_buffered` cuts after content and exists for streams only."""
+"""The kinds of failing calls (see grid_provider.py). `cut_buffered` cuts after content and exists for streams only."""
 Layout = Literal["tiers", "tier"]
 """One target a tier, or every target in one tier with the strategy `ordered`."""
 

@@ -31,7 +31,7 @@ class Moment:
 
 
 class Condition(Protocol):
-    """How a provider behaves while it lasts."""
+    """The behaviour of a provider during the spell."""
 
     def reply(self, moment: Moment) -> FakeReply:
         """Return the result of the call that has just arrived."""
@@ -221,7 +221,7 @@ class SimulatedProvider(FakeProvider):
         self._taken: list[float] = []
 
     def condition(self, now: float) -> Condition:
-        """How it behaves at the instant `now`."""
+        """The behaviour at the instant `now`."""
         elapsed = now - self._began
         covering = [s.condition for s in self._spells if s.start <= elapsed < s.end]
         return covering[-1] if covering else self._usual

@@ -91,7 +91,7 @@ class History:
         return [asked for asked in self.asked if start <= asked.at < end and not asked.left]
 
     def share_of(self, target: str, start: float, end: float) -> float:
-        """Which share of those requests a target served; 0 without any."""
+        """The share of those requests that a target served; 0 without any."""
         asked = self.between(start, end)
         return sum(one.served_by == target for one in asked) / len(asked) if asked else 0.0
 
@@ -101,7 +101,7 @@ class History:
         return sum(_counts(one, last_resort) for one in asked) / len(asked) if asked else 0.0
 
     def calls(self, provider: str, start: float, end: float) -> int:
-        """How many calls reached a provider in a span."""
+        """The number of calls that reached a provider in a span."""
         return sum(start <= at - self.began < end for at in self.providers[provider].arrivals)
 
     @property
@@ -206,7 +206,7 @@ class Setting:
         return tuple(dict.fromkeys(target.partition("/")[0] for target in mentioned))
 
     def usually(self, provider: str) -> Condition:
-        """How a provider behaves when no spell says otherwise."""
+        """The behaviour of a provider outside of its spells."""
         return self.usual.get(provider, Healthy())
 
     def config(self, measures: Measures) -> dict[str, Any]:

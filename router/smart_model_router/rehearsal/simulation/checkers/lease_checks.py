@@ -152,7 +152,7 @@ class FirstComeFirstServed(Checker):
 
 
 def _place(ticket: Waiter, resort: bool) -> float:
-    """Where a ticket stands: by arrival, later by 5 s for each rank; for a last resort by rank alone."""
+    """The place of a waiter: by arrival, later by 5 s for each rank; for a last resort by rank alone."""
     return ticket.rank if resort else ticket.since + _SENIORITY * ticket.rank
 
 
