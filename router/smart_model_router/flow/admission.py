@@ -31,7 +31,7 @@ _TOSS_SECONDS = 1.0
 
 @dataclass(slots=True)
 class AdmissionController:
-    """Choose the targets of one request. `pauses` knows the place of the request among those that wait."""
+    """Choose the targets of one request. `pauses` has its place in the wait queue."""
 
     context: RequestContext
     state: RouterState
@@ -40,17 +40,17 @@ class AdmissionController:
     refused: dict[str, Refusal] = field(default_factory=dict)
     """The refusals of the targets since the request was last woken, by target."""
     _tossed: dict[tuple[str, Pacing], Refusal] = field(default_factory=dict)
-    """The last toss that was lost, by target: it holds while the throttle tosses, however often the request wakes."""
+    """The last refusal by a throttle, by target: it holds while the throttle may refuse, also after a wait."""
     _probe_taken: bool = False
     _conversations: dict[str, str | None] = field(default_factory=dict)
     """The name of the request's conversation, by tier."""
     _homes: dict[str, str] = field(default_factory=dict)
-    """Under what the conversation's home is remembered, by target that is it or may become it."""
+    """The key of the conversation's home, by target that is it or may become it."""
     _look: ExplorationCall | None = None
-    """The second look that this request is to take, when its target admits it."""
+    """The exploration that this request makes, when its target admits it."""
 
     def prepare(self) -> None:
-        """Make of the body all that asking and calling the plan's targets takes; no gate is asked."""
+        """Prepare everything that calls of the plan's targets need from the body; no gate is asked."""
         for tier in self.context.plan.tiers:
             self._conversation(tier)
         translations = self.context.translations
@@ -59,7 +59,7 @@ class AdmissionController:
                 translations.sent(facts)
 
     def in_tier(self, tier: Tier, now: float) -> AdmittedTarget | PlannedWait | None:
-        """The best target of a tier that takes the call, or a wait for that one which has the prompt in its cache."""
+        """The best target of a tier that admits the call, or a wait for the one that has the prompt in its cache."""
         self._look = None
         able = self._able(tier, now)
         if not able or (self.context.history.touched and self._is_spent(tier, now)):
@@ -75,7 +75,7 @@ class AdmissionController:
         return self._first_of(rest, tier.name, now)
 
     def _first_of(self, order: Iterable[TargetFacts], tier: str, now: float) -> AdmittedTarget | None:
-        """The first of these targets that takes the call. Those that only lack a slot are told together."""
+        """The first of these targets that admits the call. Those that only lack a slot are reported together."""
         gates, stream, able = (
             self.state.fleet.gates,
             self.context.request.stream,
@@ -96,20 +96,21 @@ class AdmissionController:
     def _is_crowded(self, able: Collection[TargetFacts], tier: Tier) -> bool:
         """Return whether each of these targets lacks a slot or has older waiters.
 
-        None admits the request then, as a probe or a second look neither, so that no order is needed. A conversation's
-        targets are ordered all the same: it may wait for its home, and the target that serves it becomes that.
+        None admits the request then, not even as a probe or an exploration, so that no order is needed. A
+        conversation's targets are ordered all the same: it may wait for its home, and the target that serves it becomes
+        that.
         """
         if self._conversation(tier) is not None:
             return False
         room, plan, providers = self.state.room, self.context.plan, self.state.fleet.providers
         with_slot = {name for name in plan.providers if providers[name].has_slot}
         if len(with_slot) == len(plan.providers):
-            return False  # to see where the others stand in the queues takes longer than to order the targets
+            return False  # reading the places of others in the queues takes longer than ordering the targets
         ticket, rank = self.pauses.ticket, self.pauses.rank
         return all(one.target.provider not in with_slot or room.is_behind(ticket, one.id, rank) for one in able)
 
     def _have_no_slot(self, targets: Sequence[str], now: float) -> None:
-        """As if `ask` had asked each of them: a thousand full targets are the rule in a crowd, and most of its cost."""
+        """Refuse as `ask` would for each: with many waiters a thousand full targets are usual, and most of the cost."""
         self.refused.update(dict.fromkeys(targets, _NO_SLOT))
         self.account.tell_all(targets, _NO_SLOT, now)
         if self.state.sharing is not None:
@@ -117,9 +118,9 @@ class AdmissionController:
                 self.state.sharing.asked(self.state.fleet.gates[target])
 
     def anyway(self, now: float, pacing: Pacing) -> AdmittedTarget | None:
-        """No target is free: ask those that only our own judgement refuses, paced, the least tried and not OPEN first.
+        """Try the targets that only our own judgement refuses, paced: the least tried, not OPEN first. None is free.
 
-        A target that failed this request before is asked again after its back-off.
+        A target that failed this request before is tried again after its back-off.
         """
         self._look = None
         able: list[tuple[bool, int, int, TargetFacts, str]] = []
@@ -246,7 +247,7 @@ class AdmissionController:
         cost, ticket, stream = self.context.cost(facts, now), self.pauses.ticket, self.context.request.stream
         tossed = self._tossed.get((facts.id, pacing))
         if tossed is not None and now < (tossed.retry_at or now) and gate.tosses(now):
-            self.refused[facts.id] = tossed  # whoever is woken asks everybody again: each time a toss would be none
+            self.refused[facts.id] = tossed  # a new draw at each wake would not be the throttle's probability any more
             return None
         if state.room.shared.waiting and state.room.is_behind(ticket, facts.id, self.pauses.rank):
             got: Lease | Refusal = (
@@ -279,7 +280,7 @@ class AdmissionController:
         return self.pauses.at_home(target, self.refused, now, homes.worth(key))
 
     def _tossed_for(self, now: float) -> Refusal:
-        """A toss that was lost holds for about a second."""
+        """The refusal by a throttle, which holds for about a second."""
         return Refusal("throttle", now + _TOSS_SECONDS * (0.5 + self.state.dice.roll()))
 
     def stands_at_once(self, step: AdmittedTarget) -> bool:
@@ -301,7 +302,7 @@ class AdmissionController:
         return True
 
     def somebody_else(self, facts: TargetFacts, now: float) -> bool:
-        """Whether another target of the plan may still be asked, now or soon."""
+        """True when another target of the plan may still be called, now or soon."""
         able, refusal = self.context.translations.refusal, self.context.history.refusal
         return any(
             other.id != facts.id and refusal(other, now) is None and able(other) is None
@@ -325,7 +326,7 @@ class AdmissionController:
     ) -> list[TargetFacts]:
         """Return these targets of a tier, best first; one that is due for its probe before all.
 
-        Without one that is due, and where `looking`, one that is due for a second look.
+        Without one that is due, and where `looking`, one that is due for exploration.
         """
         state, history = self.state, self.context.history
         if len(able) < 2:
@@ -370,7 +371,7 @@ class AdmissionController:
     def _due_for_look(
         self, able: Mapping[str, TargetFacts], order: Sequence[Candidate], view: View, now: float
     ) -> str | None:
-        """The target that is due for a second look; like a probe the only one of a request, and of one with time."""
+        """The target that is due for exploration: at most one a request, as a probe, and only where it has time."""
         request = self.context.request
         if self.context.route.strategy != "health" or self._probe_taken or self.context.history.failures:
             return None
@@ -402,7 +403,7 @@ class AdmissionController:
         return any(self.context.is_free(facts, now) for lower in below for facts in lower.targets)
 
     def _ruled_out(self, facts: TargetFacts, now: float) -> bool:
-        """Whether the request would mean something else in the target's dialect."""
+        """Exclude a target in whose dialect the request would mean something else; True when it is excluded."""
         why = self.context.translations.refusal(facts)
         if why is not None:
             need = PREFILL if why.where == PREFILL else "translation"

@@ -46,7 +46,7 @@ class ReportBuilder:
         )
 
     def served_by(self, step: AdmittedTarget, sent: TranslatedRequest) -> None:
-        """Somebody answered: where it stands among the targets, what was lost, and what ruled out the better ones."""
+        """Report the target that answered, the losses of its call, and what ruled out the better targets."""
         report, provider = self.context.report, step.facts.target.provider
         report.target, report.actual_tier = step.facts.id, step.tier
         losses, dropped = sent.losses, self.context.state.dropped.get(provider)
@@ -75,7 +75,7 @@ class ReportBuilder:
                     report.ruled_out[facts.id] = reason
 
     def finish_served(self, answer: Callable[[], str]) -> None:
-        """Close the account of a request that was answered; `answer` is asked only where content is told."""
+        """Finish the report of an answered request; `answer` is called only where content is captured."""
         report = self.context.report
         if report.degraded:
             self.finish("degraded", answer=answer)
@@ -86,11 +86,11 @@ class ReportBuilder:
 
     @property
     def _only_hedged(self) -> bool:
-        """Whether all calls but one were hedges."""
+        """True when all calls but one were hedges."""
         return sum(not attempt.hedge for attempt in self.context.report.attempts) <= 1
 
     def finish(self, outcome: RequestOutcome, error: str = "", answer: Callable[[], str] = str) -> None:
-        """Close the account; once. `answer` is what arrived of one."""
+        """Finish the report, once. `answer` returns the text that arrived."""
         if self._closed:
             return
         self._closed = True
@@ -136,5 +136,5 @@ class ReportBuilder:
 
 @lru_cache(maxsize=16_384)
 def _without_time(target: str, reason: str) -> ReportedRefusal:
-    """One object for all reports: a thousand requests that wait for a thousand full targets would hold a million."""
+    """One object for all reports: else a thousand requests that wait for a thousand full targets hold a million."""
     return ReportedRefusal(target, reason)

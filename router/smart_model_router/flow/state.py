@@ -1,4 +1,4 @@
-"""What all requests of one router share, and what follows when a call is settled."""
+"""The state that all requests of one router share, and the consequences of a settled call."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Book(Protocol):
         ...
 
     def snapshot(self, target_id: str, now: float) -> Snapshot:
-        """What decisions see of a target."""
+        """The statistics of a target for decisions."""
         ...
 
     def median(self, target_id: str, now: float, *, stream: bool) -> float | None:
@@ -76,7 +76,7 @@ class Book(Protocol):
         ...
 
     def add(self, target: Target) -> None:
-        """Know a target that a wildcard has made."""
+        """Add a target that a wildcard has made."""
         ...
 
     def forget(self, name: str) -> None:
@@ -101,7 +101,7 @@ class ModelRoutes(Protocol):
         ...
 
     def continue_from(self, names: Iterable[str]) -> None:
-        """Make the models that a router of before had made of its wildcards, as far as they are known here."""
+        """Make the models that a replaced router had made of its wildcards, as far as they are known here."""
         ...
 
 
@@ -122,21 +122,21 @@ class RouterState:
     backoff: BackoffConfig
     classify: Callable[[BaseException], Failure]
     scrub: Callable[[Failure], Failure] = lambda failure: failure
-    """Takes our keys out of what a provider said: some repeat the one they were shown."""
+    """Takes our keys out of a provider's text: some repeat the key they were shown."""
     scrub_text: Callable[[str], str] = lambda text: text
-    """Takes our keys out of what a person wrote."""
+    """Takes our keys out of a text by a person."""
     dropped: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Top-level fields of a body that a provider does not get, by provider name."""
     destinations: Mapping[str, Destination] = field(default_factory=dict)
-    """What decides which of the client's headers a provider gets, by provider name."""
+    """The facts that decide which of the client's headers a provider gets, by provider name."""
     proven_versions: set[tuple[str, str]] = field(default_factory=set)
     """Provider and version of Anthropic's API, where a client's call with it was answered."""
     sinks: Sequence[EventSink] = ()
     store: StatsStore | None = None
     content: ContentCapture | None = None
-    """What sinks are told of prompts and answers; None is nothing."""
+    """The capture of prompts and answers for sinks; None captures nothing."""
     hedges: RetryBudget | None = None
-    """What hedges are paid from, beside `budget`; None: nothing is hedged."""
+    """The budget of hedges, beside `budget`; None: nothing is hedged."""
     degrade: bool = True
     wall: Callable[[], float] = time.time
     """Epoch seconds, for people and for answers that are stamped with them; no decision reads it."""
@@ -147,28 +147,28 @@ class RouterState:
     closed: bool = False
     sink_errors: int = 0
     rejected_fields: Counter[str] = field(default_factory=Counter)
-    """Rate-limit fields that made no sense, by provider: somebody changed a format."""
+    """The number of unreadable rate-limit fields, by provider: its format may have changed."""
     counted_before: Counter[str] = field(default_factory=Counter)
-    """By metric, what the routers that this one took the place of had counted."""
+    """The counts of the replaced routers, by metric."""
     routes: Mapping[str, Route] = field(default_factory=dict)
-    """What passes through (`gateway.passthrough`), by path."""
+    """The routes of `gateway.passthrough`, by path."""
     windows: dict[str, int] = field(default_factory=dict)
     """The context window that a target named when it refused a longer prompt, in tokens."""
     not_found: dict[str, int] = field(default_factory=dict)
-    """How often in a row a passthrough target said 404, by target; only of those that have answered since the start."""
+    """The 404s in a row of each passthrough target; only of those that have answered since the start."""
     recent: deque[Event] = field(default_factory=lambda: deque(maxlen=RECENT_EVENTS))
     held: dict[Lease, Gate] = field(default_factory=dict)
-    """Every lease that is not settled yet: should the loop stop under their calls, the next one gives them back."""
+    """Every lease that is not settled yet: if the loop stops during their calls, the next loop gives them back."""
     loose: set[asyncio.Task[Any]] = field(default_factory=set)
-    """Tasks that close the connections of hedges' losers: a loop alone does not hold on to its tasks."""
+    """Tasks that close the connections of hedges' losers: a loop alone does not keep its tasks alive."""
     detached: dict[asyncio.Task[Any], str] = field(default_factory=dict)
     """Calls that run on for their verdict after their caller has left, and the target of each."""
     guards: dict[str, float] = field(default_factory=dict)
-    """When each name of `router.guard` was last used, the longest unused first."""
+    """The last use of each name of `router.guard`, the longest unused first."""
     forgetting: TimerHandle | None = None
-    """Rings when the first of them is to be forgotten."""
+    """The timer for dropping the first of them."""
     ticking: set[Watchdog] = field(default_factory=set)
-    """What keeps time for the calls under way, their streams and their back-offs: a closing router ends them all."""
+    """The timers of the calls under way, their streams and their back-offs: a closing router expires them all."""
     request_ids: Iterator[str] = field(init=False)
     """Unique within the process, short enough for a log line."""
     model_routes: ModelRoutes = field(init=False)
@@ -181,7 +181,7 @@ class RouterState:
     kept: KeptResponses | None = field(init=False, default=None)
     """Its answers by translation that later requests may refer to; None keeps none."""
     together: list[RouterState] = field(init=False, repr=False, compare=False)
-    """This router, those it took the place of that still have something to end, and the one in its own place."""
+    """This router, the replaced ones that still have requests, and the one that replaced it."""
     _health_at: float = 0.0
 
     def __post_init__(self) -> None:
@@ -194,10 +194,10 @@ class RouterState:
         self.together = [self]
 
     def continue_from(self, before: RouterState) -> frozenset[str]:
-        """Go on where another router is, whose place this one takes; the ids of the targets that nothing changed for.
+        """Take the place of another router; return the ids of the unchanged targets.
 
-        Both live on one loop: this one has served nobody yet, that one ends what it began. What they call in common
-        has one state (see `GateRegistry.continue_from`), and who waits for it waits in one queue.
+        Both run on one loop: this one has served no request yet, that one finishes its own. Unchanged targets have one
+        state in both (see `GateRegistry.continue_from`), and one queue of waiters.
         """
         now = self.clock.now()
         self.model_routes.continue_from(before.model_routes.names)
@@ -225,7 +225,7 @@ class RouterState:
         return unchanged
 
     def leave(self) -> None:
-        """Nothing more is begun for this router; what is under way ends, and that is nobody's fault."""
+        """Begin no more requests and end those under way, without blame for any target."""
         self.closed = True
         self.room.close()
         for watchdog in tuple(self.ticking):
@@ -237,7 +237,7 @@ class RouterState:
         self.together[:] = [state for state in self.together if state is not self]
 
     def destination(self, target: Target) -> Destination:
-        """The provider of a target, as far as the client's headers are concerned."""
+        """The facts about a target's provider that decide on the client's headers."""
         return self.destinations.get(target.provider, _ANY_PROVIDER)
 
     def keep(self, task: asyncio.Task[Any]) -> None:
@@ -252,12 +252,12 @@ class RouterState:
 
     def emit(self, event: Event) -> None:
         """Tell the sinks; one that raises is isolated and counted."""
-        if type(event) is not ContentSeen:  # too large to be remembered, and nobody's who does not listen
+        if type(event) is not ContentSeen:  # too large to be kept, and meant for sinks alone
             self.recent.append(event)
         for sink in self.sinks:
             try:
                 sink.emit(event)
-            except Exception:  # noqa: BLE001 - somebody else's code, and nobody's reason to fail a request
+            except Exception:  # noqa: BLE001 - a sink may be a user's own code: its bugs must not fail a request
                 self.sink_errors += 1
 
     def emit_all(self, events: Sequence[Event]) -> None:
@@ -280,7 +280,7 @@ class RouterState:
         key: str | None = None,
         home: str | None = None,
     ) -> View:
-        """What a selector sees of these targets. `key` and `home` are those of a request that has no session, too."""
+        """The selector's view of these targets. `key` and `home` are those of a request that has no session, too."""
         gates, snapshot = self.fleet.gates, self.book.snapshot
         snapshots = {target: snapshot(target, now) for target in targets}
         new = [target for target, known in snapshots.items() if known.last_success_at is None]
@@ -294,7 +294,7 @@ class RouterState:
         return View(snapshots, stream, session, tried, key, home, load)
 
     def observe(self, event: AttemptFinished, *, of_answers: bool = True) -> None:
-        """An attempt ended: statistics first, then the world. Only `of_answers` tells how a target answers."""
+        """Record an ended attempt in the statistics, then emit it. Decisions count it only with `of_answers`."""
         if of_answers:
             self.book.observe(event)
             if self.sharing is not None:
@@ -309,9 +309,9 @@ class RouterState:
     def apply(
         self, gate: Gate, settlement: Settlement, now: float, cause: Failure | None, *, since: float | None = None
     ) -> None:
-        """Everything that follows from a settled (or proven) call: events, fresh statistics, who is next.
+        """Draw the consequences of a settled (or proven) call: events, fresh statistics, the next waiters.
 
-        `since` is when that call was admitted (now, where it was nobody's): from then on the target counts as returned.
+        `since` is the admission of that call (now, where there was none): from then on the target counts as returned.
         """
         since = now if since is None else since
         for moved in settlement.moved:
@@ -358,7 +358,7 @@ class RouterState:
             self.pump(None if everyone else gate.provider.name)
 
     def heard(self, gate: Gate, lease: Lease, reading: LimitReading) -> None:
-        """The head of a stream is there: its limits count at once, the rest of the answer may take minutes."""
+        """Apply the rate limits in the head of a stream at once, as the rest of the answer may take minutes."""
         lease.heard(reading, self.clock.now())
         if reading.rejected:
             self.count_rejected(gate.provider.name, reading)
@@ -366,14 +366,14 @@ class RouterState:
             self.pump(gate.provider.name)
 
     def count_rejected(self, provider: str, reading: LimitReading) -> None:
-        """Count the fields of an answer that made no sense."""
+        """Count the unreadable rate-limit fields of an answer."""
         self.rejected_fields[provider] += reading.rejected
 
     def update_shedding(self, now: float) -> None:
-        """Look at system health; say so when shedding begins or ends.
+        """Update shedding by system health; emit its beginning or end.
 
-        Between two looks only time passed: what was OPEN came due. So the last seconds can still be looked at, and
-        calm does not begin only when somebody asks.
+        Between two updates only time passed: OPEN breakers came due. So the health of the last seconds is computed
+        afterwards, and calm does not begin only with the present update.
         """
         before, ratio = self.shedding.active, self.fleet.open_ratio(now)
         if before:
@@ -387,7 +387,7 @@ class RouterState:
             self.emit(SheddingChanged(at=now, shedding=self.shedding.active, open_ratio=ratio))
 
     def _moved(self) -> None:
-        """The loop before this one is gone: nobody waits there any more, and what its calls hold is given back."""
+        """Clear the state of a loop that is gone: drop its waiters, and give back the leases of its calls."""
         self.room.forget()
         self.detached.clear()
         self.ticking.clear()
@@ -402,13 +402,13 @@ class RouterState:
             self.begin_anew(target, since)
 
     def begin_anew(self, target: str, since: float) -> None:
-        """The target came back: what is known of its pace and of its last minutes is of another time."""
+        """Reset statistics after recovery: older samples describe the outage."""
         self.book.reset_window(target, since)
         if self.sharing is not None:
             self.sharing.begins_anew(target)
 
     def pump(self, provider: str | None) -> None:
-        """Let the waiters of a provider's gates look (of all gates when more than one provider may have changed)."""
+        """Wake the next waiters of a provider's gates (of all gates when more than one provider may have changed)."""
         for state in list(self.together):
             for target in state.fleet.targets(provider):
                 state.room.pump(target)
@@ -418,7 +418,7 @@ class RouterState:
         return self.room.queued(target)
 
     def _look(self, gate_id: str, ticket: Waiter, now: float) -> Due:
-        """When a waiter should ask this gate; at once where the operator says no, for that is not waited out."""
+        """The instant at which a waiter should try this gate: at once an isolated one, as no request waits for that."""
         gate = self.fleet.gates[gate_id]
         if gate.isolated:
             return Due(now)

@@ -1,4 +1,4 @@
-"""What one request waits for, and for how long: its pauses, and its place in the waiting room."""
+"""Decides what one request waits for, and for how long; holds its place in the wait queue."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from smart_model_router.flow.request_context import RequestContext
 from smart_model_router.flow.wait_queue import Waiter
 
 _BY_LAW = frozenset({"wait", "requests", "tokens"})
-"""Refusals that end at an exact instant of the provider's own word."""
+"""Refusals that end at an exact instant named by the provider."""
 _DOWN = frozenset({"open", "half_open", "offline"})
 """Refusals of a target that is down, or out of reach: not ill, but gone."""
 _LAST_RESORT_SHARE = 0.6
@@ -25,11 +25,11 @@ _LAST_RESORT_SHARE = 0.6
 
 @dataclass(frozen=True, slots=True)
 class PlannedWait:
-    """Nobody can be asked now: wait for one of `gates` (none: only for time), at most until `until`.
+    """A wait for one of `gates` (none: only for time), at most until `until`, when no target can be called now.
 
-    `place` is the gate whose bucket the request will most likely take from, `pacing` how the gates are asked on its
-    behalf. `budget` names the bound of several waits that this one counts toward. `resorts` are those of the gates that
-    are waited for as a last resort.
+    `place` is the gate whose bucket the request will most likely take from, `pacing` the pacing of its calls. `budget`
+    names the bound of several waits that this one counts toward. `resorts` are those of the gates that are waited for
+    as a last resort.
     """
 
     gates: tuple[str, ...]
@@ -42,9 +42,9 @@ class PlannedWait:
 
 @dataclass(slots=True)
 class WaitPolicy:
-    """The pauses of one request. Each method that offers one gives None where waiting cannot help, or nobody may wait.
+    """The waits of one request. Each method that plans one returns None where waiting cannot help, or is not allowed.
 
-    `refused` is always what the targets just asked said no with, by target.
+    `refused` are always the refusals of the targets just tried, by target.
     """
 
     context: RequestContext
@@ -60,11 +60,11 @@ class WaitPolicy:
     """Seconds waited, by budget."""
 
     def begin_anew(self) -> None:
-        """The request goes on after an answer that broke off: its patience before the last resort is new."""
+        """Restart the patience before the last resort, as the request continues an answer that broke off."""
         self.began_at = self.context.state.clock.now()
 
     def in_asked_tier(self, refused: Mapping[str, Refusal], now: float) -> PlannedWait | None:
-        """Before a lower tier is taken: for what ends by law, or for a slot that is free soon."""
+        """A wait before a lower tier is taken: for a refusal that ends by law, or for a slot that is free soon."""
         most = self.context.state.routing.degrade_after
         if most <= self._waited["asked tier"] or not refused:
             return None
@@ -78,12 +78,12 @@ class WaitPolicy:
         return self._pause(worth, now, within, budget="asked tier")
 
     def _are_slots_coming_back(self, now: float) -> bool:
-        """Whether slots of the host lie idle in other processes, which give them back."""
+        """True when other processes hold idle slots of the host, which they give back."""
         providers = self.context.state.fleet.providers
         return any(now < providers[name].bulkhead.returned_by for name in self.context.plan.providers)
 
     def at_home(self, target: str, refused: Mapping[str, Refusal], now: float, worth: float) -> PlannedWait | None:
-        """For the target that has the prompt in its cache, which saves `worth` seconds, before an equal is asked.
+        """A wait for the target with the prompt in its cache, which saves `worth` seconds, before an equal is called.
 
         A request with less than twice its patience left does not wait: a cache is worth no request.
         """
@@ -95,7 +95,7 @@ class WaitPolicy:
         return self._pause({target: refusal}, now, within, budget="home")
 
     def before_last_resort(self, refused: Mapping[str, Refusal], now: float) -> PlannedWait | None:
-        """Before the last resort is taken: while a real target is ill, but not gone."""
+        """A wait before the last resort is taken: while a real target is ill, but not gone."""
         if not self.waits or not self.context.last_resort_left:
             return None
         deadline = self.context.deadline
@@ -105,11 +105,11 @@ class WaitPolicy:
         return self._pause(worth, now, due - now, pacing="on")
 
     def to_the_end(self, refused: Mapping[str, Refusal], now: float, pacing: Pacing) -> PlannedWait | None:
-        """When nobody else is left."""
+        """A wait when no other target is left."""
         return self._pause(refused, now, math.inf, pacing=pacing)
 
     def in_queue(self, resorts: tuple[str, ...], refused: Mapping[str, Refusal], now: float) -> PlannedWait | None:
-        """A wait for a slot of the last resort, and for whoever comes due before it is free."""
+        """A wait for a slot of the last resort, and for any target that comes due before it is free."""
         until = min(now + self._time_left(now), self.context.deadline)
         if not resorts or until <= now:
             return None
@@ -117,13 +117,13 @@ class WaitPolicy:
         return replace(better, gates=(*better.gates, *resorts), resorts=frozenset(resorts))
 
     def may_queue(self, target: str, gate: Gate) -> bool:
-        """Whether there is a place for this request in the queue of a target of the last resort."""
+        """True when there is a place for this request in the queue of a target of the last resort."""
         room, limit = self.context.state.room, gate.provider.queue
         mine = self.ticket is not None and target in self.ticket.gates
         return mine or (not room.full and (limit is None or room.queued(target) < limit))
 
     async def take(self, pause: PlannedWait) -> str | None:
-        """Wait; the report and the sinks hear of it. The gate whose turn came; None when there was none in time."""
+        """Wait, and report it. Returns the gate whose turn came; None when none came in time."""
         state, began = self.context.state, self.context.state.clock.now()
         self.context.history.waited()
         woken: str | None = None
@@ -133,7 +133,7 @@ class WaitPolicy:
             costs = self.context.costs(pause.gates, began)
             woken = await state.room.wait(self.ticket, costs, pause.place, pause.until, pause.resorts, pause.pacing)
         else:
-            self.leave_room()  # it waits for no gate: who does is not to stand behind it
+            self.leave_room()  # it waits for no gate: other waiters must not stand behind it
             await self.context.watchdog.sleep(pause.until)
         waited = state.clock.now() - began
         self.context.report.waited_seconds += waited
@@ -145,7 +145,7 @@ class WaitPolicy:
         return woken
 
     def leave_room(self) -> None:
-        """The request took its turn or gave up: the next waiter may ask."""
+        """Give up the place in the queue after the request took its turn or gave up."""
         if self.ticket is not None:
             self.context.state.room.done(self.ticket)
 
@@ -178,7 +178,7 @@ class WaitPolicy:
         tried, by_id = context.history.touched, context.plan.by_id
         for target, refusal in due.items():
             if refusal.reason == "throttle" or (tried and context.history.pause(by_id[target], now) is not None):
-                until = min(until, refusal.retry_at or until)  # our own pause: the gate itself would say yes
+                until = min(until, refusal.retry_at or until)  # our own pause: the gate itself would admit it
             else:
                 gates.append(target)
         place = min(instants)[1] if instants else None
@@ -186,7 +186,7 @@ class WaitPolicy:
         return PlannedWait(tuple(gates), place, until, budget=budget, pacing=pacing)
 
     def _time_left(self, now: float) -> float:
-        """Seconds that the request may still wait, but for its deadline."""
+        """The seconds that the request may still wait."""
         routing = self.context.state.routing
         most = math.inf if routing.max_wait is None else routing.max_wait
         if not self.waits:
@@ -194,7 +194,7 @@ class WaitPolicy:
         return min(most - self.context.report.waited_seconds, self.context.deadline - now)
 
     def _ends_soon(self, target: str, refusal: Refusal, within: float) -> bool:
-        """Whether a refusal is worth a wait of so many seconds, although others may be free."""
+        """True when a refusal is worth a wait of `within` seconds, although others may be free."""
         if refusal.reason != "bulkhead":
             return refusal.reason in _BY_LAW
         wait = self.context.state.fleet.gates[target].expected_wait

@@ -1,6 +1,6 @@
-"""The waiting room: who cannot be admitted now waits here, oldest first per gate, woken by events or by time.
+"""The queue of requests that cannot be admitted now, oldest first per gate, woken by events or by time.
 
-A breaker is that of streams, or of whole answers, and each plan paces in its own way. So tickets of a gate stand in
+Streams and whole answers have breakers of their own, and each plan paces in its own way. So waiters of a gate stand in
 lanes: one that our own judgement refuses holds up its lane alone, one that lacks a slot or tokens all lanes.
 """
 
@@ -25,10 +25,9 @@ _RANK_SECONDS = 5.0
 class Waiter:
     """A request's place in the queues. It keeps its number however often it has to wait.
 
-    `gates` are those it waits for now, with what it would cost at each; `place` is the one whose bucket it will most
-    likely take from; `pacing` is how they are asked on its behalf. A lower `rank` goes first, but a ticket that is
-    older by 5 s counts as one of the next higher rank; at `resorts`, where it waits as for a last resort, rank alone
-    goes before arrival.
+    `gates` are those it waits for now, with its cost at each; `place` is the one whose bucket it will most likely take
+    from; `pacing` is the pacing of its calls there. A lower `rank` goes first, but a waiter that is older by 5 s counts
+    as one of the next higher rank; at `resorts`, where it waits as for a last resort, rank alone goes before arrival.
     """
 
     number: int
@@ -41,11 +40,11 @@ class Waiter:
     place: str | None = None
     woken: asyncio.Future[str] | None = field(default=None, repr=False)
     queues: list[_Queue] = field(default_factory=list, repr=False)
-    """Those of `gates`, in the same order."""
+    """The queues of `gates`, in the same order."""
 
     @property
     def lane(self) -> _Lane:
-        """Where it stands in each of its queues."""
+        """Its lane in each of its queues."""
         return self.stream, self.pacing
 
     @property
@@ -60,17 +59,17 @@ class Waiter:
 
 
 _Lane = tuple[bool, Pacing]
-"""Whether its tickets want streams, and how the gate is asked for them."""
+"""True for waiters that want streams, and the pacing of their calls."""
 _Place = tuple[float, int, Waiter]
-"""A ticket and what it is ordered by."""
+"""A waiter behind the two keys of its order."""
 
 
 @dataclass(slots=True)
 class _Queue:
-    """The tickets that wait for one gate, by lane; there are no empty lanes. `name` is what the rooms know it by.
+    """The waiters of one gate, by lane; there are no empty lanes. `name` is its name among the queues that share.
 
-    `placed` are those who will most likely take from the gate's buckets. `full` says that it had no slot for anybody
-    when it was looked at: until something happens there, nobody needs to look.
+    `placed` are those that will most likely take from the gate's buckets. `full`: the gate had no slot at the last
+    check, which is valid until something happens there.
     """
 
     name: str
@@ -97,7 +96,7 @@ class _Queue:
         self.tickets += 1
 
     def leave(self, place: _Place, lane: _Lane) -> bool:
-        """Whether it was the first of its lane."""
+        """Remove a waiter; True when it was the first of its lane."""
         places = self.lanes[lane]
         at = 0 if places[0][2] is place[2] else bisect_left(places, place)
         if at == 0:
@@ -110,7 +109,7 @@ class _Queue:
         return at == 0
 
     def stop(self) -> None:
-        """No alarm any more."""
+        """Cancel the alarm."""
         if self.alarm is not None:
             self.alarm.cancel()
             self.alarm = None
@@ -118,30 +117,30 @@ class _Queue:
 
 @dataclass(slots=True)
 class _Shared:
-    """What the rooms of a router and of those it takes the place of have in common."""
+    """The common state of the wait queues of a router and of those that it replaces."""
 
     queues: dict[str, _Queue] = field(default_factory=dict)
     """By gate; empty ones are left out."""
     tickets: int = 0
     waiting: int = 0
     rooms: int = 0
-    """Those that are not closed."""
+    """The number of wait queues that are not closed."""
     opened: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class WaitQueueSnapshot:
-    """The queues of a waiting room at one instant, by gate, each in its order; empty ones are left out."""
+    """The queues of all gates at one instant, each in its order; empty ones are left out."""
 
     waiting: int
     queues: Mapping[str, tuple[Waiter, ...]]
 
 
 class Due(NamedTuple):
-    """When the gate would admit a ticket: now (or earlier), a later instant, or None: an event will tell.
+    """The instant at which a gate would admit a waiter: now (or earlier), later, or None: an event will wake it.
 
-    `lane_alone` says that it is refused for what it is, as all of its lane are, and not for want of a slot or tokens;
-    `full` that no ticket would be admitted, as there is no slot.
+    `lane_alone`: the refusal concerns its whole lane, and it alone, as it is not for lack of a slot or tokens. `full`:
+    no waiter would be admitted, as there is no slot.
     """
 
     at: float | None
@@ -155,9 +154,9 @@ ExplorationCall = Callable[[str, Waiter, float], Due]
 
 
 class WaitQueue:
-    """One per router. `look` asks a gate on behalf of a ticket; the room decides whose turn it is.
+    """The wait queue of one router. `look` asks a gate on behalf of a waiter; the queue decides whose turn it is.
 
-    One waiter per gate is woken at a time; when it has taken its turn (or left), the next one is looked at.
+    One waiter per gate is woken at a time; when it has taken its turn (or left), the next one is checked.
     """
 
     def __init__(self, clock: Clock, capacity: int, look: ExplorationCall) -> None:
@@ -166,15 +165,15 @@ class WaitQueue:
         self._look = look
         self._share(_Shared())
         self._here: dict[Waiter, None] = {}
-        """Those who wait for this room's router, in the order in which they began to."""
+        """The waiters of this queue's router, in the order in which they began to wait."""
         self._names: dict[str, str] = {}
         self._mark = ""
         self._closed = False
 
     def continue_from(self, before: WaitQueue, same: Iterable[str]) -> None:
-        """Share the room of a router that this one takes the place of: its capacity, and the queues of `same` gates.
+        """Share the wait queue of the replaced router: its capacity, and the queues of `same` gates.
 
-        Those are one gate in both, and its waiters one queue, in the order of their arrival. Nobody waits here yet.
+        Those are one gate in both, and its waiters one queue, in the order of their arrival. No request waits here yet.
         """
         self._names = {gate: before._queue_of(gate) for gate in same}
         self._share(before.shared)
@@ -182,36 +181,36 @@ class WaitQueue:
 
     @property
     def waiting(self) -> int:
-        """How many wait."""
+        """The number of waiters."""
         return self.shared.waiting
 
     def ticket(self, *, stream: bool, rank: int = 0) -> Waiter:
-        """A new place at the end of its rank."""
+        """Make a waiter at the end of its rank."""
         self.shared.tickets += 1
         return Waiter(self.shared.tickets, stream, rank, self._clock.now())
 
     @property
     def full(self) -> bool:
-        """Whether nobody more may wait."""
+        """True when no more requests may wait."""
         return self.waiting >= self._capacity
 
     def snapshot(self) -> WaitQueueSnapshot:
-        """Everything that waits, for checkers."""
+        """All waiters, for checkers."""
         queues = {gate: sorted(chain(*queue.lanes.values())) for gate, queue in self._queues.items()}
         return WaitQueueSnapshot(
             self.waiting, {gate: tuple(place[2] for place in queue) for gate, queue in queues.items()}
         )
 
     def queued(self, gate: str) -> int:
-        """How many wait for a gate."""
+        """The number of waiters of a gate."""
         queue = self._queue(gate)
         return 0 if queue is None else queue.tickets
 
     def is_behind(self, ticket: Waiter | None, gate: str, rank: int = 0) -> bool:
-        """Whether a ticket of an earlier place waits for the gate; None is a newcomer of this `rank`.
+        """True when a waiter of an earlier place waits for the gate; None is a newcomer of this `rank`.
 
-        Those whose lane alone is refused do not count: the gate says no to whoever stands behind them there. At a full
-        gate everybody is behind.
+        Waiters whose lane alone is refused do not count: the gate itself refuses those behind them there. At a full
+        gate every request is behind.
         """
         queue = self._queue(gate)
         if queue is None or queue.full:
@@ -244,8 +243,8 @@ class WaitQueue:
     ) -> str | None:
         """Wait for a turn at one of `gates`, at most until the instant; the gate's id, or None when time ran out.
 
-        `gates` says what a call would cost at each; `resorts` are those of them it waits for as a last resort, and
-        `pacing` is how the others are asked. The ticket stays at the head of its queues until `done`: nobody overtakes
+        `gates` has the cost of a call at each; `resorts` are those of them it waits for as a last resort, and `pacing`
+        is the pacing of the others. The waiter stays at the head of its queues until `done`: no other overtakes it
         while it takes its turn.
         """
         ticket.woken = asyncio.get_running_loop().create_future()
@@ -264,14 +263,14 @@ class WaitQueue:
         return gate or None
 
     def done(self, ticket: Waiter) -> None:
-        """The ticket took its turn or gave up: the next ones of its gates may look."""
+        """Remove a waiter that took its turn or gave up: the next ones of its gates may have theirs."""
         if not ticket.gates:
             return
         self.shared.waiting -= 1
         self._look_again(self._leave(ticket))
 
     def pump(self, gate: str) -> None:
-        """Something changed at the gate: wake the first ticket that would be admitted, else set its alarm."""
+        """After a change at the gate, wake the first waiter that would be admitted, else set its alarm."""
         queue = self._queue(gate)
         if queue is not None:
             self._pump(gate, queue)
@@ -297,13 +296,13 @@ class WaitQueue:
             queue.alarm = self._clock.call_at(min(instants), lambda: self.pump(gate))
 
     def wake(self, least_rank: int) -> None:
-        """Wake every ticket of this rank or a lower one, oldest first: what it waits for will not be given to it."""
+        """Wake every waiter of this rank or a lower one, oldest first: it will not be served."""
         for ticket in sorted(self._everyone(), key=lambda one: one.number):
             if ticket.rank >= least_rank:
                 _wake(ticket, None)
 
     def close(self) -> None:
-        """Wake all who wait here, oldest first, and stop every alarm, unless it is for those in a room that goes on."""
+        """Wake all waiters of this router, oldest first, and stop every alarm that no other router shares."""
         self.shared.rooms -= not self._closed
         self._closed = True
         for ticket in sorted(self._here, key=lambda one: one.number):
@@ -312,7 +311,7 @@ class WaitQueue:
             self._stop_alarms()
 
     def forget(self) -> None:
-        """Let everybody go without waking them: the loop they wait on is gone."""
+        """Drop all waiters without waking them: the loop they wait on is gone."""
         self._stop_alarms()
         for ticket in self._everyone():
             ticket.gates, ticket.place, ticket.queues = {}, None, []
@@ -330,7 +329,7 @@ class WaitQueue:
         self.shared, self._queues = shared, shared.queues
 
     def _queue_of(self, gate: str) -> str:
-        """What the queue of a gate is called among the rooms that share."""
+        """The name of a gate's queue among the wait queues that share."""
         return self._names.get(gate) or gate + self._mark
 
     def _queue(self, gate: str) -> _Queue | None:
@@ -361,7 +360,7 @@ class WaitQueue:
         self._look_again(moved)
 
     def _leave(self, ticket: Waiter) -> dict[str, _Queue]:
-        """Take the ticket out of every queue; the gates where another is the first of its lane now, by id."""
+        """Take a waiter out of every queue; return the queues where another is the first of its lane now, by gate."""
         moved: dict[str, _Queue] = {}
         lane, (rising, ranked) = ticket.lane, ticket.places
         for gate, queue in zip(ticket.gates, ticket.queues, strict=True):
@@ -376,14 +375,14 @@ class WaitQueue:
         return moved
 
     def _look_again(self, queues: Mapping[str, _Queue]) -> None:
-        """Others are the first there."""
+        """Pump the queues in which other waiters are the first."""
         for gate, queue in queues.items():
             if queue.lanes and not queue.full:
                 self._pump(gate, queue)
 
 
 def _seniority(since: float, rank: int) -> float:
-    """Arrival, later by 5 s for each rank: so a waiting ticket rises in time, and no order ever changes."""
+    """Arrival, later by 5 s for each rank: so a waiter rises in time, and no order ever changes."""
     return since + _RANK_SECONDS * rank
 
 
