@@ -16,6 +16,7 @@ from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.forwarded_headers import FORWARDED, USUAL_VERSION, VERSION
 from smart_model_router.domain.outcome import Failure, FailureClass
 from smart_model_router.domain.ports import ListedModel
+from smart_model_router.wires import STREAMING
 from smart_model_router.wires.values import decode, is_list, is_object
 from smart_model_router_providers.catalog import kind_of
 from smart_model_router_providers.classify import classify_exception, classify_response
@@ -23,10 +24,10 @@ from smart_model_router_providers.http_transport import ProviderEndpoint, check_
 from smart_model_router_providers.pool import ConnectionPool
 from smart_model_router_providers.response import (
     known_failure,
+    no_stream,
     read_plain,
     read_stream,
     read_whole,
-    refuse_stream,
 )
 from smart_model_router_providers.signals import read_limits
 
@@ -241,7 +242,9 @@ class HttpProvider:
 
     async def open_stream(self, call: ProviderCall) -> ProviderStream | Failure:
         """Make the call and return once the response head is there."""
-        if (refused := refuse_stream(call.dialect) or self._without_deployment(call.model)) is not None:
+        if call.dialect not in STREAMING:
+            return no_stream(call.dialect)
+        if (refused := self._without_deployment(call.model)) is not None:
             return refused
         try:
             reply = await self._send(call)

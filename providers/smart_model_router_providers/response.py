@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import httpx2
 
 from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, StreamEvent, Success
-from smart_model_router.wires import STREAMING, StreamReader, mended_answer, read_answer
+from smart_model_router.wires import ANSWER_READERS, StreamReader, mended_answer
 from smart_model_router.wires.values import decode_object
 from smart_model_router_providers.classify import (
     class_of_exception,
@@ -246,7 +246,7 @@ def judge(status: int, headers: Mapping[str, str], body: bytes, dialect: Dialect
         mended = True
     if decoded is None:
         return classify_response(status, headers, body, kind=kind)
-    answer = read_answer(dialect, decoded)
+    answer = ANSWER_READERS[dialect](decoded)
     if answer.error is not None:
         return classify_error(answer.error, headers, raw=body, kind=kind)
     if answer.malformed:
@@ -259,10 +259,8 @@ def judge(status: int, headers: Mapping[str, str], body: bytes, dialect: Dialect
     return Success(decoded, body, answer.usage, reading, headers, mended)
 
 
-def refuse_stream(dialect: Dialect) -> Failure | None:
-    """The failure of asking a dialect without streams for one; None for the others."""
-    if dialect in STREAMING:
-        return None
+def no_stream(dialect: Dialect) -> Failure:
+    """The failure of asking a dialect without streams for one."""
     return Failure(FailureClass.INVALID_REQUEST, f"{dialect} answers do not stream")
 
 

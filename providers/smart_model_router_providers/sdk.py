@@ -12,7 +12,8 @@ from urllib.parse import parse_qsl
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.forwarded_headers import FORWARDED
 from smart_model_router.domain.outcome import Failure, FailureClass, Outcome
-from smart_model_router_providers.response import HttpxReply, known_failure, read_stream, read_whole, refuse_stream
+from smart_model_router.wires import STREAMING
+from smart_model_router_providers.response import HttpxReply, known_failure, no_stream, read_stream, read_whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -97,8 +98,8 @@ class SdkProvider:
 
     async def open_stream(self, call: ProviderCall) -> ProviderStream | Failure:
         """Make the call and return once the response head is there."""
-        if (refused := refuse_stream(call.dialect)) is not None:
-            return refused
+        if call.dialect not in STREAMING:
+            return no_stream(call.dialect)
         response = await self._post(call)
         if isinstance(response, Failure):
             return response

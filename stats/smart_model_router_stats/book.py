@@ -279,25 +279,25 @@ class _Record:
             self.averages.forget()
             self.judged = False
         groups = self.groups if event.admitted_at >= self.began_at else self.groups[1:]  # a pace of before says nothing
-        if event.stream and event.ttft_seconds is not None:
-            self._observe_ttft(event.ttft_seconds, event.at, groups)
+        self._observe_times(event, usage, groups)
         if failure is None:
-            self._observe_success(event, usage, groups)
+            self.last_success_at = event.at
+            self.window.add(event.at, success=True)
         else:
             self.last_failure_at = event.at
             if failure in COUNTED and event.admitted_at >= self.began_at:
                 self.window.add(event.at, success=False)
         self.judged = self.judged or self.window.counts(event.at)[1] >= _FEW
 
-    def _observe_ttft(self, seconds: float, now: float, groups: tuple[_Averages, ...]) -> None:
-        self.ttft.record(seconds, now)
-        for averages in groups:
-            averages.ttft.add(seconds, now)
-
-    def _observe_success(self, event: AttemptFinished, usage: Usage | None, groups: tuple[_Averages, ...]) -> None:
+    def _observe_times(self, event: AttemptFinished, usage: Usage | None, groups: tuple[_Averages, ...]) -> None:
+        """Take the time to first content of a stream; of an answer its seconds, and those for each token."""
         now = event.at
-        self.last_success_at = now
-        self.window.add(now, success=True)
+        if event.stream and event.ttft_seconds is not None:
+            self.ttft.record(event.ttft_seconds, now)
+            for averages in groups:
+                averages.ttft.add(event.ttft_seconds, now)
+        if event.failure_class is not None:
+            return
         if not event.stream:
             self.latency.record(event.seconds, now)
             for averages in groups:
@@ -332,6 +332,8 @@ class _Record:
         averages, self.medians = self.averages, None
         successes, outcomes = self.window.counts(now)
         latency, ttft = self.latency.recent(now), self.ttft.recent(now)
+        # Of all time: how much a model writes changes with its use, not with the minute.
+        tokens = self.completions.percentile(95) if self.completions.total >= _COMPLETIONS_NEEDED else None
         self.snapshot = Snapshot(
             successes=successes,
             outcomes=outcomes,
@@ -343,7 +345,7 @@ class _Record:
             latency_p99=latency.percentile(99),
             ttft_p95=ttft.percentile(95),
             ttft_p99=ttft.percentile(99),
-            completion_tokens_p95=self._completion_tokens_p95(),
+            completion_tokens_p95=None if tokens is None else round(tokens),
             latencies=latency.total,
             ttfts=ttft.total,
         )
@@ -360,11 +362,6 @@ class _Record:
         """Compute the medians: not with the snapshot, as only waiting requests ask for them."""
         self.medians = self.latency.recent(now).percentile(50), self.ttft.recent(now).percentile(50)
         return self.medians
-
-    def _completion_tokens_p95(self) -> int | None:
-        # Of all time: how much a model writes changes with its use, not with the minute.
-        tokens = self.completions.percentile(95) if self.completions.total >= _COMPLETIONS_NEEDED else None
-        return None if tokens is None else round(tokens)
 
 
 def _summed(records: list[_Record], averages: _Averages, now: float, wall: float) -> ModelStats:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from smart_model_router.domain.outcome import EventKind, StreamEvent
 from smart_model_router.domain.request import Dialect
-from smart_model_router.wires import read_answer, read_event
+from smart_model_router.wires import ANSWER_READERS, read_event
 from smart_model_router.wires.translate import (
     ROUTES,
     EventTranslator,
@@ -21,6 +21,7 @@ from smart_model_router.wires.translate import (
     Untranslatable,
     translate,
 )
+from tests.unit.wires.translating import fed
 
 TERMS = Terms(family="f", reasoning=True, created=7)
 TRANSLATED: list[tuple[Dialect, Dialect]] = sorted(ROUTES)
@@ -201,7 +202,7 @@ def test_an_answer_comes_back_as_it_went(other: Dialect, body: dict[str, Any]) -
     """Text, tool calls, the finish reason and every count of tokens survive, and both dialects read the same usage."""
     out = a_translation(other, "chat").answer(body, Losses())
     assert isinstance(out, dict)
-    assert read_answer(other, out).usage == read_answer("chat", body).usage
+    assert ANSWER_READERS[other](out).usage == ANSWER_READERS["chat"](body).usage
     assert a_translation("chat", other).answer(out, Losses()) == body
 
 
@@ -242,7 +243,7 @@ def events_of(dialect: Dialect, data: list[dict[str, Any]]) -> list[StreamEvent]
 def streamed(asked: Dialect, goal: Dialect, data: list[dict[str, Any]], *, whole: bool = True) -> list[dict[str, Any]]:
     """The events that a stream becomes; closed only when it is whole."""
     translator = EventTranslator(a_translation(asked, goal))
-    made = [event for one in events_of(goal, data) for event in translator.feed(one)]
+    made = [event for one in events_of(goal, data) for event in fed(translator, one)]
     made += translator.end() if whole else []
     return [dict(event.data) for event in made if event.data is not None]
 
@@ -373,7 +374,7 @@ def test_any_answer_is_translated(asked: Dialect, goal: Dialect, body: dict[str,
     """No answer makes translation raise, and what it makes can be read in the dialect asked."""
     made = a_translation(asked, goal).answer(body, Losses())
     assert isinstance(made, dict)
-    assert read_answer(asked, made).malformed == ""
+    assert ANSWER_READERS[asked](made).malformed == ""
 
 
 @pytest.mark.parametrize(("asked", "goal"), TRANSLATED)
@@ -382,7 +383,7 @@ def test_any_event_is_translated(asked: Dialect, goal: Dialect, data: list[Any])
     """No stream makes translation raise, and what it makes are events of the dialect asked."""
     translator = EventTranslator(a_translation(asked, goal))
     objects = [one for one in data if isinstance(one, dict)]  # anything else is MALFORMED and never delivered
-    made = [event for one in objects for event in translator.feed(StreamEvent(EventKind.META, b"", one))]
+    made = [event for one in objects for event in fed(translator, StreamEvent(EventKind.META, b"", one))]
     kinds = {read_event(asked, event.raw).kind for event in [*made, *translator.end()]}
     assert EventKind.MALFORMED not in kinds
 

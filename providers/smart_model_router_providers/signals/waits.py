@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from smart_model_router.domain.outcome import Scope, Wait
 from smart_model_router.wires.values import is_object, items, mapping, text
-from smart_model_router_providers.signals.fields import DAY, HOUR, Fields, seconds, until, until_next_minute
+from smart_model_router_providers.signals.families import DAY, HOUR, Fields, seconds, until, until_next_minute
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

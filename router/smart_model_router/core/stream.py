@@ -1,11 +1,16 @@
-"""StreamGuard: a stream is held until its first content, then committed, then complete - or failed, never silent."""
+"""Rules of a stream: what waits for its first content or by a policy, when it is complete, and what is recovered."""
 
 from __future__ import annotations
 
+import math
+from collections import deque
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final, Literal, Protocol, assert_never
 
-from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, StreamEvent, Usage
+from smart_model_router.domain.outcome import Category, EventKind, Failure, FailureClass, StreamEvent, Usage
+from smart_model_router.domain.recovery_policy import NO_RECOVERY, Recovery
+from smart_model_router.domain.request import Dialect, RouteRequest
 
 _CONTENT: Final = EventKind.CONTENT  # globals: to find a member in its class takes ten times as long
 _WithoutContent = Literal[
@@ -70,6 +75,7 @@ class StreamGuard:
         "skipped",
         "skipping",
         "state",
+        "unreadable",
         "usage",
     )
 
@@ -83,6 +89,8 @@ class StreamGuard:
         self.failure: Failure | None = None
         self.finish: str | None = None
         self.usage: Usage | None = None
+        self.unreadable = False
+        """True when it failed by an event that could not be read."""
         self.malformed = 0
         """Events that could not be read."""
         self.skipping = False
@@ -99,11 +107,6 @@ class StreamGuard:
     def finished(self) -> bool:
         """True when all of the answer has come."""
         return self._finishing.finished
-
-    @property
-    def unreadable(self) -> bool:
-        """True when it failed by an event that could not be read."""
-        return self.failure is not None and self.failure.failure_class is FailureClass.MALFORMED
 
     @property
     def can_be_continued(self) -> bool:
@@ -176,7 +179,7 @@ class StreamGuard:
     def spoil(self, why: str) -> None:
         """An event that was delivered cannot be handed on: the answer is not complete, even if it is at its end."""
         self.state, self.ended = StreamState.FAILED, True
-        self.failure = Failure(FailureClass.MALFORMED, why)
+        self.failure, self.unreadable = Failure(FailureClass.MALFORMED, why), True
 
     def _unreadable(self, event: StreamEvent) -> tuple[StreamEvent, ...]:
         self.malformed += 1
@@ -241,4 +244,133 @@ class StreamGuard:
     def _fail(self, failure: Failure) -> None:
         if not self.ended:
             self.state, self.ended = StreamState.FAILED, True
-            self.failure = failure
+            self.failure, self.unreadable = failure, failure.failure_class is FailureClass.MALFORMED
+
+
+class HoldBack:
+    """Delivers an event once at least `characters` of text came after it; infinity delivers nothing before the end.
+
+    What says more than text (a tool call), and the end of an answer, ends the waiting for all before it; not where
+    everything waits. From `hold` to `release` everything waits.
+    """
+
+    __slots__ = ("_characters", "_events", "_texts", "_usually", "waiting")
+
+    def __init__(self, characters: float) -> None:
+        self._usually = self._characters = characters
+        self._events: deque[tuple[StreamEvent, int]] = deque()
+        self._texts: deque[int] = deque()
+        """Characters of those of them that have text: a model may think for thousands of events that have none."""
+        self.waiting = 0
+        """Characters of text that wait."""
+
+    def take(self, event: StreamEvent, characters: int) -> list[StreamEvent]:
+        """Take an event that adds so much text; return what is to be delivered now, in order."""
+        if event.kind is EventKind.PING and self._events:
+            return []  # it would be delivered late; the gateway sends pings of its own to a client that gets nothing
+        self._events.append((event, characters))
+        if characters:
+            self._texts.append(characters)
+        self.waiting += characters
+        more_than_text = event.finish is not None or (event.kind is EventKind.CONTENT and not characters)
+        if not self._characters or (more_than_text and self._characters < math.inf):
+            return self.flush()
+        out: list[StreamEvent] = []
+        while self.waiting - self._first_text() >= self._characters:
+            out.append(self._next())
+        return out
+
+    def hold(self) -> None:
+        """From now on deliver nothing."""
+        self._characters = math.inf
+
+    def release(self) -> list[StreamEvent]:
+        """Deliver everything, and go on as before `hold`."""
+        self._characters = self._usually
+        return self.flush()
+
+    def flush(self) -> list[StreamEvent]:
+        """Deliver everything."""
+        return [self._next() for _ in range(len(self._events))]
+
+    def drop(self) -> int:
+        """Forget what waits; how many characters of text that was."""
+        dropped, self.waiting = self.waiting, 0
+        self._events.clear()
+        self._texts.clear()
+        return dropped
+
+    def _first_text(self) -> float:
+        """Characters of the first event that has text; brackets before it go with it, and not without it."""
+        return self._texts[0] if self._texts else math.inf
+
+    def _next(self) -> StreamEvent:
+        event, characters = self._events.popleft()
+        if characters:
+            self.waiting -= self._texts.popleft()
+        return event
+
+
+_TEXT_DIALECTS: frozenset[Dialect] = frozenset({"chat", "messages"})
+_THEIR_FAULT = frozenset({Category.TRANSIENT, Category.TIMEOUT, Category.RATE_LIMIT})
+"""Cuts, stalls and errors in the stream. Not recovered: a caller that left, a content filter, a limit of our own."""
+
+
+HOLD_SECONDS = 30.0
+"""The longest time for which a part that only makes sense whole is held: clients wait in silence for longer."""
+Held = Literal["nothing", "calls", "all"]
+_EAGER_BETA = "fine-grained-tool-streaming"
+_GRAMMARS = ("output_format", "guided_json", "guided_grammar", "guided_regex", "structured_outputs", "grammar")
+"""Fields of single servers (Anthropic's beta, vLLM, llama.cpp) that a whole answer has to fit."""
+
+
+def effective(request: RouteRequest, default: Recovery) -> Recovery:
+    """The policy of one request: its own, else its model's, where its answer can be recovered (routing.md section 8).
+
+    `buffered` delivers nothing before all is there, so any answer can be made anew. The others are for one answer of
+    Chat or Messages; a client cannot be told to forget half a schema.
+    """
+    policy = request.recovery if request.recovery is not None else default
+    if policy.mode == "buffered":
+        return policy
+    if request.dialect not in _TEXT_DIALECTS or request.body.get("n") not in (None, 1):
+        return NO_RECOVERY
+    if policy.mode == "restart" and (_is_constrained(request) or not request.accept_restart):
+        return NO_RECOVERY
+    return policy
+
+
+def held(request: RouteRequest, policy: Recovery) -> Held:
+    """The part of the answer that is delivered once it is whole, for no other model can continue half of it.
+
+    A caller who asks for the arguments of calls as they are written gets them so, and an error when they are cut.
+    """
+    if policy.mode not in ("continue", "hold_back"):
+        return "nothing"
+    if _is_constrained(request):
+        return "all"
+    return "nothing" if _wants_arguments_early(request) else "calls"
+
+
+def _is_constrained(request: RouteRequest) -> bool:
+    """Return whether the answer follows a schema or a grammar, or is JSON: a model begins it anew, or not at all."""
+    if "schema" in request.needs or any(request.body.get(key) for key in _GRAMMARS):
+        return True
+    form = request.body.get("response_format")
+    return isinstance(form, Mapping) and form.get("type", "text") != "text"
+
+
+def _wants_arguments_early(request: RouteRequest) -> bool:
+    """Return whether a Messages request asks for unfinished arguments."""
+    if request.dialect != "messages":
+        return False
+    if any(_EAGER_BETA in value for name, value in request.headers.items() if name.lower() == "anthropic-beta"):
+        return True
+    tools = request.body.get("tools")
+    listed = tools if isinstance(tools, (list, tuple)) else ()
+    return any(isinstance(tool, Mapping) and tool.get("eager_input_streaming") is True for tool in listed)
+
+
+def recoverable(failure: Failure) -> bool:
+    """True when another target should continue a stream that ended like this."""
+    return failure.failure_class.category in _THEIR_FAULT

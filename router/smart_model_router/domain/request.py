@@ -204,19 +204,21 @@ def peek(
         _check_name("target", target)
     if criticality not in CRITICALITIES:
         raise InvalidRequest(f"criticality: {_shown(criticality)} is none of {', '.join(CRITICALITIES)}")
-    before, after = around_model(body, written, stream=stream, ask_usage=dialect == "chat", large=large)
     parts = _parts(dialect, body.get("input" if dialect == "responses" else "messages"))
     media = media_in(parts) if parts and dialect != "embeddings" else ()
+    needs, state_ids = _needs(dialect, body, media), _state_ids(dialect, body, parts)
+    before, after = around_model(body, written, stream=stream, ask_usage=dialect == "chat", large=large)
+    prompt_bytes = len(before) + len(after)
     return RouteRequest(
         dialect=dialect,
         body=body,
         model=model,
         before=before,
         after=after,
-        needs=_needs(dialect, body, media),
-        state_ids=_state_ids(dialect, body, parts),
-        prompt_bytes=len(before) + len(after),
-        text_bytes=_text_bytes(before, after, media),
+        needs=needs,
+        state_ids=state_ids,
+        prompt_bytes=prompt_bytes,
+        text_bytes=_text_bytes(prompt_bytes, after, media) if media else prompt_bytes,
         media=media,
         stream=stream,
         tier=tier,
@@ -245,10 +247,9 @@ def _avoided(avoid: object) -> frozenset[str]:
     raise InvalidRequest(f"avoid: target ids or provider names are needed, not {_shown(avoid)}")
 
 
-def _text_bytes(before: bytes, after: bytes, media: tuple[Medium, ...]) -> int:
+def _text_bytes(size: int, after: bytes, media: tuple[Medium, ...]) -> int:
     """The size of the body without the data of its media, in which some clients write each slash as two characters."""
-    size = len(before) + len(after)
-    if not media or not any(medium.encoded for medium in media):
+    if not any(medium.encoded for medium in media):
         return size
     escapes = after.count(b"\\/") if b"\\/" in after[:_ESCAPES_SHOW] else 0
     return max(0, size - escapes - sum(medium.encoded for medium in media))

@@ -23,7 +23,7 @@ from smart_model_router.flow.request_context import AdmittedTarget, RequestConte
 from smart_model_router.flow.state import RouterState
 from smart_model_router.wires.dialects import NOT_UTF8
 from smart_model_router.wires.translate import Losses, Translation, Untranslatable
-from smart_model_router.wires.translate.words import dumps
+from smart_model_router.wires.values import dumps
 
 T = TypeVar("T")
 _OF_ACCESS = frozenset({FailureClass.AUTH, FailureClass.QUOTA, FailureClass.MODEL_GONE, FailureClass.MISCONFIGURED})

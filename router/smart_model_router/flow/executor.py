@@ -15,7 +15,7 @@ from smart_model_router.core.fallback import full_jitter, least_retry_after
 from smart_model_router.core.final_error import final_error
 from smart_model_router.core.gate import Pacing
 from smart_model_router.core.ratelimit import Cost
-from smart_model_router.core.recoverable import effective
+from smart_model_router.core.stream import effective
 from smart_model_router.domain.body_encoding import LARGE_BYTES
 from smart_model_router.domain.errors import Overloaded, RouterUnavailable, SmartRouterError
 from smart_model_router.domain.events import RequestShed

@@ -61,7 +61,8 @@ class ProviderStreamReader:
         self._heard_at = self._admitted_at
         self._left_at: float | None = None
         """Since when the caller does not read: during such a pause the provider's silence cannot be seen."""
-        self._first_content_at: float | None = None
+        self.ttft: float | None = None
+        """Seconds from admission to the first content."""
         self._finished_at: float | None = None
         self._proof_at = -math.inf
         """When content has come for long enough to prove a probe, monotonic; -inf until the first content."""
@@ -138,11 +139,6 @@ class ProviderStreamReader:
     def too_long(self) -> str:
         """The message for a stream that ends at `ends_at`."""
         return f"longer than {self._state.timeouts.stream_max:g} s"
-
-    @property
-    def ttft(self) -> float | None:
-        """Seconds from admission to the first content."""
-        return None if self._first_content_at is None else self._first_content_at - self._admitted_at
 
     @property
     def complete(self) -> bool:
@@ -253,10 +249,10 @@ class ProviderStreamReader:
 
     def _come_to(self, now: float) -> None:
         """The first content has come, or content for long enough to prove a probe."""
-        if self._first_content_at is not None:
+        if self.ttft is not None:
             self._prove(now)
             return
-        self._first_content_at, self._proof_at = now, math.inf
+        self.ttft, self._proof_at = now - self._admitted_at, math.inf
         self.step.lease.begun()
         if self.step.lease.probe:
             # A continuation of a broken answer may break off in the same place: its beginning says little.
@@ -278,8 +274,7 @@ class ProviderStreamReader:
             return ready
         out: list[StreamEvent] = []
         try:
-            for event in ready:
-                out += translator.feed(event)
+            translator.feed(ready, out)
             if self.guard.state is StreamState.COMPLETE:
                 out += translator.end()
                 if response := (out[-1].data or {}).get("response"):

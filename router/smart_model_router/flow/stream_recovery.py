@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from smart_model_router.core.holdback import HoldBack
 from smart_model_router.core.overlap import Overlap
-from smart_model_router.core.recoverable import HOLD_SECONDS, held, recoverable
+from smart_model_router.core.stream import HOLD_SECONDS, HoldBack, held, recoverable
 from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, StreamEvent, Usage
 from smart_model_router.domain.recovery_policy import Recovery
 from smart_model_router.domain.report import RouteReport, StreamRecovery

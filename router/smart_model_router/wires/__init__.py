@@ -6,11 +6,11 @@ A dialect is one module (chat.py, messages.py, responses.py, embeddings.py) and 
 from __future__ import annotations
 
 from smart_model_router.wires.dialects import (
+    ANSWER_READERS,
     STREAMING,
     SseParser,
     StreamReader,
     mended_answer,
-    read_answer,
     read_event,
     text_of,
     text_of_answer,
@@ -18,12 +18,12 @@ from smart_model_router.wires.dialects import (
 from smart_model_router.wires.outcomes import Answer
 
 __all__ = [
+    "ANSWER_READERS",
     "STREAMING",
     "Answer",
     "SseParser",
     "StreamReader",
     "mended_answer",
-    "read_answer",
     "read_event",
     "text_of",
     "text_of_answer",

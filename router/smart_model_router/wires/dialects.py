@@ -10,10 +10,10 @@ from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, 
 from smart_model_router.wires import chat, messages, responses
 from smart_model_router.wires.chat import read_usage
 from smart_model_router.wires.outcomes import Answer
-from smart_model_router.wires.values import decode_object, is_list, mapping
+from smart_model_router.wires.values import decode_object, dumps, is_list, mapping
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from smart_model_router.domain.request import Dialect
 
@@ -159,6 +159,7 @@ ANSWER_READERS: Mapping[Dialect, Callable[[Mapping[str, Any]], Answer]] = Mappin
         "embeddings": _read_embeddings,
     }
 )
+"""The facts of a whole answer by its dialect. None of them raises, whatever was sent."""
 
 TEXT_READERS: Mapping[Dialect, Callable[[Mapping[str, Any]], str]] = MappingProxyType(
     {"chat": chat.text_of, "messages": messages.text_of, "responses": responses.text_of}
@@ -202,6 +203,31 @@ def _mended(dialect: Dialect, event: bytes, data: bytes, frame: bytes) -> Stream
     return EVENT_READERS[dialect](event, decoded, frame.decode(errors="replace").encode())._replace(failure=NOT_UTF8)
 
 
+_ESCAPED = "backslashreplace"
+"""How half a surrogate is written, which JSON may hold and UTF-8 may not."""
+
+
+def written(dialect: Dialect, data: Iterable[dict[str, Any]]) -> list[StreamEvent]:
+    """The events with these data, in order: all dialects but Chat name their events."""
+    read = EVENT_READERS[dialect]
+    if dialect == "chat":
+        return [read(b"", one, f"data: {dumps(one)}\n\n".encode(errors=_ESCAPED)) for one in data]
+    return [
+        read(f"{one['type']}".encode(), one, f"event: {one['type']}\ndata: {dumps(one)}\n\n".encode(errors=_ESCAPED))
+        for one in data
+    ]
+
+
+_ID_PREFIXES = ("chatcmpl-", "msg_", "resp_")
+
+
+def named_id(prefix: str, value: object) -> str:
+    """An answer's id as its dialect begins it: the provider's own, whose beginning names another dialect or none."""
+    found = value if isinstance(value, str) else ""
+    other = next((known for known in _ID_PREFIXES if found.startswith(known)), "")
+    return prefix + found.removeprefix(other)
+
+
 def text_of(dialect: Dialect, data: Mapping[str, Any]) -> str:
     """The visible text an event's `data` adds to the answer ("" for tool calls, reasoning and all else)."""
     return TEXT_READERS[dialect](data)
@@ -219,11 +245,6 @@ def mended_answer(dialect: Dialect, body: bytes) -> tuple[dict[str, Any], bytes]
     decoded = decode_object(text) if text != body else None
     is_prose = PROSE_ANSWERS.get(dialect)
     return (decoded, text) if decoded is not None and is_prose is not None and is_prose(decoded) else None
-
-
-def read_answer(dialect: Dialect, body: Mapping[str, Any]) -> Answer:
-    """Return the facts of a whole answer. Never raises on what was sent."""
-    return ANSWER_READERS[dialect](body)
 
 
 _KEY = b'"content"'

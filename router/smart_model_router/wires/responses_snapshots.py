@@ -11,9 +11,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, StreamEvent
+from smart_model_router.wires.dialects import written
 from smart_model_router.wires.responses import ENDS, place_of
-from smart_model_router.wires.translate.words import dumps, written
-from smart_model_router.wires.values import count, decode_text, is_object, items, mapping, text
+from smart_model_router.wires.values import count, decode_text, dumps, is_object, items, mapping, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

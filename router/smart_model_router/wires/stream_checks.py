@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from smart_model_router.domain.outcome import EventKind, StreamEvent
 from smart_model_router.wires.chat import has_content_in, visible
+from smart_model_router.wires.dialects import written
 from smart_model_router.wires.responses_snapshots import (
     ResponsesSnapshots,
     contradiction,
@@ -23,8 +24,7 @@ from smart_model_router.wires.responses_snapshots import (
     missing_arguments,
     missing_text,
 )
-from smart_model_router.wires.translate.words import dumps, written
-from smart_model_router.wires.values import count, is_object, items, mapping, text
+from smart_model_router.wires.values import count, dumps, is_object, items, mapping, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

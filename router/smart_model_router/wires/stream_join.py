@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from smart_model_router.domain.outcome import EventKind, StreamEvent, Usage
-from smart_model_router.wires.dialects import text_of
+from smart_model_router.wires.dialects import text_of, written
 from smart_model_router.wires.translate.reasoning import FIELDS as REASONING
 from smart_model_router.wires.translate.reasoning import seal
 from smart_model_router.wires.translate.reasoning import text_of as reasoning_of
-from smart_model_router.wires.translate.words import written
 from smart_model_router.wires.values import count, is_object, items, mapping, text
 
 if TYPE_CHECKING:
@@ -138,11 +137,13 @@ class Told:
                 if isinstance(message, dict) and message.get("content"):
                     self.only_text = False
             case "content_block_start":
-                block = mapping(data.get("content_block"))
-                self.open_block = count(data.get("index")) or 0
-                self.open_kind, self.is_signed = text(block.get("type")), bool(block.get("signature"))
+                block = data.get("content_block")
+                block = block if isinstance(block, dict) else {}
+                self.open_kind, self.is_signed = str(block.get("type", "")), bool(block.get("signature"))
+                self.open_block = (count(index) or 0) if (index := data.get("index")) else 0
                 self.next_block = self.open_block + 1
-                self.thoughts += len(text(block.get("thinking")))
+                if self.open_kind in _THINKING:
+                    self.thoughts += len(text(block.get("thinking")))
                 self.only_text = self.only_text and (self.open_kind == "text" or self.open_kind in _THINKING)
             case "content_block_delta":
                 delta = mapping(data.get("delta"))

@@ -86,6 +86,14 @@ def count(value: object) -> int | None:
     return value if type(value) is int and value >= 0 else None  # a bool is an int, but not of its very type
 
 
+def given(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that are set; null means the same as absent in every dialect."""
+    return {key: value for key, value in body.items() if value is not None}
+
+
+dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+"""JSON as the dialects write it."""
+
 WINDOW = 65_536
 """Characters that one call may read."""
 _DECODED_BYTES = 1_048_576

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from smart_model_router.core.holdback import HoldBack
+from smart_model_router.core.stream import HoldBack
 from smart_model_router.domain.outcome import EventKind, StreamEvent
 
 META = StreamEvent(EventKind.META, b"meta")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from smart_model_router.core.recoverable import Held, effective, held, recoverable
+from smart_model_router.core.stream import Held, effective, held, recoverable
 from smart_model_router.domain.outcome import Failure, FailureClass
 from smart_model_router.domain.recovery_policy import NO_RECOVERY, Recovery, parse_recovery
 from smart_model_router.domain.request import Dialect, peek

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from smart_model_router import StreamInterrupted
-from smart_model_router.core.recoverable import HOLD_SECONDS
+from smart_model_router.core.stream import HOLD_SECONDS
 from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, StreamEvent
 from smart_model_router.domain.ports import ProviderCall
 from smart_model_router.testing import FakeProvider, FakeReply, chunk

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smart_model_router_providers.signals.fields import seconds, until
+from smart_model_router_providers.signals.families import seconds, until
 
 DATE = "Sat, 21 Nov 2026 20:00:00 GMT"
 

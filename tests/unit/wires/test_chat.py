@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from smart_model_router.domain.outcome import EventKind, FailureClass, StreamEvent, Usage
-from smart_model_router.wires import read_answer, read_event, text_of
+from smart_model_router.wires import ANSWER_READERS, read_event, text_of
 
 
 def chunk(delta: dict[str, Any] | None = None, finish: str | None = None, **rest: Any) -> dict[str, Any]:
@@ -159,7 +159,7 @@ def test_an_answer_is_read() -> None:
         **answer({"content": "Hi"}),
         "usage": {"prompt_tokens": 9, "completion_tokens": 2, "prompt_cache_hit_tokens": 5},
     }
-    read = read_answer("chat", body)
+    read = ANSWER_READERS["chat"](body)
     assert (read.finish, read.usage, read.empty, read.malformed, read.error) == (
         "stop",
         Usage(9, 2, 5),
@@ -174,30 +174,30 @@ def test_an_answer_is_read() -> None:
 )
 def test_nonsense_usage_is_no_usage(usage: object) -> None:
     """Counts that make no sense are not counts."""
-    assert read_answer("chat", {**answer({"content": "Hi"}), "usage": usage}).usage is None
+    assert ANSWER_READERS["chat"]({**answer({"content": "Hi"}), "usage": usage}).usage is None
 
 
 @pytest.mark.parametrize("finish", ["stop", None, "tool_calls"])
 def test_an_answer_without_content_is_empty(finish: str | None) -> None:
     """No text, tool call, reasoning or refusal, and no reason for it: empty."""
-    assert read_answer("chat", answer({"role": "assistant", "content": ""}, finish)).empty
+    assert ANSWER_READERS["chat"](answer({"role": "assistant", "content": ""}, finish)).empty
 
 
 @pytest.mark.parametrize("finish", ["length", "content_filter"])
 def test_a_cap_or_a_filter_explains_an_empty_answer(finish: str) -> None:
     """An answer that its finish reason explains is not empty."""
-    assert not read_answer("chat", answer({"content": None}, finish)).empty
+    assert not ANSWER_READERS["chat"](answer({"content": None}, finish)).empty
 
 
 def test_no_choices_is_empty() -> None:
     """`choices: []` is well-formed, and nothing."""
-    assert read_answer("chat", {"choices": []}).empty
+    assert ANSWER_READERS["chat"]({"choices": []}).empty
 
 
 @pytest.mark.parametrize("body", [{}, {"choices": None}, {"choices": [1]}, {"choices": [{"message": "Hi"}]}])
 def test_what_is_not_an_answer_is_malformed(body: dict[str, Any]) -> None:
     """A body of another shape says what is missing."""
-    assert read_answer("chat", body).malformed
+    assert ANSWER_READERS["chat"](body).malformed
 
 
 @pytest.mark.parametrize(
@@ -205,4 +205,4 @@ def test_what_is_not_an_answer_is_malformed(body: dict[str, Any]) -> None:
 )
 def test_a_200_may_hold_an_error(body: dict[str, Any]) -> None:
     """An error in the body of a 200 is found, at the top or in a choice."""
-    assert read_answer("chat", body).error is not None
+    assert ANSWER_READERS["chat"](body).error is not None

@@ -10,10 +10,10 @@ from smart_model_router.core.overlap import Overlap
 from smart_model_router.domain.outcome import EventKind, StreamEvent, Usage
 from smart_model_router.domain.request import Dialect
 from smart_model_router.wires import text_of
+from smart_model_router.wires.dialects import written
 from smart_model_router.wires.outgoing import begun, marked, without_seals
 from smart_model_router.wires.stream_join import Told, joint, restart_event
 from smart_model_router.wires.translate.reasoning import is_sealed
-from smart_model_router.wires.translate.words import written
 
 BEFORE = Usage(100, 7)
 END = StreamEvent(EventKind.END, b"data: [DONE]\n\n")

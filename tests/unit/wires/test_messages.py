@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from smart_model_router.domain.outcome import EventKind, FailureClass, StreamEvent, Usage
-from smart_model_router.wires import read_answer, read_event, text_of
+from smart_model_router.wires import ANSWER_READERS, read_event, text_of
 
 
 def event(data: dict[str, Any]) -> StreamEvent:
@@ -124,28 +124,28 @@ def test_an_answer_is_read() -> None:
         "output_tokens": 7,
     }
     body = {"type": "message", "content": [{"type": "text", "text": "Hi"}], "stop_reason": "end_turn", "usage": usage}
-    read = read_answer("messages", body)
+    read = ANSWER_READERS["messages"](body)
     assert (read.finish, read.usage, read.empty) == ("end_turn", Usage(125, 7, 100), False)
 
 
 @pytest.mark.parametrize("content", [[], [{"type": "text", "text": ""}], [{"type": "thinking", "thinking": ""}], [{}]])
 def test_an_answer_without_content_is_empty(content: list[Any]) -> None:
     """No block that holds anything: empty."""
-    assert read_answer("messages", {"content": content, "stop_reason": "end_turn"}).empty
+    assert ANSWER_READERS["messages"]({"content": content, "stop_reason": "end_turn"}).empty
 
 
 @pytest.mark.parametrize("reason", ["max_tokens", "model_context_window_exceeded", "refusal"])
 def test_a_cap_or_a_refusal_explains_an_empty_answer(reason: str) -> None:
     """An answer that its stop reason explains is not empty."""
-    assert not read_answer("messages", {"content": [], "stop_reason": reason}).empty
+    assert not ANSWER_READERS["messages"]({"content": [], "stop_reason": reason}).empty
 
 
 def test_a_tool_call_is_an_answer() -> None:
     """A block of any other kind is content by being there."""
-    assert not read_answer("messages", {"content": [{"type": "tool_use", "input": {}}]}).empty
+    assert not ANSWER_READERS["messages"]({"content": [{"type": "tool_use", "input": {}}]}).empty
 
 
 def test_errors_and_other_shapes_are_told_apart() -> None:
     """A 200 with an error body is an error; one without content blocks is malformed."""
-    assert read_answer("messages", {"type": "error", "error": {"type": "api_error"}}).error == {"type": "api_error"}
-    assert read_answer("messages", {"choices": []}).malformed
+    assert ANSWER_READERS["messages"]({"type": "error", "error": {"type": "api_error"}}).error == {"type": "api_error"}
+    assert ANSWER_READERS["messages"]({"choices": []}).malformed

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from smart_model_router.domain.outcome import EventKind, FailureClass, Usage
 from smart_model_router.domain.request import Dialect
-from smart_model_router.wires import Answer, StreamReader, read_answer, text_of
+from smart_model_router.wires import ANSWER_READERS, Answer, StreamReader, text_of
 
 START = (
     b'event: message_start\ndata: {"type":"message_start","message":{"usage":{"input_tokens":9,"output_tokens":1}}}\n\n'
@@ -116,4 +116,4 @@ def test_the_text_that_a_reader_tells_is_that_of_the_event(dialect: Dialect, dat
 def test_no_answer_makes_it_raise(dialect: Dialect, value: object) -> None:
     """An answer of any shape is judged."""
     body = value if isinstance(value, dict) else {"content": value, "choices": value, "data": value}
-    assert isinstance(read_answer(dialect, body), Answer)
+    assert isinstance(ANSWER_READERS[dialect](body), Answer)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from smart_model_router.domain.outcome import EventKind, FailureClass, StreamEvent, Usage
-from smart_model_router.wires import read_answer, read_event, text_of
+from smart_model_router.wires import ANSWER_READERS, read_event, text_of
 
 USAGE = {"input_tokens": 10, "input_tokens_details": {"cached_tokens": 4}, "output_tokens": 3}
 
@@ -93,11 +93,11 @@ def message(*parts: dict[str, Any]) -> dict[str, Any]:
 )
 def test_what_an_empty_answer_is(output: list[Any], more: dict[str, Any], empty: bool) -> None:
     """Without text, call or refusal an answer is empty, unless the cap explains it or it is still being made."""
-    read = read_answer("responses", {"status": "completed", "output": output, "usage": USAGE, **more})
+    read = ANSWER_READERS["responses"]({"status": "completed", "output": output, "usage": USAGE, **more})
     assert (read.empty, read.malformed, read.usage) == (empty, "", Usage(10, 3, 4))
 
 
 def test_what_is_no_answer() -> None:
     """An error in a 200 is an error; an object without output is not of this dialect."""
-    assert read_answer("responses", {"status": "failed", "error": {"code": "x"}}).error == {"code": "x"}
-    assert read_answer("responses", {"id": "r"}).malformed == "no list of output items"
+    assert ANSWER_READERS["responses"]({"status": "failed", "error": {"code": "x"}}).error == {"code": "x"}
+    assert ANSWER_READERS["responses"]({"id": "r"}).malformed == "no list of output items"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from smart_model_router.domain.request import Dialect
-from smart_model_router.wires import read_answer
+from smart_model_router.wires import ANSWER_READERS
 from tests.unit.wires.translating import answered, chat_answer, chat_call, chat_tool, messages_answer
 
 TEXT = {"type": "text", "text": "Hi"}
@@ -164,7 +164,7 @@ def test_a_refusal_in_chat_is_not_lost(asked: Dialect) -> None:
     """Whoever asked sees the words of the refusal."""
     made, _ = answered(asked, "chat", chat_answer({"content": None, "refusal": "Not that."}))
     assert "Not that." in str(made)
-    assert not read_answer(asked, made).empty
+    assert not ANSWER_READERS[asked](made).empty
 
 
 def test_json_mode_is_a_tool_in_messages() -> None:

@@ -9,7 +9,7 @@ import pytest
 from smart_model_router.domain.outcome import EventKind, StreamEvent
 from smart_model_router.domain.request import Dialect
 from smart_model_router.wires.translate import EventTranslator
-from tests.unit.wires.translating import chunk, event, messages_stream, sent, streamed
+from tests.unit.wires.translating import chunk, event, fed, messages_stream, sent, streamed
 
 
 def deltas(chunks: list[dict[str, Any]], key: str) -> list[Any]:
@@ -40,7 +40,7 @@ def test_messages_text_comes_at_once() -> None:
     deltas_in = [{"type": "text_delta", "text": "Hel"}, {"type": "text_delta", "text": "lo"}]
     translator = EventTranslator(sent("chat", "messages"))
     made = [
-        translator.feed(event("messages", one)) for one in messages_stream(({"type": "text", "text": ""}, deltas_in))
+        fed(translator, event("messages", one)) for one in messages_stream(({"type": "text", "text": ""}, deltas_in))
     ]
     assert [[out.kind for out in outs] for outs in made] == [
         [EventKind.META],
@@ -239,18 +239,19 @@ def test_a_stream_that_was_filtered_is_incomplete() -> None:
 @pytest.mark.parametrize(("asked", "goal"), [("chat", "messages"), ("messages", "chat"), ("responses", "messages")])
 def test_a_ping_is_a_sign_of_life_everywhere(asked: Dialect, goal: Dialect) -> None:
     """It is handed on as a comment, which every client skips."""
-    made = EventTranslator(sent(asked, goal)).feed(StreamEvent(EventKind.PING, b"event: ping\ndata: {}\n\n"))
+    made = fed(EventTranslator(sent(asked, goal)), StreamEvent(EventKind.PING, b"event: ping\ndata: {}\n\n"))
     assert [(one.kind, one.raw) for one in made] == [(EventKind.PING, b": ping\n\n")]
 
 
 def test_events_are_framed_for_their_dialect() -> None:
     """Messages and Responses name their events, Chat does not; half a surrogate is an escape."""
-    made = EventTranslator(sent("messages", "chat")).feed(event("chat", chunk({"content": "x"})))
+    made = fed(EventTranslator(sent("messages", "chat")), event("chat", chunk({"content": "x"})))
     assert made[0].raw.startswith(b'event: message_start\ndata: {"type":"message_start"')
     assert all(one.raw.endswith(b"}\n\n") for one in made)
-    odd = EventTranslator(sent("chat", "messages")).feed(
+    odd = fed(
+        EventTranslator(sent("chat", "messages")),
         StreamEvent(
             EventKind.CONTENT, b"", {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "\ud800"}}
-        )
+        ),
     )
     assert rb'"content":"\ud800"' in odd[-1].raw

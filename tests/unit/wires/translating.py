@@ -9,7 +9,7 @@ from smart_model_router.domain.request import Dialect
 from smart_model_router.wires import read_event
 from smart_model_router.wires.stream_checks import snapshots
 from smart_model_router.wires.translate import EventTranslator, Losses, Terms, Translation, Untranslatable, translate
-from smart_model_router.wires.translate.words import dumps
+from smart_model_router.wires.values import dumps
 
 TERMS = Terms(family="p", reasoning=True, created=7)
 SMALL: dict[Dialect, dict[str, Any]] = {
@@ -43,10 +43,17 @@ def answered(
     return made, losses.entries
 
 
+def fed(translator: EventTranslator, upstream: StreamEvent) -> list[StreamEvent]:
+    """The events that one event of the provider becomes."""
+    out: list[StreamEvent] = []
+    translator.feed([upstream], out)
+    return out
+
+
 def streamed(asked: Dialect, goal: Dialect, events: list[dict[str, Any]], **more: Any) -> list[dict[str, Any]]:
     """A complete stream in the dialect asked."""
     translator, reader = EventTranslator(sent(asked, goal, **more)), snapshots(goal)
-    made = [out for one in events for read in reader.read([event(goal, one)]) for out in translator.feed(read)]
+    made = [out for one in events for read in reader.read([event(goal, one)]) for out in fed(translator, read)]
     return [dict(out.data) for out in [*made, *translator.end()] if out.data is not None]
 
 

@@ -12,8 +12,7 @@ import base64
 import binascii
 from typing import TYPE_CHECKING, Any
 
-from smart_model_router.wires.translate.words import dumps
-from smart_model_router.wires.values import decode_object, is_object, items, mapping, text
+from smart_model_router.wires.values import decode_object, dumps, is_object, items, mapping, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

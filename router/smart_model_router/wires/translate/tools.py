@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from smart_model_router.wires.translate.hosted import NAME, dropped, is_hosted, is_search, options_of_responses
-from smart_model_router.wires.translate.words import arguments_of, dumps
-from smart_model_router.wires.values import items, mapping, text
+from smart_model_router.wires.translate.words import arguments_of
+from smart_model_router.wires.values import dumps, items, mapping, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,15 +7,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from smart_model_router.domain.outcome import EventKind, StreamEvent
+from smart_model_router.wires.dialects import written
 from smart_model_router.wires.translate import answers, requests
 from smart_model_router.wires.translate.answers.chat_to_messages import ChatToMessages
 from smart_model_router.wires.translate.answers.chat_to_responses import ChatToResponses
 from smart_model_router.wires.translate.answers.messages_to_chat import MessagesToChat
 from smart_model_router.wires.translate.answers.responses_to_chat import ResponsesToChat
-from smart_model_router.wires.translate.words import written
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Container, Mapping, Sequence
+    from collections.abc import Callable, Collection, Container, Iterable, Mapping
 
     from smart_model_router.domain.request import Dialect, HostedTools
 
@@ -224,33 +224,36 @@ class EventTranslator:
             step.events(Context(before, terms, self.losses)) for step, before in _backwards(self.translation)
         ]
 
-    def feed(self, event: StreamEvent) -> list[StreamEvent]:
-        """Return the events that one event becomes; the end of a stream becomes nothing before `end`.
+    def feed(self, events: Iterable[StreamEvent], out: list[StreamEvent]) -> None:
+        """Add to `out` the events that these become; the end of a stream becomes nothing before `end`.
 
-        Raises RecursionError for one that is nested too deeply: left out, it would be missing in the answer.
+        Raises RecursionError for one that is nested too deeply: left out, it would be missing in the answer. Those
+        before it are in `out`.
         """
-        if event.kind is EventKind.PING:
-            return [StreamEvent(EventKind.PING, _PING)]
-        if event.data is None:
-            return []
-        made = _through(self._steps, [event.data])
-        return written(self.translation.asked, made) if made else []
+        for event in events:
+            if event.kind is EventKind.PING:
+                out.append(StreamEvent(EventKind.PING, _PING))
+            elif event.data is not None:
+                first, *others = self._steps
+                made = first.feed(event.data)
+                for step in others:
+                    made = _fed(step, made)
+                if made:
+                    out += written(self.translation.asked, made)
 
     def end(self) -> list[StreamEvent]:
         """Return the events that close a complete stream."""
         events: list[dict[str, Any]] = []
         for step in self._steps:
-            events = [*_through((step,), events), *step.end()]
+            events = [*_fed(step, events), *step.end()]
         out = written(self.translation.asked, events)
         if self.translation.asked == "chat":
             out.append(StreamEvent(EventKind.END, _CHAT_END))
         return out
 
 
-def _through(steps: Sequence[EventStep], events: list[Any]) -> list[dict[str, Any]]:
-    for step in steps:
-        events = [made for event in events for made in step.feed(event)]
-    return events
+def _fed(step: EventStep, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [made for event in events for made in step.feed(event)]
 
 
 def _backwards(translation: Translation) -> list[tuple[Any, Mapping[str, Any]]]:

@@ -1,20 +1,16 @@
-"""The small words of the dialects, as tables: finish reasons, tool choices, token counts, JSON in strings, events."""
+"""The small words of the dialects, as tables: finish reasons, tool choices, token counts, and JSON in strings."""
 
 from __future__ import annotations
 
-import json
 import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from smart_model_router.wires.dialects import EVENT_READERS
 from smart_model_router.wires.values import count, decode, is_object, mapping
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
-    from smart_model_router.domain.outcome import StreamEvent
-    from smart_model_router.domain.request import Dialect
 
 FINISH_OF_STOP: Mapping[str, str] = MappingProxyType(
     {
@@ -56,12 +52,7 @@ JSON_TOOL = "answer_in_json"
 FORMAT_NAME = "response"
 """Chat's schemas have a name, Messages' have none: this one says nothing."""
 
-_ID_PREFIXES = ("chatcmpl-", "msg_", "resp_")
-_ESCAPED = "backslashreplace"
-"""How half a surrogate is written, which JSON may hold and UTF-8 may not."""
 _TOOL_ID = re.compile(r"[^A-Za-z0-9_-]")
-dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-"""JSON as the dialects write it inside strings."""
 
 
 def arguments_of(text: object) -> dict[str, Any] | None:
@@ -77,18 +68,6 @@ def arguments_of(text: object) -> dict[str, Any] | None:
 def tool_use_id(value: object) -> str:
     """A tool call's id as Messages allows it (letters, digits, - and _): the same in the call and in its result."""
     return _TOOL_ID.sub("_", value) if isinstance(value, str) and value else "call"
-
-
-def named_id(prefix: str, value: object) -> str:
-    """An answer's id as its dialect begins it: the provider's own, whose beginning names another dialect or none."""
-    found = value if isinstance(value, str) else ""
-    other = next((known for known in _ID_PREFIXES if found.startswith(known)), "")
-    return prefix + found.removeprefix(other)
-
-
-def given(body: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that are set; null means the same as absent in every dialect."""
-    return {key: value for key, value in body.items() if value is not None}
 
 
 def chat_usage_of_messages(usage: Mapping[str, Any]) -> dict[str, Any]:
@@ -140,14 +119,3 @@ def _chat_usage(prompt: int, completion: int, read: int, written: int, reasoning
         "prompt_tokens_details": {"cached_tokens": read, "cache_write_tokens": written},
         "completion_tokens_details": {"reasoning_tokens": reasoning},
     }
-
-
-def written(dialect: Dialect, data: Iterable[dict[str, Any]]) -> list[StreamEvent]:
-    """The events with these data, in order: all dialects but Chat name their events."""
-    read = EVENT_READERS[dialect]
-    if dialect == "chat":
-        return [read(b"", one, f"data: {dumps(one)}\n\n".encode(errors=_ESCAPED)) for one in data]
-    return [
-        read(f"{one['type']}".encode(), one, f"event: {one['type']}\ndata: {dumps(one)}\n\n".encode(errors=_ESCAPED))
-        for one in data
-    ]

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from smart_model_router.wires.translate import reasoning
 from smart_model_router.wires.translate.hosted import SEARCHES, place_of
-from smart_model_router.wires.translate.words import dumps
-from smart_model_router.wires.values import count, is_object, items, mapping, text
+from smart_model_router.wires.values import count, dumps, is_object, items, mapping, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from smart_model_router.wires.dialects import named_id
 from smart_model_router.wires.translate import reasoning
 from smart_model_router.wires.translate.answers.blocks import Added, Change, ChatBlocks, Cited, OpenedBlock, StreamBlock
 from smart_model_router.wires.translate.hosted import LATE, SEARCHES, place_of, search_blocks, to_messages
-from smart_model_router.wires.translate.words import (
-    STOP_OF_FINISH,
-    arguments_of,
-    dumps,
-    named_id,
-    tool_use_id,
-)
-from smart_model_router.wires.values import count, items, mapping, text
+from smart_model_router.wires.translate.words import STOP_OF_FINISH, arguments_of, tool_use_id
+from smart_model_router.wires.values import count, dumps, items, mapping, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

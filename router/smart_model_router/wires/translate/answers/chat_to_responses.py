@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from smart_model_router.wires.dialects import named_id
 from smart_model_router.wires.own_ids import item_id
 from smart_model_router.wires.translate import reasoning
 from smart_model_router.wires.translate.answers.blocks import Added, Change, ChatBlocks, Cited, OpenedBlock, StreamBlock
 from smart_model_router.wires.translate.hosted import LATE, SEARCHES, SOURCES, search_item, to_responses
 from smart_model_router.wires.translate.tools import Tool, tools_by_flat_name, unwrapped_input
-from smart_model_router.wires.translate.words import (
-    INCOMPLETE_OF_FINISH,
-    arguments_of,
-    named_id,
-    responses_usage_of_chat,
-)
+from smart_model_router.wires.translate.words import INCOMPLETE_OF_FINISH, arguments_of, responses_usage_of_chat
 from smart_model_router.wires.values import items, mapping, text
 
 if TYPE_CHECKING:

@@ -5,18 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from smart_model_router.wires.dialects import named_id
 from smart_model_router.wires.translate.answers.chat_output import ChatMessage, Chunks
 from smart_model_router.wires.translate.hosted import NAME, SEARCHES, add_results, from_messages, search_of_messages
 from smart_model_router.wires.translate.reasoning import encrypted_detail, signed_detail
-from smart_model_router.wires.translate.words import (
-    FINISH_OF_STOP,
-    JSON_TOOL,
-    arguments_of,
-    chat_usage_of_messages,
-    dumps,
-    named_id,
-)
-from smart_model_router.wires.values import count, items, mapping, text
+from smart_model_router.wires.translate.words import FINISH_OF_STOP, JSON_TOOL, arguments_of, chat_usage_of_messages
+from smart_model_router.wires.values import count, dumps, items, mapping, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from smart_model_router.wires.dialects import named_id
 from smart_model_router.wires.responses import ENDS, place_of
 from smart_model_router.wires.translate.answers.chat_output import ChatMessage, Chunks
 from smart_model_router.wires.translate.hosted import SEARCHES, from_responses, search_of_responses
 from smart_model_router.wires.translate.reasoning import OPENAI, encrypted_detail
-from smart_model_router.wires.translate.words import FINISH_OF_INCOMPLETE, chat_usage_of_responses, named_id
+from smart_model_router.wires.translate.words import FINISH_OF_INCOMPLETE, chat_usage_of_responses
 from smart_model_router.wires.values import items, mapping, text
 
 if TYPE_CHECKING:

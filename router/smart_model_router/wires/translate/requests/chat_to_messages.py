@@ -5,15 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from smart_model_router.wires.translate import hosted, media, reasoning
-from smart_model_router.wires.translate.words import (
-    FORMAT_NAME,
-    JSON_TOOL,
-    TOOL_ERROR,
-    arguments_of,
-    given,
-    tool_use_id,
-)
-from smart_model_router.wires.values import count, is_object, items, mapping, text
+from smart_model_router.wires.translate.words import FORMAT_NAME, JSON_TOOL, TOOL_ERROR, arguments_of, tool_use_id
+from smart_model_router.wires.values import count, given, is_object, items, mapping, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,8 +10,7 @@ from smart_model_router.wires.translate.requests.responses_to_chat import (
     SAME_IN_CHAT,
     SAME_IN_NEWEST_CHAT,
 )
-from smart_model_router.wires.translate.words import given
-from smart_model_router.wires.values import count, is_object, items, mapping, text
+from smart_model_router.wires.values import count, given, is_object, items, mapping, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from smart_model_router.wires.translate import hosted, media, reasoning
-from smart_model_router.wires.translate.words import FORMAT_NAME, TOOL_ERROR, dumps, given
-from smart_model_router.wires.values import count, is_object, items, mapping, text
+from smart_model_router.wires.translate.words import FORMAT_NAME, TOOL_ERROR
+from smart_model_router.wires.values import count, dumps, given, is_object, items, mapping, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,7 +52,8 @@ def request(body: Mapping[str, Any], terms: Terms, losses: Losses) -> dict[str, 
     for key in _MEANINGFUL:
         if said.get(key):
             losses.refuse(key, "Chat has no such thing")
-    losses.drop_keys(said, (*_HANDLED, *_MEANINGFUL), _NO_PARAMETER)
+    if not said.keys() <= _HANDLED:
+        losses.drop_keys(said, (*_HANDLED, *_MEANINGFUL), _NO_PARAMETER)
     out: dict[str, Any] = {"messages": _conversation(said, terms, losses)}
     _settings(said, out, terms, losses)
     if "tools" in said or "tool_choice" in said:

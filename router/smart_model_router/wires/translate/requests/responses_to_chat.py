@@ -14,8 +14,7 @@ from smart_model_router.wires.translate.tools import (
     found_tools,
     wrapped_input,
 )
-from smart_model_router.wires.translate.words import dumps, given
-from smart_model_router.wires.values import count, items, mapping, text
+from smart_model_router.wires.values import count, dumps, given, items, mapping, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
