@@ -225,7 +225,7 @@ class StoreChanged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TargetsForgotten:
+class TargetsEvicted:
     """The router dropped these targets and all it knew of them: the least recently used models of wildcards."""
 
     at: float
@@ -233,7 +233,7 @@ class TargetsForgotten:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GuardsForgotten:
+class GuardsExpired:
     """The router dropped these names of `router.guard`, which were not used for an hour, and all it knew of them."""
 
     at: float
@@ -254,6 +254,6 @@ Event = (
     | SheddingChanged
     | RequestShed
     | StoreChanged
-    | TargetsForgotten
-    | GuardsForgotten
+    | TargetsEvicted
+    | GuardsExpired
 )

@@ -17,7 +17,7 @@ from smart_model_router.core.lease import Lease
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker
 from smart_model_router.core.target_state import ProviderState
 from smart_model_router.domain.errors import AllTargetsFailed, ConfigurationError, RouterUnavailable
-from smart_model_router.domain.events import AttemptFinished, GuardsForgotten
+from smart_model_router.domain.events import AttemptFinished, GuardsExpired
 from smart_model_router.domain.outcome import NO_READING, Failure, FailureClass, LimitReading, Refusal
 from smart_model_router.flow.admission import is_granted
 from smart_model_router.flow.clock import EARLY, Watchdog
@@ -141,7 +141,7 @@ def forget_unused(state: RouterState) -> None:
         state.book.forget(name)
         names.add(name)
     if names:
-        state.emit(GuardsForgotten(at=now, names=frozenset(names)))
+        state.emit(GuardsExpired(at=now, names=frozenset(names)))
     if guards and not state.closed:
         due, alive = next(iter(guards.values())) + FORGET_SECONDS, ref(state)
         due = max(due, now + _SWEEP_SECONDS)

@@ -12,7 +12,7 @@ from smart_model_router.core.gate import Gate
 from smart_model_router.core.live_models import LiveModels
 from smart_model_router.core.tiers import ModelRoute
 from smart_model_router.domain.errors import ModelNotFound
-from smart_model_router.domain.events import TargetsForgotten
+from smart_model_router.domain.events import TargetsEvicted
 from smart_model_router.flow.state import RouterState
 
 _MARK = re.compile(r"@[0-9a-f]{8}$")
@@ -119,4 +119,4 @@ class WildcardRoutes(dict[str, ModelRoute]):
             self._workshop.drop(target)
             gone.add(target)
         if gone:
-            state.emit(TargetsForgotten(at=state.clock.now(), names=frozenset(gone)))
+            state.emit(TargetsEvicted(at=state.clock.now(), names=frozenset(gone)))

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from smart_model_router.domain.events import (
     AttemptFinished,
     BreakerChanged,
-    GuardsForgotten,
+    GuardsExpired,
     OfflineChanged,
     OperatorSpoke,
     RequestFinished,
@@ -24,7 +24,7 @@ from smart_model_router.domain.events import (
     SheddingChanged,
     StoreChanged,
     TargetRefused,
-    TargetsForgotten,
+    TargetsEvicted,
     WaitFinished,
 )
 from smart_model_router.domain.outcome import FailureClass
@@ -223,8 +223,8 @@ class DashboardHistory(Batcher):
                 OfflineChanged: self._move,
                 SheddingChanged: self._move,
                 StoreChanged: self._move,
-                GuardsForgotten: self._forget,
-                TargetsForgotten: self._forget,
+                GuardsExpired: self._forget,
+                TargetsEvicted: self._forget,
             }
         )
         self.clock = clock
@@ -308,7 +308,7 @@ class DashboardHistory(Batcher):
             step.cached_prompt_tokens[target] += event.usage.cached_prompt_tokens
         self._note(event)
 
-    def _forget(self, event: GuardsForgotten | TargetsForgotten) -> None:
+    def _forget(self, event: GuardsExpired | TargetsEvicted) -> None:
         for name in event.names:
             self._runs.pop(name, None)
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from smart_model_router.domain.events import (
     AttemptFinished,
     BreakerChanged,
-    GuardsForgotten,
+    GuardsExpired,
     RequestFinished,
     RequestShed,
-    TargetsForgotten,
+    TargetsEvicted,
 )
 from smart_model_router.domain.outcome import FailureClass
 from smart_model_router.domain.ports import StatsStore, SupportsLossCount
@@ -32,8 +32,8 @@ class Metrics(Batcher):
                 RequestFinished: self._request,
                 BreakerChanged: self._transition,
                 RequestShed: self._shed,
-                GuardsForgotten: self._forget,
-                TargetsForgotten: self._forget,
+                GuardsExpired: self._forget,
+                TargetsEvicted: self._forget,
             }
         )
         self._calls = OpenRequests[tuple[float, float]]()
@@ -111,7 +111,7 @@ class Metrics(Batcher):
             "smr_breaker_transitions_total", event.owner, event.from_state, event.to_state, event.reason
         )
 
-    def _forget(self, event: GuardsForgotten | TargetsForgotten) -> None:
+    def _forget(self, event: GuardsExpired | TargetsEvicted) -> None:
         for key in [key for key in self._attempts if key[0] in event.names]:
             del self._attempts[key]
         for name in event.names:

@@ -10,7 +10,7 @@ import pytest
 
 from smart_model_router import AllTargetsFailed, ConfigurationError, FailureClass, GuardLimits
 from smart_model_router.core.breaker import BreakerState
-from smart_model_router.domain.events import AttemptFinished, GuardsForgotten
+from smart_model_router.domain.events import AttemptFinished, GuardsExpired
 from smart_model_router.observability.dashboard_history import DashboardHistory
 from smart_model_router.testing import FakeDice
 from tests.world import BODY, DOWN, World, now, swallow, timers, virtual, world
@@ -235,7 +235,7 @@ async def test_a_name_unused_for_an_hour_is_forgotten() -> None:
     assert await targets(w) == {"a/big", "search", "database"}
     await asyncio.sleep(1870.0)
     assert await targets(w) == {"a/big", "search"}
-    assert [event.names for event in w.sink.of(GuardsForgotten)] == [{"database"}]
+    assert [event.names for event in w.sink.of(GuardsExpired)] == [{"database"}]
     await asyncio.sleep(1800.0)
     assert await targets(w) == {"a/big"}
     assert not timers()
@@ -324,7 +324,7 @@ async def test_a_guard_may_bear_the_name_of_a_provider() -> None:
     assert list(await asyncio.gather(guarded(), guarded(), guarded())) == [0.0, 1.0, 2.0]
     assert (await ask).report.target == "a/big"
     await asyncio.sleep(3700.0)
-    assert [event.names for event in w.sink.of(GuardsForgotten)] == [{"a"}]
+    assert [event.names for event in w.sink.of(GuardsExpired)] == [{"a"}]
     w.providers["a"].set(DOWN)
     assert (await w.router.chat(BODY)).report.target == "b/small"
     assert w.router.system_health().open_ratio == 0.0

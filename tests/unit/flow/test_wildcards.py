@@ -12,7 +12,7 @@ import pytest
 from smart_model_router import ConfigurationError, InvalidRequest, ModelNotFound, SmartModelRouter
 from smart_model_router.config import RouterConfig
 from smart_model_router.core.live_models import MOST
-from smart_model_router.domain.events import RequestFinished, TargetsForgotten
+from smart_model_router.domain.events import RequestFinished, TargetsEvicted
 from smart_model_router.testing import FakeProvider, LoopClock, RecordingSink
 from tests.world import DOWN, virtual
 
@@ -146,7 +146,7 @@ async def test_at_most_a_thousand_names_are_kept() -> None:
     assert len(names) <= MOST + 1
     assert {"one/first", "one/last", f"one/m{MOST + 49}"} <= names
     assert "one/m0" not in names
-    assert "one/m0" in set().union(*(event.names for event in sink.of(TargetsForgotten)))
+    assert "one/m0" in set().union(*(event.names for event in sink.of(TargetsEvicted)))
     assert "one/m0" not in asked.stats().targets
     assert not asked._state.fleet.providers["one"].gates.keys() - names
     await asked.aclose()
