@@ -1,6 +1,9 @@
-"""Module paths of version 0.1 that moved: each still imports, with a DeprecationWarning, until version 0.3."""
+"""Module paths and names of version 0.1 that moved: each still works, with a DeprecationWarning, until version 0.3."""
 
 from __future__ import annotations
+
+import sys
+import warnings
 
 MOVED = {
     f"smart_model_router.{old}": f"smart_model_router.{new}"
@@ -42,3 +45,18 @@ MOVED = {
     }.items()
 }
 """The new path by the old one. A module of a package that moved is found under the package's new path."""
+
+NAMES = {
+    "smart_model_router.domain.events": {"GuardsForgotten": "GuardsExpired", "TargetsForgotten": "TargetsEvicted"},
+}
+"""By module, the new name by the old one. Such a module has a `__getattr__` that calls `renamed`."""
+
+
+def renamed(module: str, name: str) -> object:
+    """Return an attribute of a module by its old name. Raises AttributeError for a name that never was."""
+    new = NAMES[module].get(name)
+    if new is None:
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+    told = f"{module}.{name} is now {new}; the old name goes with version 0.3"
+    warnings.warn(told, DeprecationWarning, stacklevel=3)
+    return getattr(sys.modules[module], new)

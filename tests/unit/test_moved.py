@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 
 import smart_model_router_providers
-from smart_model_router._moved import MOVED
+from smart_model_router._moved import MOVED, NAMES
 from smart_model_router_scoring._moved import MOVED as SCORING_MOVED
 from smart_model_router_scoring._moved import moved_to
 
@@ -63,3 +63,19 @@ def test_a_module_that_never_was_is_not_found() -> None:
         importlib.import_module("smart_model_router.nothing")
     with pytest.raises(ModuleNotFoundError, match=r"observability\.nothing"):
         imported_anew("smart_model_router.telemetry.nothing")
+
+
+@pytest.mark.parametrize(("module", "old"), [(module, old) for module, names in NAMES.items() for old in names])
+def test_an_old_name_is_the_new_one(module: str, old: str) -> None:
+    """The old name of a class still leads to it, and its use says so."""
+    there = importlib.import_module(module)
+    new = NAMES[module][old]
+    with pytest.warns(DeprecationWarning, match=f"{module}.{old} is now {new}; the old name goes with version 0.3"):
+        assert getattr(there, old) is getattr(there, new)
+
+
+def test_a_name_that_never_was_is_an_attribute_error() -> None:
+    """As of any module."""
+    for module in NAMES:
+        with pytest.raises(AttributeError, match="has no attribute 'Never'"):
+            _ = importlib.import_module(module).Never

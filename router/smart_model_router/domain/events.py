@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from smart_model_router.domain.fast_dataclass import quick
 from smart_model_router.domain.outcome import FailureClass, LimitReading, RestReason, Usage
@@ -257,3 +257,12 @@ Event = (
     | TargetsEvicted
     | GuardsExpired
 )
+
+
+if not TYPE_CHECKING:  # type checkers would take every name for one of this module
+
+    def __getattr__(name: str) -> object:
+        """Return a class by its old name."""
+        from smart_model_router._moved import renamed  # noqa: PLC0415 - only old names pay
+
+        return renamed(__name__, name)
