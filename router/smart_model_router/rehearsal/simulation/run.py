@@ -148,7 +148,7 @@ async def _live(history: History, setting: Setting, seed: int, measures: Measure
     router, state = SmartModelRouter(**parts), parts["state"]
     checkers = [checker(state, history) for checker in CHECKERS if checker.applies(measures)]
     sink.watch(checkers)
-    recorder = TraceRecorder(state, sink.checkers)
+    recorder = TraceRecorder(state=state, checkers=sink.checkers)
     for checker in checkers:
         checker.recorder = recorder
     recorder.watch()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from smart_model_router.domain.outcome import Failure
     from smart_model_router.flow.state import RouterState
     from smart_model_router.rehearsal.simulation.scenario import History
-    from smart_model_router.rehearsal.simulation.trace_recorder import Held, Refused, Settled
+    from smart_model_router.rehearsal.simulation.trace import Held, Refused, Settled
 
 _EPSILON = 1e-6
 _JITTER = 1.1

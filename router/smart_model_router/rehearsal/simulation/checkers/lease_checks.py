@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from smart_model_router.flow.state import RouterState
     from smart_model_router.flow.wait_queue import Waiter
     from smart_model_router.rehearsal.simulation.scenario import History
-    from smart_model_router.rehearsal.simulation.trace_recorder import Held, Refused, Settled
+    from smart_model_router.rehearsal.simulation.trace import Held, Refused, Settled
 
 _SENIORITY = 5.0
 """Seconds. A class that waits so much longer counts as the next higher one."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from smart_model_router.domain.events import Event
     from smart_model_router.flow.state import RouterState
     from smart_model_router.rehearsal.simulation.scenario import History
-    from smart_model_router.rehearsal.simulation.trace_recorder import Held, Settled
+    from smart_model_router.rehearsal.simulation.trace import Held, Settled
     from smart_model_router.rehearsal.simulation.workload import WorkloadRequest
 
 _EPSILON = 1e-6

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from smart_model_router.core.target_state import TargetState
     from smart_model_router.flow.state import RouterState
     from smart_model_router.rehearsal.simulation.scenario import History
-    from smart_model_router.rehearsal.simulation.trace_recorder import Held, Refused, Settled
+    from smart_model_router.rehearsal.simulation.trace import Held, Refused, Settled
 
 _LAWS = frozenset({"wait", "wall", "off"})
 _JUDGEMENT = frozenset({"cooldown", "slow_start"})
