@@ -129,7 +129,7 @@ class Coordinator:
             self._task = loop.create_task(self._run(loop), name="smart-model-router shared state")
             self._stale = self._state.clock.now() - self._heard_at > POLL_SECONDS
             self._poll_at = 0.0
-            self._press()
+            self.pressed()
         return not self._stale
 
     async def first_look(self) -> None:
@@ -167,7 +167,7 @@ class Coordinator:
     def changed(self) -> None:
         """A call was settled, or the operator spoke: whatever is different now is told."""
         self._changed = True
-        self._press()
+        self.pressed()
 
     def settled(self, gate: Gate, settlement: Settlement) -> None:
         """A call ended (or the operator spoke): whatever is different now is told."""
@@ -192,7 +192,8 @@ class Coordinator:
 
     def pressed(self) -> None:
         """There is something to tell at once."""
-        self._press()
+        self._pressed = True
+        self._alarm.set()
 
     def name_of(self, target: str) -> str | None:
         """How processes name a target of this router; None where it does not take part."""
@@ -225,7 +226,7 @@ class Coordinator:
     def asked(self, gate: Gate) -> None:
         """A call was admitted, or refused: lease more of its limits when little is left."""
         if gate.limits.short:
-            self._press()
+            self.pressed()
 
     def observe(self, event: AttemptFinished) -> None:
         """Keep what the next process should know of this target's recent calls."""
@@ -284,11 +285,6 @@ class Coordinator:
         """When to listen next: sooner where slots that others give back are waited for."""
         return min(self._poll_at, self._heard_at + LOOK_SECONDS) if self._slots.waiting else self._poll_at
 
-    def _press(self) -> None:
-        """There is something to tell at once."""
-        self._pressed = True
-        self._alarm.set()
-
     async def _turn(self) -> None:
         """Tell, lease, listen, as far as each is due."""
         reach = self._reach
@@ -323,7 +319,9 @@ class Coordinator:
             self.clients.settle()
             self._slots.settle()
         await self._publish(calls=due)
-        await self._keep_probes()
+        if self._probes.unused():
+            self.changed()
+        await self._probes.renew()
         await self._tokens.settle()
 
     async def _publish(self, *, calls: bool = True, ending: bool = False) -> None:
@@ -351,11 +349,6 @@ class Coordinator:
             self._breakers.told(changes.breakers)
         self._breakers.written(changes.breakers, view, now)
         self._take(view)
-
-    async def _keep_probes(self) -> None:
-        if self._probes.unused():
-            self.changed()
-        await self._probes.renew()
 
     async def _listen(self) -> None:
         now = self._state.clock.now()

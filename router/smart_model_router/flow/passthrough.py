@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import TypeVar
 
 from smart_model_router.core.fallback import least_retry_after
-from smart_model_router.core.final_error import UNPRICED
 from smart_model_router.core.gate import Gate
 from smart_model_router.core.lease import Lease, Settlement
 from smart_model_router.core.passthrough_rules import Route, RouteTarget, is_passed_on, judged
@@ -28,17 +27,17 @@ from smart_model_router.domain.errors import (
     RouterUnavailable,
     SmartRouterError,
     StreamInterrupted,
-    UnsupportedFeature,
 )
-from smart_model_router.domain.events import NAME_LIMIT, RequestFinished, RequestOutcome, RequestShed, TargetRefused
+from smart_model_router.domain.events import NAME_LIMIT, RequestFinished, RequestOutcome
 from smart_model_router.domain.forwarded_headers import Destination, access_named, keyed, lost_at, sent_to
-from smart_model_router.domain.outcome import NO_READING, Failure, FailureClass, LimitReading, Refusal
+from smart_model_router.domain.outcome import NO_READING, Failure, FailureClass, LimitReading
 from smart_model_router.domain.ports import PassedCall, PassedReply, SupportsPassthrough, TimerHandle
-from smart_model_router.domain.report import Attempt, ReportedRefusal, RouteReport
+from smart_model_router.domain.report import Attempt, RouteReport
 from smart_model_router.domain.request import RequestOptions, Target
 from smart_model_router.flow.attempt import provider_bug
 from smart_model_router.flow.clock import EARLY, Expired, Watchdog
-from smart_model_router.flow.guard import admit_one, settle
+from smart_model_router.flow.guard import settle
+from smart_model_router.flow.passage_admission import PassageAdmission
 from smart_model_router.flow.state import RouterState
 
 T = TypeVar("T")
@@ -47,7 +46,6 @@ _LONGEST = 86_400.0
 _NOT_FOUND = 404
 _GONE_AFTER = 3
 """So many 404s in a row of a path that has answered: it was taken away."""
-_LACKS = frozenset({FailureClass.MISCONFIGURED, FailureClass.MODEL_GONE})
 _LEFT = Failure(FailureClass.CANCELLED, "the caller left")
 _HANDED_ON = ("content-type", "content-length", "content-disposition", "content-language")
 """What a client is told of the provider's headers: what the body is. Its keys, cookies and traces are for us alone."""
@@ -85,7 +83,7 @@ class RoutePassage:
         self._held: tuple[RouteTarget, Gate, Lease] | None = None
         self._reply: PassedReply | None = None
         self._rest = b""
-        self._refused: set[tuple[str, str]] = set()
+        self._admission = PassageAdmission(state, route, call, options, self.report, self._deadline, self._watchdog)
         self._finished = False
 
     async def open(self) -> None:
@@ -154,13 +152,13 @@ class RoutePassage:
     # Before the head ------------------------------------------------------------------------------------------
 
     async def _open(self) -> None:
-        left = self._asked()
+        left = self._admission.asked()
         sharing = self._state.sharing
         if sharing is not None and not sharing.touch():
             await sharing.first_look()
-        self._check_shed()
+        self._admission.check_shed()
         while True:
-            target, gate, lease = await self._admitted(left)
+            target, gate, lease = await self._admission.admitted(left)
             self._held = (target, gate, lease)
             outcome = await self._sent(target)
             if not isinstance(outcome, Failure):
@@ -186,91 +184,6 @@ class RoutePassage:
             return False
         self._state.not_found[target.id] = times + 1
         return times + 1 < _GONE_AFTER
-
-    def _asked(self) -> list[RouteTarget]:
-        """The targets that the caller lets serve. Raises InvalidRequest, UnsupportedFeature."""
-        options, named, targets = self._options, self._options.get("target"), self.route.targets
-        ids = ", ".join(target.id for target in targets)
-        spends = options.get("priced") or options.get("max_cost") is not None
-        if spends and self._state.routing.unpriced != "allow":
-            raise UnsupportedFeature(f"no target of {self.route.name!r} can serve this request: {ids}{UNPRICED}")
-        asked = [target for target in targets if named in (None, target.id)]
-        if not asked:
-            raise InvalidRequest(f"target: {str(named)[:100]!r} is no target of {self.route.name!r}; there are {ids}")
-        return asked
-
-    def _check_shed(self) -> None:
-        state, now = self._state, self._state.clock.now()
-        criticality = self._options.get("criticality", "critical")
-        if not state.shedding.active:
-            return
-        state.update_shedding(now)
-        if state.shedding.sheds(criticality):
-            after = (state.fleet.least_remaining(now) or 0.0) + state.shedding.calm
-            request_id = self.report.request_id
-            state.emit(RequestShed(at=now, request_id=request_id, criticality=criticality, retry_after=after))
-            told = f"shedding: more than half of the providers are open and the request is {criticality}"
-            raise Overloaded(told, retry_after=after)
-
-    async def _admitted(self, left: list[RouteTarget]) -> tuple[RouteTarget, Gate, Lease]:
-        """The first of these targets that admits the call; they are waited for. Raises RouterUnavailable, NotFound."""
-        state = self._state
-        most = state.timeouts.total if state.routing.max_wait is None else state.routing.max_wait
-        until = min(self._deadline, state.clock.now() + most)
-        while True:
-            now = state.clock.now()
-            waits = {target.id: wait for target in left if (wait := self._wait_beside(target, now)) is not None}
-            free = {target.id: target for target in left if target.id not in waits}
-            for target, wait in waits.items():
-                self._tell(target, wait, now)
-            if free:
-                try:
-                    gates = [state.fleet.gates[target] for target in free]
-                    gate, lease = await admit_one(state, gates, until, lambda gate, no, at: self._tell(gate.id, no, at))
-                except AllTargetsFailed as error:
-                    raise self._lacking() or error from None
-                finally:
-                    self.report.waited_seconds += state.clock.now() - now
-                return free[gate.id], gate, lease
-            due = min(wait.retry_at or now for wait in waits.values())
-            if due > until or state.closed:
-                after = least_retry_after(waits.values(), now)
-                raise AllTargetsFailed(f"{', '.join(waits)}: refused, wait", retry_after=after)
-            await self._watchdog.sleep(due)
-            self.report.waited_seconds += state.clock.now() - now
-
-    def _wait_beside(self, target: RouteTarget, now: float) -> Refusal | None:
-        """The wait that the target of this name was told on another path: it is this path's as well."""
-        gate = self._state.fleet.gates.get(target.beside)
-        if gate is None or gate.cooldown.cause(now) is not FailureClass.RATE_LIMITED:
-            return None
-        return gate.cooldown.law(now)
-
-    def _tell(self, target: str, refusal: Refusal, now: float) -> None:
-        """Report a refusal, once per target and reason."""
-        if (target, refusal.reason) in self._refused:
-            return
-        self._refused.add((target, refusal.reason))
-        after = None if refusal.retry_at is None else max(0.0, refusal.retry_at - now)
-        self.report.refusals.append(ReportedRefusal(target, refusal.reason, after))
-        request_id = self.report.request_id
-        event = TargetRefused(at=now, request_id=request_id, target=target, reason=refusal.reason, retry_after=after)
-        self._state.emit(event)
-
-    def _lacking(self) -> NotFound | None:
-        """The 404 where each target of the route is off because it lacks the path; None where another reason is."""
-        state, now = self._state, self._state.clock.now()
-        told = []
-        for target in self.route.targets:
-            gate = state.fleet.gates[target.id]
-            law = gate.cooldown.law(now)
-            if law is None or law.reason != "off" or gate.cooldown.cause(now) not in _LACKS:
-                return None
-            told.append(f"{target.id} (asked again in {(law.retry_at or now) - now:.0f} s)")
-        if self.report.attempts:
-            return None
-        wanted = "name a provider that has it in gateway.passthrough.routes"
-        return NotFound(f"{self._call.path} was not found at {', '.join(told)}; {wanted}")
 
     async def _sent(self, target: RouteTarget) -> PassedReply | Failure:
         """The head of the target's answer, or the failure it comes to. Raises as the body does, DeadlineExceeded."""

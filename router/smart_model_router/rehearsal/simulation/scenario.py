@@ -25,7 +25,7 @@ from smart_model_router.router import SmartModelRouter
 
 if TYPE_CHECKING:
     from smart_model_router.core.gate import Gate
-    from smart_model_router.rehearsal.simulation.trace import Held, Refused, Settled, Trace
+    from smart_model_router.rehearsal.simulation.trace import Held, Refused, RunTrace, Settled
 
 E = TypeVar("E", AttemptFinished, BreakerChanged, OfflineChanged, ProbeStarted, RestStarted, SheddingChanged)
 MOST_VIOLATIONS = 50
@@ -132,7 +132,7 @@ class Checker:
     def __init__(self, state: RouterState, history: History) -> None:
         self.state = state
         self.history = history
-        self.recorder: Trace
+        self.recorder: RunTrace
 
     @classmethod
     def applies(cls, measures: Measures) -> bool:

@@ -76,7 +76,7 @@ class Settled:
 
 
 @dataclass(kw_only=True)
-class Trace:
+class RunTrace:
     """The leases held now, the waiter of each task, and the calls of each request."""
 
     held: dict[Lease, Held] = field(default_factory=dict)

@@ -20,12 +20,12 @@ from smart_model_router.domain.outcome import CAPACITY_REASONS, NO_READING, Fail
 from smart_model_router.flow.state import RouterState
 from smart_model_router.flow.wait_queue import Waiter, WaitQueue
 from smart_model_router.rehearsal.simulation.scenario import Checker
-from smart_model_router.rehearsal.simulation.trace import Held, Lane, Refused, Settled, Trace
+from smart_model_router.rehearsal.simulation.trace import Held, Lane, Refused, RunTrace, Settled
 from smart_model_router.rehearsal.simulation.workload import WorkloadRequest
 
 
 @dataclass(kw_only=True)
-class TraceRecorder(Trace):
+class TraceRecorder(RunTrace):
     """Records the trace, and tells the checkers of each record."""
 
     state: RouterState
