@@ -467,7 +467,7 @@ def test_a_provider_that_moves_nothing_is_given_up(
     upstream: PassingUpstream, tmp_path: Path, lie: Callable[..., None]
 ) -> None:
     """After `silence`, before its head and in the middle of its body."""
-    with troubled(upstream, tmp_path, silence="300ms") as (running, client):
+    with troubled(upstream, tmp_path, silence="2s") as (running, client):
         upstream.set(lie)
         with pytest.raises((openai.InternalServerError, openai.APIConnectionError)):
             speak(client)
@@ -478,7 +478,7 @@ def test_a_provider_that_moves_nothing_is_given_up(
 
 def test_a_provider_that_takes_nothing_is_given_up(upstream: PassingUpstream, tmp_path: Path) -> None:
     """It does not read the body: 20 MB are not held for it, and the client is told after `silence`."""
-    with troubled(upstream, tmp_path, silence="500ms") as (running, _):
+    with troubled(upstream, tmp_path, silence="2s") as (running, _):
         upstream.set(idle, reads=False)
         answer = httpx2.post(
             f"{running.base_url}/v1/audio/transcriptions", content=SOUND * 80, headers=_key("app"), timeout=PATIENCE
