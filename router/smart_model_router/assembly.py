@@ -100,7 +100,7 @@ def assemble(
     if kept is not None and isinstance(kept, SupportsPast):
         kept.on_past(lambda past: book.remember(past, used_clock.now()))
     if store is None and config.store.path is not None and config.store.shared_state:
-        state.sharing = _share(config, state, parts, ladders)
+        state.coordinator = _share(config, state, parts, ladders)
     if config.store.response_ttl > 0:
         state.kept = _keep(config, state)
     return {"config": config, "state": state, "book": book, "ladders": parts.ladders}

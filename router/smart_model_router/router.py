@@ -312,7 +312,7 @@ class SmartModelRouter:
     @property
     def client_leases(self) -> ClientLeases | None:
         """The leases by which the gateway shares its clients' limits with other processes; None without a store."""
-        return None if self._state.sharing is None else self._state.sharing.clients
+        return None if self._state.coordinator is None else self._state.coordinator.clients
 
     @property
     def monitor(self) -> Monitor:
@@ -341,12 +341,12 @@ class SmartModelRouter:
 
         Returns "" when they have: the host's other processes obey soon. Else returns the reason why only this one does.
         """
-        sharing = self._state.sharing
-        return self.monitor.shared_problem if sharing is None else await self.portal.reach(sharing.publish_word)
+        coordinator = self._state.coordinator
+        return self.monitor.shared_problem if coordinator is None else await self.portal.reach(coordinator.publish_word)
 
     async def listen(self) -> None:
         """Begin to poll the state of the host's other processes, without waiting for the first request."""
-        if self._state.sharing is not None:
+        if self._state.coordinator is not None:
             await self.portal.reach(self._listen)
 
     def continue_from(self, before: SmartModelRouter) -> None:
@@ -382,7 +382,7 @@ class SmartModelRouter:
         first: dict[str, Part] = {f"provider {name}": provider.aclose for name, provider in state.providers.items()}
         if state.detached:
             first["a call that ran on"] = partial(asyncio.wait, tuple(state.detached))
-        stores = {"the shared state": state.sharing, "the kept responses": state.kept, "the store": state.store}
+        stores = {"the shared state": state.coordinator, "the kept responses": state.kept, "the store": state.store}
         second: dict[str, Part] = {name: store.aclose for name, store in stores.items() if store is not None}
         state.leave()
         await close_parts((first, second, {"a sink": partial(close_sinks, state.sinks)}))
@@ -402,16 +402,16 @@ class SmartModelRouter:
         return RouterReply(success.body, success.raw, executor.report)
 
     async def _listen(self) -> None:
-        if self._state.sharing is not None:
-            self._state.sharing.touch()
+        if self._state.coordinator is not None:
+            self._state.coordinator.touch()
 
     def _speak(self, target: str, word: OperatorWord, by: str, why: str) -> None:
         gate, state = self._gate(target), self._state
 
         def speak() -> None:
             state.words.speak(gate.id, word, by=by or f"process {os.getpid()}", why=why)
-            if state.sharing is not None:
-                state.sharing.spoken()
+            if state.coordinator is not None:
+                state.coordinator.spoken()
 
         self.portal.call(speak)
 

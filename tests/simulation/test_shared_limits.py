@@ -61,7 +61,7 @@ async def use_up(refill: LimitKind, burst: float | None, begins: Sequence[float]
         owners = {"p/m": SharedKeys("p/m", "p", "p/m")}
         state = router._state
         state.here = here
-        state.sharing = Coordinator(state, Store(tables, chance), owners, holder=lambda: f"process {number}")
+        state.coordinator = Coordinator(state, Store(tables, chance), owners, holder=lambda: f"process {number}")
 
         async def worker() -> None:
             body = {"model": "smart", "messages": [{"role": "user", "content": "hello"}], "user": str(number)}

@@ -113,9 +113,9 @@ class AdmissionController:
         """Refuse as `ask` would for each: with many waiters a thousand full targets are usual, and most of the cost."""
         self.refused.update(dict.fromkeys(targets, _NO_SLOT))
         self.account.tell_all(targets, _NO_SLOT, now)
-        if self.state.sharing is not None:
+        if self.state.coordinator is not None:
             for target in targets:
-                self.state.sharing.asked(self.state.fleet.gates[target])
+                self.state.coordinator.asked(self.state.fleet.gates[target])
 
     def anyway(self, now: float, pacing: Pacing) -> AdmittedTarget | None:
         """Try the targets that only our own judgement refuses, paced: the least tried, not OPEN first. None is free.
@@ -228,8 +228,8 @@ class AdmissionController:
             if self.context.translations.refusal(facts) is not None:
                 continue
             got = gate.try_admit(self.context.cost(facts, now), now, state.dice.roll(), stream=stream)
-            if state.sharing is not None:
-                state.sharing.asked(gate)
+            if state.coordinator is not None:
+                state.coordinator.asked(gate)
             if isinstance(got, Lease):
                 state.held[got] = gate
                 timer = Watchdog(state.clock, state.ticking)
@@ -257,8 +257,8 @@ class AdmissionController:
             )
         else:
             got = gate.try_admit(cost, now, state.dice.roll(), stream=stream, pacing=pacing)
-        if state.sharing is not None:
-            state.sharing.asked(gate)
+        if state.coordinator is not None:
+            state.coordinator.asked(gate)
         if isinstance(got, Refusal):
             if got.reason == "throttle":
                 got = self._tossed[facts.id, pacing] = self._tossed_for(now)
@@ -285,8 +285,8 @@ class AdmissionController:
 
     def stands_at_once(self, step: AdmittedTarget) -> bool:
         """True when there is nothing to ask other processes about this admission."""
-        sharing = self.state.sharing
-        return not step.lease.probe and (sharing is None or sharing.has_slot(step.gate))
+        coordinator = self.state.coordinator
+        return not step.lease.probe and (coordinator is None or coordinator.has_slot(step.gate))
 
     async def stands(self, step: AdmittedTarget) -> bool:
         """Ask the other processes for the probe and the slot of this admission; withdraw it where they have them."""
@@ -420,14 +420,14 @@ class AdmissionController:
 
 async def is_granted(state: RouterState, gate: Gate, lease: Lease, until: float) -> bool:
     """Ask the other processes for an admission's probe and slot of the host; withdraw it where they have them."""
-    sharing = state.sharing
-    if sharing is None:
+    coordinator = state.coordinator
+    if coordinator is None:
         return True
     granted = False
     try:
         # The probe first: while a slot is waited for no other request may take it.
-        probes = not lease.probes_breaker or await sharing.may_probe(gate, lease)
-        granted = probes and await sharing.may_enter(gate, until - state.clock.now())
+        probes = not lease.probes_breaker or await coordinator.may_probe(gate, lease)
+        granted = probes and await coordinator.may_enter(gate, until - state.clock.now())
     finally:
         if not granted:
             withdraw(state, gate, lease)

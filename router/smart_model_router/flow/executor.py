@@ -150,9 +150,9 @@ class RequestExecutor:
         return await self._walk(perform)
 
     async def _walk(self, perform: Perform[T]) -> T:
-        sharing = self.state.sharing
-        if sharing is not None and not sharing.touch():
-            await sharing.first_look()
+        coordinator = self.state.coordinator
+        if coordinator is not None and not coordinator.touch():
+            await coordinator.first_look()
         try:
             while True:
                 step = self._next_step()
@@ -161,7 +161,7 @@ class RequestExecutor:
                     woken = await self._pauses.take(step)
                     self._turn = None if woken is None or woken in step.resorts else (woken, step.pacing)
                     continue
-                if (step.lease.probe or self.state.sharing is not None) and not await self._admission.stands(step):
+                if (step.lease.probe or self.state.coordinator is not None) and not await self._admission.stands(step):
                     continue
                 if self._pauses.ticket is not None:
                     self._pauses.leave_room()

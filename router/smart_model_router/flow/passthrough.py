@@ -153,9 +153,9 @@ class RoutePassage:
 
     async def _open(self) -> None:
         left = self._admission.asked()
-        sharing = self._state.sharing
-        if sharing is not None and not sharing.touch():
-            await sharing.first_look()
+        coordinator = self._state.coordinator
+        if coordinator is not None and not coordinator.touch():
+            await coordinator.first_look()
         self._admission.check_shed()
         while True:
             target, gate, lease = await self._admission.admitted(left)

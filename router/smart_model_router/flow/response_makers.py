@@ -65,15 +65,15 @@ class ResponseMakers:
             return
         for thing in things:
             self._keep(thing, Made(target, owner))
-        sharing = self._state.sharing
-        name = None if sharing is None else sharing.name_of(target.id)
-        if sharing is None or name is None:
+        coordinator = self._state.coordinator
+        name = None if coordinator is None else coordinator.name_of(target.id)
+        if coordinator is None or name is None:
             return
         for thing in things:
             digest = _digest(thing)
             self._untold[digest] = MakerRow(thing=digest, target=name, owner=owner, at=self._state.wall())
         _bound(self._untold)
-        sharing.pressed()
+        coordinator.pressed()
 
     def forget(self, thing: str) -> None:
         """Forget a thing that was deleted where it was kept; other processes find out from there."""
@@ -103,14 +103,14 @@ class ResponseMakers:
                 raise not_found(thing)
 
     async def _find(self, things: Iterable[str]) -> None:
-        sharing = self._state.sharing
+        coordinator = self._state.coordinator
         now, sought_at = self._state.clock.now(), self._sought
         missing = {
             _digest(thing): thing
             for thing in things
             if thing not in self._known and (thing not in sought_at or now >= sought_at[thing] + AGAIN)
         }
-        if sharing is None or not missing:
+        if coordinator is None or not missing:
             return
         is_new = any(thing not in sought_at for thing in missing.values())
         for pause in LOOKS if is_new else LOOKS[:1]:
@@ -118,12 +118,12 @@ class ResponseMakers:
                 await self._state.clock.sleep(pause)
             sought = tuple(missing)
             for at in range(0, len(sought), _AT_ONCE):
-                rows = await sharing.makers(sought[at : at + _AT_ONCE])
+                rows = await coordinator.makers(sought[at : at + _AT_ONCE])
                 if rows is None:
                     return
                 for row in rows:
                     thing = missing.pop(row.thing)
-                    self._keep(thing, Made(sharing.target_named(row.target), row.owner))
+                    self._keep(thing, Made(coordinator.target_named(row.target), row.owner))
             if not missing:
                 return
         for thing in missing.values():

@@ -176,7 +176,7 @@ class RouterState:
     portal: Portal = field(init=False)
     words: OperatorCommands = field(init=False)
     makers: ResponseMakers = field(init=False)
-    sharing: Coordinator | None = field(init=False, default=None)
+    coordinator: Coordinator | None = field(init=False, default=None)
     """This router's part in the state that processes share; None shares nothing."""
     kept: KeptResponses | None = field(init=False, default=None)
     """Its answers by translation that later requests may refer to; None keeps none."""
@@ -201,12 +201,12 @@ class RouterState:
         """
         now = self.clock.now()
         self.model_routes.continue_from(before.model_routes.names)
-        shared = self.sharing is not None or before.sharing is not None
+        shared = self.coordinator is not None or before.coordinator is not None
         unchanged = self.fleet.continue_from(before.fleet, shared=shared)
         self.words.continue_from(before.words)
-        if self.sharing is not None:
-            self.sharing.continue_from(before.sharing)
-            self.sharing.changed()
+        if self.coordinator is not None:
+            self.coordinator.continue_from(before.coordinator)
+            self.coordinator.changed()
         self.room.continue_from(before.room, () if shared else unchanged)
         self.makers.continue_from(before.makers)
         if self.kept is not None and before.kept is not None:
@@ -297,8 +297,8 @@ class RouterState:
         """Record an ended attempt in the statistics, then emit it. Decisions count it only with `of_answers`."""
         if of_answers:
             self.book.observe(event)
-            if self.sharing is not None:
-                self.sharing.observe(event)
+            if self.coordinator is not None:
+                self.coordinator.observe(event)
         if self.store is not None:
             try:
                 self.store.observe(event)
@@ -351,8 +351,8 @@ class RouterState:
             self.emit(OfflineChanged(at=now, offline=settlement.offline))
         if settlement.moved or settlement.rest or settlement.offline is not None:
             self.update_shedding(now)
-        if self.sharing is not None:
-            self.sharing.settled(gate, settlement)
+        if self.coordinator is not None:
+            self.coordinator.settled(gate, settlement)
         if self.room.shared.waiting:
             everyone = bool(settlement.moved) or settlement.offline is not None
             self.pump(None if everyone else gate.provider.name)
@@ -404,8 +404,8 @@ class RouterState:
     def begin_anew(self, target: str, since: float) -> None:
         """Reset statistics after recovery: older samples describe the outage."""
         self.book.reset_window(target, since)
-        if self.sharing is not None:
-            self.sharing.begins_anew(target)
+        if self.coordinator is not None:
+            self.coordinator.begins_anew(target)
 
     def pump(self, provider: str | None) -> None:
         """Wake the next waiters of a provider's gates (of all gates when more than one provider may have changed)."""

@@ -98,8 +98,8 @@ class WildcardRoutes(dict[str, ModelRoute]):
             self._state.book.add(everyone[gate.id])
             self._state.fleet.add(gate)
             self._state.words.bind(gate)
-            if self._state.sharing is not None:
-                self._state.sharing.join(gate.id)
+            if self._state.coordinator is not None:
+                self._state.coordinator.join(gate.id)
         self._live.add(name, ladder, tuple(one for one in everyone if not self._workshop.is_written(one)))
         return ladder
 
@@ -114,8 +114,8 @@ class WildcardRoutes(dict[str, ModelRoute]):
             self._busy.discard(target)
             state.fleet.remove(target)
             state.book.forget(target)
-            if state.sharing is not None:
-                state.sharing.leave(target)
+            if state.coordinator is not None:
+                state.coordinator.leave(target)
             self._workshop.drop(target)
             gone.add(target)
         if gone:

@@ -173,8 +173,8 @@ class Monitor:
     @property
     def shared_problem(self) -> str:
         """The reason why this process decides alone at present; "" while it shares state with others of the host."""
-        sharing = self._state.sharing
-        return _NOT_SHARED if sharing is None else sharing.reason
+        coordinator = self._state.coordinator
+        return _NOT_SHARED if coordinator is None else coordinator.reason
 
     @property
     def kept_problem(self) -> str:

@@ -70,7 +70,7 @@ def sharing(*ladder: Sequence[str], tables: MemoryTables, **given: Any) -> tuple
     owners = {
         name: SharedKeys(name, f"{gate.provider.name}@cafe0123", f"{name}@cafe0123") for name, gate in gates.items()
     }
-    made.state.sharing = Coordinator(made.state, store, owners, holder=lambda: f"router {id(made)}")
+    made.state.coordinator = Coordinator(made.state, store, owners, holder=lambda: f"router {id(made)}")
     return made, store
 
 
@@ -177,8 +177,8 @@ async def test_a_probe_nobody_ended_is_anothers_after_its_lease() -> None:
     one.providers["a"].set(FakeReply(seconds=1_000.0))
     dead = asyncio.ensure_future(served_by(one, timeout=900.0))
     await asyncio.sleep(0.1)
-    assert one.state.sharing is not None
-    task = one.state.sharing._task
+    assert one.state.coordinator is not None
+    task = one.state.coordinator._task
     assert task is not None
     task.cancel()
     other, _ = sharing(["a/m"], ["b/m"], tables=tables)
@@ -354,8 +354,8 @@ async def test_a_store_that_fails_at_the_start_is_told() -> None:
     made, store = world(["a/m"]), Store(tables)
     store.failure = "it is locked"
     made.state.here = here
-    made.state.sharing = Coordinator(made.state, store, {"a/m": SharedKeys("a/m", "a", "a/m")}, holder=lambda: "x")
-    assert made.state.sharing.reason == "it is locked"
+    made.state.coordinator = Coordinator(made.state, store, {"a/m": SharedKeys("a/m", "a", "a/m")}, holder=lambda: "x")
+    assert made.state.coordinator.reason == "it is locked"
     assert [event.degraded for event in made.sink.of(StoreChanged)] == [True]
     assert await served_by(made) == "a/m"
     await made.router.aclose()
@@ -369,7 +369,7 @@ async def test_a_limit_is_used_up_while_the_store_is_out_of_reach() -> None:
     store = Store(tables)
     store.failure = "it is locked"
     made.state.here = here
-    made.state.sharing = Coordinator(made.state, store, {"a/m": SharedKeys("a/m", "a", "a/m")}, holder=lambda: "x")
+    made.state.coordinator = Coordinator(made.state, store, {"a/m": SharedKeys("a/m", "a", "a/m")}, holder=lambda: "x")
     assert [await served_by(made) for _ in range(30)] == ["a/m"] * 30
     learned = LimitReading(buckets=(BucketReading("searches", limit=600, remaining=600),))
     made.gate("a/m").limits.update(learned, 10_000, now())
@@ -442,9 +442,9 @@ async def test_a_lease_that_is_being_given_back_starts_no_probe() -> None:
     store.delay = 0.1
     assert await served_by(one) == "b/m"
     await asyncio.sleep(0.1)
-    assert one.state.sharing is not None
-    one.state.sharing.changed()
-    while not one.state.sharing._breakers["a/m", "whole"].being_told:  # noqa: ASYNC110 - virtual time
+    assert one.state.coordinator is not None
+    one.state.coordinator.changed()
+    while not one.state.coordinator._breakers["a/m", "whole"].being_told:  # noqa: ASYNC110 - virtual time
         await asyncio.sleep(0.01)
     here = asyncio.ensure_future(served_by(one))
     await asyncio.sleep(0.15)
@@ -579,7 +579,7 @@ async def test_a_router_on_a_new_loop_goes_on_sharing() -> None:
     """What it observed is told by whichever loop it is used on."""
     one, _ = sharing(["a/m"], tables=MemoryTables())
     assert await served_by(one) == "a/m"
-    sharing_ = one.state.sharing
+    sharing_ = one.state.coordinator
     assert sharing_ is not None
     task = sharing_._task
     assert task is not None

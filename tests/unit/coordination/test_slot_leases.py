@@ -59,7 +59,7 @@ class Host:
         state, store = made.state, Store(self.tables)
         state.here = here
         owners = {name: SharedKeys(name, name, name, slots="a" if name == "a/m" else "") for name in state.fleet.gates}
-        state.sharing = Coordinator(state, store, owners, holder=lambda: f"process {id(made)}")
+        state.coordinator = Coordinator(state, store, owners, holder=lambda: f"process {id(made)}")
         return made, store
 
     async def watch(self) -> None:
@@ -498,7 +498,7 @@ async def test_a_reload_that_makes_slots_those_of_each_process_frees_them() -> N
     assert bulkhead.free == 0
     after = world(["a/m"], replies={"a": host.provider}, kinds={"a": {"bulkhead": SLOTS}})
     after.state.here = here
-    after.state.sharing = Coordinator(
+    after.state.coordinator = Coordinator(
         after.state,
         Store(host.tables),
         {name: SharedKeys(name, name, name) for name in after.state.fleet.gates},

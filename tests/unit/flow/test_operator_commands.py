@@ -130,7 +130,8 @@ async def test_an_enable_of_before_ends_nothing_in_a_process_that_hears_of_it_la
     made.state.here, store = here, Store(tables)
     store.failure = "it is away"
     await asyncio.sleep(1)
-    made.state.sharing = Coordinator(made.state, store, {"a/m": SharedKeys("a/m", "a", "a/m")}, holder=lambda: "made")
+    owners = {"a/m": SharedKeys("a/m", "a", "a/m")}
+    made.state.coordinator = Coordinator(made.state, store, owners, holder=lambda: "made")
     await asyncio.gather(*(served_by(made) for _ in range(5)))
     store.failure = ""
     await asyncio.sleep(2)
@@ -218,8 +219,8 @@ async def test_nothing_is_said_twice() -> None:
     await asyncio.sleep(PROMISED)
     (row,) = tables.words()
     for w in (one, other):
-        assert w.state.sharing is not None
-        w.state.sharing.changed()
+        assert w.state.coordinator is not None
+        w.state.coordinator.changed()
     await asyncio.sleep(PROMISED)
     assert list(tables.words()) == [row]
     assert row.gen == 1

@@ -54,7 +54,7 @@ class Worker:
         self.world, self.store = world(["a/m"]), Store(tables)
         state = self.world.state
         state.here = here
-        state.sharing = self.sharing = Coordinator(state, self.store, {}, holder=lambda: f"worker {id(self)}")
+        state.coordinator = self.coordinator = Coordinator(state, self.store, {}, holder=lambda: f"worker {id(self)}")
         self.api_client = self.ring(**limits).api_client({"x-api-key": "k"})
 
     def ring(self, **limits: Any) -> KeyRing:
