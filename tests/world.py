@@ -80,7 +80,7 @@ class World:
             assert not any(b.probe_in_flight for b in (provider.transport, *gate.breakers.values())), gate.id
             assert gate.cooldown.on_trial == gate.credential.on_trial == 0, gate.id
         assert not self.state.detached
-        room = self.state.room
+        room = self.state.wait_queue
         assert room.waiting == 0
         assert not room._queues
         assert not any(provider.in_flight for provider in self.providers.values())

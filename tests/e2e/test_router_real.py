@@ -156,7 +156,7 @@ async def test_two_hundred_streams_at_once_all_finish() -> None:
         served = await asyncio.gather(*(ask(router, stream=True) for _ in range(200)))
         assert served == ["a/x"] * 200
         assert a.max_in_flight() <= 20
-        assert state_of(router).room.waiting == 0
+        assert state_of(router).wait_queue.waiting == 0
 
 
 async def test_a_closed_router_leaves_no_task_and_no_socket() -> None:

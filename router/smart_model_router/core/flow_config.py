@@ -44,7 +44,7 @@ class RoutingConfig(Options):
     `degrade_after` bounds the wait in the asked tier before a lower one is taken, `affinity_wait` that for the target
     that has the prompt in its cache before an equal one is. The last resort is taken at the age
     of `last_resort_after`, at 0.6 of the deadline at the latest. `max_wait` bounds the sum of a request's waits (None:
-    its deadline does), `sheddable_wait` that of a sheddable one; `max_waiting` is the size of the waiting room.
+    its deadline does), `sheddable_wait` that of a sheddable one; `max_waiting` is the size of the wait queue.
     `default_model` answers for unknown names; None refuses them. `unpriced` "allow" lets budgets in USD be spent at
     targets of unknown price. `malformed_events` decides on a stream in which an event cannot be read after its caller
     has content: "fault" ends it (or recovers it by policy), "skip" delivers the rest and then ends it as a failed one;

@@ -175,7 +175,7 @@ class TargetRefused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitFinished:
-    """A request left the waiting room after `seconds`."""
+    """A request left the wait queue after `seconds`."""
 
     at: float
     request_id: str

@@ -64,7 +64,7 @@ class AdmissionController:
         able = self._able(tier, now)
         if not able or (self.context.history.touched and self._is_spent(tier, now)):
             return None
-        if self.state.room.shared.waiting and self._is_crowded(able.values(), tier):
+        if self.state.wait_queue.shared.waiting and self._is_crowded(able.values(), tier):
             return self._first_of(able.values(), tier.name, now)
         order = self._order(able, tier, now)
         first, rest = order[0], order[1:]
@@ -102,12 +102,12 @@ class AdmissionController:
         """
         if self._conversation(tier) is not None:
             return False
-        room, plan, providers = self.state.room, self.context.plan, self.state.fleet.providers
+        wait_queue, plan, providers = self.state.wait_queue, self.context.plan, self.state.fleet.providers
         with_slot = {name for name in plan.providers if providers[name].has_slot}
         if len(with_slot) == len(plan.providers):
             return False  # reading the places of others in the queues takes longer than ordering the targets
         ticket, rank = self.pauses.ticket, self.pauses.rank
-        return all(one.target.provider not in with_slot or room.is_behind(ticket, one.id, rank) for one in able)
+        return all(one.target.provider not in with_slot or wait_queue.is_behind(ticket, one.id, rank) for one in able)
 
     def _have_no_slot(self, targets: Sequence[str], now: float) -> None:
         """Refuse as `ask` would for each: with many waiters a thousand full targets are usual, and most of the cost."""
@@ -193,7 +193,7 @@ class AdmissionController:
             if self._ruled_out(facts, now):
                 continue
             gate = self.state.fleet.gates[facts.id]
-            behind = self.state.room.is_behind(self.pauses.ticket, facts.id, self.pauses.rank)
+            behind = self.state.wait_queue.is_behind(self.pauses.ticket, facts.id, self.pauses.rank)
             got = _NO_SLOT if behind else gate.try_admit(_FREE, now, 0.0, last_resort=True)
             if isinstance(got, Lease):
                 self.state.held[got] = gate
@@ -223,7 +223,7 @@ class AdmissionController:
         own = late.facts.target.provider
         for facts in self._order(self._able(tier, now), tier, now, looking=False):
             gate = state.fleet.gates[facts.id]
-            if facts.target.provider == own or state.room.queued(facts.id) or not gate.steady(now, stream=stream):
+            if facts.target.provider == own or state.wait_queue.queued(facts.id) or not gate.steady(now, stream=stream):
                 continue
             if self.context.translations.refusal(facts) is not None:
                 continue
@@ -249,10 +249,10 @@ class AdmissionController:
         if tossed is not None and now < (tossed.retry_at or now) and gate.tosses(now):
             self.refused[facts.id] = tossed  # a new draw at each wake would not be the throttle's probability any more
             return None
-        if state.room.shared.waiting and state.room.is_behind(ticket, facts.id, self.pauses.rank):
+        if state.wait_queue.shared.waiting and state.wait_queue.is_behind(ticket, facts.id, self.pauses.rank):
             got: Lease | Refusal = (
                 gate.refusal(cost, now, stream=stream, pacing=pacing)
-                or gate.limits.refusal(cost, now, state.room.ahead(ticket, facts.id))
+                or gate.limits.refusal(cost, now, state.wait_queue.ahead(ticket, facts.id))
                 or _NO_SLOT
             )
         else:

@@ -134,7 +134,7 @@ def forget_unused(state: RouterState) -> None:
         gate = gates.get(name)
         if gate is not None and gate.provider.name != name:
             continue  # since a reload it is a target
-        if gate is not None and (gate.in_flight or gate.isolated or state.room.queued(name)):
+        if gate is not None and (gate.in_flight or gate.isolated or state.wait_queue.queued(name)):
             guards[name] = now
             continue
         gates.pop(name, None)
@@ -185,7 +185,7 @@ async def admit_one(
             refusals: dict[str, Refusal] = {}
             for pacing in _PACINGS[-len(gates) :]:  # judgement excludes a target while another one is free
                 for gate in gates:
-                    behind = state.room.is_behind(ticket, gate.id)
+                    behind = state.wait_queue.is_behind(ticket, gate.id)
                     roll = state.dice.roll()
                     got = _BEHIND if behind else await _ask(state, gate, roll, pacing, until)
                     if isinstance(got, Lease):
@@ -195,7 +195,7 @@ async def admit_one(
                 for gate in gates:
                     told(gate, refusals[gate.id], now)
             due = {gate: no for gate, no in refusals.items() if comes_due(no, now, until - now)}
-            if now >= until or not due or (ticket is None and state.room.full):
+            if now >= until or not due or (ticket is None and state.wait_queue.full):
                 retry_after = least_retry_after(refusals.values(), now)
                 reasons = ", ".join(f"{gate}: refused, {no.reason}" for gate, no in refusals.items())
                 raise AllTargetsFailed(reasons, retry_after=retry_after)
@@ -204,15 +204,17 @@ async def admit_one(
             waited_for = {gate: _ONE for gate, no in due.items() if no.reason != "throttle"}
             if not waited_for:
                 if ticket is not None:
-                    state.room.done(ticket)
+                    state.wait_queue.done(ticket)
                 await watchdog.sleep(min(tossed))
                 continue
-            ticket = ticket or state.room.ticket(stream=False)
-            await state.room.wait(ticket, waited_for, next(iter(waited_for)), min((until, *tossed)), pacing="eager")
+            ticket = ticket or state.wait_queue.ticket(stream=False)
+            await state.wait_queue.wait(
+                ticket, waited_for, next(iter(waited_for)), min((until, *tossed)), pacing="eager"
+            )
     finally:
         watchdog.close()
         if ticket is not None:
-            state.room.done(ticket)
+            state.wait_queue.done(ticket)
 
 
 def _settle(state: RouterState, gate: Gate, lease: Lease, failure: Failure | None) -> None:

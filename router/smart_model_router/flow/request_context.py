@@ -265,7 +265,7 @@ class RequestContext:
         facts = step.facts
         patience = self.patience(facts, now)
         free = self.another_is_free(facts, now)
-        if step.lease.probe and (free or self.state.room.queued(facts.id)):
+        if step.lease.probe and (free or self.state.wait_queue.queued(facts.id)):
             own = min(own, patience)
         if (free or self.last_resort_left) and self.deadline - now < 2 * patience:
             allowed = min(allowed, (self.deadline - now) / 2)

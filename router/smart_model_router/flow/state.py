@@ -172,7 +172,7 @@ class RouterState:
     request_ids: Iterator[str] = field(init=False)
     """Unique within the process, short enough for a log line."""
     model_routes: ModelRoutes = field(init=False)
-    room: WaitQueue = field(init=False)
+    wait_queue: WaitQueue = field(init=False)
     portal: Portal = field(init=False)
     words: OperatorCommands = field(init=False)
     makers: ResponseMakers = field(init=False)
@@ -187,7 +187,7 @@ class RouterState:
     def __post_init__(self) -> None:
         instance = f"{int(self.dice.roll() * 16**6):06x}"
         self.request_ids = map(f"req-{instance}-{{}}".format, count(1))
-        self.room = WaitQueue(self.clock, self.routing.max_waiting, self._look)
+        self.wait_queue = WaitQueue(self.clock, self.routing.max_waiting, self._look)
         self.portal = Portal(self._moved)
         self.words = OperatorCommands(self)
         self.makers = ResponseMakers(self)
@@ -207,7 +207,7 @@ class RouterState:
         if self.coordinator is not None:
             self.coordinator.continue_from(before.coordinator)
             self.coordinator.changed()
-        self.room.continue_from(before.room, () if shared else unchanged)
+        self.wait_queue.continue_from(before.wait_queue, () if shared else unchanged)
         self.makers.continue_from(before.makers)
         if self.kept is not None and before.kept is not None:
             self.kept.continue_from(before.kept)
@@ -227,7 +227,7 @@ class RouterState:
     def leave(self) -> None:
         """Begin no more requests and end those under way, without blame for any target."""
         self.closed = True
-        self.room.close()
+        self.wait_queue.close()
         for watchdog in tuple(self.ticking):
             watchdog.expire()
         if self.forgetting is not None:
@@ -353,7 +353,7 @@ class RouterState:
             self.update_shedding(now)
         if self.coordinator is not None:
             self.coordinator.settled(gate, settlement)
-        if self.room.shared.waiting:
+        if self.wait_queue.shared.waiting:
             everyone = bool(settlement.moved) or settlement.offline is not None
             self.pump(None if everyone else gate.provider.name)
 
@@ -362,7 +362,7 @@ class RouterState:
         lease.heard(reading, self.clock.now())
         if reading.rejected:
             self.count_rejected(gate.provider.name, reading)
-        if reading.buckets and self.room.shared.waiting:
+        if reading.buckets and self.wait_queue.shared.waiting:
             self.pump(gate.provider.name)
 
     def count_rejected(self, provider: str, reading: LimitReading) -> None:
@@ -383,12 +383,12 @@ class RouterState:
         self.shedding.update(ratio, now)
         if self.shedding.active != before:
             if self.shedding.active:
-                self.room.wake(len(WAITING_CRITICALITIES))
+                self.wait_queue.wake(len(WAITING_CRITICALITIES))
             self.emit(SheddingChanged(at=now, shedding=self.shedding.active, open_ratio=ratio))
 
     def _moved(self) -> None:
         """Clear the state of a loop that is gone: drop its waiters, and give back the leases of its calls."""
-        self.room.forget()
+        self.wait_queue.forget()
         self.detached.clear()
         self.ticking.clear()
         self.forgetting = None
@@ -411,11 +411,11 @@ class RouterState:
         """Wake the next waiters of a provider's gates (of all gates when more than one provider may have changed)."""
         for state in list(self.together):
             for target in state.fleet.targets(provider):
-                state.room.pump(target)
+                state.wait_queue.pump(target)
 
     def queued(self, target: str) -> int:
         """Return how many requests wait for a target."""
-        return self.room.queued(target)
+        return self.wait_queue.queued(target)
 
     def _look(self, gate_id: str, ticket: Waiter, now: float) -> Due:
         """The instant at which a waiter should try this gate: at once an isolated one, as no request waits for that."""

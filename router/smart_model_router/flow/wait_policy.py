@@ -118,9 +118,9 @@ class WaitPolicy:
 
     def may_queue(self, target: str, gate: Gate) -> bool:
         """True when there is a place for this request in the queue of a target of the last resort."""
-        room, limit = self.context.state.room, gate.provider.queue
+        wait_queue, limit = self.context.state.wait_queue, gate.provider.queue
         mine = self.ticket is not None and target in self.ticket.gates
-        return mine or (not room.full and (limit is None or room.queued(target) < limit))
+        return mine or (not wait_queue.full and (limit is None or wait_queue.queued(target) < limit))
 
     async def take(self, pause: PlannedWait) -> str | None:
         """Wait, and report it. Returns the gate whose turn came; None when none came in time."""
@@ -129,11 +129,13 @@ class WaitPolicy:
         woken: str | None = None
         if pause.gates:
             if self.ticket is None:
-                self.ticket = state.room.ticket(stream=self.context.request.stream, rank=self.rank)
+                self.ticket = state.wait_queue.ticket(stream=self.context.request.stream, rank=self.rank)
             costs = self.context.costs(pause.gates, began)
-            woken = await state.room.wait(self.ticket, costs, pause.place, pause.until, pause.resorts, pause.pacing)
+            woken = await state.wait_queue.wait(
+                self.ticket, costs, pause.place, pause.until, pause.resorts, pause.pacing
+            )
         else:
-            self.leave_room()  # it waits for no gate: other waiters must not stand behind it
+            self.leave_queue()  # it waits for no gate: other waiters must not stand behind it
             await self.context.watchdog.sleep(pause.until)
         waited = state.clock.now() - began
         self.context.report.waited_seconds += waited
@@ -144,10 +146,10 @@ class WaitPolicy:
         )
         return woken
 
-    def leave_room(self) -> None:
+    def leave_queue(self) -> None:
         """Give up the place in the queue after the request took its turn or gave up."""
         if self.ticket is not None:
-            self.context.state.room.done(self.ticket)
+            self.context.state.wait_queue.done(self.ticket)
 
     def _pause(
         self,
@@ -168,7 +170,7 @@ class WaitPolicy:
         state, context = self.context.state, self.context
         within = min(within, self._time_left(now), context.deadline - now - context.usual_seconds(now))
         until = now + within  # what is left of a sum of waits may be too little for any instant after `now`
-        if until <= now or (state.room.full and self.ticket is None):
+        if until <= now or (state.wait_queue.full and self.ticket is None):
             return None
         due = {target: refusal for target, refusal in refused.items() if comes_due(refusal, now, within)}
         if not due:
@@ -198,4 +200,4 @@ class WaitPolicy:
         if refusal.reason != "bulkhead":
             return refusal.reason in _BY_LAW
         wait = self.context.state.fleet.gates[target].expected_wait
-        return wait <= within and (self.context.state.room.queued(target) + 1) * wait <= within
+        return wait <= within and (self.context.state.wait_queue.queued(target) + 1) * wait <= within

@@ -72,7 +72,7 @@ async def test_written_slots_are_those_of_the_host(tmp_path: Path, given: list[d
     async with router(path, provider, **given[0]) as one, router(path, provider, **given[1]) as other:
         sent = most + 2
         calls = [asyncio.create_task(made.chat(ASK, timeout=900.0)) for made in (one, other) for _ in range(sent)]
-        rooms = [made._state.room for made in (one, other)]
+        rooms = [made._state.wait_queue for made in (one, other)]
         assert await becomes(lambda: provider.held + sum(room.waiting for room in rooms) == 2 * sent)
         assert provider.held == most
         provider.let_go.set()

@@ -293,7 +293,7 @@ async def test_who_waits_for_a_target_does_not_wait_for_an_isolated_one() -> Non
     w = world(["a/m"], replies={"a": FakeProvider(FakeReply(seconds=5.0))}, kinds={"a": {"bulkhead": 1}})
     asks = [asyncio.ensure_future(served_by(w)) for _ in range(3)]
     await asyncio.sleep(1)
-    assert w.state.room.waiting == 2
+    assert w.state.wait_queue.waiting == 2
     w.router.isolate("a/m")
     began = now()
     assert await asyncio.gather(*asks[1:]) == [None, None]
@@ -325,7 +325,7 @@ async def test_a_last_resort_that_is_isolated_while_it_is_waited_for_is_left() -
     began = now()
     asks = [asyncio.ensure_future(served_by(w)) for _ in range(2)]
     await asyncio.sleep(1)
-    assert w.state.room.waiting == 1
+    assert w.state.wait_queue.waiting == 1
     w.router.isolate("b/m")
     assert await asks[1] is None
     assert now() - began == 1.0

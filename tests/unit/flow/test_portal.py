@@ -336,13 +336,13 @@ def test_a_waiter_of_a_loop_that_stopped_is_forgotten(away: Place) -> None:
         first.begin(router.chat(BODY))
         assert becomes(lambda: provider.in_flight == 1)
         first.begin(router.chat(BODY))
-        assert becomes(lambda: router._state.room.waiting == 1)
+        assert becomes(lambda: router._state.wait_queue.waiting == 1)
         first.stop(cancelling=False)
         provider.set(FakeReply())
         assert away.run(router.chat(BODY)).report.waited_seconds == 0.0
-        assert router._state.room.waiting == 0
+        assert router._state.wait_queue.waiting == 0
     assert becomes(lambda: idle(router))
-    assert router._state.room.waiting == 0
+    assert router._state.wait_queue.waiting == 0
 
 
 @pytest.mark.parametrize("cancelling", [True, False])

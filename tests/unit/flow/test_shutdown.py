@@ -281,7 +281,7 @@ async def test_a_router_that_was_replaced_ends_only_its_own_waiters() -> None:
     other.router.continue_from(w.router)
     fresh = asyncio.ensure_future(other.router.chat(BODY))
     await asyncio.sleep(1.0)
-    assert other.state.room.waiting == 2
+    assert other.state.wait_queue.waiting == 2
     await w.router.aclose()
     errors = await asyncio.gather(first, waiting, return_exceptions=True)
     assert [type(error) for error in errors] == [RouterUnavailable] * 2

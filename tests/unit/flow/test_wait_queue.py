@@ -39,7 +39,7 @@ class Visitors:
 
     def __init__(self, doors: Doors, capacity: int = 100) -> None:
         self.doors = doors
-        self.room = WaitQueue(LoopClock(), capacity, doors.look)
+        self.wait_queue = WaitQueue(LoopClock(), capacity, doors.look)
         self.log: list[tuple[str, str | None, float]] = []
         self.began = now()
 
@@ -52,16 +52,16 @@ class Visitors:
         resort: bool = False,
         stream: bool = False,
     ) -> asyncio.Task[None]:
-        ticket = self.room.ticket(stream=stream, rank=rank)
+        ticket = self.wait_queue.ticket(stream=stream, rank=rank)
         resorts = frozenset(gates) if resort else frozenset[str]()
         return asyncio.ensure_future(self._stay(name, ticket, gates, until, resorts))
 
     async def _stay(
         self, name: str, ticket: Waiter, gates: tuple[str, ...], until: float, resorts: frozenset[str]
     ) -> None:
-        woken = await self.room.wait(ticket, dict.fromkeys(gates, FREE), None, self.began + until, resorts)
+        woken = await self.wait_queue.wait(ticket, dict.fromkeys(gates, FREE), None, self.began + until, resorts)
         self.log.append((name, woken, round(now() - self.began, 6)))
-        self.room.done(ticket)
+        self.wait_queue.done(ticket)
 
 
 async def settled(*tasks: Coroutine[Any, Any, Any] | asyncio.Task[Any]) -> None:
@@ -77,7 +77,7 @@ async def test_the_oldest_goes_first() -> None:
     tasks = [visitors.enter(name, "a") for name in "xyz"]
     await asyncio.sleep(5.0)
     doors.due["a"] = 0.0
-    visitors.room.pump("a")
+    visitors.wait_queue.pump("a")
     await settled(*tasks)
     assert visitors.log == [("x", "a", 5.0), ("y", "a", 5.0), ("z", "a", 5.0)]
 
@@ -90,13 +90,13 @@ async def test_whoever_is_refused_for_what_it_is_holds_up_its_like_alone() -> No
     visitors = Visitors(doors)
     tasks = [visitors.enter(name, "a", stream=name < "x") for name in "uvxy"]
     await asyncio.sleep(0.0)
-    assert not visitors.room.is_behind(visitors.room.ticket(stream=True), "b")
-    assert visitors.room.is_behind(None, "a")  # x lacks what a newcomer would take
+    assert not visitors.wait_queue.is_behind(visitors.wait_queue.ticket(stream=True), "b")
+    assert visitors.wait_queue.is_behind(None, "a")  # x lacks what a newcomer would take
     await asyncio.sleep(5.0)
     doors.due["a"] = 0.0
-    visitors.room.pump("a")
+    visitors.wait_queue.pump("a")
     await settled(*tasks[2:])
-    assert not visitors.room.is_behind(None, "a")
+    assert not visitors.wait_queue.is_behind(None, "a")
     await settled(*tasks)
     assert visitors.log == [("x", "a", 5.0), ("y", "a", 5.0), ("u", "a", 7.0), ("v", "a", 7.0)]
 
@@ -111,7 +111,7 @@ async def test_what_is_lacking_is_waited_for_in_one_queue(first: str) -> None:
     tasks = [visitors.enter(name, "a", stream=name == "stream") for name in order]
     await asyncio.sleep(5.0)
     doors.due["a"] = 0.0
-    visitors.room.pump("a")
+    visitors.wait_queue.pump("a")
     await settled(*tasks)
     assert [name for name, _, _ in visitors.log] == order
 
@@ -135,7 +135,7 @@ async def test_without_an_instant_nobody_looks_until_something_happens() -> None
     await asyncio.sleep(600.0)
     assert doors.looks == 1
     doors.due["a"] = 0.0
-    visitors.room.pump("a")
+    visitors.wait_queue.pump("a")
     await task
     assert doors.looks == 2
 
@@ -150,7 +150,7 @@ async def test_a_full_gate_is_looked_at_once_however_many_come_and_go() -> None:
     await settled(*tasks[:3])
     assert doors.looks == 2
     doors.full, doors.due["b"] = False, 0.0
-    visitors.room.pump("b")
+    visitors.wait_queue.pump("b")
     await settled(*tasks)
     assert [(name, woken) for name, woken, _ in visitors.log[3:]] == [("x", "b"), ("y", "b"), ("z", "b")]
 
@@ -161,7 +161,7 @@ async def test_time_that_runs_out_ends_the_wait() -> None:
     visitors = Visitors(Doors(a=None))
     await visitors.enter("x", "a", until=3.0)
     assert visitors.log == [("x", None, 3.0)]
-    assert visitors.room.waiting == 0
+    assert visitors.wait_queue.waiting == 0
 
 
 @virtual
@@ -194,11 +194,11 @@ async def test_who_leaves_lets_the_next_one_look() -> None:
     first, second = visitors.enter("first", "a"), visitors.enter("second", "a")
     await asyncio.sleep(1.0)
     doors.due["a"] = 0.0
-    visitors.room.pump("a")
+    visitors.wait_queue.pump("a")
     first.cancel()
     await second
     assert visitors.log == [("second", "a", 1.0)]
-    assert visitors.room.waiting == 0
+    assert visitors.wait_queue.waiting == 0
 
 
 @virtual
@@ -207,7 +207,7 @@ async def test_a_newcomer_stands_behind_those_who_wait() -> None:
     visitors = Visitors(Doors(a=None, b=None))
     task = visitors.enter("x", "a", until=1.0)
     await asyncio.sleep(0)
-    room = visitors.room
+    room = visitors.wait_queue
     assert room.is_behind(None, "a")
     assert not room.is_behind(None, "b")
     assert room.is_behind(room.ticket(stream=False), "a")
@@ -233,7 +233,7 @@ async def test_who_is_older_by_five_seconds_counts_as_the_next_higher_rank(
     tasks.append(visitors.enter("next", "a", rank=rank - 1))
     await asyncio.sleep(60.0)
     doors.due["a"] = 0.0
-    visitors.room.pump("a")
+    visitors.wait_queue.pump("a")
     await settled(*tasks)
     assert [name for name, _, _ in visitors.log] == order
 
@@ -245,7 +245,7 @@ async def test_a_newcomer_stands_behind_who_would_go_first(after: float, rank: i
     visitors = Visitors(Doors(a=None))
     task = visitors.enter("first", "a", until=30.0, rank=1)
     await asyncio.sleep(after)
-    assert visitors.room.is_behind(None, "a", rank) is behind
+    assert visitors.wait_queue.is_behind(None, "a", rank) is behind
     await task
 
 
@@ -255,7 +255,7 @@ async def test_waking_a_rank_wakes_the_lower_ones_too_and_no_higher_one() -> Non
     visitors = Visitors(Doors(a=None))
     tasks = [visitors.enter(name, "a", until=9.0, rank=rank) for rank, name in enumerate("wxyz")]
     await asyncio.sleep(1.0)
-    visitors.room.wake(2)
+    visitors.wait_queue.wake(2)
     await settled(*tasks)
     assert sorted(visitors.log) == [("w", None, 9.0), ("x", None, 9.0), ("y", None, 1.0), ("z", None, 1.0)]
 
@@ -270,7 +270,7 @@ async def test_at_a_last_resort_a_rank_goes_before_arrival() -> None:
     ]
     await asyncio.sleep(1.0)
     doors.due["a"] = 0.0
-    visitors.room.pump("a")
+    visitors.wait_queue.pump("a")
     await settled(*tasks)
     assert [name for name, _, _ in visitors.log] == ["critical_plus", "critical"]
 
@@ -280,7 +280,7 @@ async def test_a_ticket_keeps_its_place_when_it_has_to_wait_again() -> None:
     """Woken, refused, back in the queue: still before those who came later."""
     doors = Doors(a=None)
     visitors = Visitors(doors)
-    room = visitors.room
+    room = visitors.wait_queue
     ticket = room.ticket(stream=False)
     first = asyncio.ensure_future(room.wait(ticket, {"a": FREE}, None, now() + 1.0))
     later = visitors.enter("later", "a")
@@ -319,9 +319,9 @@ async def test_a_full_room_says_so() -> None:
     visitors = Visitors(Doors(a=None), capacity=2)
     tasks = [visitors.enter("x", "a", until=1.0), visitors.enter("y", "a", until=1.0)]
     await asyncio.sleep(0)
-    assert visitors.room.full
+    assert visitors.wait_queue.full
     await settled(*tasks)
-    assert not visitors.room.full
+    assert not visitors.wait_queue.full
 
 
 @virtual
@@ -331,16 +331,16 @@ async def test_a_queue_counts_those_that_wait_whoever_of_them_leaves() -> None:
     visitors = Visitors(doors)
     tasks = {name: visitors.enter(name, "a", stream=name == "s") for name in "vswxyz"}
     await asyncio.sleep(1.0)
-    assert visitors.room.queued("a") == 6
+    assert visitors.wait_queue.queued("a") == 6
     for left, name in enumerate("xvz"):
         tasks[name].cancel()
         await asyncio.gather(tasks[name], return_exceptions=True)
-        assert visitors.room.queued("a") == 5 - left
+        assert visitors.wait_queue.queued("a") == 5 - left
     doors.due["a"] = 0.0
-    visitors.room.pump("a")
+    visitors.wait_queue.pump("a")
     await settled(*(tasks[name] for name in "swy"))
     assert [name for name, _, _ in visitors.log] == ["s", "w", "y"]
-    assert visitors.room.queued("a") == 0
+    assert visitors.wait_queue.queued("a") == 0
 
 
 @virtual
@@ -349,7 +349,7 @@ async def test_nobody_waits_in_a_closed_room() -> None:
     visitors = Visitors(Doors(a=now() + 5.0))
     task = visitors.enter("x", "a", until=9.0)
     await asyncio.sleep(0)
-    visitors.room.close()
+    visitors.wait_queue.close()
     await task
     assert visitors.log == [("x", None, 0.0)]
     assert not timers()
@@ -365,5 +365,5 @@ async def test_nothing_is_left_of_who_has_gone(leave: str) -> None:
     await asyncio.sleep(1.0 if leave == "cancelled" else 6.0)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    assert visitors.room.waiting == 0
-    assert not visitors.room._queues
+    assert visitors.wait_queue.waiting == 0
+    assert not visitors.wait_queue._queues

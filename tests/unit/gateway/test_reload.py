@@ -126,7 +126,7 @@ async def test_who_waits_is_served_in_the_order_of_arrival_across_a_reload() -> 
             continue
         tasks.append(asyncio.ensure_future(one(name, w if name.startswith("old") else after)))
         await asyncio.sleep(0.01)
-    assert w.state.room.waiting == after.state.room.waiting == 4
+    assert w.state.wait_queue.waiting == after.state.wait_queue.waiting == 4
     await asyncio.gather(*tasks)
     assert ended == ["old 1", "old 2", "new 1", "old 3", "new 2"]
     w.assert_idle()

@@ -37,7 +37,7 @@ class TraceRecorder(RunTrace):
         watched = _watched_gate(self)
         for gate in self.state.fleet.gates.values():
             gate.__class__ = watched
-        self.state.room.__class__ = _watched_room(self)
+        self.state.wait_queue.__class__ = _watched_queue(self)
 
     def begins(self, asked: WorkloadRequest) -> None:
         """Note that the current task sends this request."""
@@ -62,7 +62,7 @@ class TraceRecorder(RunTrace):
         if asked.recovery is not None or asked.first_content is not None:
             return None
         called = {held.gate for held in self.called[asked]}
-        waited_for = self.state.room.snapshot().queues
+        waited_for = self.state.wait_queue.snapshot().queues
         for other in self._plan():
             if other is gate or other in called or other.id in waited_for or other.limits.known:
                 continue
@@ -72,7 +72,7 @@ class TraceRecorder(RunTrace):
 
     def excluded(self, gate: Gate, now: float) -> frozenset[Lane]:
         """The lanes of the gate's queue whose waiters it refuses now, and not for lack of a slot or of tokens."""
-        lanes = {ticket.lane for ticket in self.state.room.snapshot().queues.get(gate.id, ())}
+        lanes = {ticket.lane for ticket in self.state.wait_queue.snapshot().queues.get(gate.id, ())}
         refusals = {lane: gate.refusal(_NO_COST, now, stream=lane[0], pacing=lane[1]) for lane in lanes}
         return frozenset(
             lane for lane, told in refusals.items() if told is not None and told.reason not in CAPACITY_REASONS
@@ -238,8 +238,8 @@ def _watched_gate(recorder: TraceRecorder) -> type[Gate]:
     return WatchedGate
 
 
-def _watched_room(recorder: TraceRecorder) -> type[WaitQueue]:
-    class WatchedRoom(WaitQueue):
+def _watched_queue(recorder: TraceRecorder) -> type[WaitQueue]:
+    class WatchedQueue(WaitQueue):
         def ticket(self, *, stream: bool, rank: int = 0) -> Waiter:
             ticket = super().ticket(stream=stream, rank=rank)
             task = asyncio.current_task()
@@ -247,4 +247,4 @@ def _watched_room(recorder: TraceRecorder) -> type[WaitQueue]:
                 recorder.tickets[task] = ticket
             return ticket
 
-    return WatchedRoom
+    return WatchedQueue

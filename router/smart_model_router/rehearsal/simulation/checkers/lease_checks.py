@@ -68,9 +68,9 @@ class SettledOnce(Checker):
                 self.violate("I2", now, f"{gate.id}: a probe is still out")
             if gate.cooldown.on_trial or gate.credential.on_trial:
                 self.violate("I2", now, f"{gate.id}: a call on probation is still out")
-        room = self.state.room.snapshot()
-        if room.waiting or room.queues:
-            self.violate("I2", now, f"{room.waiting} places in the waiting room are still taken")
+        wait_queue = self.state.wait_queue.snapshot()
+        if wait_queue.waiting or wait_queue.queues:
+            self.violate("I2", now, f"{wait_queue.waiting} places in the wait queue are still taken")
         for name, simulated in self.history.providers.items():
             if simulated.in_flight:
                 self.violate("I2", now, f"{name}: {simulated.in_flight} calls were never ended")
@@ -126,7 +126,7 @@ class FirstComeFirstServed(Checker):
 
     def admitted(self, held: Held, now: float) -> None:
         gate = held.gate.id
-        queue = self.state.room.snapshot().queues.get(gate)
+        queue = self.state.wait_queue.snapshot().queues.get(gate)
         if not queue:
             return
         task = asyncio.current_task()
