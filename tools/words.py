@@ -3,8 +3,6 @@
 A docstring does not begin with an interrogative, and things are not spoken of as persons: the subject is named. The
 pronoun for persons is right for people: PEOPLE lists the nouns before it. Accepted decisions (docs/adr) keep their
 text.
-`tools/words.txt` has the number that each file of older text may still have; a file that is not there may have none.
-`--write` writes the present numbers there, unless their sum has grown (a renamed file takes its number along).
 """
 
 from __future__ import annotations
@@ -21,7 +19,6 @@ FOLDERS = ("router", "providers", "stats", "scoring", "tools", "benchmarks", "ex
 DOCUMENTS = ("*.md", "docs/*.md", "docs/adr/README.md", "docs/design/*.md", "docs/how-to/*.md")
 DATA = {"benchmarks/_collections.py", "scoring/smart_model_router_scoring/retrieval/embedders.py", "tools/words.py"}
 """Files whose strings are data; their docstrings and comments are prose."""
-ALLOWED = ROOT / "tools" / "words.txt"
 PEOPLE = "administrators? authors? callers? developers? maintainers? operators? owners? people persons? readers? users?"
 _OPENING = re.compile(r"^[rRbBuUfF]*(?:\"\"\"|'''|\"|')\s*(What|Whether|Who)\b")
 _PERSON = re.compile(r"\b(who|whom|whoever|nobody|somebody|anybody|everybody)\b", re.IGNORECASE)
@@ -63,14 +60,8 @@ def _blank(found: re.Match[str]) -> str:
     return " " + "\n" * found[0].count("\n")
 
 
-def allowed() -> dict[str, int]:
-    """Return the numbers that files of older text may have."""
-    lines = ALLOWED.read_text(encoding="utf-8").splitlines()
-    return {path: int(number) for number, path in (line.split() for line in lines)}
-
-
 def main() -> int:
-    """Print the findings of each file that has more than it may; return 1 if there is one."""
+    """Print the findings of each file; return 1 if there is one."""
     found: dict[str, list[tuple[int, str]]] = {}
     sources = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
     for source in sources:
@@ -78,19 +69,10 @@ def main() -> int:
         found[name] = [*findings(source.read_text(encoding="utf-8"), data=name in DATA)]
     for document in [path for pattern in DOCUMENTS for path in sorted(ROOT.glob(pattern))]:
         found[document.relative_to(ROOT).as_posix()] = [*document_findings(document.read_text(encoding="utf-8"))]
-    limits = allowed()
-    if sys.argv[1:] == ["--write"]:
-        total = sum(map(len, found.values()))
-        if total > sum(limits.values()):
-            sys.exit(f"{total} findings, {sum(limits.values())} before: reword the new ones")
-        ALLOWED.write_text("".join(f"{len(many)} {path}\n" for path, many in found.items() if many), encoding="utf-8")
-        return 0
-    worse = {path: many for path, many in found.items() if len(many) > limits.get(path, 0)}
-    for path, many in worse.items():
+    for path, many in found.items():
         for line, word in many:
             print(f"{path}:{line}: {word!r}: name the subject, or say what the thing does")
-        print(f"{path}: {len(many)} such words, {limits.get(path, 0)} are allowed (tools/words.py)")
-    return 1 if worse else 0
+    return 1 if any(found.values()) else 0
 
 
 if __name__ == "__main__":

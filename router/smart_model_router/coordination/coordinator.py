@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 _LEAST_PAUSE = 0.005
 FIRST_LOOK_SECONDS = 0.1
-"""How long a request waits to hear what was said before anybody listened on its loop."""
+"""Seconds that a request waits for the first view of the shared state on its loop."""
 _NOTHING = Changes()
 
 
@@ -109,13 +109,13 @@ class Coordinator:
 
     @property
     def reason(self) -> str:
-        """Why the shared state is out of reach, "" while it is not: every process decides alone meanwhile."""
+        """The reason why the shared state is out of reach, "" while it is not. Processes decide alone meanwhile."""
         return self._reach.reason
 
     def touch(self) -> bool:
-        """A request is here: see that somebody listens to the others on this loop.
+        """Make sure that the polling task runs on this loop.
 
-        Returns False while what was said before somebody listened is not known yet: see `first_look`.
+        Returns False while the task has not read the shared state yet: see `first_look`.
         """
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
@@ -196,7 +196,7 @@ class Coordinator:
         self._alarm.set()
 
     def name_of(self, target: str) -> str | None:
-        """How processes name a target of this router; None where it does not take part."""
+        """The shared key of a target of this router; None where it does not take part."""
         owners = self._owners.get(target)
         return None if owners is None else owners.target
 
@@ -237,7 +237,7 @@ class Coordinator:
         self._calls.begins_anew(target)
 
     async def may_probe(self, gate: Gate, lease: Lease) -> bool:
-        """Whether the probe that this lease is for is ours, and not another process's. Waits 20 ms at most."""
+        """True when the probe that this lease is for is ours, and not another process's. Waits 20 ms at most."""
         return await self._probes.may_probe(gate, lease)
 
     async def aclose(self) -> None:
@@ -303,7 +303,7 @@ class Coordinator:
         self._let_go()
 
     def _let_go(self) -> None:
-        """Those who wait for a turn have had it."""
+        """Release the requests that wait for a turn of the task."""
         self._stale = False
         turned, self._turned = self._turned, asyncio.Event()
         turned.set()

@@ -1,6 +1,6 @@
 """A request that passes through: admitted, sent once, its answer handed on piece by piece, and settled once.
 
-Neither body is held or read: who is at fault is judged by status, transport and the answer's completeness. Another
+Neither body is held or read: status, transport and the answer's completeness decide whose fault a failure is. Another
 target of the route takes over only while nothing of the request's body was taken. One timer ends a call whose provider
 moves nothing; no patience, no attempt's timeout and no retry cut it short.
 """
@@ -48,7 +48,7 @@ _GONE_AFTER = 3
 """So many 404s in a row of a path that has answered: it was taken away."""
 _LEFT = Failure(FailureClass.CANCELLED, "the caller left")
 _HANDED_ON = ("content-type", "content-length", "content-disposition", "content-language")
-"""What a client is told of the provider's headers: what the body is. Its keys, cookies and traces are for us alone."""
+"""The provider's headers that a client gets: those about the body. Its keys, cookies and traces are for us alone."""
 _FRAMED = frozenset({"content-encoding", "transfer-encoding"})
 _OF_OPENAI = "responses"
 """The dialect by which forwarded_headers.py decides: these paths are of OpenAI's API."""
@@ -57,7 +57,7 @@ _WORDS: Mapping[FailureClass, str] = {
     FailureClass.QUOTA: "; the account of the gateway's key is used up",
     FailureClass.MISCONFIGURED: "; its base_url leads elsewhere",
 }
-"""What would be right, beside what the provider said."""
+"""Advice that follows the provider's own message."""
 
 
 class RoutePassage:
@@ -108,7 +108,7 @@ class RoutePassage:
 
     @property
     def settled(self) -> bool:
-        """Whether the call has its verdict."""
+        """True when the call has its verdict."""
         return self._held is None
 
     async def next_piece(self) -> bytes | None:

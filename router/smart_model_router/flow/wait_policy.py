@@ -51,7 +51,7 @@ class WaitPolicy:
     began_at: float
     """The instant from which the patience before the last resort counts."""
     waits: bool
-    """Whether requests like this one wait for as long as they have time."""
+    """True when requests like this one wait for as long as they have time."""
     rank: int
     """The place of requests like this one in a queue, 0 first."""
     ticket: Waiter | None = None
