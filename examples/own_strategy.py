@@ -1,7 +1,7 @@
 """A routing strategy of your own: the provider with the greenest electricity first, and the rest as it was written.
 
-A strategy is one method, `order`: it gets the candidates of a tier and what is known of them, and returns all of them,
-best first. Targets that rest or have no free slot are passed over afterwards; a strategy need not know. The
+A strategy is one method and one flag. `order` gets the candidates of a tier and what is known of them, and returns all
+of them, best first. Targets that rest or have no free slot are passed over afterwards; a strategy need not know. The
 configuration names it as `package.module:attribute`: a class that takes no arguments, or an object.
 """
 

@@ -115,7 +115,7 @@ class LoopClock:
 
 
 class FakeDice:
-    """A ports.Dice that rolls what it was told, in turn, and the last of it for ever after."""
+    """A ports.Dice that returns the given numbers in turn, then repeats the last one."""
 
     def __init__(self, *rolls: float) -> None:
         self._rolls = list(rolls) or [0.0]
@@ -150,8 +150,8 @@ class FakeReply:
     """The behaviour of a FakeProvider for one call. Durations are virtual seconds; math.inf is never.
 
     `seconds` pass before the answer (a stream's head), then `failure` is returned or `bug` raised, if there is one.
-    A stream brings each of `pieces` after another `gap`, then ends well; or with `cut` as its error; or, with
-    `stalls`, it falls silent but for a ping every second. `reading` is what an answer's headers say of the limits (a
+    A stream waits `gap` before each of `pieces`, then ends well; with `cut` it ends in that failure; with `stalls` it
+    sends nothing more but a ping every second. `reading` is what an answer's headers say of the limits (a
     failure has its own).
     """
 

@@ -2,7 +2,7 @@
 
 A new column comes last, so that a reader which takes columns by their place finds the others where they were.
 
-What is a figure of `router.stats()` has its name and meaning here; `scope` says whose calls they are.
+Columns have the names and meanings of the figures of `router.stats()`; `scope` says whose calls they are.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from smart_model_router_stats.open_db import Migration
 
 
 VIEWS_VERSION = 3
-"""Counts additions to the contract; `v_contract` tells it to readers."""
+"""The version of the views; it grows with each addition. Readers find it in `v_contract`."""
 
 PERCENTS = (50, 75, 90, 95, 99)
 SPANS = ("15_min", "all_time")

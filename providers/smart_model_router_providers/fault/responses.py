@@ -71,7 +71,7 @@ def responses(question: Question) -> ScriptedAnswer:
         closing = said.text_ends()
     for index in range(len(question.calls)):
         first, *rest = said.call_pieces(index)
-        content += [[*closing, *first], *rest]  # what closes an item comes with the next one's beginning
+        content += [[*closing, *first], *rest]  # an item's closing events are sent with the next one's first piece
         closing = said.call_ends(index)
     closing = [*closing, {"type": f"response.{status}", "response": response}]
     return _numbered(opening, content, closing)
@@ -153,7 +153,7 @@ class _Said:
 def _numbered(
     opening: Sequence[_Event], content: Sequence[Sequence[_Event]], closing: Sequence[_Event]
 ) -> ScriptedAnswer:
-    """The answer with every event numbered in its place."""
+    """Return the answer with its events numbered in order."""
     number = 0
 
     def frame(event: _Event) -> bytes:

@@ -150,7 +150,7 @@ class _Line:
 
 
 def check(script: object) -> dict[str, Sequence[Fault]]:
-    """Return the lists of a script by name; ConfigurationError for what is none or could never happen."""
+    """Return the lists of a script by name; ConfigurationError if it is none, or a fault can never be reached."""
     if script is None:
         return {}
     if not isinstance(script, Mapping):

@@ -52,7 +52,7 @@ Why = Annotated[str, typer.Option("--why", metavar="TEXT", help="The reason, sho
 class Command:
     """Options as given at the command line; every command has `as_json`.
 
-    A plain class and no dataclass: making thirty of those would cost `smr --help` more than typer's own work on them.
+    Not a dataclass: to make thirty of those takes `smr --help` longer than typer's own work on them.
     """
 
     performed_by = ""
@@ -69,7 +69,7 @@ class Command:
         return type(self)(**{**self.__dict__, **given})
 
     def run(self) -> int:
-        """Perform the command; return the exit code. Its module is imported here, so that no other command pays."""
+        """Perform the command; return the exit code. Only now is its module imported: other commands do not need it."""
         module, _, function = self.performed_by.partition(":")
         code: int = getattr(import_module(f"smart_model_router.cli.{module}"), function)(self)
         return code

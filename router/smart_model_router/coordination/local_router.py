@@ -1,6 +1,6 @@
 """The parts of this process's router that the shared state reads and changes.
 
-A port: no module of the shared state imports the state of the router, which imports them.
+A protocol, because `flow/state.py` imports the modules of the shared state.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class LocalRouter(Protocol):
     def apply(
         self, gate: Gate, settlement: Settlement, now: float, cause: Failure | None, *, since: float | None = None
     ) -> None:
-        """Draw every consequence of a change of a gate: events, fresh statistics, waiters."""
+        """Act on a change of a gate: emit events, reset statistics, wake waiters."""
         ...
 
     def emit(self, event: Event) -> None:

@@ -72,8 +72,8 @@ class AttemptFinished:
 
     `admitted_at` and `at` are monotonic. `seconds` is the whole call, `ttft_seconds` (streams) the time to the
     first content. `failure_class` is None for a success. A `hedge` was made while another call's head was late.
-    `upkeep`: its caller had left, and it ran on for its verdict on the target alone. `reason`: why no connection was
-    made (certificate, name, refused).
+    `upkeep`: its caller had left, and it went on only to learn whether the target works. `reason`: why no connection
+    was made (certificate, name, refused).
     """
 
     at: float
@@ -164,7 +164,7 @@ class RestStarted:
 @quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetRefused:
-    """Our own gate said no to a request. `retry_after` is seconds, None when it ends by an event."""
+    """A gate refused a request the call to its target. `retry_after` is seconds, None when it ends by an event."""
 
     at: float
     request_id: str

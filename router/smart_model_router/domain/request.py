@@ -93,7 +93,8 @@ class Target:
 class RouteRequest:
     """The caller's body and the few facts routing needs; the body is neither validated further nor rebuilt.
 
-    `model` is the public name asked for; `before` and `after` are the body as JSON around it. `needs` is what a target
+    `model` is the public name asked for; `before` and `after` are the JSON of the body before and
+    after that name. `needs` is what a target
     must be able to do; `state_ids` are things kept at one provider (containers, uploaded files), known only to the
     target that made them. `media` are its pictures, documents and recordings; `prompt_bytes` is the size of the body,
     `text_bytes` that without their data, the measure that tokens of text are estimated from (bytes / 4).
@@ -181,8 +182,8 @@ def peek(
 ) -> RouteRequest:
     """Read the facts routing needs from `body`. Raises InvalidRequest that names what is wrong and where.
 
-    `written` is the very text that `body` was read from: where it can, it goes out as it came. One that is `large` is
-    written in short steps.
+    `written` is the JSON text that `body` was read from; where possible it is sent unchanged. A `large` body is written
+    in short steps.
     """
     if not isinstance(body, _OBJECTS):
         raise InvalidRequest(f"the body must be a JSON object, not {type(body).__name__}")

@@ -65,11 +65,11 @@ class View:
 
 @runtime_checkable
 class Selector(Protocol):
-    """A routing strategy. `redistributes`: when its first choice refuses, the rest is drawn by free capacity."""
+    """A routing strategy."""
 
     @property
     def redistributes(self) -> bool:
-        """True when the rest is drawn anew after the first choice refuses."""
+        """Return whether the rest is drawn at random, by free capacity, when the first choice refuses."""
         ...
 
     def order(self, candidates: Sequence[Candidate], view: View, now: float, roll: float) -> list[Candidate]:

@@ -20,7 +20,7 @@ knows of its first calls, which the provider has counted.
 _HALF = 0.5
 """Of a window: two measurements of its end that differ by more are about different windows."""
 _LEAST_SHARE = 4.0
-"""A process gets at most one part in so many of the tokens left, unless that is less than it needs."""
+"""A process gets at most this part (1/n) of the tokens left, unless that is less than it needs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class BucketAsk:
     `most` is the largest number of tokens that can be left, as far as the process knows; `resets_in` and `held_for` are
     seconds. Without a `window` it has seen none, and `steady` says that there is none. `debt` tokens were used without
     a lease, `back` were leased and not needed. Of `want` tokens at least `least` have to be available. A limit that is
-    `ours` begins full and need not be told to the other processes: no provider counts it.
+    `ours` is set by the router, not by a provider: it begins full, and other processes need not be told of it.
     """
 
     key: str

@@ -60,9 +60,9 @@ class SlotAsk:
 
 @dataclass(frozen=True, slots=True)
 class SlotGrant:
-    """The process has `held` slots now, and gives back what the rule leaves to others (`kept_slots`).
+    """The process has `held` slots now, and gives back those that it may not keep (`kept_slots`).
 
-    It keeps `idle` ones, and goes on with `most` as its calls end. `others_wait`: another process needs more slots
+    It may keep `idle` unused ones, and `most` in all as its calls end. `others_wait`: another process needs more slots
     than it has, or more are held than there are.
     """
 
@@ -73,7 +73,7 @@ class SlotGrant:
 
 
 def slot_scope(configured: SlotScope | None, *, written: bool, embedded: bool) -> SlotScope:
-    """Return whose slots a bulkhead has: as `configured`, else the host's where its number is `written`.
+    """Return the scope of a bulkhead: as `configured`, else the host where its number is `written`.
 
     A written number is what the provider takes from this machine, so processes share it. The catalog's number protects
     one process from piling up calls: shared, more workers would serve no more than one. An embedded model is in each
