@@ -105,6 +105,7 @@ def budget(folder: Path) -> list[tuple[int, int]]:
     return [(int(used), int(reserved)) for used, reserved in found]
 
 
+@pytest.mark.alone  # a store that takes half a second is done without
 def test_what_was_spent_outlives_kill_9_and_restart(gateway: Start, tmp_path: Path) -> None:
     """The day is over for every worker, before and after; the client is told when it begins anew."""
     with FaultServer() as server:
@@ -121,6 +122,7 @@ def test_what_was_spent_outlives_kill_9_and_restart(gateway: Start, tmp_path: Pa
     assert asked == 1
 
 
+@pytest.mark.alone  # a store that takes half a second is done without
 def test_what_a_dead_process_had_reserved_stays_spent(gateway: Start, tmp_path: Path) -> None:
     """An answer that nobody counted any more has cost what it was estimated to."""
     with FaultServer([Fault.delay(first=600.0)]) as server:
