@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -29,7 +28,6 @@ CLIENTS = 8
 REQUESTS = 800
 STREAMS = 4
 CHUNKS = 500
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 SMALL: dict[str, Any] = {"model": "smart", "messages": [{"role": "user", "content": "How much is two and two?"}]}
 AGENT: dict[str, Any] = {
@@ -59,8 +57,8 @@ class Process:
 
     def cpu_seconds(self) -> float:
         """Return the CPU time used so far, user and system."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / _TICKS
+        times = (task.read_text(encoding="ascii") for task in Path(f"/proc/{self.pid}/task").glob("*/schedstat"))
+        return sum(int(text.split()[0]) for text in times) / 1e9
 
 
 @contextmanager

@@ -280,8 +280,9 @@ class Evidence:
         if not cells or cells[-1][0] != number:
             self._forget(number)
             cells.append([number, 0, 0])
-        cells[-1][1] += 1
-        cells[-1][2] += failed
+        newest = cells[-1]
+        newest[1] += 1
+        newest[2] += failed
         self._calls += 1
         self._failures += failed
 

@@ -253,18 +253,18 @@ class Lease:
         self, verdict: Verdict, transport: Verdict, now: float, roll: float, patience: float, *, down: bool = False
     ) -> tuple[Moved, ...]:
         lost = now - self.admitted_at
-        moved: list[Moved] = []
+        moved: tuple[Moved, ...] = ()
         if self._permit is not None and (
             t := self._breaker.record(self._permit, verdict, now, roll=roll, down=down, lost=lost)
         ):
-            moved.append(Moved("stream" if self.stream else "whole", t))
+            moved = (Moved("stream" if self.stream else "whole", t),)
         if self._transport is not None and (
             t := self._target.provider.record(
                 self._transport, transport, self.admitted_at, now, roll=roll, patience=patience
             )
         ):
-            moved.append(Moved("transport", t))
-        return tuple(moved)
+            moved = (*moved, Moved("transport", t))
+        return moved
 
     def _count(self, failure: Failure | None, now: float, patience: float) -> None:
         target, provider = self._target, self._target.provider
@@ -312,10 +312,10 @@ class Lease:
     def _follow(
         self, moved: tuple[Moved, ...], rest: Rest | None, recovered: bool, now: float, offline: bool | None
     ) -> Settlement:
-        target = self._target
+        target, closed = self._target, False
         for m in moved:
             target.apply(m, now)
-        closed = any(m.transition.to_state is BreakerState.CLOSED for m in moved)
+            closed = closed or m.transition.to_state is BreakerState.CLOSED
         if recovered:
             target.returned(now, slowly=bool(self._trials) and not closed)
         return Settlement(moved, rest, recovered or closed, offline)

@@ -266,6 +266,8 @@ class HoldBack:
 
     def take(self, event: StreamEvent, characters: int) -> list[StreamEvent]:
         """Take an event that adds so much text; return what is to be delivered now, in order."""
+        if not self._characters:  # then nothing waits
+            return [event]
         if event.kind is EventKind.PING and self._events:
             return []  # it would be delivered late; the gateway sends pings of its own to a client that gets nothing
         self._events.append((event, characters))
@@ -273,7 +275,7 @@ class HoldBack:
             self._texts.append(characters)
         self.waiting += characters
         more_than_text = event.finish is not None or (event.kind is EventKind.CONTENT and not characters)
-        if not self._characters or (more_than_text and self._characters < math.inf):
+        if more_than_text and self._characters < math.inf:
             return self.flush()
         out: list[StreamEvent] = []
         while self.waiting - self._first_text() >= self._characters:

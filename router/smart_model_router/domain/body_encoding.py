@@ -141,8 +141,10 @@ def _as_it_came(body: Mapping[str, Any], written: bytes, stream: bool, ask_usage
     if written.count(b'"model"') != 1 or (b"\\u00" in written and _ESCAPED.search(written)):
         return None
     found = _MODEL.search(written)
-    if found is None or json.loads(found[1]) != body["model"]:
+    if found is None:
         return None
+    if found[1] != model_name(body["model"]) and json.loads(found[1]) != body["model"]:
+        return None  # the name as most write it is not read again
     before, after = written[: found.start(1)], written[found.end(1) :]
     streams = written.count(b'"stream')
     if not stream:

@@ -350,8 +350,7 @@ def state_made(data: Mapping[str, Any]) -> list[str]:
         things += _holders(response, "conversation")
         output = response.get("output")
         things += output if isinstance(output, (list, tuple)) else ()
-    found = [thing.get("id") for thing in things if isinstance(thing, _OBJECTS)]
-    return [thing for thing in found if isinstance(thing, str)]
+    return [found for thing in things if isinstance(thing, _OBJECTS) and isinstance(found := thing.get("id"), str)]
 
 
 def _holders(data: Mapping[str, Any], *keys: str) -> list[Mapping[str, Any]]:
@@ -361,8 +360,7 @@ def _holders(data: Mapping[str, Any], *keys: str) -> list[Mapping[str, Any]]:
 
 def _state_ids(dialect: Dialect, body: Mapping[str, Any], parts: Iterable[Mapping[str, Any]]) -> frozenset[str]:
     keys = ("previous_response_id", "conversation") if dialect == "responses" else ("container",)
-    kept = [thing for key in keys if (thing := body.get(key))]
-    found = [thing.get("id") if isinstance(thing, _OBJECTS) else thing for thing in kept]
+    found = [thing.get("id") if isinstance(thing, _OBJECTS) else thing for key in keys if (thing := body.get(key))]
     if dialect == "responses":
         found += item_references(body.get("input"))
     for part in parts:
@@ -406,8 +404,13 @@ def _up_to_first_user(body: Mapping[str, Any]) -> object:
 
 
 def _objects_in(contents: list[object]) -> list[Mapping[str, Any]]:
-    many = [content for content in contents if isinstance(content, (list, tuple))]
-    return [part for content in many for part in content if isinstance(part, _OBJECTS)]
+    return [
+        part
+        for content in contents
+        if isinstance(content, (list, tuple))
+        for part in content
+        if isinstance(part, _OBJECTS)
+    ]
 
 
 def _shown(value: object) -> str:

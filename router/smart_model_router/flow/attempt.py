@@ -230,15 +230,15 @@ class AttemptRunner:
 
         `away` are the seconds in which the caller did not read the stream: they do not count as the call's.
         """
-        state, lease, facts = self.state, step.lease, step.facts
+        context, state, lease, facts = self.context, self.state, step.lease, step.facts
         self._note_version(step, failure)
         if lease.settled:
             return  # a hedge's loser, or a call whose loop had stopped: its end was told before it knew
         now = state.clock.now()
         seconds = now - lease.admitted_at - away
         slow_after = step.gate.config.breaker.slow_call
-        slow = slow_after is not None and self.context.answers and (seconds if ttft is None else ttft) > slow_after
-        counted = failure if failure is None or self.context.answers else of_target(failure)
+        slow = slow_after is not None and context.answers and (seconds if ttft is None else ttft) > slow_after
+        counted = failure if failure is None or context.answers else of_target(failure)
         told = usage if failure is None else None  # of a call that broke off the bucket keeps its own estimate
         lease.unread = away
         hedge = step.beside is not None
@@ -249,7 +249,7 @@ class AttemptRunner:
             reading=reading,
             roll=state.dice.roll(),
             slow=slow,
-            patience=PATIENCE if failure is None else self.context.patience(facts, now),
+            patience=PATIENCE if failure is None else context.patience(facts, now),
         )
         state.held.pop(lease, None)
         if failure is not None:
@@ -259,9 +259,9 @@ class AttemptRunner:
         cost = None if usage is None or facts.cost_usd is None else facts.cost_usd(usage)
         failure_class = None if failure is None else failure.failure_class
         status = None if failure is None else failure.status
-        upkeep = lease in self.context.left
+        upkeep = lease in context.left
         if not upkeep:
-            self.context.report.attempts.append(
+            context.report.attempts.append(
                 Attempt(
                     target=facts.id,
                     seconds=seconds,
@@ -303,17 +303,17 @@ class AttemptRunner:
                 probe=lease.probe,
                 hedge=hedge,
                 upkeep=upkeep,
-                request_id=self.context.report.request_id,
+                request_id=context.report.request_id,
                 reason="" if failure is None else failure.reason,
             ),
-            of_answers=self.context.answers,
+            of_answers=context.answers,
         )
         if upkeep:
             return
-        if self.context.report.recoveries:
-            self.context.report.add_up()
+        if context.report.recoveries:
+            context.report.add_up()
         elif failure is None:
-            self.context.report.usage, self.context.report.cost_usd = usage, cost
+            context.report.usage, context.report.cost_usd = usage, cost
 
     async def call_to_verdict(
         self,

@@ -94,26 +94,25 @@ class ReportBuilder:
         if self._closed:
             return
         self._closed = True
-        now, report = self.context.state.clock.now(), self.context.report
-        report.seconds = now - self.context.started
-        content = self.context.state.content
+        context, state = self.context, self.context.state
+        now, report = state.clock.now(), context.report
+        report.seconds = now - context.started
+        content = state.content
         if content is not None and not content.over:
-            self.context.state.emit(
+            state.emit(
                 ContentSeen(
                     at=now,
                     request_id=report.request_id,
                     mode=content.mode,
-                    prompt=content.told(
-                        self.context.request.payload(self.context.request.model).decode("utf-8", "replace")
-                    ),
+                    prompt=content.told(context.request.payload(context.request.model).decode("utf-8", "replace")),
                     answer=content.told(answer()),
                 )
             )
-        self.context.state.emit(
+        state.emit(
             RequestFinished(
                 at=now,
                 request_id=report.request_id,
-                dialect=self.context.request.dialect,
+                dialect=context.request.dialect,
                 model=report.model[:NAME_LIMIT],
                 outcome=outcome,
                 target=report.target,
@@ -127,7 +126,7 @@ class ReportBuilder:
                 waited_seconds=report.waited_seconds,
                 ttft_seconds=report.ttft_seconds,
                 error=error,
-                configured_model=self.context.route.model,
+                configured_model=context.route.model,
                 complete=report.complete,
                 notes=tuple(report.notes),
             )

@@ -161,9 +161,9 @@ class Client:
         self._reading_until: float | None = None
         self._slow = False
         self._late = False
-        self._task: asyncio.Task[Any] | None = asyncio.current_task()
-        self._watch: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
+        self._task: asyncio.Task[Any] | None = asyncio.current_task(self._loop)
+        self._watch: asyncio.Task[None] | None = None
         self._timer = None if after is None else self._loop.call_later(after, self._tick)
 
     def watch(self) -> None:

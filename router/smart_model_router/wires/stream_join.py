@@ -52,8 +52,11 @@ def _begins_block(data: Mapping[str, Any]) -> bool:
 
 
 def _begins_in_chunk(data: Mapping[str, Any]) -> bool:
-    deltas = (mapping(mapping(choice).get("delta")) for choice in items(data.get("choices")))
-    return any(delta.get(key) for delta in deltas for key in _CALLS)
+    for choice in items(data.get("choices")):
+        delta = mapping(mapping(choice).get("delta"))
+        if delta.get("tool_calls") or delta.get("function_call"):
+            return True
+    return False
 
 
 class Told:
