@@ -145,6 +145,19 @@ def play(gateway: Served, move: Callable[[socket.socket, str], None], path: str,
             slam(wire)
 
 
+def asked_beside(gateway: Served) -> httpx2.Response:
+    """A harmless request, asked again after a 408.
+
+    A busy machine may hold this client for longer than 300 ms before its body: 408 is the right answer then.
+    """
+    answer = httpx2.post(gateway.base_url + "/v1/chat/completions", content=CHAT, timeout=30)
+    for _ in range(20):
+        if answer.status_code != 408:
+            break
+        answer = httpx2.post(gateway.base_url + "/v1/chat/completions", content=CHAT, timeout=30)
+    return answer
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     moves=st.lists(st.tuples(st.sampled_from(MOVES), st.sampled_from(PATHS), st.booleans()), min_size=1, max_size=2),
@@ -155,7 +168,7 @@ def test_clients_that_mean_no_good_harm_nobody(
     """Each gets what it deserves; who asks beside them is answered; nothing stays in flight, here or at a provider."""
     for move, path, slams in moves:
         play(gateway, move, path, slams=slams)
-    answer = httpx2.post(gateway.base_url + "/v1/chat/completions", content=CHAT, timeout=30)
+    answer = asked_beside(gateway)
     assert answer.json()["choices"][0]["message"]["content"] == ECHO
     assert becomes(lambda: gateway.in_flight() == 0 and upstream.in_flight == 0)
 
