@@ -15,7 +15,7 @@ from smart_model_router_providers.fault import FaultServer
 from tests.e2e.gateways import Served, fleet, read_all, served
 
 LONG = 'word, [and] {so} \\"on\\" ' * 40_000
-LIMITS = {"body_timeout": "500ms", "body_bytes": 3_000_000, "max_elements": 20_000}
+LIMITS = {"body_timeout": "2s", "body_bytes": 3_000_000, "max_elements": 20_000}
 
 
 @pytest.fixture(scope="module")

@@ -36,7 +36,7 @@ def upstream() -> Iterator[FaultServer]:
 @pytest.fixture(scope="module")
 def gateway(upstream: FaultServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A gateway without keys, with small limits."""
-    limits = {"body_bytes": 10_000, "head_bytes": 4096, "head_timeout": "500ms", "body_timeout": "500ms"}
+    limits = {"body_bytes": 10_000, "head_bytes": 4096, "head_timeout": "2s", "body_timeout": "2s"}
     with served(fleet(upstream), tmp_path_factory.mktemp("gateway"), gateway=limits) as running:
         yield running
 
