@@ -20,8 +20,9 @@ from smart_model_router.wires import STREAMING
 from smart_model_router.wires.values import decode, is_list, is_object
 from smart_model_router_providers.catalog import kind_of
 from smart_model_router_providers.classify import classify_exception, classify_response
-from smart_model_router_providers.http_transport import ProviderEndpoint, check_headers
-from smart_model_router_providers.pool import ConnectionPool
+from smart_model_router_providers.http_request import ProviderEndpoint, check_headers
+from smart_model_router_providers.http_transport import ConnectionPool
+from smart_model_router_providers.httpx2_transport import GivenTransport
 from smart_model_router_providers.response import (
     known_failure,
     no_stream,
@@ -226,7 +227,7 @@ class HttpProvider:
             for dialect in PATHS
         }
         self._endpoints: dict[tuple[Dialect, int, str, str], ProviderEndpoint] = {}
-        self._pool = ConnectionPool(self._base_url, transport)
+        self._pool = ConnectionPool(self._base_url) if transport is None else GivenTransport(transport)
 
     async def call(self, call: ProviderCall) -> Outcome:
         """Make the call and read the whole answer."""

@@ -1,4 +1,4 @@
-"""One request over a connection of aiohttp's: its connector and its parser, and the connections of one event loop.
+"""HTTP over aiohttp's connections: one request, the connections of one event loop, and the pool of one base URL.
 
 A session makes of every call a request, a payload, a task that writes it and a response, and looks for cookies,
 redirects and traces: 230,000 instructions, two thirds of a call. Here the head of a request is written out once and
@@ -8,29 +8,32 @@ sent together with the body. Connecting (DNS, TLS, proxies, keep-alive) and read
 from __future__ import annotations
 
 import asyncio
-import re
-from base64 import b64encode
+import weakref
 from contextlib import suppress
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
+from urllib.request import getproxies, proxy_bypass
 from weakref import WeakSet
 
 import aiohttp
+import httpx2
 from aiohttp.hdrs import PROXY_AUTHORIZATION
 from aiohttp.http_writer import StreamWriter
 from yarl import URL
 
-from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router_providers.http_request import CLOSED, SLICE_BYTES, Slices
 from smart_model_router_providers.response import reply_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Mapping
+    import ssl
+    from collections.abc import AsyncIterator, Awaitable
 
-    import httpx2
     from aiohttp.client_proto import ResponseHandler
     from aiohttp.client_reqrep import ConnectionKey
     from aiohttp.connector import Connection
 
+    from smart_model_router_providers.http_request import ProviderEndpoint
     from smart_model_router_providers.response import Reply
 
 _PROVIDER_CLOSED = "the provider was closed"
@@ -142,38 +145,8 @@ def _close_socket(transport: Any, stopped: asyncio.AbstractEventLoop | None = No
     return True
 
 
-SLICE_BYTES = 256 * 1024
-"""A larger body goes out in pieces of this size: written at once it would hold up the event loop."""
-
-_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_VALUE = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]*")
-_NOT_OURS = frozenset({"content-length", "transfer-encoding"})
 _SWITCHING = 101
 _CHUNKED = b"transfer-encoding: chunked\r\n\r\n"
-
-
-class ProviderEndpoint:
-    """The URL and the headers of a call. Header names are lower-case.
-
-    Raises ConfigurationError for headers that cannot be sent, never showing one.
-    """
-
-    __slots__ = ("head", "head_for_proxy", "headers", "method", "url")
-
-    def __init__(self, url: httpx2.URL, headers: Mapping[str, str], method: str = "POST") -> None:
-        check_headers(headers)
-        self.url = url
-        self.method = method
-        self.headers = headers
-        """Those that were given: not `host`, nor the credentials of the URL."""
-        host = url.netloc.decode("ascii")
-        fields = {"host": host, **_credentials_of(url), **headers}
-        written = "".join([f"{name}: {value}\r\n" for name, value in fields.items()]).encode("latin-1")
-        verb, path = method.encode(), url.raw_path
-        self.head = b"%b %b HTTP/1.1\r\n%b" % (verb, path, written)
-        """The first lines of a call as bytes: all but its `content-length` and the empty line."""
-        self.head_for_proxy = b"%b %b://%b%b HTTP/1.1\r\n%b" % (verb, url.scheme.encode(), url.netloc, path, written)
-        """The same for a proxy that is told the whole URL."""
 
 
 class _Origin(aiohttp.ClientRequest):
@@ -320,34 +293,62 @@ class Line:
         return endpoint.head_for_proxy + told
 
 
-def check_headers(headers: Mapping[str, str]) -> None:
-    """Raise ConfigurationError for headers that cannot be sent, never showing one. Names are lower-case."""
-    for name, value in headers.items():
-        # What ends a line would begin another header; the length of a body is not its owner's to say.
-        if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value) or name in _NOT_OURS:
-            raise ConfigurationError("headers", sorted(headers), "names and values as HTTP has them, but for lengths")
-        try:
-            value.encode("latin-1")
-        except UnicodeEncodeError:
-            raise ConfigurationError("headers", sorted(headers), "names and values of Latin characters") from None
+class ConnectionPool:
+    """The connections to one base URL.
 
+    A provider may serve several event loops (threads, one `asyncio.run` after another), but a connection belongs
+    to the loop it was made on. A pool that was not closed closes its connections when it is collected, or at exit,
+    without a warning.
+    """
 
-class Slices:
-    """A large body in pieces: written at once it would hold up the event loop. It can be sent more than once."""
+    def __init__(self, base_url: httpx2.URL) -> None:
+        self._base_url = base_url
+        self._lines: dict[asyncio.AbstractEventLoop, Line] = {}
+        self._fresh: dict[asyncio.AbstractEventLoop, Line] = {}
+        """Those whose connections serve one call each."""
+        self._closed = False
+        weakref.finalize(self, _abandon_all, self._lines)
+        weakref.finalize(self, _abandon_all, self._fresh)
 
-    def __init__(self, payload: bytes) -> None:
-        self._payload = payload
-        self._at = 0
+    def post(self, endpoint: ProviderEndpoint, payload: bytes, connect_timeout: float) -> Awaitable[Reply]:
+        """Send a body; return once the head of the reply is there.
 
-    def __aiter__(self) -> AsyncIterator[bytes]:  # no generator: nothing would close one that is left halfway
-        return Slices(self._payload)
+        `connect_timeout` bounds all of getting a connection: DNS, connect and TLS. Every other timeout is the router's.
+        Raises what the library raises, and RuntimeError once the pool is closed.
+        """
+        line = self._lines.get(asyncio.get_running_loop()) or self._open(self._lines)
+        return line.post(endpoint, payload, connect_timeout)
 
-    async def __anext__(self) -> bytes:
-        piece = self._payload[self._at : self._at + SLICE_BYTES]
-        if not piece:
-            raise StopAsyncIteration
-        self._at += SLICE_BYTES
-        return piece
+    def send(
+        self, endpoint: ProviderEndpoint, body: AsyncIterator[bytes], length: int | None, connect_timeout: float
+    ) -> Awaitable[Reply]:
+        """Send a body in pieces as they come, on a connection of its own; return once the head of the reply is there.
+
+        A kept connection may have ended, and what was sent on it could not be sent again. Raises as `post` does, and
+        what `body` raises.
+        """
+        line = self._fresh.get(asyncio.get_running_loop()) or self._open(self._fresh)
+        return line.send(endpoint, body, length, connect_timeout)
+
+    async def aclose(self) -> None:
+        """Close every connection; safe to call twice."""
+        self._closed = True
+        here = asyncio.get_running_loop()
+        ours = [line for lines in (self._lines, self._fresh) if (line := lines.pop(here, None)) is not None]
+        _abandon_all(self._lines)
+        _abandon_all(self._fresh)
+        for line in ours:
+            await line.connections.aclose()
+
+    def _open(self, lines: dict[asyncio.AbstractEventLoop, Line]) -> Line:
+        if self._closed:
+            raise RuntimeError(CLOSED)
+        for dead in [other for other in lines if other.is_closed()]:
+            lines.pop(dead).connections.abandon()
+        # No limit: how many calls may be in flight is the bulkhead's decision alone.
+        connector = aiohttp.TCPConnector(limit=0, ssl=_tls(), force_close=lines is self._fresh)
+        line = lines[asyncio.get_running_loop()] = Line(self._base_url, _proxy(self._base_url), connector)
+        return line
 
 
 async def _upload(protocol: ResponseHandler, body: AsyncIterator[bytes], *, chunked: bool = False) -> None:
@@ -371,13 +372,31 @@ def _upload_ended(connections: Connections, connection: Connection, upload: asyn
         connections.break_off(connection, "the body of the request ended early")
 
 
-def _credentials_of(url: httpx2.URL) -> dict[str, str]:
-    """The header for a name and a password in the URL."""
-    if not url.userinfo:
-        return {}
-    return {"authorization": "Basic " + b64encode(f"{url.username}:{url.password}".encode()).decode()}
-
-
 @lru_cache(maxsize=16)
 def _timeout(connect: float) -> aiohttp.ClientTimeout:
     return aiohttp.ClientTimeout(total=None, connect=connect, sock_connect=connect)
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    """One TLS context for all: loading the certificates costs tens of milliseconds."""
+    return httpx2.create_ssl_context()
+
+
+def _proxy(url: httpx2.URL) -> str | None:
+    """The proxy that the environment names for `url` (HTTPS_PROXY, NO_PROXY); never one for loopback."""
+    if _is_loopback(url.host) or proxy_bypass(url.netloc.decode()):
+        return None
+    return getproxies().get(url.scheme) or None
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _abandon_all(lines: dict[asyncio.AbstractEventLoop, Line]) -> None:
+    while lines:
+        lines.popitem()[1].connections.abandon()

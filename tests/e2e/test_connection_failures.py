@@ -59,7 +59,7 @@ def trust_the_certificate(directory: Path, monkeypatch: pytest.MonkeyPatch) -> N
     authorities = directory / "authorities.pem"
     authorities.write_text(loopback_pem())
     monkeypatch.setenv("SSL_CERT_FILE", str(authorities))
-    monkeypatch.setattr("smart_model_router_providers.pool._tls", trusting_loopback)
+    monkeypatch.setattr("smart_model_router_providers.http_transport._tls", trusting_loopback)
 
 
 async def silent(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:

@@ -21,7 +21,7 @@ from smart_model_router.domain.outcome import Failure, FailureClass
 from smart_model_router.domain.ports import Provider, ProviderCall
 from smart_model_router.domain.request import Dialect
 from smart_model_router_providers.http import HttpProvider
-from smart_model_router_providers.pool import ResendingTransport
+from smart_model_router_providers.httpx2_transport import ResendingTransport
 from smart_model_router_providers.sdk import SdkProvider
 from tests.certificates import serving_loopback, trusting_loopback
 from tests.e2e.serving import serving
@@ -193,7 +193,7 @@ async def test_an_anthropic_client_is_served_as_well() -> None:
 @pytest.mark.parametrize("reset", [False, True], ids=["closed", "reset"])
 async def test_it_holds_over_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reset: bool) -> None:
     """A connection with TLS is not another case."""
-    monkeypatch.setattr("smart_model_router_providers.pool._tls", trusting_loopback)
+    monkeypatch.setattr("smart_model_router_providers.http_transport._tls", trusting_loopback)
     server = Closing(reset=reset)
     async with serving(server.serve, serving_loopback(tmp_path)) as url:
         provider = HttpProvider(base_url=url)

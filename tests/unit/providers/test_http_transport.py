@@ -8,8 +8,8 @@ import httpx2
 import pytest
 from aiohttp.client_proto import ResponseHandler
 
-from smart_model_router_providers.http_transport import SLICE_BYTES, Slices, _upload
-from smart_model_router_providers.pool import _proxy, _tls
+from smart_model_router_providers.http_request import SLICE_BYTES, Slices
+from smart_model_router_providers.http_transport import _proxy, _tls, _upload
 
 
 @pytest.fixture(autouse=True)
