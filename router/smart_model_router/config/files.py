@@ -5,15 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from smart_model_router.config import retired
 from smart_model_router.domain.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from smart_model_router.config.document import Document
-    from smart_model_router.config.tree import RouterConfig
 
+T = TypeVar("T")
 VARIABLE = "SMART_ROUTER_CONFIG"
 FILE_NAME = "smart-router.yaml"
 _FOLDER = "smart-model-router"
@@ -32,8 +32,8 @@ def default_file(environ: Mapping[str, str]) -> Path | None:
     return next((path for path in candidates if _is_file(path)), None)
 
 
-def read_file(path: str | Path | None, environ: Mapping[str, str]) -> RouterConfig:
-    """Read a YAML file, or that in the default places. Raises ConfigurationError."""
+def read_file(section: type[T], path: str | Path | None, environ: Mapping[str, str]) -> T:
+    """Read a section from a YAML file, or from that in the default places. Raises ConfigurationError."""
     from smart_model_router.config.parsing import read_mapping  # noqa: PLC0415 - brings pydantic
 
     found = default_file(environ) if path is None else path
@@ -44,7 +44,7 @@ def read_file(path: str | Path | None, environ: Mapping[str, str]) -> RouterConf
         raise ConfigurationError("configuration", type(found).__name__, "the path of a file is needed")
     document = document_of(found)
     try:
-        config, gone = read_mapping(document.data, environ)
+        config, gone = read_mapping(section, document.data, environ)
     except ConfigurationError as error:
         first, *others = (placed(fault, document, str(found)) for fault in (error, *error.others))
         raise first.with_others(others) from None

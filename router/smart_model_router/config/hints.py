@@ -1,19 +1,30 @@
-"""The values that a key of the tree takes, from its annotation: for conversion, messages and documentation."""
+"""The sections of a tree and the values that their keys take, from annotations: for reading, messages, documents."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Protocol, get_args, get_origin, get_type_hints, runtime_checkable
 
 from smart_model_router.config.conversion import UnitName
 from smart_model_router.config.secret import Secret
-from smart_model_router.config.tree import FROM_KEY
 from smart_model_router.core.checked_options import Interval, Unit, spell
 
+FROM_KEY = "from_key"
+"""Metadata of a field that is filled with the key of the mapping its owner stands in, and cannot be written."""
 SWITCH = "enabled"
 """A section that has this key may be written as the switch alone: `adaptive: false`."""
+
+
+@runtime_checkable
+class SupportsShortForm(Protocol):
+    """A section that may be written in a shorter form."""
+
+    @staticmethod
+    def written_out(given: object) -> object:
+        """Return the mapping that a short form stands for; anything else as it is."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

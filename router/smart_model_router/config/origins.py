@@ -8,10 +8,10 @@ from typing import Any, cast
 
 from smart_model_router.config.conversion import references
 from smart_model_router.config.document import Document
-from smart_model_router.config.hints import SWITCH
+from smart_model_router.config.hints import FROM_KEY, SWITCH
 from smart_model_router.config.rules import FACTS, mentions_of
 from smart_model_router.config.secret import MASK, Secret, masked_urls
-from smart_model_router.config.tree import FROM_KEY, RouterConfig
+from smart_model_router.config.tree import RouterConfig
 from smart_model_router.config.tree_path import Path
 
 DEFAULT = "default"

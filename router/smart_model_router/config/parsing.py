@@ -1,4 +1,4 @@
-"""From plain data to the tree: references are followed, units read, and pydantic checks the result by its types.
+"""From plain data to a section of the tree: references are followed, units read, pydantic checks types and ranges.
 
 Every fault is a ConfigurationError that names the key, the value as it was written, and what would be right.
 """
@@ -8,15 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Container, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
 from smart_model_router.config import conversion, hints
-from smart_model_router.config.hints import Hint
+from smart_model_router.config.hints import Hint, SupportsShortForm
 from smart_model_router.config.retired import RETIRED
 from smart_model_router.config.secret import MASK, Secret, masked, masked_urls
-from smart_model_router.config.tree import ModelConfig, RouterConfig, TargetConfig
 from smart_model_router.config.tree_path import Path, spelled
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.suggest import did_you_mean
@@ -24,6 +23,7 @@ from smart_model_router.domain.suggest import did_you_mean
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
+T = TypeVar("T")
 _LARGEST = 10**18
 _OTHER_NAMES = {"vision": "images", "context_window": "context_tokens", "function_calling": "tools"}
 """Names that other routers use for our keys, for "did you mean": the spelling alone would not suggest them."""
@@ -33,19 +33,19 @@ _Found = tuple[Path, ConfigurationError]
 """A fault and the path that can be left out to look beyond it."""
 
 
-def read_mapping(mapping: object, environ: Mapping[str, str]) -> tuple[RouterConfig, Mapping[Path, str]]:
-    """The configuration that `mapping` describes, and its retired keys with what took their place.
+def read_mapping(section: type[T], mapping: object, environ: Mapping[str, str]) -> tuple[T, Mapping[Path, str]]:
+    """The section that `mapping` describes, and its retired keys with what took their place.
 
     Raises ConfigurationError, with every further one in `others`.
     """
     reader = _Reader(environ)
-    plain = reader.value(mapping, Hint(RouterConfig), ())
+    plain = reader.value(mapping, Hint(section), ())
     found = list(reader.faults.items())
     try:
-        config = _validated(plain)
+        config: T = _validated(section, plain)
     except ValidationError as error:
-        found += _translated(error, reader.faults)
-        found += _beyond(plain, [path for path, _ in found])
+        found += _translated(section, error, reader.faults)
+        found += _beyond(section, plain, [path for path, _ in found])
     except ConfigurationError as error:
         found += [((), fault) for fault in (error, *error.others)]
     else:
@@ -55,22 +55,22 @@ def read_mapping(mapping: object, environ: Mapping[str, str]) -> tuple[RouterCon
     raise first.with_others(others)
 
 
-def _validated(plain: object) -> RouterConfig:
+def _validated(section: Any, plain: object) -> Any:
     # As JSON, strict mode takes lists for tuples and objects for dataclasses, and still no text for numbers.
-    return _adapter().validate_json(json.dumps(plain), strict=True)
+    return _adapter(section).validate_json(json.dumps(plain), strict=True)
 
 
-def _beyond(plain: Any, faulty: list[Path]) -> list[_Found]:
+def _beyond(section: type, plain: Any, faulty: list[Path]) -> list[_Found]:
     """Return the faults that remain when the faulty keys are left out; none where that cannot be done."""
     for path in faulty:
         owner = plain
         for step in path[:-1]:
             owner = owner[step]
-        if not path or not hints.at(RouterConfig, path[:-1]).is_section:
+        if not path or not hints.at(section, path[:-1]).is_section:
             return []
         owner.pop(path[-1], None)
     try:
-        _validated(plain)
+        _validated(section, plain)
     except ValidationError:
         return []
     except ConfigurationError as error:
@@ -79,8 +79,8 @@ def _beyond(plain: Any, faulty: list[Path]) -> list[_Found]:
 
 
 @cache
-def _adapter() -> TypeAdapter[RouterConfig]:
-    return TypeAdapter(RouterConfig)
+def _adapter(section: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(section)
 
 
 class _Reader:
@@ -116,11 +116,8 @@ class _Reader:
         return self._leaf(given, hint, path)
 
     def _section(self, given: object, hint: Hint, path: Path) -> Any:
-        if isinstance(given, str) and hint.base is TargetConfig:
-            given = {"target": given}  # the short form of a target
-        if hint.base is ModelConfig and isinstance(given, Mapping) and "targets" in given and "tiers" not in given:
-            given = {**given, "tiers": [{"targets": given["targets"]}]}  # the short form of a model with one tier
-            given.pop("targets")
+        if isinstance(hint.base, SupportsShortForm):
+            given = hint.base.written_out(given)
         known, gone = hints.fields_of(hint.base), RETIRED.get(hint.base, {})
         if isinstance(given, (bool, str)) and hints.SWITCH in known:
             given = {hints.SWITCH: given}  # the short form of a section that can be switched on and off
@@ -195,26 +192,26 @@ class _Reader:
         return text
 
 
-def _translated(error: ValidationError, known: Container[Path]) -> list[_Found]:
+def _translated(section: type, error: ValidationError, known: Container[Path]) -> list[_Found]:
     """Return pydantic's errors in our words, without those whose place is `known`; unknown keys come first."""
     errors = sorted(
         error.errors(include_url=False, include_context=False), key=lambda each: each["type"] != _UNKNOWN_KEY
     )
-    return [(path, _worded(each, path)) for each in errors if (path := tuple(each["loc"])) not in known]
+    return [(path, _worded(section, each, path)) for each in errors if (path := tuple(each["loc"])) not in known]
 
 
-def _worded(error: ErrorDetails, path: Path) -> ConfigurationError:
+def _worded(section: type, error: ErrorDetails, path: Path) -> ConfigurationError:
     where = spelled(path)
     if error["type"] == _UNKNOWN_KEY:
-        known = hints.fields_of(hints.at(RouterConfig, path[:-1]).base)
-        name = hints.key_field(hints.at(RouterConfig, path[:-1]).base)
+        owner = hints.at(section, path[:-1]).base
+        known, name = hints.fields_of(owner), hints.key_field(owner)
         word = str(path[-1])
         meant = _OTHER_NAMES.get(word, word)
         meant = meant if meant in known else word
         return ConfigurationError(
             where, masked(word), f"no such key; {did_you_mean(meant, [k for k in known if k != name])}"
         )
-    hint = hints.at(RouterConfig, path)
+    hint = hints.at(section, path)
     if error["type"] == "missing":
         return ConfigurationError(where, None, f"{hint.describe()} is needed")
     value = MASK if hint.base is Secret else _shown(error["input"])

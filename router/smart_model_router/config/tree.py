@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from smart_model_router.config import aliases as patterns
 from smart_model_router.config import retired, rules
 from smart_model_router.config.evaluation import EvaluationConfig
+from smart_model_router.config.files import read_file
 from smart_model_router.config.gateway import GatewayConfig
+from smart_model_router.config.hints import FROM_KEY
 from smart_model_router.config.search import SearchConfig
 from smart_model_router.config.secret import Secret
 from smart_model_router.config.telemetry import TelemetryConfig
@@ -28,8 +30,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Usd = Annotated[float, Interval(ge=0, le=1_000_000)]
-FROM_KEY = "from_key"
-"""Metadata of a field that is filled with the key of the mapping its owner stands in, and cannot be written."""
 # No slots here: there is one tree a process, and making a class with slots doubles what importing it costs.
 
 
@@ -120,6 +120,11 @@ class TargetConfig(Options):
     embedding_space: str | None = None
     prefill: Prefill | None = None
 
+    @staticmethod
+    def written_out(given: object) -> object:
+        """The mapping that a short form stands for: text is the target itself."""
+        return {"target": given} if isinstance(given, str) else given
+
     @property
     def provider(self) -> str:
         """The name of the provider."""
@@ -154,6 +159,14 @@ class ModelConfig:
     last_resort: tuple[TargetConfig, ...] | None = None
     strategy: str | None = None
     recovery: str | None = None
+
+    @staticmethod
+    def written_out(given: object) -> object:
+        """The mapping that a short form stands for: `targets` are those of a single tier."""
+        if not isinstance(given, Mapping) or "tiers" in given or "targets" not in given:
+            return given
+        rest = {key: member for key, member in given.items() if key != "targets"}
+        return {**rest, "tiers": [{"targets": given["targets"]}]}
 
 
 def expanded(wildcard: ModelConfig, name: str) -> ModelConfig:
@@ -270,7 +283,7 @@ class RouterConfig:
         """
         from smart_model_router.config.parsing import read_mapping  # noqa: PLC0415 - brings pydantic
 
-        config, gone = read_mapping(mapping, os.environ if environ is None else environ)
+        config, gone = read_mapping(cls, mapping, os.environ if environ is None else environ)
         retired.warn(gone)
         return config
 
@@ -281,9 +294,7 @@ class RouterConfig:
         Raises ConfigurationError, and nothing else; so, too, when there is no file in the default places. A key that
         is no longer used is a ConfigurationWarning.
         """
-        from smart_model_router.config.files import read_file  # noqa: PLC0415 - brings yaml and pydantic
-
-        return read_file(path, os.environ if environ is None else environ)
+        return read_file(cls, path, os.environ if environ is None else environ)
 
     def locate(self, name: str) -> tuple[str, str]:
         """The key in `models` that `name` leads to, and the name it is known by there: differs for a wildcard.
