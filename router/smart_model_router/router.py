@@ -376,7 +376,7 @@ class SmartModelRouter:
 
     async def _end(self) -> None:
         from smart_model_router.flow.shutdown import close_parts  # noqa: PLC0415
-        from smart_model_router.observability.monitor import close as close_sinks  # noqa: PLC0415
+        from smart_model_router.observability.worker import close as close_sinks  # noqa: PLC0415
 
         state = self._state
         first: dict[str, Part] = {f"provider {name}": provider.aclose for name, provider in state.providers.items()}

@@ -12,7 +12,7 @@ from smart_model_router.domain.errors import RouterUnavailable
 from smart_model_router.flow.inspection import TargetStatus, select, statuses, system_health
 from smart_model_router.flow.state import RouterState
 from smart_model_router.observability.dashboard_history import STEP_SECONDS, STEPS, UNSERVED, DashboardHistory, told
-from smart_model_router.observability.monitor import statuses as sink_statuses
+from smart_model_router.observability.worker import statuses as sink_statuses
 from smart_model_router_stats.book import StatsBook
 
 VERSION = 1

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-import sys
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from smart_model_router.config import RouterConfig
 from smart_model_router.core.tiers import ModelRoute
@@ -18,57 +12,13 @@ from smart_model_router.domain.ports import SupportsStatus
 from smart_model_router.flow.state import RouterState
 from smart_model_router.observability.metrics import Metrics, counters, gauges
 from smart_model_router.observability.registry import Sample, rendered
-from smart_model_router.observability.worker import CLOSING_SECONDS, HasWorker, Worker, kept_apart
+from smart_model_router.observability.worker import SinkStatus, kept_apart, statuses, workers_of
 
 if TYPE_CHECKING:
     from smart_model_router.domain.ports import Clock, EventSink
     from smart_model_router.observability.dashboard_history import DashboardHistory
     from smart_model_router.observability.dashboard_snapshot import DashboardSnapshot
     from smart_model_router_stats.book import StatsBook
-
-
-class LogFile:
-    """A file to which whole lines are appended: processes may share it. Only its owner can read it."""
-
-    def __init__(self, path: Path) -> None:
-        self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-
-    def write(self, text: str) -> int:
-        """Append the text in one write if the system takes it whole, else in several. Raises OSError."""
-        left = text.encode("utf-8", "replace")
-        while left:
-            left = left[os.write(self._descriptor, left) :]
-        return len(text)
-
-    def flush(self) -> None:
-        """Do nothing: there is no buffer."""
-
-    def close(self) -> None:
-        """Close the file."""
-        os.close(self._descriptor)
-
-
-def opened(target: str) -> TextIO | LogFile:
-    """Open the output of a log: `stderr`, `stdout`, or the path of a file. Raises OSError.
-
-    A process that has no such stream (a service, a program without a console) writes into nothing, as `print` does.
-    """
-    streams: dict[str, TextIO | None] = {"stderr": sys.stderr, "stdout": sys.stdout}
-    if target in streams:
-        return streams[target] or LogFile(Path(os.devnull))
-    return LogFile(Path(target).expanduser())
-
-
-_STEP_SECONDS = 0.01
-
-
-@dataclass(frozen=True, slots=True)
-class SinkStatus:
-    """The condition of a sink on a thread of its own: events on which it raised, and those it was too slow for."""
-
-    name: str
-    errors: int
-    dropped: int
 
 
 def sinks_of(
@@ -85,15 +35,10 @@ def sinks_of(
         if telemetry.traces.enabled:
             own.append(_spans(config))
     except ConfigurationError:
-        for worker in _behind_queues(own):
+        for worker in workers_of(own):
             worker.close()
         raise
     return (*map(kept_apart, given), *own)
-
-
-def statuses(sinks: Sequence[EventSink]) -> tuple[SinkStatus, ...]:
-    """Every sink that works behind a queue."""
-    return tuple(SinkStatus(worker.name, worker.errors, worker.dropped) for worker in _behind_queues(sinks))
 
 
 def metrics_in(sinks: Sequence[EventSink]) -> Metrics | None:
@@ -101,25 +46,9 @@ def metrics_in(sinks: Sequence[EventSink]) -> Metrics | None:
     return next((sink for sink in sinks if isinstance(sink, Metrics)), None)
 
 
-async def close(sinks: Sequence[EventSink]) -> None:
-    """Let sinks behind queues catch up and close, for at most CLOSING_SECONDS; one that hangs is left behind."""
-    waiting = list(_behind_queues(sinks))
-    for worker in waiting:
-        worker.close()
-    until = time.monotonic() + CLOSING_SECONDS
-    while not all(worker.ended for worker in waiting) and time.monotonic() < until:  # noqa: ASYNC110 - threads
-        await asyncio.sleep(_STEP_SECONDS)
-
-
-def _behind_queues(sinks: Sequence[EventSink]) -> Iterator[Worker[Any]]:
-    for sink in sinks:
-        if isinstance(sink, HasWorker) and isinstance(worker := sink.worker, Worker):
-            yield worker
-
-
 def _log(target: str, fine_share: float, secrets: tuple[str, ...], clock: Clock) -> EventSink:
     try:
-        from smart_model_router.observability.log import LogSink  # noqa: PLC0415 - an extra
+        from smart_model_router.observability.log import LogSink, opened  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as missing:
         expected = "the log is an extra: pip install 'smart-model-router[log]'"
         raise ConfigurationError("telemetry.log.to", missing.name, expected) from None

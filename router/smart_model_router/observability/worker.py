@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import threading
+import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from smart_model_router.domain.events import AttemptFinished, Event, RequestFinished, TargetRefused, WaitFinished
@@ -87,6 +90,7 @@ class OpenRequests(Generic[T]):
 QUEUE_LIMIT = 10_000
 CLOSING_SECONDS = 1.0
 """Seconds for which the end of a router waits for a sink that is behind."""
+_STEP_SECONDS = 0.01
 _GATHER_SECONDS = 0.1
 """After a round the thread lets items collect: at any load it is woken ten times a second. Each waking takes the
 interpreter lock from the loop, and that costs more than the work itself."""
@@ -252,3 +256,34 @@ class QueuedSink:
 def kept_apart(sink: EventSink) -> EventSink:
     """Return the sink as the router may call it: behind a queue, unless it is inline."""
     return sink if isinstance(sink, SupportsInline) and sink.inline else QueuedSink(sink)
+
+
+def workers_of(sinks: Sequence[EventSink]) -> Iterator[Worker[Any]]:
+    """Yield the workers of the sinks that work behind a queue."""
+    for sink in sinks:
+        if isinstance(sink, HasWorker) and isinstance(worker := sink.worker, Worker):
+            yield worker
+
+
+@dataclass(frozen=True, slots=True)
+class SinkStatus:
+    """The condition of a sink on a thread of its own: events on which it raised, and those it was too slow for."""
+
+    name: str
+    errors: int
+    dropped: int
+
+
+def statuses(sinks: Sequence[EventSink]) -> tuple[SinkStatus, ...]:
+    """Every sink that works behind a queue."""
+    return tuple(SinkStatus(worker.name, worker.errors, worker.dropped) for worker in workers_of(sinks))
+
+
+async def close(sinks: Sequence[EventSink]) -> None:
+    """Let sinks behind queues catch up and close, for at most CLOSING_SECONDS; one that hangs is left behind."""
+    waiting = list(workers_of(sinks))
+    for worker in waiting:
+        worker.close()
+    until = time.monotonic() + CLOSING_SECONDS
+    while not all(worker.ended for worker in waiting) and time.monotonic() < until:  # noqa: ASYNC110 - threads
+        await asyncio.sleep(_STEP_SECONDS)

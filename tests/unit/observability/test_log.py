@@ -26,8 +26,7 @@ from smart_model_router.domain.events import (
 )
 from smart_model_router.domain.outcome import Failure, FailureClass
 from smart_model_router.domain.redaction import Scrubber, redacted
-from smart_model_router.observability.log import LogSink, Redaction
-from smart_model_router.observability.monitor import LogFile, opened
+from smart_model_router.observability.log import LogFile, LogSink, Redaction, opened
 from tests.unit.observability.test_sinks import CONFIG
 
 WALL = 1_700_000_000.0

@@ -13,8 +13,7 @@ import pytest
 
 from smart_model_router import SmartModelRouter
 from smart_model_router.domain.events import Event, RequestFinished
-from smart_model_router.observability.monitor import SinkStatus
-from smart_model_router.observability.worker import CLOSING_SECONDS, Worker
+from smart_model_router.observability.worker import CLOSING_SECONDS, SinkStatus, Worker
 from smart_model_router.testing import FakeProvider
 from tests.world import BODY
 
