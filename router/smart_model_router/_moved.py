@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import warnings
+from importlib import import_module
+from typing import Any
 
 MOVED = {
     f"smart_model_router.{old}": f"smart_model_router.{new}"
@@ -60,3 +62,11 @@ def renamed(module: str, name: str) -> object:
     told = f"{module}.{name} is now {new}; the old name goes with version 0.3"
     warnings.warn(told, DeprecationWarning, stacklevel=3)
     return getattr(sys.modules[module], new)
+
+
+def transport(router: Any) -> Any:
+    """Return what `SmartModelRouter.transport()` returned: a RouterTransport."""
+    new = "smart_model_router.clients"
+    told = f"SmartModelRouter.transport() is now {new}.RouterTransport(router); the method goes with version 0.3"
+    warnings.warn(told, DeprecationWarning, stacklevel=3)
+    return import_module(new).RouterTransport(router)

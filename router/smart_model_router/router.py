@@ -11,6 +11,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
+from smart_model_router import _moved
 from smart_model_router.config import RouterConfig
 from smart_model_router.core.gate import Gate
 from smart_model_router.core.passthrough_rules import route_of
@@ -25,7 +26,6 @@ from smart_model_router.flow.off_loop import off_loop
 
 # All of this comes with the first router, or with the first question to one: it would double what the import costs.
 if TYPE_CHECKING:
-    from smart_model_router.clients.transport import RouterTransport
     from smart_model_router.coordination.client_leases import ClientLeases
     from smart_model_router.domain.events import Event
     from smart_model_router.domain.ports import Clock, EventSink, PassedCall, Provider, StatsStore
@@ -113,11 +113,9 @@ class SmartModelRouter:
         """The way in for threads without a loop: `router.portal.run(lambda: router.chat(body))` waits for it."""
         return self._state.portal
 
-    def transport(self) -> RouterTransport:
-        """Return a transport for httpx2 and httpx that this router serves: for frameworks that make a client."""
-        from smart_model_router.clients.transport import RouterTransport  # noqa: PLC0415 - only users of it pay
-
-        return RouterTransport(self)
+    def transport(self) -> Any:
+        """Return `smart_model_router.clients.RouterTransport(router)`. Deprecated; goes with version 0.3."""
+        return _moved.transport(self)
 
     async def chat(self, body: Mapping[str, Any], **options: Unpack[RequestOptions]) -> RouterReply:
         """Send a Chat Completions request and return the whole answer. `options`: see RequestOptions."""

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from smart_model_router import SmartModelRouter
-from smart_model_router.clients import AsyncAnthropic, AsyncOpenAI, OpenAI, report_of
+from smart_model_router.clients import AsyncAnthropic, AsyncOpenAI, OpenAI, RouterTransport, report_of
 from smart_model_router_providers.fault import Fault, FaultServer
 from smart_model_router_providers.sdk import SDKS, httpx_of
 from tests.e2e.eventually import becomes
@@ -118,9 +118,9 @@ async def test_a_stream_left_early_frees_the_provider(chatty: AsyncOpenAI, upstr
 
 
 async def test_frameworks_take_the_transport(upstream: FaultServer) -> None:
-    """`router.transport()` under an SDK client that somebody else built."""
+    """`RouterTransport(router)` under an SDK client that the caller built."""
     async with SmartModelRouter.from_config(fleet(upstream)) as router:
-        http = httpx_of(SDKS["openai"]).AsyncClient(transport=router.transport())
+        http = httpx_of(SDKS["openai"]).AsyncClient(transport=RouterTransport(router))
         async with openai.AsyncOpenAI(base_url="http://any.invalid/v1", api_key="k", http_client=http) as client:
             answer = await client.chat.completions.create(model="smart", messages=MESSAGES)
         assert report_of(answer).target == "ao/big"

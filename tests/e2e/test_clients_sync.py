@@ -189,7 +189,7 @@ def test_a_router_given_is_not_closed_with_the_client(upstream: FaultServer) -> 
         first.chat.completions.create(model="smart", messages=MESSAGES)
     with Anthropic(router) as second:
         second.messages.create(model="claude", max_tokens=9, messages=MESSAGES)
-        third = httpx2.Client(transport=router.transport())
+        third = httpx2.Client(transport=RouterTransport(router))
         body = {"model": "smart", "messages": MESSAGES}
         assert third.post("http://any.invalid/v1/chat/completions", json=body).status_code == 200
         assert sum(target.successes for target in router.stats().targets.values()) == 3

@@ -11,7 +11,9 @@ from types import ModuleType
 import pytest
 
 import smart_model_router_providers
+from smart_model_router import SmartModelRouter
 from smart_model_router._moved import MOVED, NAMES
+from smart_model_router.clients import RouterTransport
 from smart_model_router_scoring._moved import MOVED as SCORING_MOVED
 from smart_model_router_scoring._moved import moved_to
 
@@ -79,3 +81,15 @@ def test_a_name_that_never_was_is_an_attribute_error() -> None:
     for module in NAMES:
         with pytest.raises(AttributeError, match="has no attribute 'Never'"):
             _ = importlib.import_module(module).Never
+
+
+def test_the_old_way_to_a_transport_warns() -> None:
+    """`router.transport()` returns a transport until version 0.3, and names the new way."""
+    provider = {"kind": "openai_compatible", "base_url": "http://127.0.0.1:9/v1", "api_key": "k"}
+    config = {"version": 1, "providers": {"p": provider}, "models": {"m": {"targets": ["p/m"], "last_resort": []}}}
+    router = SmartModelRouter.from_config(config)
+    new = r"is now smart_model_router\.clients\.RouterTransport\(router\)"
+    with pytest.warns(DeprecationWarning, match=new) as told:
+        transport = router.transport()
+    assert isinstance(transport, RouterTransport)
+    assert told[0].filename == __file__

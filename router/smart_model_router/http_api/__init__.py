@@ -1,7 +1,7 @@
 """HTTP in a dialect on one side, the router on the other. Shared by the gateway and the drop-in clients.
 
-api_request.py reads a request, handler.py has it answered, event_stream.py turns a stream into frames, api_errors.py
-says what went wrong in the client's own words, token_counting.py answers what needs no provider.
+api_request.py reads a request, handler.py has it answered or answers what needs no provider, event_stream.py turns a
+stream into frames, api_errors.py says what went wrong in the client's own words.
 """
 
 from __future__ import annotations

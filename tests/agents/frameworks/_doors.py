@@ -9,7 +9,7 @@ import httpx2
 import openai
 
 from smart_model_router import SmartModelRouter
-from smart_model_router.clients import AsyncAnthropic, AsyncOpenAI
+from smart_model_router.clients import AsyncAnthropic, AsyncOpenAI, RouterTransport
 
 CONFIG = os.environ["SMR_AGENTS_CONFIG"]
 GATEWAY = os.environ["SMR_AGENTS_GATEWAY"]
@@ -19,7 +19,7 @@ KEY = "unused"
 
 def openai_clients(router: SmartModelRouter) -> dict[str, openai.AsyncOpenAI]:
     """OpenAI's client for each way."""
-    over = httpx2.AsyncClient(transport=router.transport())
+    over = httpx2.AsyncClient(transport=RouterTransport(router))
     return {
         "transport": openai.AsyncOpenAI(base_url=f"{INVALID}/v1", api_key=KEY, http_client=over),
         "drop-in": AsyncOpenAI(router),
@@ -29,7 +29,7 @@ def openai_clients(router: SmartModelRouter) -> dict[str, openai.AsyncOpenAI]:
 
 def anthropic_clients(router: SmartModelRouter) -> dict[str, anthropic.AsyncAnthropic]:
     """Anthropic's client for each way."""
-    over = httpx2.AsyncClient(transport=router.transport())
+    over = httpx2.AsyncClient(transport=RouterTransport(router))
     return {
         "transport": anthropic.AsyncAnthropic(base_url=INVALID, api_key=KEY, http_client=over),
         "drop-in": AsyncAnthropic(router),

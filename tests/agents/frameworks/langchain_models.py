@@ -13,7 +13,7 @@ from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI, OpenAI, OpenAIEmbeddings
 
 from smart_model_router import SmartModelRouter
-from smart_model_router.clients import AsyncOpenAI
+from smart_model_router.clients import AsyncOpenAI, RouterTransport
 from tests.agents.plan import DIALECTS, QUESTION, model
 from tests.agents.telling import Weather, check_answer, check_pieces, play, told
 
@@ -23,7 +23,7 @@ OPENAI = ("chat", "responses")
 async def main() -> None:
     """Play every task. ChatAnthropic takes no client of its user's: it goes through the gateway only."""
     async with SmartModelRouter.from_config(CONFIG) as router:
-        over = {"http_async_client": httpx2.AsyncClient(transport=router.transport())}
+        over = {"http_async_client": httpx2.AsyncClient(transport=RouterTransport(router))}
         dropped = AsyncOpenAI(router)
         ways: dict[str, dict[str, Any]] = {
             "transport": {"base_url": f"{INVALID}/v1", **over},

@@ -14,7 +14,7 @@ from llama_index.llms.openai import OpenAIResponses
 from llama_index.llms.openai_like import OpenAILike
 
 from smart_model_router import SmartModelRouter
-from smart_model_router.clients import AsyncOpenAI
+from smart_model_router.clients import AsyncOpenAI, RouterTransport
 from tests.agents.plan import CLAUDES, DIALECTS, QUESTION, WAYS, model
 from tests.agents.telling import Weather, check_answer, check_pieces, play, told
 
@@ -24,7 +24,7 @@ WINDOW = {"context_window": 8192}
 async def main() -> None:
     """Play every task. Its Anthropic class takes no client of its user's: it goes through the gateway only."""
     async with SmartModelRouter.from_config(CONFIG) as router:
-        over = httpx.AsyncClient(transport=router.transport())
+        over = httpx.AsyncClient(transport=RouterTransport(router))
         ways: dict[str, dict[str, Any]] = {
             "transport": {"api_base": f"{INVALID}/v1", "async_http_client": over},
             "drop-in": {"async_openai_client": AsyncOpenAI(router)},

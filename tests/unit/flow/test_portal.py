@@ -13,6 +13,7 @@ import httpx2
 import pytest
 
 from smart_model_router import RouterUnavailable, SmartModelRouter, StreamInterrupted
+from smart_model_router.clients import RouterTransport
 from smart_model_router.domain.events import AttemptFinished
 from smart_model_router.domain.outcome import EventKind, FailureClass, StreamEvent
 from smart_model_router.domain.ports import ProviderCall
@@ -494,7 +495,7 @@ def test_an_sdk_is_told_in_its_own_words_when_home_ends(piecewise: bool) -> None
     told: list[bytes | httpx2.NetworkError] = []
 
     def ask() -> None:
-        client = httpx2.Client(transport=router.transport(), base_url="http://router")
+        client = httpx2.Client(transport=RouterTransport(router), base_url="http://router")
         body = {**BODY, "stream": piecewise}
         try:
             with client.stream("POST", "/v1/chat/completions", json=body, timeout=None) as answer:
