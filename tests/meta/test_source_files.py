@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import importlib
 import re
+from graphlib import TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 
 import smart_model_router
@@ -40,6 +42,14 @@ def test_a_source_file_says_what_it_is(path: Path) -> None:
 def test_a_module_has_its_layer(module: str) -> None:
     """The import contract covers every module: what it does not name could import anything."""
     assert any(module == layer or module.startswith(f"{layer}.") for layer in layers())
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    """The imports of the product have an order, also those inside functions. Imports for types alone do not count."""
+    packages = [next(root.glob("smart_model_router*")).name for root in SOURCE_ROOTS]
+    graph = grimp.build_graph(*packages, exclude_type_checking_imports=True, cache_dir=None)
+    order = TopologicalSorter({module: graph.find_modules_directly_imported_by(module) for module in graph.modules})
+    order.prepare()  # raises CycleError with the modules of a circle
 
 
 @pytest.mark.parametrize("root", SOURCE_ROOTS, ids=lambda root: root.name)
