@@ -264,9 +264,14 @@ class HoldBack:
         self.waiting = 0
         """Characters of text that wait."""
 
+    @property
+    def passes(self) -> bool:
+        """True when `take` would deliver every event at once."""
+        return not self._characters
+
     def take(self, event: StreamEvent, characters: int) -> list[StreamEvent]:
         """Take an event that adds so much text; return what is to be delivered now, in order."""
-        if not self._characters:  # then nothing waits
+        if not self._characters:
             return [event]
         if event.kind is EventKind.PING and self._events:
             return []  # it would be delivered late; the gateway sends pings of its own to a client that gets nothing

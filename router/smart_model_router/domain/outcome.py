@@ -272,8 +272,9 @@ class StreamEvent(NamedTuple):
 
     `data` is its decoded JSON (None for comments, `[DONE]` and malformed ones), `raw` the frame as it came,
     with its blank line. `finish` is the dialect's own reason. `failure` is set on ERROR, and on content that was
-    mended: bytes of its prose that are not UTF-8 are replaced in `data` and `raw`. `text` is the visible text that
-    `data` adds, where the reader came by it anyway: None says nothing.
+    mended: bytes of its prose that are not UTF-8 are replaced in `data` and `raw`. `text` is the visible text of an
+    event that adds nothing else to the answer but perhaps its `finish` or `usage`; "" for one without visible text;
+    None where only `data` tells.
     """
 
     kind: EventKind

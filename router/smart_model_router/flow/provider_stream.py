@@ -331,7 +331,8 @@ class _OneByOne:
             return ()
         if not piece.raw.endswith((b"\n\n", b"\r\n\r\n", b"\r\r")):  # a user's own provider may forget it
             piece = piece._replace(raw=piece.raw.rstrip(b"\r\n") + b"\n\n")
-        return (piece,)
+        # Its `text` may stand beside a call or a second choice, which readers of `text` would not look for.
+        return (piece if piece.text is None else piece._replace(text=None),)
 
     def cut(self, error: Exception) -> StreamEvent:
         raise error

@@ -61,7 +61,7 @@ class RecoveryState:
         self._overlap = Overlap(self._told.text, self.begun, trusted=not asked)
         self._joint = joint(self._told, self._overlap, self._spent())
 
-    def take(self, events: Sequence[StreamEvent]) -> list[StreamEvent]:
+    def take(self, events: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
         """Take events; return those to deliver now. Their delivery is reported by `delivered`."""
         if self._joint is not None:
             events = [fitting for event in events for fitting in self._joint.feed(event)]
@@ -69,24 +69,22 @@ class RecoveryState:
                 return []
         if self._holds == "nothing" or self._gave_up:
             return self._passed(events)
-        at = self._begin_of_part(events)
-        out = self._passed(events[:at])
-        if at < len(events):
+        if self._whole_since is None and (at := self._begin_of_part(events)) < len(events):
+            before = self._passed(events[:at])
             self._whole_since = self._now()
             self._held.hold()
-            out += self._passed(events[at:])
-        elif self._whole_since is not None and self._now() >= self._whole_since + HOLD_SECONDS:
+            return [*before, *self._passed(events[at:])]
+        out = self._passed(events)
+        if self._whole_since is not None and self._now() >= self._whole_since + HOLD_SECONDS:
             self._gave_up, self._whole_since = True, None
-            out += self._held.release()
+            return [*out, *self._held.release()]
         return out
 
     def _begin_of_part(self, events: Sequence[StreamEvent]) -> int:
-        """The place from which on these events are held; their number where none is, or they are held already.
+        """The place from which on these events are held; their number where none is.
 
         With a call goes all before it of which nothing is delivered, unless there is content in it.
         """
-        if self._whole_since is not None:
-            return len(events)
         if self._holds == "all":
             return 0
         at = first_call(self._dialect, events)
@@ -94,8 +92,10 @@ class RecoveryState:
             return at
         return 0
 
-    def _passed(self, events: Sequence[StreamEvent]) -> list[StreamEvent]:
+    def _passed(self, events: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
         """The events to deliver now: a finish reason ends the waiting for the whole part before it."""
+        if self._held.passes:
+            return events
         out: list[StreamEvent] = []
         for event in events:
             said = event.text

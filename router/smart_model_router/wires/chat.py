@@ -22,6 +22,7 @@ _OTHER_CONTENT = (
     "reasoning_details",
     "audio",
 )
+_OF_TEXT = ("content", "role")
 _EXACT = ("tool_calls", "function_call", "audio")
 _UNKNOWN = StreamEvent(EventKind.PING, b": an event of an unknown kind\n\n")
 
@@ -61,18 +62,21 @@ def read_event(event: bytes, data: dict[str, Any], raw: bytes) -> StreamEvent:
         if finish == "error":  # OpenRouter: the error went wrong after the head was sent
             return StreamEvent(EventKind.ERROR, raw, data, finish, usage, failure_of(choice.get("error")))
     if has_content:
-        return StreamEvent(EventKind.CONTENT, raw, data, finish, usage, None, _text_of_one(choices))
+        return StreamEvent(EventKind.CONTENT, raw, data, finish, usage, None, _text_alone(choices))
     return StreamEvent(EventKind.META if finish is None else EventKind.FINISH, raw, data, finish, usage, None, "")
 
 
-def _text_of_one(choices: list[Any]) -> str | None:
-    """The visible text of a chunk whose one choice has content, as a string or not at all; None for any other."""
+def _text_alone(choices: list[Any]) -> str | None:
+    """The `text` of a StreamEvent with these choices, one of which has content."""
     if len(choices) != 1:
         return None
-    content = choices[0]["delta"].get("content")
-    if content is None or choices[0].get("index", 0) != 0:
+    delta = choices[0]["delta"]
+    content = delta.get("content")
+    if not content or choices[0].get("index", 0) != 0:
         return ""
-    return content if isinstance(content, str) else None
+    if not isinstance(content, str) or any(value and key not in _OF_TEXT for key, value in delta.items()):
+        return None
+    return content
 
 
 def is_prose(data: Mapping[str, Any]) -> bool:

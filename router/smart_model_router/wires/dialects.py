@@ -248,7 +248,7 @@ def mended_answer(dialect: Dialect, body: bytes) -> tuple[dict[str, Any], bytes]
 
 
 _KEY = b'"content"'
-_BEFORE = _KEY + b':"'
+_BETWEEN = (b':"', b': "')
 _CONTENT: Final = EventKind.CONTENT
 _MAX_TEXT_BYTES = 64 * 1024
 """More is nothing that comes in one piece: such a frame is read with all the care there is."""
@@ -257,7 +257,7 @@ _MAX_TEXT_BYTES = 64 * 1024
 class Alike:
     """One chunk with a hole where its text was. A frame that fits is read by filling the hole."""
 
-    __slots__ = ("_behind", "_choice", "_data", "_delta", "_head", "_start", "_tail", "_visible")
+    __slots__ = ("_behind", "_choice", "_data", "_delta", "_head", "_start", "_tail")
 
     def __init__(self, head: bytes, tail: bytes, data: dict[str, Any]) -> None:
         self._head = head
@@ -267,7 +267,6 @@ class Alike:
         self._data = data
         self._choice: dict[str, Any] = data["choices"][0]
         self._delta: dict[str, Any] = self._choice["delta"]
-        self._visible = self._choice.get("index", 0) == 0
 
     def read(self, frame: bytes) -> StreamEvent | None:
         """The event that a frame is; None when it differs in more than its text."""
@@ -287,32 +286,30 @@ class Alike:
         data, choice, delta = self._data.copy(), self._choice.copy(), self._delta.copy()
         data["choices"], choice["delta"], delta["content"] = [choice], delta, said
         # What the class itself does, without the call in between: this is done for each chunk of each stream.
-        return tuple.__new__(StreamEvent, (_CONTENT, frame, data, None, None, None, said if self._visible else ""))
+        return tuple.__new__(StreamEvent, (_CONTENT, frame, data, None, None, None, said))
 
 
 def alike(event: StreamEvent) -> Alike | None:
     """Return the probable form of the next chunks; None for a chunk that says more than text, or says it otherwise."""
     data, raw = event.data, event.raw
-    if event.kind is not EventKind.CONTENT or event.finish is not None or event.usage is not None:
-        return None
-    if not isinstance(data, dict) or not isinstance(data.get("choices"), list) or len(data["choices"]) != 1:
+    if not event.text or not isinstance(data, dict) or event.finish is not None or event.usage is not None:
         return None
     choice = data["choices"][0]
-    delta = choice.get("delta") if isinstance(choice, dict) else None
-    if not isinstance(delta, dict) or not isinstance(delta.get("content"), str):
-        return None
-    inside = (*_but("choices", data), *_but("delta", choice), *delta.values())
+    inside = (*_but("choices", data), *_but("delta", choice), *choice["delta"].values())
     if any(isinstance(value, (dict, list)) for value in inside):  # two events are to have nothing in common
         return None
-    head, found, rest = raw.partition(_BEFORE)
-    said = delta["content"].encode(errors="replace")
+    before, key, behind = raw.partition(_KEY)
+    between, quote, rest = behind.partition(b'"')
+    said = event.text.encode(errors="replace")
     tail = rest[len(said) :]
-    if raw.count(_KEY) != 1 or b"\\" in raw or not found or not rest.startswith(said) or tail[:1] != b'"':
+    if between + quote not in _BETWEEN or not rest.startswith(said) or tail[:1] != b'"':
         return None
-    return Alike(head + found, tail, data)
+    if _KEY in tail or b"\\" in raw:
+        return None
+    return Alike(before + key + between + quote, tail, data)
 
 
-def _but(key: str, holder: dict[str, Any]) -> list[Any]:
+def _but(key: str, holder: Mapping[str, Any]) -> list[Any]:
     return [value for name, value in holder.items() if name != key]
 
 

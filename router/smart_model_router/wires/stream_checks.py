@@ -156,7 +156,6 @@ def finishing(dialect: Dialect, choices: int = 1) -> FinishCheck:
 _TEXTS = ("content", "refusal")
 _THOUGHTS = ("reasoning_content", "reasoning")
 """Two names of one thing; some servers send both."""
-_OF_TEXT = ("content", "role")
 
 
 @dataclass(slots=True)
@@ -227,11 +226,12 @@ class _ToldInChat:
 class ChatSnapshots:
     """One stream."""
 
-    __slots__ = ("_choices", "_text")
+    __slots__ = ("_choices", "_first", "_text")
 
     def __init__(self) -> None:
-        self._choices = {0: _ToldInChat()}
-        self._text = self._choices[0].texts["content"]
+        self._first = _ToldInChat()
+        self._text = self._first.texts["content"]
+        self._choices = {0: self._first}
 
     def read(self, events: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
         """The events; a chunk whose message says more than the deltas says it in its delta."""
@@ -240,9 +240,9 @@ class ChatSnapshots:
             data = event.data
             if data is None:
                 continue
-            if event.text and _is_text_alone(data):
+            if event.text:
                 self._text.append(event.text)
-                self._choices[0].anything = True
+                self._first.anything = True
                 continue
             if event.kind in _NO_CONTENT and not _has_message(data):
                 continue
@@ -279,17 +279,6 @@ class ChatSnapshots:
 def _has_message(data: Mapping[str, Any]) -> bool:
     choices = data.get("choices")
     return isinstance(choices, list) and any(isinstance(choice, dict) and "message" in choice for choice in choices)
-
-
-def _is_text_alone(data: Mapping[str, Any]) -> bool:
-    """Return whether a chunk with text of the first choice says nothing else, as nearly all do."""
-    try:
-        for key, value in data["choices"][0]["delta"].items():
-            if value and key not in _OF_TEXT:
-                return False
-    except (KeyError, IndexError, TypeError, AttributeError):  # a provider's own event
-        return False
-    return True
 
 
 def _texts(said: Mapping[str, Any]) -> dict[str, tuple[str, str]]:

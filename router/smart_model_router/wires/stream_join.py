@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from smart_model_router.domain.outcome import EventKind, StreamEvent, Usage
 from smart_model_router.wires.dialects import text_of, written
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from smart_model_router.domain.request import Dialect
 
+_CONTENT: Final = EventKind.CONTENT
 _MORE_THAN_TEXT = ("tool_calls", "function_call", "refusal", "audio")
 _CALLS = ("tool_calls", "function_call")
 _THINKING = frozenset({"thinking", "redacted_thinking"})
@@ -42,7 +43,7 @@ def first_call(dialect: Dialect, events: Sequence[StreamEvent]) -> int:
     """The place of the event, of Chat or Messages, that begins a call for the client to make, else the end."""
     begins = _begins_block if dialect == "messages" else _begins_in_chunk
     for at, event in enumerate(events):
-        if event.kind is EventKind.CONTENT and event.data is not None and begins(event.data):
+        if event.kind is _CONTENT and not event.text and event.data is not None and begins(event.data):
             return at
     return len(events)
 
@@ -54,7 +55,7 @@ def _begins_block(data: Mapping[str, Any]) -> bool:
 def _begins_in_chunk(data: Mapping[str, Any]) -> bool:
     for choice in items(data.get("choices")):
         delta = mapping(mapping(choice).get("delta"))
-        if delta.get("tool_calls") or delta.get("function_call"):
+        if any(delta.get(key) for key in _CALLS):
             return True
     return False
 
@@ -104,20 +105,23 @@ class Told:
 
     def take(self, event: StreamEvent) -> None:
         """The caller gets this event."""
-        if event.data is None:
+        data = event.data
+        if data is None:
             return
         self.anything = True
-        said = text_of(self.dialect, event.data) if event.text is None else event.text
+        said = text_of(self.dialect, data) if event.text is None else event.text
         if said:
             self._text.append(said)
+        if self.dialect == "chat" and not self.head:
+            self.head = {key: data[key] for key in ("id", "created", "model") if key in data}
+        if event.text:  # and nothing else, as nearly all
+            return
         if self.dialect == "chat":
-            self._take_chunk(event.data)
-        elif not event.text:  # else a piece of a block, as nearly all are; a block may begin with text, too
-            self._take_block(event.data)
+            self._take_chunk(data)
+        else:
+            self._take_block(data)
 
     def _take_chunk(self, data: Mapping[str, Any]) -> None:
-        if not self.head:
-            self.head = {key: data[key] for key in ("id", "created", "model") if key in data}
         choices = data.get("choices")
         for choice in choices if isinstance(choices, list) else ():
             if not isinstance(choice, dict):
@@ -125,8 +129,6 @@ class Told:
             delta = choice.get("delta")
             if not isinstance(delta, dict):
                 delta = {}
-            if len(delta) == 1 and "content" in delta and not choice.get("index"):
-                continue  # nearly all
             if choice.get("index", 0) != 0 or any(delta.get(key) for key in _MORE_THAN_TEXT):
                 self.only_text = False
             if not REASONING.isdisjoint(delta):

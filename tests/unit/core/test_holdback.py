@@ -37,6 +37,7 @@ def test_an_event_waits_for_so_much_text_after_it() -> None:
 def test_nothing_held_back_is_delivered_at_once() -> None:
     """Zero characters: every event as it comes."""
     held = HoldBack(0)
+    assert held.passes
     assert [held.take(event, 0) for event in (META, CALL, PING)] == [[META], [CALL], [PING]]
     assert fed(held, "one") == [text("one")]
 
@@ -97,6 +98,7 @@ def test_what_is_dropped_is_counted_and_gone() -> None:
 def test_everything_waits_from_hold_to_release() -> None:
     """A call, a finish reason, any text; afterwards it is as before."""
     held = HoldBack(2)
+    assert not held.passes
     held.hold()
     assert [held.take(event, 0) for event in (CALL, FINISH)] == [[], []]
     assert fed(held, "one", "two") == []

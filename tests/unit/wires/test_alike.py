@@ -21,13 +21,13 @@ def chunk(text: str, *, ascii_only: bool = False, **more: Any) -> bytes:
 
 
 def first(raw: bytes) -> StreamEvent:
-    """The event of a chunk that nothing is known before, but for its text beside the data."""
-    return read_event("chat", raw)._replace(text=None)
+    """The event of a chunk that nothing is known before."""
+    return read_event("chat", raw)
 
 
 def read(frames: list[bytes]) -> list[StreamEvent]:
-    """The events of a stream, but for the text that some of them bring beside their data."""
-    return [event._replace(text=None) for event in StreamReader("chat").feed(b"".join(frames))]
+    """The events of a stream."""
+    return StreamReader("chat").feed(b"".join(frames))
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=2, max_size=8), st.booleans())
@@ -88,7 +88,9 @@ def test_what_differs_in_more_than_plain_text_is_left_to_the_decoder(frame: byte
         chunk("one", choice={"logprobs": {"content": []}}),
         chunk("one", metadata={"a": 1}),
         chunk("one", name="a \\ b"),
-        chunk("one").replace(b'"content":"', b'"content": "'),
+        chunk("one").replace(b'"content":"', b'"content":\t"'),
+        chunk("one", choice={"index": 1}),
+        chunk("one", choice={"delta": {"content": "one", "reasoning": "two"}}),
         chunk("one", choice={"delta": {"content": "one", "tool_calls": [{}]}}),
         chunk("one", choice={"delta": {"reasoning": "one"}}),
         chunk("one", choice={"delta": {"content": [{"type": "text", "text": "one"}]}}),
@@ -103,15 +105,48 @@ def test_a_chunk_that_says_more_than_text_teaches_nothing(frame: bytes) -> None:
     assert alike(first(frame)) is None
 
 
-@pytest.mark.parametrize("choice", [{}, {"index": 1}, {"index": 0.0}])
-def test_the_text_an_event_brings_is_what_its_data_says(choice: dict[str, Any]) -> None:
-    """Of the first choice, and none of another's."""
-    known = alike(first(chunk("one", choice=choice)))
+@pytest.mark.parametrize("choice", [{}, {"index": 0.0}, {"delta": {"role": "assistant", "content": "one"}}])
+@pytest.mark.parametrize("space", [b"", b" "])
+def test_a_chunk_that_fits_is_the_event_that_the_decoder_reads(choice: dict[str, Any], space: bytes) -> None:
+    """With its text beside its data, with and without the space that Python writes behind a colon."""
+    one = chunk("one", choice=choice).replace(b'"content":', b'"content":' + space)
+    known = alike(first(one))
     assert known is not None
-    two = known.read(chunk("two", choice=choice))
-    assert two is not None
-    assert two.data is not None
-    assert two.text == text_of("chat", two.data)
+    assert known.read(one.replace(b"one", b"two")) == first(one.replace(b"one", b"two"))
+
+
+ALONE = {"content": "one", "role": "assistant", "tool_calls": None, "refusal": ""}
+
+
+@pytest.mark.parametrize(
+    ("choices", "told"),
+    [
+        ([{"index": 0, "delta": ALONE}], "one"),
+        ([{"delta": ALONE, "finish_reason": "stop"}], "one"),
+        ([{"index": 1, "delta": ALONE}], ""),
+        ([{"index": 0, "delta": {"reasoning": "one"}}], ""),
+        ([{"index": 0, "delta": ALONE}, {"index": 1, "delta": {}}], None),
+        ([{"index": 0, "delta": {**ALONE, "content": [{"type": "text", "text": "one"}]}}], None),
+        *(
+            ([{"index": 0, "delta": {**ALONE, key: value}}], None)
+            for key, value in {
+                "tool_calls": [{"index": 0}],
+                "function_call": {"name": "f"},
+                "refusal": "no",
+                "audio": {"data": "a"},
+                "reasoning": "so",
+                "reasoning_details": [{}],
+                "an_unknown_key": 1,
+            }.items()
+        ),
+    ],
+)
+def test_the_text_of_an_event_is_all_that_it_adds(choices: list[dict[str, Any]], told: str | None) -> None:
+    """Readers of `text` look no further: a call, a thought or a second choice beside it makes it unknown."""
+    event = first(b"data: " + json.dumps({"choices": choices}).encode() + b"\n\n")
+    assert event.kind is EventKind.CONTENT
+    assert event.text == told
+    assert told is None or text_of("chat", event.data or {}) == told
 
 
 def test_two_events_have_nothing_in_common() -> None:

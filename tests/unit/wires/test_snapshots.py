@@ -9,6 +9,7 @@ import pytest
 
 from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, StreamEvent
 from smart_model_router.domain.request import Dialect
+from smart_model_router.wires.dialects import text_of
 from smart_model_router.wires.stream_checks import snapshots
 from tests.unit.wires.translating import event
 
@@ -260,7 +261,7 @@ def test_a_whole_answer_in_a_chunk_is_its_delta() -> None:
     (choice,) = told.data["choices"]
     numbered = [{**calls[0], "index": 0}]
     assert choice == {"index": 0, "finish_reason": "tool_calls", "delta": {**said, "tool_calls": numbered}}
-    assert (told.kind, told.finish, told.text) == (EventKind.CONTENT, "tool_calls", "hello")
+    assert (told.kind, told.finish, text_of("chat", told.data)) == (EventKind.CONTENT, "tool_calls", "hello")
 
 
 def test_a_message_that_goes_on_from_the_deltas_adds_its_rest() -> None:
