@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from smart_model_router.core.fallback import least_retry_after
@@ -118,7 +119,7 @@ class RoutePassage:
             return rest or None
         self._moved_at = self._state.clock.now()
         try:
-            piece = await self._within(self._reply.next_piece())
+            piece = await self._within(self._reply.next_piece)
         except Expired:
             piece = self._expired()
         except Exception as bug:  # noqa: BLE001 - providers return failures: whatever they raise is their bug
@@ -205,7 +206,7 @@ class RoutePassage:
         self._timer = state.clock.call_at(self._moved_at + self._silence, self._look)
         outcome: PassedReply | Failure
         try:
-            outcome = await self._within(provider.pass_through(made))
+            outcome = await self._within(partial(provider.pass_through, made))
         except Expired:
             outcome = self._expired()
         except asyncio.CancelledError:
@@ -272,11 +273,16 @@ class RoutePassage:
 
     # Time -----------------------------------------------------------------------------------------------------
 
-    async def _within(self, awaitable: Awaitable[T]) -> T:
-        """Await the provider, until the caller's time is up, it is silent for too long, or the router closes."""
+    async def _within(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """Await the provider, until the caller's time is up, it is silent for too long, or the router closes.
+
+        Raises Expired at once where the router was closed before: it ends only what is awaited at that instant.
+        """
+        if self._state.closed:
+            raise Expired
         self._awaits_provider = True
         try:
-            return await self._watchdog.within(awaitable, self._deadline)
+            return await self._watchdog.within(ask(), self._deadline)
         finally:
             self._awaits_provider = False
 

@@ -212,6 +212,7 @@ class RouterState:
         if self.kept is not None and before.kept is not None:
             self.kept.continue_from(before.kept)
         self.homes = before.homes
+        self.not_found = {target: times for target, times in before.not_found.items() if target in unchanged}
         if unchanged:
             self.looks = before.looks
         if self.budget.config == before.budget.config:

@@ -302,6 +302,23 @@ async def test_a_closing_router_ends_what_is_under_way() -> None:
 
 
 @virtual
+async def test_a_closing_router_ends_an_answer_that_waits_for_its_reader() -> None:
+    """No timer is set then: the reader is told when it asks for more."""
+    w = passing_world(a=Passing(Reply([b"x"] * 60, each=1.0)))
+    one = passage(w)
+    await one.open()
+    assert await one.next_piece() == b"x"
+    closed_at = now()
+    await w.router.aclose()
+    with pytest.raises(StreamInterrupted) as told:
+        await one.next_piece()
+    await one.aclose()
+    assert (told.value.reason, now()) == ("closed", closed_at)
+    assert classes(w) == [FailureClass.CANCELLED]
+    w.assert_idle()
+
+
+@virtual
 async def test_another_target_takes_over_only_before_the_body_was_taken() -> None:
     """A refused connection costs a try; a provider that took the body ends the request."""
     refused = Failure(FailureClass.TRANSPORT, "refused", unsent=True)
@@ -365,6 +382,18 @@ async def test_a_path_that_answers_now_is_not_missing() -> None:
     assert [await read(passage(w)) for _ in range(2)] == [b"{}", b"spoken"]
     await first
     w.assert_idle()
+
+
+@virtual
+async def test_a_path_that_has_answered_is_not_missing_after_a_reload() -> None:
+    """The router that takes the place of another knows it, and counts on."""
+    a = Passing(Reply(), NO_VOICE)
+    before, w = passing_world(a=a), passing_world(a=a)
+    assert [await read(passage(before)) for _ in range(2)] == [b"spoken", b"{}"]
+    w.router.continue_from(before.router)
+    assert [await read(passage(w)) for _ in range(2)] == [b"{}"] * 2
+    with pytest.raises(NotFound):
+        await read(passage(w))
 
 
 @virtual
