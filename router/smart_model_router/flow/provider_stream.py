@@ -68,6 +68,8 @@ class ProviderStreamReader:
         """When content has come for long enough to prove a probe, monotonic; -inf until the first content."""
         self._away = 0.0
         self._pieces = 0
+        self.untaken: Sequence[StreamEvent] = ()
+        """The end of a finished answer whose caller left before it was made."""
 
     async def hold(self, limit: float, own: bool) -> Sequence[StreamEvent] | Failure:
         """Read up to the first content. Returns the events to deliver, or a failure that the caller need not see.
@@ -89,6 +91,8 @@ class ProviderStreamReader:
         guard, watchdog = self.guard, self.watchdog
         theirs = min(self.ends_at, until)
         while not guard.ended:
+            if self._state.closed:  # before this read began: closing ends only those under way
+                return self._too_late(own=False)
             if own is None:
                 limit = self._heard_at + self._idle
                 mine = limit <= theirs
@@ -109,7 +113,7 @@ class ProviderStreamReader:
                 if late:
                     ready = self._too_late(mine)
                 elif isinstance(error, asyncio.CancelledError):
-                    self.abandon()
+                    self.cut_short()
                     await asyncio.shield(self._disconnect())
                     raise
                 else:
@@ -164,11 +168,11 @@ class ProviderStreamReader:
                 self._failed(left)
         self.watchdog.close()
 
-    def cut_short(self, why: str) -> Sequence[StreamEvent]:
-        """As `abandon`, for a reader that may come back: what still completes an answer that is finished."""
-        last = () if not self.guard.finished or self.guard.ended else self._delivered(self.guard.end(""))
+    def cut_short(self, why: str = "the caller left") -> None:
+        """As `abandon`, for a caller that has a part of the answer: `untaken` completes it where it is finished."""
+        if self.guard.finished and not self.guard.ended:
+            self.untaken = self._delivered(self.guard.end(""))
         self.abandon(why)
-        return last
 
     async def close_proved(self) -> None:
         """Count it as answered, as its content was all that was wanted, and close its connection."""

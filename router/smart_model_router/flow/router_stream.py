@@ -131,14 +131,14 @@ class RouterStream:
     def _abandon(self) -> None:
         ended, self._ended, self._untold = self._ended, True, None
         self._text = [self.text]
-        missing = any(event.kind is _CONTENT or event.finish is not None for event in self._ready)
+        untaken = tuple(self._ready)
         self._ready.clear()
         if ended:
             return
         if self._live is not None:
-            self._live.abandon()
+            self._live.cut_short()
         if self._opened:
-            self._finish_left(missing=missing)
+            self._finish_left(untaken)
         if self._live is not None:
             with suppress(RuntimeError):  # no loop runs here: the connection has ended with its own
                 if self._draining is not None:
@@ -154,11 +154,14 @@ class RouterStream:
         """The visible text that arrived, also that of waiting events."""
         return "".join(self._text)
 
-    def _finish_left(self, *, missing: bool = False) -> None:
-        """Finish after the caller left, without the answer or with all of it; `missing`: it did not take all events."""
+    def _finish_left(self, untaken: Sequence[StreamEvent] = ()) -> None:
+        """Finish after the caller left, without the answer or with all of it; it did not take the events `untaken`."""
         live = self._live
-        if live is not None and not missing:
-            self._settle_completeness(live)
+        if live is not None:
+            held = () if self._recovery_state is None else self._recovery_state.flush()
+            untaken = (*untaken, *held, *live.untaken)
+            if not any(event.kind is _CONTENT or event.finish is not None for event in untaken):
+                self._settle_completeness(live)
         if self.report.complete:
             self._executor.account.finish_served(self._said)
         else:
@@ -280,7 +283,8 @@ class RouterStream:
 
     def _cut_off(self, live: ProviderStreamReader, reason: Interruption, why: str) -> None:
         """Give everything back now, and tell the reader when it comes back, unless it has the whole answer."""
-        self._ready.extend(self._passed_on(live.cut_short(why)))
+        live.cut_short(why)
+        self._ready.extend(self._passed_on(live.untaken))
         self._closing = asyncio.get_running_loop().create_task(live.close())
         self._executor.state.keep(self._closing)
         self._untold = self._end(live, None if live.complete else Failure(FailureClass.CANCELLED, why), reason)

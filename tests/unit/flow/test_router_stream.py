@@ -391,6 +391,35 @@ async def test_who_leaves_at_the_finish_reason_has_the_whole_answer(probing: boo
     w.assert_idle()
 
 
+@pytest.mark.parametrize("leaving", ["cancel", "close"])
+@pytest.mark.parametrize("policy", ["none", "continue", "hold_back(50)"])
+@virtual
+async def test_a_caller_that_leaves_before_the_end_of_a_translated_answer_has_not_all_of_it(
+    policy: str, leaving: str
+) -> None:
+    """The provider has finished, and the end that its caller would get is not made yet; by policy the call is held."""
+    call = {"index": 0, "id": "call_1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+
+    async def finished() -> AsyncIterator[StreamEvent]:
+        yield chunk({"content": "I look."})
+        yield chunk({"tool_calls": [call]})
+        yield chunk({}, finish="tool_calls")
+        await asyncio.sleep(60.0)
+
+    w = world(["a/big"], replies={"a": HandMade(finished)})
+    tools = [{"name": "look", "input_schema": {"type": "object"}}]
+    stream = w.router.stream_messages({**BODY, "max_tokens": 9, "tools": tools}, recovery=policy)
+    reading = asyncio.ensure_future(read(stream))
+    await asyncio.sleep(1.0)
+    if leaving == "close":
+        await stream.aclose()
+    await swallow(reading)
+    assert not stream.report.complete
+    assert classes(w) == [("a/big", None)]
+    assert [event.outcome for event in w.sink.of(RequestFinished)] == ["cancelled"]
+    w.assert_idle()
+
+
 @virtual
 async def test_an_exception_in_the_loop_frees_the_slot() -> None:
     """The consumer's own bug is no reason to keep a stream open."""

@@ -161,6 +161,39 @@ async def test_a_hedge_and_its_rival_end_with_the_router() -> None:
     assert isinstance(errors[0], RouterUnavailable)
 
 
+@pytest.mark.parametrize("after", range(8))
+@pytest.mark.parametrize("others", [[], ["b/big"]])
+@virtual
+async def test_a_stream_whose_head_has_just_come_ends_with_the_router(others: list[str], after: int) -> None:
+    """The task that got the head has ended, and its caller has not gone on: no timer is set then."""
+    loop = asyncio.get_running_loop()
+
+    def close_in(turns: int) -> None:
+        if turns:
+            loop.call_soon(close_in, turns - 1)
+        else:
+            w.state.leave()
+
+    def begin() -> AsyncIterator[StreamEvent]:
+        loop.call_soon(close_in, after)
+        return endless()
+
+    w = world(["a/big", *others], replies={"a": HandMade(begin)})
+    began, stream = now(), w.router.stream_chat(BODY)
+    with pytest.raises(StreamInterrupted) as told:
+        async for _ in stream:
+            pass
+    assert (told.value.reason, now()) == ("closed", began)
+    w.assert_idle()
+
+
+async def endless() -> AsyncIterator[StreamEvent]:
+    """A piece at once, and one each second."""
+    while True:
+        yield chunk({"content": "x"})
+        await asyncio.sleep(1.0)
+
+
 @virtual
 async def test_a_guard_that_waits_is_told_and_a_new_one_refused() -> None:
     """The block that holds the resource goes on; nobody else gets in."""

@@ -198,7 +198,7 @@ def hurried(_: Random) -> Setting:
     )
 
 
-def forgotten(_: object) -> None:
+def forgotten(*_: object) -> None:
     """Do nothing where something should have been given back."""
 
 
