@@ -70,7 +70,8 @@ def test_the_operators_no_and_a_dead_target_outlast_a_reload(
     """Nobody calls what is isolated, and nobody finds out again that a target is dead."""
     dead, isolated, healthy = servers
     dead.set([Fault.status(500)])
-    running = start(**({"store": {"path": str(tmp_path / "stats.db")}} if stored else {}))
+    store = {"store": {"path": str(tmp_path / "stats.db")}} if stored else {}
+    running = start(**store, resilience={"cooldown": {"failure": "10m"}})  # no rest ends while the test runs
     acted = httpx2.post(running.base_url + "/api/targets/isolate", json={"name": "bo/big"})
     assert acted.status_code == 200
     for _ in range(6):
