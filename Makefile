@@ -9,7 +9,7 @@ LOCK := $(BIN)/uv pip compile --quiet --no-config --universal --python-version 3
 # pyright brings its own node from the package registry; without this it also asks whether a newer one exists.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: help setup demo test test-pure test-units test-sockets test-alone nightly check lint mypy pyright imports leaks format mutants bench bench-peers bench-gateways peers chaos docs browser agents compat comply examples litellm-examples screenshots bench-fusion-peers failoverbench lock build clean
+.PHONY: help setup demo test test-pure test-units test-sockets test-alone nightly check lint mypy pyright imports leaks format mutants bench bench-peers bench-gateways peers chaos docs browser agents compat comply examples litellm-examples screenshots bench-fusion-peers bench-search failoverbench lock build clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -94,6 +94,10 @@ bench-gateways: setup  ## CPU a request beside LiteLLM's proxy and Portkey's gat
 
 bench-fusion-peers: setup  ## fusion beside LlamaIndex, Haystack, LangChain and mem0; about five minutes the first time
 	$(BIN)/python -m benchmarks.fusion_peers
+
+bench-search: setup  ## rankings and answers on judged collections, and that the shipped evidence is what the fit gives; five minutes
+	$(BIN)/python -m benchmarks.search
+	$(BIN)/python -m benchmarks.search.fit --check
 
 failoverbench: setup  ## sixteen failures against `smr serve` and a plain loop; 80 s (ROWS=S01,S05, RUNS=2, GATEWAY=tuned, litellm, portkey)
 	$(BIN)/python -m tests.failover $(if $(ROWS),--rows $(ROWS)) $(if $(RUNS),--runs $(RUNS)) $(if $(GATEWAY),--gateway $(GATEWAY))

@@ -21,13 +21,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks._collections import Collection, collections, write_run
 from benchmarks._environments import ROOT, install
+from benchmarks.search.collections import Collection, collections, write_run
 
 from smart_model_router_scoring.evaluate import compare, evaluate, tune
 from smart_model_router_scoring.fusion import Fusion, FusionConfig
 from smart_model_router_scoring.retrieval import HashedEmbedder, SearchIndex, index_folder
-from smart_model_router_scoring.retrieval.embedders import any_of, terms_of
+from smart_model_router_scoring.retrieval.embedders import any_of
+from smart_model_router_scoring.retrieval.stems import question_stems
 from smart_model_router_scoring.retrieval.strategies import VectorSearch
 
 Lists = dict[str, list[tuple[str, float]]]
@@ -105,7 +106,7 @@ async def ranked_lists(folder: Path, collection: Collection) -> dict[str, Lists]
             snapshot = SearchIndex(db).snapshot(vectors.name)
             near = await vectors.search(text, DEPTH, snapshot)
             snapshot.close()
-            by_words = sql.execute(query, (any_of(terms_of(text)), DEPTH)).fetchall()
+            by_words = sql.execute(query, (any_of(question_stems(text)), DEPTH)).fetchall()
             found[name] = {
                 "keyword": _documents(by_words),
                 "vector": _documents([(one.chunk_id, one.relevance or 0.0) for one in near]),

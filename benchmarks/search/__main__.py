@@ -1,0 +1,217 @@
+"""`make bench-search`: how good rankings are on judged collections, and how well search knows what it cannot answer.
+
+`python -m benchmarks.search [--only NAME ...] [--ranking | --answers] [--indexes DIR] [--runs DIR]`. Every ranking is
+compared with keywords alone, question by question. For answers, each collection is asked its own questions and those
+that no document of its subject answers: everyday ones, and those of the other collections. `--indexes` keeps the
+indexes for the next run; `--runs` writes rankings for `smr evaluate`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import math
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.search.collections import BUILDERS, Collection, collections, disjoint, write_run
+from benchmarks.search.measures import Labelled, auroc, ece_over_halves, keeping, share
+
+from smart_model_router_scoring.calibration import fit_platt
+from smart_model_router_scoring.evaluate import compare, evaluate
+from smart_model_router_scoring.evaluate.metrics import METRICS
+from smart_model_router_scoring.fusion import FusionConfig
+from smart_model_router_scoring.options import ConfigError
+from smart_model_router_scoring.retrieval import (
+    HashedEmbedder,
+    QueryOrchestrator,
+    QueryResults,
+    RetrievalConfig,
+    index_folder,
+)
+
+DEPTH = 100
+SURE = 20.0
+"""Log-odds of a score of 0 or 1."""
+SHIPPED = RetrievalConfig().fusion.min_confidence
+PATIENT = {"keyword": 600.0, "vector": 600.0, "graph": 600.0}
+"""Timeouts that are never met: else the load of the machine would leave out a late strategy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """A collection and its index."""
+
+    collection: Collection
+    db: Path
+
+    @classmethod
+    async def of(cls, collection: Collection, folder: Path) -> Indexed:
+        """Write the documents and index them; what is there already is kept."""
+        root, db = folder / collection.name, folder / f"{collection.name}.sqlite"
+        await asyncio.to_thread(collection.write, root)
+        started = time.process_time()
+        report = await index_folder(root, db, now=time.time(), embedder=HashedEmbedder())
+        spent = time.process_time() - started
+        told = f"{report.documents} documents, {report.chunks} chunks, {len(collection.questions)} questions"
+        print(f"{collection.name}: {told} ({len(collection.by_hand)} by hand); {spent:.1f} s CPU", file=sys.stderr)
+        return cls(collection, db)
+
+    def document(self, chunk_id: str) -> str:
+        """The document of a chunk."""
+        return chunk_id.partition("#")[0].removesuffix(self.collection.suffix)
+
+
+def asking(db: Path, *, min_confidence: float = 0.0, **weights: float) -> QueryOrchestrator:
+    """An orchestrator that returns everything, unless told otherwise; a weight of 0 switches a strategy off."""
+    fusion = FusionConfig(weights={**RetrievalConfig().fusion.weights, **weights}, min_confidence=min_confidence)
+    return QueryOrchestrator(db, embedder=HashedEmbedder(), config=RetrievalConfig(fusion=fusion, timeouts=PATIENT))
+
+
+SYSTEMS: Mapping[str, Mapping[str, float]] = {
+    "keyword": {"vector": 0.0, "graph": 0.0},
+    "keyword, links": {"vector": 0.0},
+    "default with hashed vectors": {},
+    "hashed vectors at 0.25": {"vector": 0.25},
+}
+"""The first is the baseline of the others."""
+
+
+async def rankings(found: Indexed, weights: Mapping[str, float]) -> dict[str, list[str]]:
+    """The documents of each question, each at the place of its best chunk."""
+    orchestrator, run = asking(found.db, **weights), {}
+    for name, text in found.collection.questions.items():
+        results = await orchestrator.query(text, top_k=DEPTH, top_n=DEPTH)
+        run[name] = list(dict.fromkeys(found.document(chunk_id) for chunk_id, _ in results))
+    return run
+
+
+async def print_rankings(found: Indexed, runs: Path | None) -> None:
+    """A row for each system."""
+    baseline: dict[str, list[str]] = {}
+    grades = found.collection.grades
+    for system, weights in SYSTEMS.items():
+        run = await rankings(found, weights)
+        if runs is not None:
+            write_run(runs, found.collection, system, run)
+        means = evaluate(run, grades).metrics
+        cells = [f"{means[metric].mean:.3f} [{means[metric].low:.3f}, {means[metric].high:.3f}]" for metric in METRICS]
+        baseline = baseline or run
+        less = compare(baseline, run, grades)
+        told = f"{less.difference.mean:+.3f} [{less.difference.low:+.3f}, {less.difference.high:+.3f}], p {less.p:.3f}"
+        cells.append("" if run is baseline else told)
+        print(f"| {found.collection.name} | {system} | {' | '.join(cells)} |", flush=True)
+
+
+def answers(results: QueryResults) -> float:
+    """The confidence that the index answers the question."""
+    return 0.0 if results.answers is None else results.answers
+
+
+async def scores(orchestrator: QueryOrchestrator, questions: Iterable[str]) -> list[float]:
+    """The confidence of each question."""
+    return [answers(await orchestrator.query(text)) for text in questions]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The confidences of a collection: of its own questions by hand and by script, and of those it cannot answer."""
+
+    name: str
+    by_hand: list[float]
+    scripted: list[float]
+    away: list[float]
+
+    def row(self) -> str:
+        """AUROC, shares at the shipped threshold and at one that keeps 95 %, ECE."""
+        own = keeping(self.by_hand)
+        cells = [
+            f"{auroc(self.by_hand, self.away):.3f}",
+            *(f"{share(of, SHIPPED).mean:.3f}" if of else "" for of in (self.by_hand, self.scripted)),
+            told(self.away, SHIPPED),
+            told(self.away, own),
+            f"{ece_over_halves([*self.by_hand, *self.scripted], self.away, _platt):.3f}",
+        ]
+        return f"| {self.name} ({len(self.by_hand)}+{len(self.scripted)}, {len(self.away)}) | {' | '.join(cells)} |"
+
+
+def told(values: Sequence[float], threshold: float) -> str:
+    """A share with its interval."""
+    found = share(values, threshold)
+    return f"{found.mean:.3f} [{found.low:.3f}, {found.high:.3f}]"
+
+
+def _platt(labelled: Labelled) -> Callable[[float], float]:
+    try:
+        curve = fit_platt([(_log_odds(score), answered) for score, answered in labelled], scale="raw")
+    except ConfigError:  # scores that do not rise with answers: the base rate is the best guess
+        rate = statistics.fmean(answered for _, answered in labelled)
+        return lambda _: rate
+    return lambda score: curve.calibrate(_log_odds(score), 0.0)
+
+
+def _log_odds(score: float) -> float:
+    return math.log(score / (1 - score)) if 0 < score < 1 else math.copysign(SURE, score - 0.5)
+
+
+ANSWERING = ("keyword", "default with hashed vectors")
+
+
+async def judged(found: Indexed, every: Sequence[Collection], system: str) -> Judged:
+    """Ask a collection its own questions and those it cannot answer."""
+    orchestrator, mine = asking(found.db, **SYSTEMS[system]), found.collection
+    return Judged(
+        mine.name,
+        await scores(orchestrator, (mine.questions[one] for one in mine.by_hand)),
+        await scores(orchestrator, (text for one, text in mine.questions.items() if one in mine.scripted)),
+        await scores(orchestrator, disjoint(mine, every)),
+    )
+
+
+async def measure(told: argparse.Namespace, folder: Path) -> None:
+    """Print the tables that were asked for."""
+    every = collections()
+    both = told.ranking == told.answers
+    indexed = [await Indexed.of(one, folder) for one in every if not told.only or one.name in told.only]
+    if both or told.ranking:
+        print(f"| collection | search | {' | '.join(METRICS)} | nDCG@10 less keywords |\n|{'---|' * 6}")
+        for found in indexed:
+            await print_rankings(found, told.runs)
+    if both or told.answers:
+        for system in ANSWERING:
+            await print_answers(indexed, every, system)
+
+
+async def print_answers(indexed: Sequence[Indexed], every: Sequence[Collection], system: str) -> None:
+    """A row for each collection, and the means."""
+    columns = ("AUROC", f"kept at {SHIPPED}", "scripted kept", "accepted", "accepted where 95 % are kept", "ECE")
+    print(f"| {system}: collection (own by hand + scripted, away) | {' | '.join(columns)} |\n|{'---|' * 7}")
+    rows = []
+    for found in indexed:
+        rows.append(await judged(found, every, system))
+        print(rows[-1].row(), flush=True)
+    kept = statistics.fmean(share(one.by_hand, SHIPPED).mean for one in rows)
+    accepted = statistics.fmean(share(one.away, SHIPPED).mean for one in rows)
+    print(f"mean: {kept:.3f} kept, {accepted:.3f} accepted")
+
+
+def main() -> None:
+    """Read the command line and measure."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.search")
+    parser.add_argument("--only", nargs="+", choices=tuple(BUILDERS))
+    parser.add_argument("--ranking", action="store_true")
+    parser.add_argument("--answers", action="store_true")
+    parser.add_argument("--indexes", type=Path)
+    parser.add_argument("--runs", type=Path)
+    told = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        asyncio.run(measure(told, told.indexes or Path(name)))
+
+
+if __name__ == "__main__":
+    main()

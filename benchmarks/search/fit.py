@@ -1,0 +1,201 @@
+"""`python -m benchmarks.search.fit`: the weights of evidence, fitted on four collections, and what they do to a fifth.
+
+A logistic function with weights of 0 or more, by projected gradients, each collection and each kind of question
+counting alike. Questions by hand and of the World Factbook's script count; titles of sections are no questions that
+people ask. The Factbook is held out of what is printed as the defaults; each collection is judged with weights of the
+other ones. `--check` compares the defaults with those shipped; the exit code is 1 when they differ.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import math
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from benchmarks.search.__main__ import Indexed
+from benchmarks.search.collections import UNTUNED, collections, disjoint
+from benchmarks.search.measures import auroc, keeping
+
+from smart_model_router_scoring.evidence import (
+    ATTAINMENT,
+    BEST,
+    PASSAGE,
+    QUESTION,
+    EvidenceModel,
+    Features,
+    Logistic,
+    Null,
+    QuestionTerms,
+    question_evidence,
+)
+from smart_model_router_scoring.fusion import Fusion
+from smart_model_router_scoring.retrieval import RetrievalConfig, SearchIndex
+from smart_model_router_scoring.retrieval.stems import question_stems
+from smart_model_router_scoring.retrieval.strategies import TermCounts, evidence_of, search_by_words
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from numpy.typing import NDArray
+
+RIDGE = 0.02
+ANSWERABLE = 0.57
+"""The share of questions that are asked of an index which can answer them. It moves the score, not the order."""
+STEPS = 20_000
+DIGITS = 3
+SHIPPED = RetrievalConfig().fusion.min_confidence
+RELEVANT = (*PASSAGE, ATTAINMENT)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The features of a question, and those of its best passages with their judgement."""
+
+    question: Features
+    passages: Sequence[tuple[Features, bool]]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One collection: its own questions (by id), those that it cannot answer, and its null."""
+
+    name: str
+    own: dict[str, Row]
+    away: list[Row]
+    null: Null
+
+    def scores(self, curve: Logistic, rows: Iterable[Row]) -> list[float]:
+        """The log-odds of each row."""
+        return [curve.logit(row.question, self.null) for row in rows]
+
+
+async def sample(found: Indexed, away: Sequence[str]) -> Sample:
+    """Ask an index everything."""
+    snapshot = SearchIndex(found.db).snapshot("facts")
+    mine, facts, counts = found.collection, snapshot.facts, TermCounts()
+    shares = [hit.rrf / hit.basis.attainable for hit in Fusion().fuse({"keyword": list(range(BEST))}, top_n=BEST).hits]
+
+    def ask(sql: sqlite3.Connection, text: str, grades: Mapping[str, float]) -> Row:
+        stems = question_stems(text)
+        counted = counts.of(sql, stems, facts.generation)
+        question = QuestionTerms.of(stems, counted, facts.chunks)
+        ids = [one.chunk_id for one in search_by_words(sql, stems, BEST, facts.chunks, counted)]
+        passages = list(evidence_of(sql, question, ids).values())
+        whole = question_evidence(question, passages)
+        judged = [
+            (
+                {**passage.features, ATTAINMENT: share},
+                grades.get(found.document(chunk_id), 0.0) > 0,
+            )
+            for chunk_id, passage, share in zip(ids, passages, shares, strict=False)
+        ]
+        return Row(whole, judged)
+
+    def everything(sql: sqlite3.Connection) -> Sample:
+        by_people = mine.questions if mine.name == UNTUNED else mine.by_hand
+        own = {one: ask(sql, mine.questions[one], mine.grades.get(one, {})) for one in by_people}
+        return Sample(mine.name, own, [ask(sql, text, {}) for text in away], facts.null)
+
+    try:
+        return await snapshot.lane("facts").run(everything)
+    finally:
+        snapshot.close()
+
+
+def logistic(names: Sequence[str], kinds: Sequence[tuple[Null, Sequence[Features], bool]]) -> Logistic:
+    """The function of least loss over kinds of rows (their null, their features, their label), each kind counting 1."""
+    rows, labels, weights = [], [], []
+    for null, found, label in kinds:
+        rows += [[*(null.above(name, one[name]) for name in names), 1.0] for one in found]
+        labels += [1.0 if label else -1.0] * len(found)
+        weights += [1 / len(found)] * len(found)
+    x, y, w = (np.array(of, dtype=np.float64) for of in (rows, labels, weights))
+    w /= w.sum()
+    penalty = np.append(np.full(len(names), 2 * RIDGE), 0.0)
+    step = 1 / (0.25 * float(np.linalg.eigvalsh((x * w[:, None]).T @ x)[-1]) + 2 * RIDGE)
+    at = momentum = np.zeros(len(names) + 1)
+    for turn in range(STEPS):  # Nesterov's method, projected
+        slope: NDArray[np.float64] = -(x.T @ (w * y / (1 + np.exp(y * (x @ momentum))))) + penalty * momentum
+        new = momentum - step * slope
+        new[:-1] = np.maximum(new[:-1], 0.0)
+        momentum = new + turn / (turn + 3) * (new - at)
+        at = new
+    found_weights = {name: round(float(value), DIGITS) for name, value in zip(names, at, strict=False)}
+    return Logistic(weights=found_weights, bias=round(float(at[-1]), DIGITS))
+
+
+def model(samples: Sequence[Sample]) -> EvidenceModel:
+    """Both functions, fitted on these collections."""
+    answers = logistic(
+        (*PASSAGE, *QUESTION),
+        [(one.null, [row.question for row in rows], own)
+         for one in samples for rows, own in ((list(one.own.values()), True), (one.away, False))],
+    )  # fmt: skip
+    prior = round(math.log(ANSWERABLE / (1 - ANSWERABLE)), DIGITS)
+    relevance = logistic(
+        RELEVANT,
+        [(one.null, [features for row in one.own.values() for features, good in row.passages if good == label], label)
+         for one in samples for label in (True, False)],
+    )  # fmt: skip
+    return EvidenceModel(
+        answers=Logistic(weights=answers.weights, bias=round(answers.bias + prior, DIGITS)), relevance=relevance
+    )
+
+
+def print_model(found: EvidenceModel) -> None:
+    """As it stands in `EvidenceModel`."""
+    for name, one in (("answers", found.answers), ("relevance", found.relevance)):
+        print(f"{name}: weights {dict(one.weights)}, bias {one.bias}")
+
+
+def judge(held: Sample, others: Sequence[Sample]) -> tuple[float, float]:
+    """Print how weights of the others do on a collection; (kept, accepted) at the shipped threshold."""
+    curve = model(others).answers
+    own, away = held.scores(curve, held.own.values()), held.scores(curve, held.away)
+    threshold, at_95 = math.log(SHIPPED / (1 - SHIPPED)), keeping(own)
+    kept, accepted = (sum(value >= threshold for value in of) / len(of) for of in (own, away))
+    mine = sum(value >= at_95 for value in away) / len(away)
+    singles = {
+        name: auroc([row.question[name] for row in held.own.values()], [row.question[name] for row in held.away])
+        for name in curve.weights
+    }
+    best = max(singles, key=lambda name: singles[name])
+    print(
+        f"| {held.name} ({len(own)}, {len(away)}) | {kept:.3f} | {accepted:.3f} | {mine:.3f} | {auroc(own, away):.3f}"
+        f" | {best} {singles[best]:.3f} | {', '.join(held.null.dropped)} |"
+    )
+    return kept, accepted
+
+
+async def samples_of(folder: Path) -> list[Sample]:
+    """Each collection that is there."""
+    every = collections()
+    return [await sample(await Indexed.of(one, folder), disjoint(one, every)) for one in every]
+
+
+def main() -> int:
+    """Fit, print, judge; the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.search.fit")
+    parser.add_argument("--indexes", type=Path)
+    parser.add_argument("--check", action="store_true")
+    told = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        samples = asyncio.run(samples_of(told.indexes or Path(name)))
+    fitted = model([one for one in samples if one.name != UNTUNED])
+    print_model(fitted)
+    print("| held out (own, away) | kept | accepted | accepted where 95 % are kept | AUROC | best feature | dropped |")
+    rows = [judge(one, [other for other in samples if other is not one and other.name != UNTUNED]) for one in samples]
+    kept, accepted = (sum(row[at] for row in rows) / len(rows) for at in (0, 1))
+    print(f"mean: {kept:.3f} kept, {accepted:.3f} accepted")
+    return int(told.check and fitted != EvidenceModel())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

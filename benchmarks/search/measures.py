@@ -1,0 +1,50 @@
+"""Measures of a confidence that separates answerable questions from others: AUROC, shares kept and accepted, ECE."""
+
+from __future__ import annotations
+
+import statistics
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+
+from smart_model_router_scoring.evaluate import expected_calibration_error
+from smart_model_router_scoring.evaluate.metrics import Dice, Interval, bootstrap
+
+HALVES = 20
+"""Splits of a collection's questions into two halves, for the ECE."""
+Labelled = Sequence[tuple[float, bool]]
+Fit = Callable[[Labelled], Callable[[float], float]]
+
+
+def auroc(own: Sequence[float], away: Sequence[float]) -> float:
+    """The chance that a question of `own` scores above one of `away`; a tie counts half."""
+    low = sorted(away)
+    wins = sum(bisect_left(low, score) + bisect_right(low, score) for score in own)
+    return wins / (2 * len(own) * len(away))
+
+
+def share(scores: Sequence[float], threshold: float) -> Interval:
+    """The share of these scores at `threshold` or above, with its interval."""
+    return bootstrap([float(score >= threshold) for score in scores])
+
+
+def keeping(own: Sequence[float], kept: float = 0.95) -> float:
+    """The highest threshold that keeps this share of `own`."""
+    lost = int((1 - kept) * len(own) + 1e-9)
+    return sorted(own)[lost]
+
+
+def ece_over_halves(own: Sequence[float], away: Sequence[float], fit: Fit) -> float:
+    """The mean ECE (ten bins) of scores whose curve was fitted on one half and is judged on the other.
+
+    Both kinds count alike: of `away`, as many as there are of `own`.
+    """
+    found = []
+    for seed in range(HALVES):
+        dice = Dice(seed)
+        mine, theirs = (dice.shuffled([str(at) for at in range(len(scores))]) for scores in (own, away))
+        labelled = [(own[int(at)], True) for at in mine] + [(away[int(at)], False) for at in theirs[: len(own)]]
+        for half in (0, 1):
+            curve = fit(labelled[half::2])
+            judged = [(curve(score), answered) for score, answered in labelled[1 - half :: 2]]
+            found.append(expected_calibration_error(judged))
+    return statistics.fmean(found)
