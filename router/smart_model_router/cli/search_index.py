@@ -26,6 +26,7 @@ from smart_model_router_providers.local.model_file import data_directory
 from smart_model_router_scoring.calibration import interpret
 from smart_model_router_scoring.retrieval import (
     NOTHING_FOUND,
+    OLDER_FORMAT,
     Explained,
     ForeignIndex,
     IndexNotReady,
@@ -87,7 +88,8 @@ def run_index(asked: IndexFolder) -> int:
     holds = f"{report.documents} documents in {report.chunks} chunks"
     print_line(f"{did}; the index holds {holds} of {report.root} ({seconds:.1f} s)")
     for note in report.notes[:_SHOWN]:
-        print_line(f"left out: {note.subject}: {note.code.replace('_', ' ')}{note.detail and f' ({note.detail})'}")
+        prefix = "" if note.code == OLDER_FORMAT else "left out: "
+        print_line(f"{prefix}{note.subject}: {note.code.replace('_', ' ')}{note.detail and f' ({note.detail})'}")
     left = sum(report.counts.values()) - _SHOWN
     if left > 0:
         print_line(f"left out: {left} more")
@@ -134,7 +136,11 @@ async def _ask_index(query: Query) -> int:
     for name, reason in sorted(results.degraded.items()):
         print_line(f"smr: without {name} search: {reason}")
     facts = results.facts
-    print_line(f"{len(results)} of {results.considered} chunks considered; {facts.documents} documents of {facts.root}")
+    sure = "" if results.answers is None else f"; confidence that they answer the question: {results.answers:.2f}"
+    considered = f"{len(results)} of {results.considered} chunks considered"
+    print_line(f"{considered}; {facts.documents} documents of {facts.root}{sure}")
+    if results.answers_term is not None:
+        print_answer("\n" + "\n".join(results.answers_term.lines()) + "\n")
     if query.answer and results:  # last: what was found is worth seeing also when no model answers
         print_answer(f"\n{await _answer(query, found, results)}\n")
     return ExitCode.OK
@@ -178,6 +184,7 @@ def _as_dict(results: QueryResults, answer: str | None) -> dict[str, Any]:
         "degraded": dict(results.degraded),
         "considered": results.considered,
         "meaning": results.meaning,
+        "answers": results.answers,
     }
     if results.explained:
         told["explanations"] = [as_dict(one) for one in results.explained]

@@ -59,17 +59,20 @@ def orchestrator(
     Raises ConfigurationError for an invalid configuration.
     """
     from smart_model_router_scoring.calibration import Sigmoid  # noqa: PLC0415
+    from smart_model_router_scoring.evidence import EvidenceModel  # noqa: PLC0415
     from smart_model_router_scoring.fusion import EvidenceGate, FusionConfig  # noqa: PLC0415
     from smart_model_router_scoring.options import ConfigError  # noqa: PLC0415
     from smart_model_router_scoring.retrieval import QueryOrchestrator, RetrievalConfig  # noqa: PLC0415
 
     strategies = ("vector", "keyword", "graph")
+    by_evidence = config.scale == "evidence"
     try:
         fusion = FusionConfig(
             k=config.rrf_k_constant,
             weights={name: getattr(config.weights, name) for name in strategies},
             calibration=Sigmoid(
-                scale=config.score_calibration_scale,
+                # Evidence does not judge the passages that a model of meaning finds: those keep their attainment.
+                scale="attainment" if by_evidence else config.scale,
                 threshold=config.score_calibration_threshold,
                 steepness=config.score_calibration_steepness,
             ),
@@ -77,9 +80,13 @@ def orchestrator(
             evidence_gate=EvidenceGate(threshold=config.evidence_gate),
         )
         timeouts = {name: getattr(config.timeouts, name) for name in strategies}
-        return QueryOrchestrator(
-            file, embedder=embedder(config, embed), config=RetrievalConfig(fusion=fusion, timeouts=timeouts), now=now
+        retrieval = RetrievalConfig(
+            fusion=fusion,
+            evidence=EvidenceModel() if by_evidence else None,
+            recency=config.recency,
+            timeouts=timeouts,
         )
+        return QueryOrchestrator(file, embedder=embedder(config, embed), config=retrieval, now=now)
     except ConfigError as error:
         raise ConfigurationError(f"search.{error.field}", error.value, f"{error.allowed} is needed") from None
 

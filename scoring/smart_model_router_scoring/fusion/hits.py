@@ -86,6 +86,10 @@ class Hit(Generic[Id]):
 
     def explain(self) -> Term:
         """The computation of the score. It recomposes to `score`."""
+        return self.basis.calibration.explain(self.explain_order(), self.basis.attainable)
+
+    def explain_ranks(self) -> Term:
+        """The sum of reciprocal ranks. It recomposes to `rrf`."""
         basis = self.basis
         strategies = [
             combined(
@@ -98,17 +102,13 @@ class Hit(Generic[Id]):
             )
             for strategy, rank in self.ranks.items()
         ]
+        return combined("reciprocal ranks", "sum", strategies)
+
+    def explain_order(self) -> Term:
+        """The number by which hits are ordered. It recomposes to `fused`."""
         told = {} if self.age_days is None else {"age in days": round(self.age_days, 1)}
-        fused = combined(
-            "fused",
-            "product",
-            [
-                combined("reciprocal ranks", "sum", strategies),
-                given("recency", self.recency, **told),
-                given("evidence", self.evidence),
-            ],
-        )
-        return basis.calibration.explain(fused, basis.attainable)
+        parts = [self.explain_ranks(), given("recency", self.recency, **told), given("evidence", self.evidence)]
+        return combined("fused", "product", parts)
 
 
 @dataclass(frozen=True, slots=True)

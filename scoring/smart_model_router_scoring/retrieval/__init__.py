@@ -5,7 +5,7 @@ It has effects (files, threads, SQLite) and imports nothing of the router: what 
 
 from __future__ import annotations
 
-from smart_model_router_scoring.retrieval.build import IndexReport, index_folder
+from smart_model_router_scoring.retrieval.build import OLDER_FORMAT, IndexReport, index_folder
 from smart_model_router_scoring.retrieval.embedders import CallableEmbedder, Embedder, HashedEmbedder
 from smart_model_router_scoring.retrieval.index import (
     ForeignIndex,
@@ -27,6 +27,7 @@ from smart_model_router_scoring.retrieval.strategies import Found, NotAvailable,
 
 __all__ = [
     "NOTHING_FOUND",
+    "OLDER_FORMAT",
     "CallableEmbedder",
     "Embedder",
     "Explained",

@@ -39,20 +39,25 @@ class QueryRequest(BaseModel):
 
 
 class QueryResponse(BaseModel):
-    """The answer, and (chunk id, score) of what it is made from, best first; `degraded` is what was missing."""
+    """The answer, and (chunk id, score) of what it is made from, best first; `degraded` is what was missing.
+
+    `answers` is the confidence that the index answers the question, where the scale has one.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     answer: str
     results: list[tuple[str, float]]
     degraded: dict[str, str] = {}
+    answers: float | None = None
     explanations: list[dict[str, Any]] | None = None
 
 
 def response_of(answer: str, found: QueryResults, *, explain: bool) -> QueryResponse:
     """The response for these results."""
     told = [as_dict(one) for one in found.explained] if explain else None
-    return QueryResponse(answer=answer, results=list(found), degraded=dict(found.degraded), explanations=told)
+    results, degraded = list(found), dict(found.degraded)
+    return QueryResponse(answer=answer, results=results, degraded=degraded, answers=found.answers, explanations=told)
 
 
 def as_dict(one: Explained) -> dict[str, Any]:
@@ -68,6 +73,7 @@ def as_dict(one: Explained) -> dict[str, Any]:
         "relevance": dict(one.relevance),
         "age_days": one.age_days,
         "computation": list(one.term.lines()),
+        "order": list(one.order.lines()),
     }
 
 

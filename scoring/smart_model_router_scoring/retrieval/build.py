@@ -12,10 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
+from smart_model_router_scoring.evidence import ask_null
 from smart_model_router_scoring.options import Note, Notes
-from smart_model_router_scoring.retrieval.embedders import Embedder, normal, packed
+from smart_model_router_scoring.retrieval.embedders import Embedder, packed
 from smart_model_router_scoring.retrieval.index import FORMAT, TABLES, ForeignIndex, IndexBusy, open_to_write
+from smart_model_router_scoring.retrieval.null_questions import NULL_QUESTIONS
 from smart_model_router_scoring.retrieval.reading import READERS, Chunk, Link, Page, page_of
+from smart_model_router_scoring.retrieval.stems import stems_of
+from smart_model_router_scoring.retrieval.strategies import TermCounts, features_by_words
 
 MOST_BYTES = 5_000_000
 """A file above it is data, not documentation."""
@@ -87,6 +91,8 @@ T = TypeVar("T")
 
 BATCH = 128
 """Chunks embedded in one call."""
+OLDER_FORMAT = "older_format"
+"""The code of the note that an index of another version was replaced. Nothing was left out for it."""
 SETTLED_NS = 2_000_000_000
 """A file changed so shortly before it was read may change again without a new time: coarse clocks have two seconds."""
 
@@ -185,6 +191,8 @@ class _Writer:
             raise OSError(22, "it is a database of something else", str(db))
         if about and about["root"] != str(self._root):
             raise ForeignIndex(f"{db} is the index of {about['root']}; name another file for {self._root}")
+        if about and about["format"] != FORMAT:
+            self._notes.add(OLDER_FORMAT, db, f"made anew: it was of format {about['format']}, this is {FORMAT}")
         if about.get("format") != FORMAT:
             for name in ("words", "vectors", "links", "anchors", "chunks", "documents", "about"):
                 self._sql.execute(f"DROP TABLE IF EXISTS {name}")
@@ -249,8 +257,8 @@ class _Writer:
             values = (document, _chunk_id(path, chunk, taken), heading, chunk.text)
             insert = "INSERT INTO chunks (document, chunk_id, heading, body) VALUES (?, ?, ?, ?)"
             row = self._sql.execute(insert, values).lastrowid
-            folded = (row, normal(heading), normal(chunk.text))
-            self._sql.execute("INSERT INTO words (rowid, heading, body) VALUES (?, ?, ?)", folded)
+            stems = (row, " ".join(stems_of(heading)), " ".join(stems_of(chunk.text)))
+            self._sql.execute("INSERT INTO words (rowid, heading, body) VALUES (?, ?, ?)", stems)
             anchors = [(document, anchor, row) for anchor in chunk.anchors]
             self._sql.executemany("INSERT OR IGNORE INTO anchors VALUES (?, ?, ?)", anchors)
         targets = [(target, link.anchor) for link in page.links if (target := _target(path, link)) is not None]
@@ -286,10 +294,12 @@ class _Writer:
             "chunks": "SELECT count(*) FROM chunks",
             "links": "SELECT count(*) FROM links JOIN documents ON documents.path = links.target",
         }
-        figures = {name: self._sql.execute(query).fetchone()[0] for name, query in counts.items()}
+        figures: dict[str, int] = {name: self._sql.execute(query).fetchone()[0] for name, query in counts.items()}
         generation = "UPDATE about SET value = value + ? WHERE key = 'generation'"
         self._sql.execute(generation, (1 if changed or self._embedded else 0,))
         about: dict[str, object] = {**figures, **({"embedder": self._embedder} if self._embedder else {})}
+        if changed or self._sql.execute("SELECT 1 FROM about WHERE key = 'null'").fetchone() is None:
+            about["null"] = self._null(figures["chunks"])
         self._sql.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", about.items())
         if changed * 10 > figures["documents"]:
             self._sql.execute("INSERT INTO words (words) VALUES ('optimize')")
@@ -303,6 +313,11 @@ class _Writer:
             notes=self._notes.kept,
             counts=dict(self._notes.counts),
         )
+
+    def _null(self, chunks: int) -> str:
+        """The scores of questions that have nothing to do with this index, as JSON."""
+        counts = TermCounts()
+        return ask_null(NULL_QUESTIONS, lambda text: features_by_words(self._sql, text, chunks, counts, 0)).to_json()
 
     def close(self) -> None:
         """End; without a commit nothing has happened."""

@@ -43,11 +43,6 @@ def telling(words: Iterable[str]) -> list[str]:
     return [word for word in given if word not in FUNCTION_WORDS] or given
 
 
-def terms_of(text: str) -> list[str]:
-    """The distinct telling words of a question, in order, MOST_TERMS at most."""
-    return telling(dict.fromkeys(words_of(text)))[:MOST_TERMS]
-
-
 def quoted(term: str) -> str:
     """A word as an FTS5 string: in quotes nothing is an operator."""
     return '"' + term.replace('"', '""') + '"'

@@ -9,9 +9,11 @@ import threading
 import unicodedata
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
+
+from smart_model_router_scoring.evidence import Null
 
 
 class IndexNotReady(IndexError):
@@ -37,7 +39,7 @@ class ForeignIndex(ValueError):
     """The index is of another folder: writing would remove everything of that one."""
 
 
-FORMAT = f"1/{unicodedata.unidata_version}"
+FORMAT = f"2/{unicodedata.unidata_version}"
 """The version of the tables and of the folding of text: words folded by another Unicode would not be found."""
 BUSY_SECONDS = 10.0
 """The seconds that a writer waits for another one."""
@@ -64,10 +66,10 @@ CREATE TABLE links (
 ) WITHOUT ROWID;
 CREATE INDEX links_to ON links (target);
 CREATE TABLE vectors (chunk INTEGER PRIMARY KEY REFERENCES chunks ON DELETE CASCADE, vector BLOB NOT NULL);
-CREATE VIRTUAL TABLE words USING fts5 (heading, body, tokenize = 'porter unicode61');
+CREATE VIRTUAL TABLE words USING fts5 (heading, body, tokenize = 'unicode61');
 """
 """`links.target` is a path from the root, there or not: a link is an edge as soon as its target is indexed.
-`words` has the rowids of `chunks` and their text, folded."""
+`words` has the rowids of `chunks` and their stems, in order: evidence reads them as they are. `about` has the null."""
 
 
 def open_to_read(path: Path) -> sqlite3.Connection:
@@ -115,7 +117,7 @@ _INTERRUPT_SECONDS = 0.005
 
 @dataclass(frozen=True, slots=True)
 class IndexFacts:
-    """The size of a snapshot. `generation` changes with every change of content."""
+    """The size of a snapshot. `generation` changes with every change of content; `null` was asked of this one."""
 
     path: str
     root: str
@@ -124,6 +126,7 @@ class IndexFacts:
     chunks: int
     links: int
     embedder: str | None
+    null: Null = field(default_factory=Null)
 
 
 class Lane:
@@ -223,4 +226,5 @@ class SearchIndex:
             chunks=int(about["chunks"]),
             links=int(about["links"]),
             embedder=about.get("embedder"),
+            null=Null.from_json(about["null"]),
         )

@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 
-from smart_model_router_scoring.calibration import interpret
+from smart_model_router_scoring.calibration import Sigmoid, interpret
+from smart_model_router_scoring.evidence import BEST, EvidenceModel, QuestionTerms, question_evidence
 from smart_model_router_scoring.explain import Term
 from smart_model_router_scoring.fusion import (
     TOP_N,
+    EvidenceGate,
     Fusion,
     FusionConfig,
     Hit,
@@ -24,8 +27,10 @@ from smart_model_router_scoring.fusion import (
     retrieval_depth,
 )
 from smart_model_router_scoring.options import ConfigError, check_count, check_positive
-from smart_model_router_scoring.retrieval.embedders import Embedder
+from smart_model_router_scoring.retrieval.embedders import Embedder, HashedEmbedder
 from smart_model_router_scoring.retrieval.index import IndexFacts, Lane, SearchIndex, Snapshot
+from smart_model_router_scoring.retrieval.judged import Judged, ScoredHit, by_evidence, by_rank
+from smart_model_router_scoring.retrieval.stems import question_stems
 from smart_model_router_scoring.retrieval.strategies import (
     SEEDS,
     Found,
@@ -33,6 +38,7 @@ from smart_model_router_scoring.retrieval.strategies import (
     NotAvailable,
     Strategy,
     VectorSearch,
+    evidence_of,
     neighbours,
 )
 
@@ -53,7 +59,10 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """The explanation of a result's score: a word for it, its rank and relevance in each strategy, the computation."""
+    """The explanation of a result: a word for its score, its rank and relevance in each strategy, two computations.
+
+    `term` is that of the score, `order` that of the number by which results are ordered.
+    """
 
     passage: Passage
     interpretation: str
@@ -61,6 +70,7 @@ class Explained:
     relevance: Mapping[str, float]
     age_days: float | None
     term: Term
+    order: Term
 
 
 class QueryResults(list[tuple[str, float]]):
@@ -68,11 +78,13 @@ class QueryResults(list[tuple[str, float]]):
 
     `passages`, their texts; `explained`, with `explain=True`; `degraded`, the strategies that gave no answer and why;
     `considered`, how many chunks were looked at; `facts`, what they were taken from; `meaning` of the scores.
+    `answers` is the confidence that the index answers the question (None on a founding scale, which has no such
+    number), `answers_term` its computation, with `explain=True`.
     """
 
     def __init__(
         self,
-        hits: Sequence[Hit[str]],
+        pairs: Iterable[tuple[str, float]],
         *,
         passages: Sequence[Passage],
         explained: Sequence[Explained],
@@ -80,19 +92,18 @@ class QueryResults(list[tuple[str, float]]):
         considered: int,
         facts: IndexFacts,
         meaning: str,
+        answers: float | None = None,
+        answers_term: Term | None = None,
     ) -> None:
-        super().__init__((hit.id, hit.score) for hit in hits)
+        super().__init__(pairs)
         self.passages = tuple(passages)
         self.explained = tuple(explained)
         self.degraded = degraded
         self.considered = considered
         self.facts = facts
         self.meaning = meaning
-
-
-def explained(hit: Hit[str], passage: Passage, relevance: Mapping[str, float]) -> Explained:
-    """The explanation of one hit."""
-    return Explained(passage, interpret(hit.score), dict(hit.ranks), relevance, hit.age_days, hit.explain())
+        self.answers = answers
+        self.answers_term = answers_term
 
 
 log = logging.getLogger("smart_model_router_scoring.retrieval")
@@ -111,10 +122,15 @@ _FACTS = "facts"
 class RetrievalConfig:
     """The settings for questions. `timeouts` are seconds by strategy (above 0; 2.0 for one that is not named).
 
-    Raises ConfigError for invalid values.
+    `evidence` scores results, and an index that does not answer a question (below `fusion.min_confidence`) gives none.
+    None, or a strategy that finds what words do not show, leaves both to the calibration of `fusion`: the founding
+    scales. `recency` lets younger documents come first and raises no score of `evidence`; it is off, as the times of a
+    folder are often those of a checkout. Raises ConfigError for invalid values.
     """
 
     fusion: FusionConfig = field(default_factory=lambda: FusionConfig(weights={GRAPH: GRAPH_WEIGHT}))
+    evidence: EvidenceModel | None = field(default_factory=EvidenceModel)
+    recency: bool = False
     timeouts: Mapping[str, float] = field(default_factory=lambda: TIMEOUTS)
 
     def __post_init__(self) -> None:
@@ -150,7 +166,21 @@ class QueryOrchestrator:
         self._strategies = tuple(one for one in chosen if fusion.weight(one.name))
         if not self._strategies:
             raise ConfigError("weights", dict(fusion.weights), "a weight above 0 for keyword or vector search")
-        self._fusion = Fusion(fusion, strategies=[*(one.name for one in self._strategies), GRAPH])
+        self._evidence = self._config.evidence or EvidenceModel()
+        # Words are no evidence against a passage that a model of meaning found.
+        judge = self._config.evidence is not None and all(_is_lexical(one) for one in self._strategies)
+        words = (one for one in self._strategies if isinstance(one, KeywordSearch))
+        self._words = next(words, None) if judge else None
+        if self._words is None:
+            self._fusion  # noqa: B018 - a `min_confidence` that cannot be reached is told now
+        # The order alone: what is shown, and with which score, is for the evidence to say.
+        ordering = replace(fusion, calibration=Sigmoid(), min_confidence=0.0, evidence_gate=EvidenceGate())
+        self._ordering = Fusion(ordering, strategies=())
+
+    @cached_property
+    def _fusion(self) -> Fusion:
+        """The fusion of a founding scale, for strategies without evidence and for hours without keyword search."""
+        return Fusion(self._config.fusion, strategies=[*(one.name for one in self._strategies), GRAPH])
 
     async def query(self, text: str, top_k: int = TOP_K, top_n: int = TOP_N, explain: bool = False) -> QueryResults:
         """The best `top_n` (1..100) chunks, of the best `top_k` (1..1000, at least `top_n`) of each strategy.
@@ -170,36 +200,67 @@ class QueryOrchestrator:
             search = _Search(snapshot, self._config, retrieval_depth(top_k, top_n))
             await search.run(self._strategies, text)
             await search.expand()
-            return await self._fused(search, top_n, explain)
+            return await self._judged(search, text, top_n, explain)
         finally:
             snapshot.close()
 
-    async def _fused(self, search: _Search, top_n: int, explain: bool) -> QueryResults:
+    async def _judged(self, search: _Search, text: str, top_n: int, explain: bool) -> QueryResults:
         lane = search.facts_lane
         ids = {chunk_id for found in search.lists.values() for chunk_id in found}
         rows = await lane.run(lambda sql: _rows(sql, sorted(ids)))
-        fused = self._fusion.fuse(
-            # An id that the index does not have is no result, whichever strategy found it.
-            {name: [chunk_id for chunk_id in found if chunk_id in rows] for name, found in search.lists.items()},
-            modified_times=None if self._now is None else {chunk_id: row.modified for chunk_id, row in rows.items()},
-            now=None if self._now is None else datetime.fromtimestamp(self._now(), UTC),
+        # An id that the index does not have is no result, whichever strategy found it.
+        lists = {name: [chunk_id for chunk_id in found if chunk_id in rows] for name, found in search.lists.items()}
+        words = self._words if KeywordSearch.name in lists else None
+        now = self._now() if self._now is not None and self._config.recency else None
+        fused = (self._fusion if words is None else self._ordering).fuse(
+            lists,
+            modified_times=None if now is None else {chunk_id: row.modified for chunk_id, row in rows.items()},
+            now=None if now is None else datetime.fromtimestamp(now, UTC),
             evidence=best_evidence(search.relevance),
             top_n=top_n,
         )
-        passages = [rows[hit.id].passage(hit.id, hit.score) for hit in fused.hits]
-        told = [
-            explained(hit, passage, {name: of[hit.id] for name, of in search.relevance.items() if hit.id in of})
-            for hit, passage in zip(fused.hits if explain else (), passages, strict=False)
-        ]
+        if words is None:
+            judged = by_rank(fused.hits, self._config.fusion.calibration.meaning)
+        else:
+            judged = await lane.run(
+                lambda sql: self._by_evidence(sql, search, words, text, lists[words.name], fused.hits)
+            )
+        passages = [rows[one.hit.id].passage(one.hit.id, one.score) for one in judged.hits]
         return QueryResults(
-            fused.hits,
+            ((one.hit.id, one.score) for one in judged.hits),
             passages=passages,
-            explained=told,
+            explained=tuple(map(search.explained, judged.hits, passages)) if explain else (),
             degraded=MappingProxyType(search.degraded),
             considered=fused.considered,
             facts=search.snapshot.facts,
-            meaning=self._config.fusion.calibration.meaning,
+            meaning=judged.meaning,
+            answers=judged.answers,
+            answers_term=judged.explain() if explain else None,
         )
+
+    def _by_evidence(
+        self,
+        sql: sqlite3.Connection,
+        search: _Search,
+        words: KeywordSearch,
+        text: str,
+        found: Sequence[str],
+        hits: Sequence[Hit[str]],
+    ) -> Judged:
+        facts = search.snapshot.facts
+        stems = question_stems(text)
+        question = QuestionTerms.of(stems, words.counts.of(sql, stems, facts.generation), facts.chunks)
+        passages = evidence_of(sql, question, dict.fromkeys([*found[:BEST], *(hit.id for hit in hits)]))
+        features = question_evidence(question, [passages[chunk_id] for chunk_id in found[:BEST]])
+        judged = [(hit, passages[hit.id]) for hit in hits]
+        return by_evidence(self._evidence, facts.null, features, judged, self._config.fusion.min_confidence)
+
+
+def _is_lexical(strategy: Strategy) -> bool:
+    """True for a strategy that finds by words and their letters alone."""
+    if isinstance(strategy, VectorSearch):
+        return isinstance(strategy.embedder, HashedEmbedder)
+    return isinstance(strategy, KeywordSearch)
 
 
 class _Search:
@@ -246,6 +307,13 @@ class _Search:
         known = {one.chunk_id: one.relevance for one in found if one.relevance is not None}
         if known:
             self.relevance[name] = known
+
+    def explained(self, one: ScoredHit, passage: Passage) -> Explained:
+        """The explanation of one result."""
+        hit = one.hit
+        relevance = {name: of[hit.id] for name, of in self.relevance.items() if hit.id in of}
+        word = interpret(one.score)
+        return Explained(passage, word, dict(hit.ranks), relevance, hit.age_days, one.explain(), hit.explain_order())
 
     async def _ask(self, name: str, search: Awaitable[Sequence[Found]]) -> Sequence[Found] | None:
         seconds = self._config.timeouts.get(name, TIMEOUT_SECONDS)

@@ -5,12 +5,22 @@ from __future__ import annotations
 import math
 import sqlite3
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from smart_model_router_scoring.retrieval.embedders import Embedder, any_of, quoted, terms_of
+from smart_model_router_scoring.evidence import (
+    BEST,
+    Features,
+    PassageEvidence,
+    QuestionTerms,
+    information,
+    passage_evidence,
+    question_evidence,
+)
+from smart_model_router_scoring.retrieval.embedders import Embedder, any_of, quoted
 from smart_model_router_scoring.retrieval.index import Snapshot
+from smart_model_router_scoring.retrieval.stems import question_stems
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,30 +71,49 @@ WITH found (row, score) AS MATERIALIZED (
 Counts = dict[str, int]
 
 
+class TermCounts:
+    """The number of chunks that have a stem, remembered for one generation. It may be shared by threads."""
+
+    def __init__(self) -> None:
+        self._counted: tuple[int, Counts] = (-1, {})
+
+    def of(self, sql: sqlite3.Connection, stems: Iterable[str], generation: int) -> Counts:
+        """The counts of these stems, and of others."""
+        counted, counts = self._counted
+        if counted != generation or len(counts) > _MOST_COUNTED:
+            counts = {}
+            self._counted = (generation, counts)
+        for stem in stems:
+            if stem not in counts:
+                found = sql.execute("SELECT count(*) FROM words WHERE words MATCH ?", (quoted(stem),)).fetchone()
+                counts[stem] = found[0]
+        return counts
+
+
 class KeywordSearch:
     """Finds chunks by their words (Porter stems, case and width folded). Nothing in a question is syntax."""
 
     name = "keyword"
 
     def __init__(self) -> None:
-        self._counted: tuple[int, Counts] = (-1, {})
+        self.counts = TermCounts()
 
     async def search(self, text: str, limit: int, snapshot: Snapshot) -> Sequence[Found]:
         """See `Strategy`. The relevance is the share of the question's information that a chunk has."""
         facts = snapshot.facts
-        generation, counts = self._counted
-        if generation != facts.generation or len(counts) > _MOST_COUNTED:
-            counts = {}
-            self._counted = (facts.generation, counts)
-        return await snapshot.lane(self.name).run(lambda sql: _search(sql, text, limit, facts.chunks, counts))
+
+        def work(sql: sqlite3.Connection) -> list[Found]:
+            stems = question_stems(text)
+            return search_by_words(sql, stems, limit, facts.chunks, self.counts.of(sql, stems, facts.generation))
+
+        return await snapshot.lane(self.name).run(work)
 
 
-def _search(sql: sqlite3.Connection, text: str, limit: int, chunks: int, counts: Counts) -> list[Found]:
-    terms = terms_of(text)
-    for term in terms:
-        if term not in counts:
-            found = sql.execute("SELECT count(*) FROM words WHERE words MATCH ?", (quoted(term),)).fetchone()
-            counts[term] = found[0]
+def search_by_words(
+    sql: sqlite3.Connection, stems: Sequence[str], limit: int, chunks: int, counts: Counts
+) -> list[Found]:
+    """The best chunks by BM25 for these stems, of an index of `chunks`."""
+    terms = list(dict.fromkeys(stems))
     expression = _expression(
         sorted((term for term in terms if counts[term]), key=lambda term: (counts[term], term)), counts, chunks
     )
@@ -97,8 +126,31 @@ def _search(sql: sqlite3.Connection, text: str, limit: int, chunks: int, counts:
             break
         best.append((score, _chunk_id(sql, row), row))
     kept = {row: chunk_id for _, chunk_id, row in sorted(best)[:limit]}
-    covered = _coverage(sql, terms, list(kept), {term: _information(counts[term], chunks) for term in terms})
+    covered = _coverage(sql, terms, list(kept), {term: information(counts[term], chunks) for term in terms})
     return [Found(chunk_id, covered[row]) for row, chunk_id in kept.items()]
+
+
+_STEMS = "SELECT words.heading, words.body FROM chunks JOIN words ON words.rowid = chunks.id WHERE chunk_id = ?"
+
+
+def evidence_of(
+    sql: sqlite3.Connection, question: QuestionTerms, chunk_ids: Iterable[str]
+) -> dict[str, PassageEvidence]:
+    """The evidence of each of these chunks."""
+    found: dict[str, PassageEvidence] = {}
+    for chunk_id in chunk_ids:
+        heading, body = sql.execute(_STEMS, (chunk_id,)).fetchone()
+        found[chunk_id] = passage_evidence(question, heading.split(), body.split())
+    return found
+
+
+def features_by_words(sql: sqlite3.Connection, text: str, chunks: int, counts: TermCounts, generation: int) -> Features:
+    """The evidence that an index of `chunks` answers a question, as keyword search alone sees it."""
+    stems = question_stems(text)
+    counted = counts.of(sql, stems, generation)
+    question = QuestionTerms.of(stems, counted, chunks)
+    found = [one.chunk_id for one in search_by_words(sql, stems, BEST, chunks, counted)]
+    return question_evidence(question, list(evidence_of(sql, question, found).values()))
 
 
 def _expression(terms: Sequence[str], counts: Mapping[str, int], chunks: int) -> str | None:
@@ -120,11 +172,6 @@ def _expression(terms: Sequence[str], counts: Mapping[str, int], chunks: int) ->
     if rare == len(useful):
         return any_of(useful)
     return f"{any_of(useful[:rare])} AND {any_of([*useful, *useful[rare:]])}"
-
-
-def _information(count: int, chunks: int) -> float:
-    """The weight of a word as in BM25, but never negative: 0 for a word that is everywhere."""
-    return math.log1p(max(chunks - count + 0.5, 0.0) / (count + 0.5))
 
 
 def _coverage(
@@ -164,17 +211,17 @@ class VectorSearch:
     name = "vector"
 
     def __init__(self, embedder: Embedder) -> None:
-        self._embedder = embedder
+        self.embedder = embedder
         self._matrix: _Matrix | None = None
         self._loading = threading.Lock()
 
     async def search(self, text: str, limit: int, snapshot: Snapshot) -> Sequence[Found]:
         """See `Strategy`. The relevance is the cosine; chunks with none above 0 are not found."""
         facts = snapshot.facts
-        if facts.embedder != self._embedder.name:
+        if facts.embedder != self.embedder.name:
             has = f"vectors of {facts.embedder}" if facts.embedder else "no vectors"
-            raise NotAvailable(f"the index has {has}, the question would be embedded by {self._embedder.name}")
-        vectors = await self._embedder.embed([text])
+            raise NotAvailable(f"the index has {has}, the question would be embedded by {self.embedder.name}")
+        vectors = await self.embedder.embed([text])
         return await snapshot.lane(self.name).run(lambda sql: self._search(sql, facts.generation, vectors[0], limit))
 
     def _search(self, sql: sqlite3.Connection, generation: int, vector: Sequence[float], limit: int) -> list[Found]:

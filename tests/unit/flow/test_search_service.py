@@ -13,7 +13,7 @@ from smart_model_router.config import RouterConfig, SearchConfig
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.flow import search_service
 from smart_model_router_scoring.retrieval import Passage, QueryOrchestrator
-from tests.unit.scoring.retrieval.folders import NOW, indexed
+from tests.unit.scoring.retrieval.folders import DAY, NOW, indexed, write
 
 CONFIG: dict[str, Any] = {
     "version": 1,
@@ -42,9 +42,10 @@ async def scores(db: Path, **search: Any) -> list[float]:
         {"weights": {"keyword": 5}},
         {"weights": {"graph": 5}},
         {"score_calibration_scale": "raw"},
+        {"score_calibration_scale": "attainment"},
         {"score_calibration_threshold": 0.5},
         {"score_calibration_steepness": 9},
-        {"min_confidence": "90%"},
+        {"min_confidence": "100%"},
         {"evidence_gate": 1.0},
     ],
     ids=str,
@@ -58,6 +59,31 @@ async def test_every_number_of_the_section_changes_scores(tmp_path: Path, change
     }
     db, _ = await indexed(tmp_path, documents, search_service.embedder(SearchConfig(), None))
     assert await scores(db, **changed) != await scores(db)
+
+
+@pytest.mark.asyncio
+async def test_recency_orders_only_when_it_is_asked_for(tmp_path: Path) -> None:
+    """Younger documents first with `search.recency`, by id without."""
+    write(tmp_path / "docs", {"z.txt": "green tea"}, modified=NOW - DAY)
+    db, _ = await indexed(tmp_path, {"a.txt": "green tea", "x.txt": "other"})
+
+    async def first(**search: Any) -> str:
+        made = search_service.orchestrator(read(**search).search, db, now=lambda: NOW)
+        return (await made.query("green tea"))[0][0]
+
+    assert (await first(), await first(recency=True)) == ("a.txt#L1-L1", "z.txt#L1-L1")
+
+
+def test_a_configuration_that_was_tuned_to_the_former_scale_keeps_it() -> None:
+    """A threshold, a steepness or an evidence gate are of the founding scales; none of them, and evidence scores."""
+    assert read().search.scale == "evidence"
+    for key, value in {
+        "score_calibration_threshold": 0.5,
+        "score_calibration_steepness": 9,
+        "evidence_gate": 1,
+    }.items():
+        assert read(**{key: value}).search.scale == "attainment"
+    assert read(evidence_gate=1, score_calibration_scale="evidence").search.scale == "evidence"
 
 
 PROBES = (

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from smart_model_router_scoring.retrieval import (
+    OLDER_FORMAT,
     ForeignIndex,
     IndexBusy,
     IndexNotReady,
@@ -170,6 +171,9 @@ async def test_an_index_of_another_version_is_made_anew(tmp_path: Path, monkeypa
         SearchIndex(db).facts()
     report = await index_folder(tmp_path / "docs", db, now=NOW)
     assert (report.added, SearchIndex(db).facts().documents) == (4, 4)
+    [note] = report.notes
+    assert (note.code, note.subject) == (OLDER_FORMAT, str(db))
+    assert "old" in note.detail
 
 
 async def test_two_writers_do_not_mix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

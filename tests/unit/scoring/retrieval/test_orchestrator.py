@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -68,15 +69,18 @@ async def test_the_best_chunk_comes_first_with_a_score_that_means_something(tmp_
     found = await QueryOrchestrator(db, embedder=HashedEmbedder()).query("how long may a queued request wait")
     assert found[0][0] == "how/waiting.md#L5-L7"
     assert [score for _, score in found] == sorted((score for _, score in found), reverse=True)
-    assert all(0.3 <= score <= 1.0 for _, score in found)
+    assert all(0.0 < score < 1.0 for _, score in found)
+    assert found.answers is not None
+    assert found[0][1] > 0.5 < found.answers
     assert found.passages[0].text.endswith("Until the deadline of the request.")
-    assert (found.passages[0].heading, found.meaning) == ("Waiting > How long", "confidence index")
+    assert (found.passages[0].heading, found.meaning) == ("Waiting > How long", "fitted confidence")
 
 
 async def test_every_score_explains_itself(tmp_path: Path) -> None:
     """With `explain` each result has its ranks, relevances and a computation that gives the score again."""
     db, _ = await indexed(tmp_path, embedder=HashedEmbedder())
-    asked = QueryOrchestrator(db, embedder=HashedEmbedder(), config=EVERYTHING, now=lambda: NOW)
+    config = replace(EVERYTHING, recency=True)
+    asked = QueryOrchestrator(db, embedder=HashedEmbedder(), config=config, now=lambda: NOW)
     found = await asked.query("circuit breaker failures", explain=True)
     assert [one.passage.chunk_id for one in found.explained] == [chunk_id for chunk_id, _ in found]
     for one, (_, score) in zip(found.explained, found, strict=True):
@@ -128,10 +132,10 @@ async def test_what_is_new_counts_more(tmp_path: Path) -> None:
     write(tmp_path / "docs", {"a.txt": "tea"}, modified=NOW - 60 * DAY)
     write(tmp_path / "docs", {"b.txt": "tea"}, modified=NOW - 2 * DAY)
     db, _ = await indexed(tmp_path, {})
-    asked = QueryOrchestrator(db, config=EVERYTHING, now=lambda: NOW)
+    asked = QueryOrchestrator(db, config=replace(EVERYTHING, recency=True), now=lambda: NOW)
     found = await asked.query("tea", explain=True)
     assert [chunk_id for chunk_id, _ in found] == ["b.txt#L1-L1", "a.txt#L1-L1"]
-    recency = [one.term.find("recency") for one in found.explained]
+    recency = [one.order.find("recency") for one in found.explained]
     assert [term and term.value for term in recency] == [1.2, 1.0]
 
 
@@ -197,9 +201,9 @@ async def test_links_are_asked_only_where_there_are_some(tmp_path: Path) -> None
     found = await QueryOrchestrator(linked, config=EVERYTHING).query("circuit breaker", explain=True)
     assert [one.ranks for one in found.explained] == [{"keyword": 1}, {"graph": 1}]
     alone = await QueryOrchestrator(unlinked, config=EVERYTHING).query("statistics", explain=True)
-    attainment = alone.explained[0].term.find("attainment")
-    assert attainment is not None
-    assert attainment.value == pytest.approx(1.0)
+    attainable = alone.explained[0].term.find("attainable")
+    assert attainable is not None
+    assert attainable.value == pytest.approx(1 / 61)
 
 
 async def test_a_weight_of_nothing_switches_a_strategy_off(tmp_path: Path) -> None:
@@ -260,8 +264,9 @@ async def test_explain_adds_objects_that_json_can_hold(tmp_path: Path) -> None:
     db, _ = await indexed(tmp_path)
     _, told, _ = await ask(db, query="statistics", explain=True)
     [one] = told["explanations"]
-    assert (one["ranks"], one["interpretation"]) == ({"keyword": 1}, "good")
+    assert (one["ranks"], one["interpretation"]) == ({"keyword": 1}, "moderate")
     assert any("keyword = " in line for line in one["computation"])
+    assert one["order"][0].startswith("fused = ")
     assert json.loads(json.dumps(told)) == told
 
 

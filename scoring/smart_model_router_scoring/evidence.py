@@ -1,0 +1,266 @@
+"""Evidence that an index answers a question, from the words of its best passages; and the score that it makes.
+
+Two numbers: how relevant one passage is, and whether the index answers the question at all. Both are logistic in
+features that never lower a score, each measured in spreads above what questions score that the index cannot answer
+(the null, asked when the index is made). Without the null no threshold fits two indexes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import pairwise
+from types import MappingProxyType
+
+from smart_model_router_scoring.explain import Term, combined, given, sigmoid
+from smart_model_router_scoring.options import ConfigError, check_number
+
+WINDOW = 30
+"""Stems: about two sentences."""
+NEAR = 5
+"""Stems between two words that belong together."""
+BEST = 10
+"""Passages that are looked at, in the order in which keyword search found them."""
+_MOST_SPOTS = 40
+
+PASSAGE = ("window", "near", "heading")
+QUESTION = ("known", "breadth")
+ATTAINMENT = "attainment"
+Features = Mapping[str, float]
+Stems = Sequence[str]
+
+
+def information(count: int, chunks: int) -> float:
+    """The weight of a word that `count` of `chunks` have, as in BM25, but never below 0."""
+    return math.log1p(max(chunks - count + 0.5, 0.0) / (count + 0.5))
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionTerms:
+    """The telling words of a question as stems, with what each tells in this index.
+
+    `pairs` are words that follow each other; `whole` and `known` the information of all words and of those that the
+    index has.
+    """
+
+    information: Mapping[str, float]
+    pairs: tuple[tuple[str, str], ...]
+    whole: float
+    known: float
+
+    @classmethod
+    def of(cls, stems: Stems, counts: Mapping[str, int], chunks: int) -> QuestionTerms:
+        """The question of these stems, in order. `counts` has the number of chunks of each."""
+        told = {stem: information(counts[stem], chunks) for stem in stems}
+        pairs = tuple((one, other) for one, other in pairwise(stems) if one != other)
+        known = math.fsum(value for stem, value in told.items() if counts[stem])
+        return cls(told, pairs, math.fsum(told.values()), known)
+
+    def share(self, stems: Iterable[str], of: float) -> float:
+        """The information of these of its stems, as a share of `of`."""
+        return min(math.fsum(self.information[stem] for stem in stems) / of, 1.0) if of else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class PassageEvidence:
+    """The features of one passage, and `share`: how much of the question's information it has."""
+
+    features: Features
+    share: float
+
+
+def passage_evidence(question: QuestionTerms, heading: Stems, body: Stems) -> PassageEvidence:
+    """The evidence of a passage whose heading and body have these stems, in order.
+
+    All are shares of the question's information. window: in its best WINDOW stems and the heading. near: in pairs of
+    words that follow each other in the question and stand together here, or of which the heading has one. heading: in
+    the heading. The share in the whole passage and the number of words found add nothing on other collections.
+    """
+    told = question.information
+    above = {stem for stem in heading if stem in told}
+    places: dict[str, list[int]] = {}
+    for place, stem in enumerate(body):
+        if stem in told:
+            places.setdefault(stem, []).append(place)
+    has = above | places.keys()
+    near = [pair for pair in question.pairs if _together(pair, above, places)]
+    features = {
+        "window": question.share(_best_window(told, above, places), question.whole),
+        "near": _pair_share(question, near) if question.pairs else float(bool(has)),
+        "heading": question.share(above, question.whole),
+    }
+    return PassageEvidence(features, question.share(has, question.whole))
+
+
+def _pair_share(question: QuestionTerms, near: Iterable[tuple[str, str]]) -> float:
+    told = question.information
+    whole = math.fsum(told[one] + told[other] for one, other in question.pairs)
+    return min(math.fsum(told[one] + told[other] for one, other in near) / whole, 1.0) if whole else 0.0
+
+
+def _together(pair: tuple[str, str], above: set[str], places: Mapping[str, list[int]]) -> bool:
+    one, other = pair
+    if one in above:
+        return other in above or other in places
+    if other in above:
+        return one in places
+    theirs = places.get(other, ())
+    return any(abs(mine - place) <= NEAR for mine in places.get(one, ()) for place in theirs)
+
+
+def _best_window(told: Mapping[str, float], above: set[str], places: Mapping[str, list[int]]) -> set[str]:
+    """The stems of the heading and of the WINDOW of the body that tells most."""
+    spots = sorted((place, stem) for stem, found in places.items() for place in found)
+    best, most = above, math.fsum(told[stem] for stem in above)
+    for first, (start, _) in enumerate(spots):
+        inside = above | {stem for place, stem in spots[first : first + _MOST_SPOTS] if place < start + WINDOW}
+        if len(inside) > len(above) and (value := math.fsum(told[stem] for stem in inside)) > most:
+            best, most = inside, value
+    return best
+
+
+def question_evidence(question: QuestionTerms, passages: Sequence[PassageEvidence]) -> Features:
+    """The features of a question with its best passages (the first BEST of these).
+
+    Those of the passage that has most of the question; known: the share of the question's information that the index
+    has at all; breadth: the mean share that BEST passages have (a passage that is not there has none).
+    """
+    best = max(passages, key=lambda one: one.share + one.features["window"], default=None)
+    features = dict.fromkeys(PASSAGE, 0.0) if best is None else dict(best.features)
+    features["known"] = min(question.known / question.whole, 1.0) if question.whole else 0.0
+    features["breadth"] = math.fsum(one.share for one in passages[:BEST]) / BEST
+    return features
+
+
+SOFT = 0.05
+"""Added to every spread: a feature that is the same for all null questions must not decide alone."""
+MOST_SPREADS = 3.0
+"""Above the null; more proves nothing. Small indexes have narrow nulls."""
+OUTLIER = 3.0
+"""Deviations of a subject's questions from the other subjects', above which the index answers that subject."""
+_LEAST_DEVIATION = 0.02
+_LEVEL = ("known", "window", "breadth")
+"""Features that rise together where an index knows a subject."""
+
+
+@dataclass(frozen=True, slots=True)
+class Null:
+    """The middle and the spread of each feature over questions that the index does not answer.
+
+    `dropped` are the subjects that were left out because the index answers them. A feature that is not in `spreads` is
+    taken as it is.
+    """
+
+    spreads: Mapping[str, tuple[float, float]] = field(default_factory=lambda: MappingProxyType({}))
+    dropped: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, asked: Mapping[str, Sequence[Features]]) -> Null:
+        """The null of the questions of each subject."""
+        level = {
+            subject: statistics.fmean(math.fsum(one[name] for name in _LEVEL) for one in found)
+            for subject, found in asked.items()
+        }
+        middle = statistics.median(level.values())
+        deviation = statistics.median(abs(value - middle) for value in level.values()) + _LEAST_DEVIATION
+        dropped = tuple(sorted(one for one, value in level.items() if value > middle + OUTLIER * deviation))
+        kept = [one for subject, found in asked.items() if subject not in dropped for one in found]
+        names = (*PASSAGE, *QUESTION)
+        values = {name: [one[name] for one in kept] for name in names}
+        spreads = {name: (statistics.median(of), statistics.pstdev(of) + SOFT) for name, of in values.items()}
+        return cls(MappingProxyType(spreads), dropped)
+
+    def to_json(self) -> str:
+        """Text that `from_json` reads."""
+        return json.dumps(
+            {"spreads": {name: list(pair) for name, pair in self.spreads.items()}, "dropped": self.dropped}
+        )
+
+    @staticmethod
+    @lru_cache(maxsize=64)
+    def from_json(text: str) -> Null:
+        """The null that `to_json` wrote."""
+        told = json.loads(text)
+        spreads = {name: (float(middle), float(spread)) for name, (middle, spread) in told["spreads"].items()}
+        return Null(MappingProxyType(spreads), tuple(told["dropped"]))
+
+    def above(self, name: str, value: float) -> float:
+        """The spreads by which a feature is above the null, MOST_SPREADS at most."""
+        middle, spread = self.spreads.get(name, (0.0, 1.0))
+        return min((value - middle) / spread, MOST_SPREADS)
+
+    def explain(self, feature: Term) -> Term:
+        """The same as a term, of that of the feature."""
+        middle, spread = self.spreads.get(feature.name, (0.0, 1.0))
+        over = combined("above the null", "sum", [feature, given("-middle", -middle)])
+        spreads = combined("in spreads", "ratio", [over, given("spread", spread)])
+        return combined(f"evidence of {feature.name}", "min", [spreads, given("most", MOST_SPREADS)])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Logistic:
+    """1 / (1 + exp(-(bias + sum of weight x feature above the null))).
+
+    Weights are 0 or more, so more evidence never lowers the score. Raises ConfigError for others.
+    """
+
+    weights: Mapping[str, float]
+    bias: float
+
+    def __post_init__(self) -> None:
+        check_number("bias", self.bias, -math.inf)
+        if not self.weights:
+            raise ConfigError("weights", {}, "at least one feature")
+        for name, weight in self.weights.items():
+            check_number(f"weights.{name}", weight, 0)
+        object.__setattr__(self, "weights", MappingProxyType(dict(self.weights)))
+
+    def score(self, features: Features, null: Null) -> float:
+        """The score, 0..1."""
+        return sigmoid(self.logit(features, null))
+
+    def logit(self, features: Features, null: Null) -> float:
+        """The logarithm of the odds."""
+        parts = (weight * null.above(name, features[name]) for name, weight in self.weights.items())
+        return math.fsum((self.bias, *parts))
+
+    def explain(self, name: str, features: Features, null: Null, told: Mapping[str, Term] | None = None) -> Term:
+        """The score as a term of this name that recomposes. `told` explains features that are computed themselves."""
+        terms = {one: given(one, features[one]) for one in self.weights} | dict(told or {})
+        parts = [
+            combined(one, "product", [given("weight", weight), null.explain(terms[one])])
+            for one, weight in self.weights.items()
+        ]
+        return combined(name, "sigmoid", [combined("evidence", "sum", [given("bias", self.bias), *parts])])
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvidenceModel:
+    """The two fitted functions, and what to call their scores.
+
+    `python -m benchmarks.search.fit` prints the defaults, fitted on four collections of other people's documents.
+    """
+
+    answers: Logistic = field(
+        default_factory=lambda: Logistic(
+            weights={"window": 0.531, "near": 0.671, "heading": 0.12, "known": 0.876, "breadth": 0.78}, bias=-2.832
+        )
+    )
+    relevance: Logistic = field(
+        default_factory=lambda: Logistic(
+            weights={"window": 0.197, "near": 0.275, "heading": 0.412, ATTAINMENT: 0.072}, bias=-0.947
+        )
+    )
+    meaning: str = "fitted confidence"
+
+
+Ask = Callable[[str], Features]
+
+
+def ask_null(questions: Mapping[str, Sequence[str]], ask: Ask) -> Null:
+    """The null of an index that `ask` asks one question."""
+    return Null.of({subject: [ask(text) for text in texts] for subject, texts in questions.items()})

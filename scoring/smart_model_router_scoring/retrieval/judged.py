@@ -1,0 +1,89 @@
+"""Hits with the scores that are shown: those of fusion, on a founding scale, or those of evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from smart_model_router_scoring.evidence import (
+    ATTAINMENT,
+    EvidenceModel,
+    Features,
+    Null,
+    PassageEvidence,
+)
+from smart_model_router_scoring.explain import Term, combined, given
+from smart_model_router_scoring.fusion import Hit
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredHit:
+    """A hit, its score, and the function that explains the score."""
+
+    hit: Hit[str]
+    score: float
+    explain: Callable[[], Term]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The hits of one question. `answers` is the confidence that the index answers it; None: not known."""
+
+    hits: tuple[ScoredHit, ...]
+    meaning: str
+    answers: float | None = None
+    explain: Callable[[], Term | None] = lambda: None
+
+
+def by_rank(hits: Sequence[Hit[str]], meaning: str) -> Judged:
+    """The hits with the scores of fusion."""
+    return Judged(tuple(ScoredHit(hit, hit.score, hit.explain) for hit in hits), meaning)
+
+
+def by_evidence(
+    model: EvidenceModel,
+    null: Null,
+    features: Features,
+    hits: Sequence[tuple[Hit[str], PassageEvidence]],
+    min_confidence: float,
+) -> Judged:
+    """The hits with the relevance that their passages show; none when the index does not answer the question.
+
+    `features` are those of the question.
+    """
+    answers = model.answers.score(features, null)
+    shown = hits if answers >= min_confidence else ()
+    scored = tuple(_scored(model, null, shown))
+    return Judged(scored, model.meaning, answers, lambda: model.answers.explain("answers", features, null))
+
+
+def _scored(model: EvidenceModel, null: Null, hits: Sequence[tuple[Hit[str], PassageEvidence]]) -> Iterator[ScoredHit]:
+    """A hit scores at most what the hit above it does: its place is evidence too, and the better one for order."""
+    above = 1.0
+    for hit, passage in hits:
+        features = {**passage.features, ATTAINMENT: hit.rrf / hit.basis.attainable}
+        relevance = model.relevance.score(features, null)
+        above = min(relevance, above)
+        yield ScoredHit(hit, above, _Relevance(model, null, features, hit, above))
+
+
+@dataclass(frozen=True, slots=True)
+class _Relevance:
+    """The explanation of one relevance, made when it is asked for."""
+
+    model: EvidenceModel
+    null: Null
+    features: Mapping[str, float]
+    hit: Hit[str]
+    score: float
+
+    def __call__(self) -> Term:
+        """The term."""
+        attainable = given("attainable", self.hit.basis.attainable)
+        share = combined(ATTAINMENT, "ratio", [self.hit.explain_ranks(), attainable])
+        own = self.model.relevance.explain("relevance", self.features, self.null, {ATTAINMENT: share})
+        return (
+            combined("score", "min", [own, given("score of the hit above", self.score)])
+            if own.value > self.score
+            else own
+        )

@@ -1,0 +1,209 @@
+"""Evidence from words: the features of a passage, the null that they are measured by, and the two scores."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from smart_model_router_scoring.evidence import (
+    ATTAINMENT,
+    BEST,
+    MOST_SPREADS,
+    NEAR,
+    PASSAGE,
+    QUESTION,
+    SOFT,
+    WINDOW,
+    EvidenceModel,
+    Logistic,
+    Null,
+    QuestionTerms,
+    ask_null,
+    information,
+    passage_evidence,
+    question_evidence,
+)
+from smart_model_router_scoring.explain import given as leaf
+from smart_model_router_scoring.options import ConfigError
+
+CHUNKS = 1000
+COUNTS = {"open": 10, "breaker": 10, "circuit": 10, "common": 990, "unknown": 0}
+"""`open`, `breaker` and `circuit` tell the same."""
+
+
+def asked(*stems: str) -> QuestionTerms:
+    """A question of these stems."""
+    return QuestionTerms.of(stems, COUNTS, CHUNKS)
+
+
+def body(*words: str | int) -> list[str]:
+    """A text of these words; a number stands for as many others."""
+    return [one for word in words for one in (["x"] * word if isinstance(word, int) else [word])]
+
+
+def test_a_rare_word_tells_more_and_no_word_tells_less_than_nothing() -> None:
+    """Information falls with the number of chunks that have the word, to 0."""
+    told = [information(count, 10) for count in range(11)]
+    assert told == sorted(told, reverse=True)
+    assert told[-1] >= 0
+    assert information(11, 10) == 0.0  # an index that changed between two looks
+
+
+def test_the_window_holds_what_stands_close_together() -> None:
+    """Half of the question when its words are further apart than the window, all of it when they are not."""
+    question = asked("open", "breaker")
+    far = passage_evidence(question, [], body("open", WINDOW, "breaker"))
+    close = passage_evidence(question, [], body("breaker", WINDOW - 2, "open"))
+    assert far.features["window"] == pytest.approx(0.5)
+    assert close.features["window"] == pytest.approx(1.0)
+    assert (far.share, close.share) == (1.0, 1.0)
+
+
+def test_the_heading_is_part_of_every_window() -> None:
+    """A word of it counts wherever the others stand, and once."""
+    question = asked("open", "breaker")
+    found = passage_evidence(question, ["breaker"], body(WINDOW, "open", 3, "breaker")).features
+    assert found["window"] == pytest.approx(1.0)
+    assert found["heading"] == pytest.approx(0.5)
+    assert passage_evidence(question, ["breaker"], body(5)).features["window"] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("heading", "text", "near"),
+    [
+        ((), body("circuit", NEAR - 1, "breaker"), 1.0),
+        ((), body("breaker", "circuit"), 1.0),
+        ((), body("circuit", NEAR, "breaker"), 0.0),
+        (("circuit",), body("breaker"), 1.0),
+        (("breaker",), body("circuit"), 1.0),
+        (("circuit", "breaker"), body(3), 1.0),
+        (("circuit",), body(3), 0.0),
+        (("breaker",), body(3), 0.0),
+        ((), body("circuit"), 0.0),
+    ],
+)
+def test_a_pair_stands_together_in_the_text_or_has_a_word_in_the_heading(
+    heading: tuple[str, ...], text: list[str], near: float
+) -> None:
+    """In either order, at most NEAR words apart."""
+    assert passage_evidence(asked("circuit", "breaker"), heading, text).features["near"] == near
+
+
+def test_a_question_of_one_word_has_no_pairs() -> None:
+    """Then it is near where it is at all. A repeated word makes no pair with itself."""
+    for question in (asked("breaker"), asked("breaker", "breaker")):
+        assert passage_evidence(question, [], body("breaker")).features["near"] == 1.0
+        assert passage_evidence(question, [], body(3)).features["near"] == 0.0
+
+
+def test_words_that_are_everywhere_prove_nothing() -> None:
+    """A question without information has no share of it anywhere."""
+    question = QuestionTerms.of(["a", "b"], {"a": 20, "b": 20}, 10)
+    found = passage_evidence(question, ["a"], ["a", "b"])
+    assert (found.share, found.features) == (0.0, {"window": 0.0, "near": 0.0, "heading": 0.0})
+    assert question_evidence(question, [found])["known"] == 0.0
+
+
+def test_a_question_has_the_features_of_its_best_passage_and_two_of_its_own() -> None:
+    """known: the share the index has at all; breadth: the mean share of BEST passages, missing ones having none."""
+    question = asked("open", "breaker", "unknown")
+    passages = [passage_evidence(question, [], body("open")), passage_evidence(question, [], body("open", "breaker"))]
+    found = question_evidence(question, passages)
+    assert {name: found[name] for name in PASSAGE} == passages[1].features
+    assert found["known"] == pytest.approx(question.share(["open", "breaker"], question.whole))
+    assert found["breadth"] == pytest.approx((passages[0].share + passages[1].share) / BEST)
+    assert question_evidence(question, [*passages, *passages[:1] * 20])["breadth"] == pytest.approx(
+        (passages[0].share * (BEST - 1) + passages[1].share) / BEST
+    )
+
+
+def test_without_a_passage_there_is_no_evidence() -> None:
+    """An unknown word is not known, and nothing else is there."""
+    assert question_evidence(asked("unknown"), []) == dict.fromkeys((*PASSAGE, *QUESTION), 0.0)
+
+
+def features(level: float) -> dict[str, float]:
+    """The same value for every feature."""
+    return dict.fromkeys((*PASSAGE, *QUESTION), level)
+
+
+def test_the_null_is_the_middle_and_the_spread_of_what_unanswerable_questions_score() -> None:
+    """A feature is measured in spreads above the middle, MOST_SPREADS at most."""
+    null = Null.of({"one": [features(0.1), features(0.3)], "two": [features(0.1), features(0.3)]})
+    assert null.dropped == ()
+    assert null.spreads["window"] == pytest.approx((0.2, 0.1 + SOFT))
+    assert null.above("window", 0.2) == pytest.approx(0.0)
+    assert null.above("window", 0.35) == pytest.approx(1.0)
+    assert null.above("window", 1.0) == MOST_SPREADS
+    assert null.above("attainment", 0.5) == 0.5  # no question has that one: as it is
+
+
+def test_a_subject_that_the_index_answers_is_no_part_of_the_null() -> None:
+    """Else the index would judge its own questions by themselves."""
+    others = {f"s{n}": [features(0.1 + n / 100), features(0.2)] for n in range(5)}
+    null = Null.of({**others, "its own": [features(0.9), features(0.8)]})
+    assert null.dropped == ("its own",)
+    assert null.spreads == Null.of(others).spreads
+
+
+def test_the_null_survives_as_text() -> None:
+    """To the bit, as the index keeps it."""
+    null = ask_null({"a": ["x", "yy"], "b": ["zzz"]}, lambda text: features(len(text) / 7))
+    assert Null.from_json(null.to_json()) == null
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({"weights": {"window": -0.1}, "bias": 0.0}, "weights.window"),
+        ({"weights": {"window": math.nan}, "bias": 0.0}, "weights.window"),
+        ({"weights": {"window": 1.0}, "bias": math.inf}, "bias"),
+        ({"weights": {}, "bias": 0.0}, "weights"),
+    ],
+)
+def test_a_function_that_more_evidence_could_lower_is_refused(settings: dict[str, Any], field: str) -> None:
+    """By name."""
+    with pytest.raises(ConfigError) as refused:
+        Logistic(**settings)
+    assert refused.value.field == field
+
+
+SHARES = st.floats(0, 1)
+NULLS = st.fixed_dictionaries(
+    {name: st.tuples(SHARES, st.floats(SOFT, 1)) for name in (*PASSAGE, *QUESTION)}
+).map(Null)  # fmt: skip
+FOUND = st.fixed_dictionaries(dict.fromkeys((*PASSAGE, *QUESTION, ATTAINMENT), SHARES))
+
+
+@pytest.mark.parametrize("curve", [EvidenceModel().answers, EvidenceModel().relevance])
+@given(null=NULLS, found=FOUND, more=FOUND)
+def test_more_evidence_never_lowers_a_score(
+    curve: Logistic, null: Null, found: dict[str, float], more: dict[str, float]
+) -> None:
+    """In each feature, and so in all of them."""
+    above = {name: max(value, more[name]) for name, value in found.items()}
+    assert curve.score(above, null) >= curve.score(found, null)
+
+
+@pytest.mark.parametrize("curve", [EvidenceModel().answers, EvidenceModel().relevance])
+@given(null=NULLS, found=FOUND)
+def test_a_score_is_explained_term_by_term(curve: Logistic, null: Null, found: dict[str, float]) -> None:
+    """Computed again from the leaves it is the same to 1e-12, also where a feature has an explanation of its own."""
+    term = curve.explain("score", found, null)
+    assert term.recompose() == pytest.approx(curve.score(found, null), abs=1e-12)
+    name = next(iter(curve.weights))
+    assert curve.explain("score", found, null, {name: leaf(name, found[name])}) == term
+
+
+def test_the_defaults_name_features_that_exist() -> None:
+    """And say what their scores are."""
+    model = EvidenceModel()
+    assert set(model.answers.weights) == {*PASSAGE, *QUESTION}
+    assert set(model.relevance.weights) == {*PASSAGE, ATTAINMENT}
+    assert model.meaning == "fitted confidence"
+    assert dataclasses.replace(model, meaning="x").meaning == "x"
