@@ -27,8 +27,8 @@ BEST = 10
 """Passages that are looked at, in the order in which keyword search found them."""
 _MOST_SPOTS = 40
 
-PASSAGE = ("window", "near", "heading")
-QUESTION = ("known", "breadth")
+PASSAGE: tuple[str, ...] = ("window", "near", "heading")
+QUESTION: tuple[str, ...] = ("known", "breadth")
 ATTAINMENT = "attainment"
 Features = Mapping[str, float]
 Stems = Sequence[str]
@@ -130,7 +130,7 @@ def question_evidence(question: QuestionTerms, passages: Sequence[PassageEvidenc
     has at all; breadth: the mean share that BEST passages have (a passage that is not there has none).
     """
     best = max(passages, key=lambda one: one.share + one.features["window"], default=None)
-    features = dict.fromkeys(PASSAGE, 0.0) if best is None else dict(best.features)
+    features: dict[str, float] = dict.fromkeys(PASSAGE, 0.0) if best is None else dict(best.features)
     features["known"] = min(question.known / question.whole, 1.0) if question.whole else 0.0
     features["breadth"] = math.fsum(one.share for one in passages[:BEST]) / BEST
     return features
