@@ -234,6 +234,8 @@ class AttemptRunner:
         self._note_version(step, failure)
         if lease.settled:
             return  # a hedge's loser, or a call whose loop had stopped: its end was told before it knew
+        if step.watchdog is not None:
+            step.watchdog.close()  # of this call alone; the request's own keeps time for the next one
         now = state.clock.now()
         seconds = now - lease.admitted_at - away
         slow_after = step.gate.config.breaker.slow_call
@@ -276,14 +278,8 @@ class AttemptRunner:
                     estimated=failure is not None and usage is not None,
                 )
             )
-        if step.look is not None and failure is None:
-            latency = ttft if step.look.stream else _pace(seconds, usage)
-            if state.looks.ended(step.look, latency, now):
-                state.begin_anew(facts.id, lease.admitted_at)
-        if step.home is not None and failure is None:
-            state.homes.served(step.home, facts.id, now, usage)
-            if ttft is not None and usage is not None:
-                state.homes.prefilled(facts.id, ttft, usage)
+        if failure is None:
+            self._answered(step, seconds, ttft, usage, now)
         # First: a recovery empties the window that this call then enters.
         state.apply(step.gate, settlement, now, counted, since=lease.admitted_at)
         state.observe(
@@ -314,6 +310,20 @@ class AttemptRunner:
             context.report.add_up()
         elif failure is None:
             context.report.usage, context.report.cost_usd = usage, cost
+
+    def _answered(
+        self, step: AdmittedTarget, seconds: float, ttft: float | None, usage: Usage | None, now: float
+    ) -> None:
+        """Tell exploration and the homes of conversations of an answer."""
+        state, target = self.state, step.facts.id
+        if step.look is not None:
+            latency = ttft if step.look.stream else _pace(seconds, usage)
+            if state.looks.ended(step.look, latency, now):
+                state.begin_anew(target, step.lease.admitted_at)
+        if step.home is not None:
+            state.homes.served(step.home, target, now, usage)
+            if ttft is not None and usage is not None:
+                state.homes.prefilled(target, ttft, usage)
 
     async def call_to_verdict(
         self,

@@ -130,10 +130,7 @@ class Hedging:
             drop=drop,
             keep=self.context.state.keep,
         )
-        last, served = await race.run(step, late_at)
-        if last.watchdog is not None and isinstance(served, Failure):
-            last.watchdog.close()
-        return last, served
+        return await race.run(step, late_at)
 
     def _second(self, late: AdmittedTarget) -> AdmittedTarget | None:
         """The second call, where a target admits it at once and the budgets can pay for it."""
@@ -153,9 +150,7 @@ class Hedging:
 
     def _failed(self, step: AdmittedTarget, failure: Failure) -> bool:
         """Note that one of two calls failed; True when the other need not go on, as the request itself is refused."""
-        if step.watchdog is not None:
-            step.watchdog.close()
-        elif self.attempts.final_rejection(step, failure) is not None:
+        if step.watchdog is None and self.attempts.final_rejection(step, failure) is not None:
             return True
         self.context.note(step, failure)
         return False

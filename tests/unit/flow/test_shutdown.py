@@ -14,7 +14,7 @@ from smart_model_router.domain.outcome import Failure, FailureClass, StreamEvent
 from smart_model_router.domain.ports import ProviderCall, ProviderStream
 from smart_model_router.flow.shutdown import CLOSE_SECONDS
 from smart_model_router.testing import FakeProvider, FakeReply, chunk
-from tests.world import BLACK_HOLE, BODY, DOWN, HandMade, World, limited, now, timers, virtual, world
+from tests.world import BLACK_HOLE, BODY, DOWN, HandMade, World, limited, now, served_by, timers, virtual, world
 
 ENDLESS = FakeReply(pieces=("x",) * 10_000, gap=1.0)
 
@@ -299,6 +299,26 @@ async def test_a_closed_router_has_no_timer() -> None:
     await anext(stream)
     await closed_under(w, w.router.chat(BODY), w.router.chat(BODY))
     assert not timers()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("leaves", [False, True])
+@virtual
+async def test_a_second_call_leaves_no_timer(leaves: bool, stream: bool) -> None:
+    """Beside a silent one, whether it answers or its caller leaves before."""
+    w = world(["a/big", "b/big"])
+    w.providers["a"].set(BLACK_HOLE)
+    w.providers["b"].set(FakeReply(seconds=5.0))
+    ask = asyncio.ensure_future(served_by(w, stream=stream))
+    await asyncio.sleep(33.0)
+    assert w.calls("b") == 1
+    if leaves:
+        ask.cancel()
+    await asyncio.gather(ask, return_exceptions=True)
+    await w.verdicts()
+    assert not w.state.ticking
+    assert not timers()
+    w.assert_idle()
 
 
 @virtual
