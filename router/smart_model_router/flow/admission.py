@@ -106,8 +106,8 @@ class AdmissionController:
         with_slot = {name for name in plan.providers if providers[name].has_slot}
         if len(with_slot) == len(plan.providers):
             return False  # reading the places of others in the queues takes longer than ordering the targets
-        ticket, rank = self.pauses.ticket, self.pauses.rank
-        return all(one.target.provider not in with_slot or wait_queue.is_behind(ticket, one.id, rank) for one in able)
+        waiter, rank = self.pauses.waiter, self.pauses.rank
+        return all(one.target.provider not in with_slot or wait_queue.is_behind(waiter, one.id, rank) for one in able)
 
     def _have_no_slot(self, targets: Sequence[str], now: float) -> None:
         """Refuse as `ask` would for each: with many waiters a thousand full targets are usual, and most of the cost."""
@@ -193,7 +193,7 @@ class AdmissionController:
             if self._ruled_out(facts, now):
                 continue
             gate = self.state.fleet.gates[facts.id]
-            behind = self.state.wait_queue.is_behind(self.pauses.ticket, facts.id, self.pauses.rank)
+            behind = self.state.wait_queue.is_behind(self.pauses.waiter, facts.id, self.pauses.rank)
             got = _NO_SLOT if behind else gate.try_admit(_FREE, now, 0.0, last_resort=True)
             if isinstance(got, Lease):
                 self.state.held[got] = gate
@@ -244,15 +244,15 @@ class AdmissionController:
         if self._ruled_out(facts, now):
             return None
         state, gate = self.state, self.state.fleet.gates[facts.id]
-        cost, ticket, stream = self.context.cost(facts, now), self.pauses.ticket, self.context.request.stream
+        cost, waiter, stream = self.context.cost(facts, now), self.pauses.waiter, self.context.request.stream
         tossed = self._tossed.get((facts.id, pacing))
         if tossed is not None and now < (tossed.retry_at or now) and gate.tosses(now):
             self.refused[facts.id] = tossed  # a new draw at each wake would not be the throttle's probability any more
             return None
-        if state.wait_queue.shared.waiting and state.wait_queue.is_behind(ticket, facts.id, self.pauses.rank):
+        if state.wait_queue.shared.waiting and state.wait_queue.is_behind(waiter, facts.id, self.pauses.rank):
             got: Lease | Refusal = (
                 gate.refusal(cost, now, stream=stream, pacing=pacing)
-                or gate.limits.refusal(cost, now, state.wait_queue.ahead(ticket, facts.id))
+                or gate.limits.refusal(cost, now, state.wait_queue.ahead(waiter, facts.id))
                 or _NO_SLOT
             )
         else:

@@ -163,13 +163,13 @@ class RequestExecutor:
                     continue
                 if (step.lease.probe or self.state.coordinator is not None) and not await self._admission.stands(step):
                     continue
-                if self._pauses.ticket is not None:
+                if self._pauses.waiter is not None:
                     self._pauses.leave_queue()
                 served = await self._tried(step, perform)
                 if not isinstance(served, Failure):
                     return served
         finally:
-            if self._pauses.ticket is not None:
+            if self._pauses.waiter is not None:
                 self._pauses.leave_queue()
 
     def _next_step(self) -> AdmittedTarget | PlannedWait:

@@ -176,7 +176,7 @@ async def admit_one(
     Raises AllTargetsFailed when none does, RouterUnavailable when the router is closed.
     """
     watchdog = Watchdog(state.clock, state.ticking)
-    ticket = None
+    waiter = None
     try:
         while True:
             if state.closed:
@@ -185,7 +185,7 @@ async def admit_one(
             refusals: dict[str, Refusal] = {}
             for pacing in _PACINGS[-len(gates) :]:  # judgement excludes a target while another one is free
                 for gate in gates:
-                    behind = state.wait_queue.is_behind(ticket, gate.id)
+                    behind = state.wait_queue.is_behind(waiter, gate.id)
                     roll = state.dice.roll()
                     got = _BEHIND if behind else await _ask(state, gate, roll, pacing, until)
                     if isinstance(got, Lease):
@@ -195,7 +195,7 @@ async def admit_one(
                 for gate in gates:
                     told(gate, refusals[gate.id], now)
             due = {gate: no for gate, no in refusals.items() if comes_due(no, now, until - now)}
-            if now >= until or not due or (ticket is None and state.wait_queue.full):
+            if now >= until or not due or (waiter is None and state.wait_queue.full):
                 retry_after = least_retry_after(refusals.values(), now)
                 reasons = ", ".join(f"{gate}: refused, {no.reason}" for gate, no in refusals.items())
                 raise AllTargetsFailed(reasons, retry_after=retry_after)
@@ -203,18 +203,18 @@ async def admit_one(
             tossed = [no.retry_at or now for no in due.values() if no.reason == "throttle"]
             waited_for = {gate: _ONE for gate, no in due.items() if no.reason != "throttle"}
             if not waited_for:
-                if ticket is not None:
-                    state.wait_queue.done(ticket)
+                if waiter is not None:
+                    state.wait_queue.done(waiter)
                 await watchdog.sleep(min(tossed))
                 continue
-            ticket = ticket or state.wait_queue.ticket(stream=False)
+            waiter = waiter or state.wait_queue.waiter(stream=False)
             await state.wait_queue.wait(
-                ticket, waited_for, next(iter(waited_for)), min((until, *tossed)), pacing="eager"
+                waiter, waited_for, next(iter(waited_for)), min((until, *tossed)), pacing="eager"
             )
     finally:
         watchdog.close()
-        if ticket is not None:
-            state.wait_queue.done(ticket)
+        if waiter is not None:
+            state.wait_queue.done(waiter)
 
 
 def _settle(state: RouterState, gate: Gate, lease: Lease, failure: Failure | None) -> None:

@@ -418,16 +418,16 @@ class RouterState:
         """Return how many requests wait for a target."""
         return self.wait_queue.queued(target)
 
-    def _look(self, gate_id: str, ticket: Waiter, now: float) -> Due:
+    def _look(self, gate_id: str, waiter: Waiter, now: float) -> Due:
         """The instant at which a waiter should try this gate: at once an isolated one, as no request waits for that."""
         gate = self.fleet.gates[gate_id]
         if gate.isolated:
             return Due(now)
         if not gate.provider.has_slot:
             return FULL
-        if gate_id in ticket.resorts:
+        if gate_id in waiter.resorts:
             return Due(now if gate.resort_refusal() is None else None)
-        refusal = gate.refusal(ticket.gates[gate_id], now, stream=ticket.stream, pacing=ticket.pacing)
+        refusal = gate.refusal(waiter.gates[gate_id], now, stream=waiter.stream, pacing=waiter.pacing)
         if refusal is None:
             return Due(now)
         return Due(gate.ready_at(refusal), lane_alone=refusal.reason not in CAPACITY_REASONS)

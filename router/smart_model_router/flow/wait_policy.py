@@ -54,7 +54,7 @@ class WaitPolicy:
     """True when requests like this one wait for as long as they have time."""
     rank: int
     """The place of requests like this one in a queue, 0 first."""
-    ticket: Waiter | None = None
+    waiter: Waiter | None = None
     """Its place in the wait queue, from its first pause on."""
     _waited: defaultdict[str, float] = field(default_factory=partial(defaultdict, float))
     """Seconds waited, by budget."""
@@ -119,7 +119,7 @@ class WaitPolicy:
     def may_queue(self, target: str, gate: Gate) -> bool:
         """True when there is a place for this request in the queue of a target of the last resort."""
         wait_queue, limit = self.context.state.wait_queue, gate.provider.queue
-        mine = self.ticket is not None and target in self.ticket.gates
+        mine = self.waiter is not None and target in self.waiter.gates
         return mine or (not wait_queue.full and (limit is None or wait_queue.queued(target) < limit))
 
     async def take(self, pause: PlannedWait) -> str | None:
@@ -128,11 +128,11 @@ class WaitPolicy:
         self.context.history.waited()
         woken: str | None = None
         if pause.gates:
-            if self.ticket is None:
-                self.ticket = state.wait_queue.ticket(stream=self.context.request.stream, rank=self.rank)
+            if self.waiter is None:
+                self.waiter = state.wait_queue.waiter(stream=self.context.request.stream, rank=self.rank)
             costs = self.context.costs(pause.gates, began)
             woken = await state.wait_queue.wait(
-                self.ticket, costs, pause.place, pause.until, pause.resorts, pause.pacing
+                self.waiter, costs, pause.place, pause.until, pause.resorts, pause.pacing
             )
         else:
             self.leave_queue()  # it waits for no gate: other waiters must not stand behind it
@@ -148,8 +148,8 @@ class WaitPolicy:
 
     def leave_queue(self) -> None:
         """Give up the place in the queue after the request took its turn or gave up."""
-        if self.ticket is not None:
-            self.context.state.wait_queue.done(self.ticket)
+        if self.waiter is not None:
+            self.context.state.wait_queue.done(self.waiter)
 
     def _pause(
         self,
@@ -170,7 +170,7 @@ class WaitPolicy:
         state, context = self.context.state, self.context
         within = min(within, self._time_left(now), context.deadline - now - context.usual_seconds(now))
         until = now + within  # what is left of a sum of waits may be too little for any instant after `now`
-        if until <= now or (state.wait_queue.full and self.ticket is None):
+        if until <= now or (state.wait_queue.full and self.waiter is None):
             return None
         due = {target: refusal for target, refusal in refused.items() if comes_due(refusal, now, within)}
         if not due:

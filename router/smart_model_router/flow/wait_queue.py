@@ -74,7 +74,7 @@ class _Queue:
 
     name: str
     lanes: dict[_Lane, deque[_Place]] = field(default_factory=dict)
-    tickets: int = 0
+    waiters: int = 0
     placed: dict[Waiter, None] = field(default_factory=dict)
     alarm: TimerHandle | None = None
     full: bool = False
@@ -93,7 +93,7 @@ class _Queue:
             insort(places, place)
         else:
             places.append(place)
-        self.tickets += 1
+        self.waiters += 1
 
     def leave(self, place: _Place, lane: _Lane) -> bool:
         """Remove a waiter; True when it was the first of its lane."""
@@ -105,7 +105,7 @@ class _Queue:
             del places[at]
         if not places:
             del self.lanes[lane]
-        self.tickets -= 1
+        self.waiters -= 1
         return at == 0
 
     def stop(self) -> None:
@@ -121,9 +121,10 @@ class _Shared:
 
     queues: dict[str, _Queue] = field(default_factory=dict)
     """By gate; empty ones are left out."""
-    tickets: int = 0
+    made: int = 0
+    """The number of waiters that were made."""
     waiting: int = 0
-    rooms: int = 0
+    wait_queues: int = 0
     """The number of wait queues that are not closed."""
     opened: int = 0
 
@@ -184,10 +185,10 @@ class WaitQueue:
         """The number of waiters."""
         return self.shared.waiting
 
-    def ticket(self, *, stream: bool, rank: int = 0) -> Waiter:
+    def waiter(self, *, stream: bool, rank: int = 0) -> Waiter:
         """Make a waiter at the end of its rank."""
-        self.shared.tickets += 1
-        return Waiter(self.shared.tickets, stream, rank, self._clock.now())
+        self.shared.made += 1
+        return Waiter(self.shared.made, stream, rank, self._clock.now())
 
     @property
     def full(self) -> bool:
@@ -204,9 +205,9 @@ class WaitQueue:
     def queued(self, gate: str) -> int:
         """The number of waiters of a gate."""
         queue = self._queue(gate)
-        return 0 if queue is None else queue.tickets
+        return 0 if queue is None else queue.waiters
 
-    def is_behind(self, ticket: Waiter | None, gate: str, rank: int = 0) -> bool:
+    def is_behind(self, waiter: Waiter | None, gate: str, rank: int = 0) -> bool:
         """True when a waiter of an earlier place waits for the gate; None is a newcomer of this `rank`.
 
         Waiters whose lane alone is refused do not count: the gate itself refuses those behind them there. At a full
@@ -217,24 +218,24 @@ class WaitQueue:
             return queue is not None
         now = self._clock.now()
         for since, number, head in queue.heads:
-            if ticket is not None:
-                first = (since, number) < ticket.order(gate)
+            if waiter is not None:
+                first = (since, number) < waiter.order(gate)
             else:
                 first = since <= (rank if gate in head.resorts else _seniority(now, rank))
             if first and not self._look(gate, head, now).lane_alone:
                 return True
         return False
 
-    def ahead(self, ticket: Waiter | None, gate: str) -> tuple[int, int]:
+    def ahead(self, waiter: Waiter | None, gate: str) -> tuple[int, int]:
         """The requests and tokens that older waiters will take from the gate's buckets first."""
         queue = self._queue(gate)
         here = () if queue is None else queue.placed
-        older = [t for t in here if ticket is None or t.order(gate) < ticket.order(gate)]
+        older = [t for t in here if waiter is None or t.order(gate) < waiter.order(gate)]
         return len(older), sum(t.gates[gate].total for t in older)
 
     async def wait(
         self,
-        ticket: Waiter,
+        waiter: Waiter,
         gates: Mapping[str, Cost],
         place: str | None,
         until: float,
@@ -247,27 +248,27 @@ class WaitQueue:
         is the pacing of the others. The waiter stays at the head of its queues until `done`: no other overtakes it
         while it takes its turn.
         """
-        ticket.woken = asyncio.get_running_loop().create_future()
-        self._here[ticket] = None
-        self._enter(ticket, gates, place, resorts, pacing)
-        timer = self._clock.call_at(until, lambda: _wake(ticket, None))
+        waiter.woken = asyncio.get_running_loop().create_future()
+        self._here[waiter] = None
+        self._enter(waiter, gates, place, resorts, pacing)
+        timer = self._clock.call_at(until, lambda: _wake(waiter, None))
         try:
-            gate = await ticket.woken
+            gate = await waiter.woken
         except asyncio.CancelledError:
-            self.done(ticket)
+            self.done(waiter)
             raise
         finally:
             timer.cancel()
-            ticket.woken = None
-            self._here.pop(ticket, None)
+            waiter.woken = None
+            self._here.pop(waiter, None)
         return gate or None
 
-    def done(self, ticket: Waiter) -> None:
+    def done(self, waiter: Waiter) -> None:
         """Remove a waiter that took its turn or gave up: the next ones of its gates may have theirs."""
-        if not ticket.gates:
+        if not waiter.gates:
             return
         self.shared.waiting -= 1
-        self._look_again(self._leave(ticket))
+        self._look_again(self._leave(waiter))
 
     def pump(self, gate: str) -> None:
         """After a change at the gate, wake the first waiter that would be admitted, else set its alarm."""
@@ -297,24 +298,24 @@ class WaitQueue:
 
     def wake(self, least_rank: int) -> None:
         """Wake every waiter of this rank or a lower one, oldest first: it will not be served."""
-        for ticket in sorted(self._everyone(), key=lambda one: one.number):
-            if ticket.rank >= least_rank:
-                _wake(ticket, None)
+        for waiter in sorted(self._everyone(), key=lambda one: one.number):
+            if waiter.rank >= least_rank:
+                _wake(waiter, None)
 
     def close(self) -> None:
         """Wake all waiters of this router, oldest first, and stop every alarm that no other router shares."""
-        self.shared.rooms -= not self._closed
+        self.shared.wait_queues -= not self._closed
         self._closed = True
-        for ticket in sorted(self._here, key=lambda one: one.number):
-            _wake(ticket, None)
-        if not self.shared.rooms:
+        for waiter in sorted(self._here, key=lambda one: one.number):
+            _wake(waiter, None)
+        if not self.shared.wait_queues:
             self._stop_alarms()
 
     def forget(self) -> None:
         """Drop all waiters without waking them: the loop they wait on is gone."""
         self._stop_alarms()
-        for ticket in self._everyone():
-            ticket.gates, ticket.place, ticket.queues = {}, None, []
+        for waiter in self._everyone():
+            waiter.gates, waiter.place, waiter.queues = {}, None, []
         self._queues.clear()
         self._here.clear()
         self.shared.waiting = 0
@@ -324,7 +325,7 @@ class WaitQueue:
             queue.stop()
 
     def _share(self, shared: _Shared) -> None:
-        shared.rooms += 1
+        shared.wait_queues += 1
         shared.opened += 1
         self.shared, self._queues = shared, shared.queues
 
@@ -339,12 +340,12 @@ class WaitQueue:
         return {place[2] for queue in self._queues.values() for lane in queue.lanes.values() for place in lane}
 
     def _enter(
-        self, ticket: Waiter, gates: Mapping[str, Cost], place: str | None, resorts: frozenset[str], pacing: Pacing
+        self, waiter: Waiter, gates: Mapping[str, Cost], place: str | None, resorts: frozenset[str], pacing: Pacing
     ) -> None:
-        self.shared.waiting += not ticket.gates
-        moved = self._leave(ticket)
-        ticket.gates, ticket.place, ticket.resorts, ticket.pacing = gates, place, resorts, pacing
-        lane, (rising, ranked) = ticket.lane, ticket.places
+        self.shared.waiting += not waiter.gates
+        moved = self._leave(waiter)
+        waiter.gates, waiter.place, waiter.resorts, waiter.pacing = gates, place, resorts, pacing
+        lane, (rising, ranked) = waiter.lane, waiter.places
         names, mark, known = self._names, self._mark, self._queues.get
         for gate in gates:
             queue = known(names.get(gate) or gate + mark)  # as `_queue`: here for each of a thousand gates
@@ -352,26 +353,26 @@ class WaitQueue:
                 name = self._queue_of(gate)
                 queue = self._queues[name] = _Queue(name)
             queue.enter(ranked if gate in resorts else rising, lane)
-            ticket.queues.append(queue)
+            waiter.queues.append(queue)
             if gate == place:
-                queue.placed[ticket] = None
+                queue.placed[waiter] = None
             if not queue.full:
                 moved[gate] = queue
         self._look_again(moved)
 
-    def _leave(self, ticket: Waiter) -> dict[str, _Queue]:
+    def _leave(self, waiter: Waiter) -> dict[str, _Queue]:
         """Take a waiter out of every queue; return the queues where another is the first of its lane now, by gate."""
         moved: dict[str, _Queue] = {}
-        lane, (rising, ranked) = ticket.lane, ticket.places
-        for gate, queue in zip(ticket.gates, ticket.queues, strict=True):
-            if queue.leave(ranked if gate in ticket.resorts else rising, lane) and not queue.full:
+        lane, (rising, ranked) = waiter.lane, waiter.places
+        for gate, queue in zip(waiter.gates, waiter.queues, strict=True):
+            if queue.leave(ranked if gate in waiter.resorts else rising, lane) and not queue.full:
                 moved[gate] = queue
-            if gate == ticket.place:
-                del queue.placed[ticket]
+            if gate == waiter.place:
+                del queue.placed[waiter]
             if not queue.lanes:
                 queue.stop()
                 del self._queues[queue.name]
-        ticket.gates, ticket.place, ticket.queues = {}, None, []
+        waiter.gates, waiter.place, waiter.queues = {}, None, []
         return moved
 
     def _look_again(self, queues: Mapping[str, _Queue]) -> None:
@@ -386,6 +387,6 @@ def _seniority(since: float, rank: int) -> float:
     return since + _RANK_SECONDS * rank
 
 
-def _wake(ticket: Waiter, gate: str | None) -> None:
-    if ticket.woken is not None and not ticket.woken.done():
-        ticket.woken.set_result(gate or "")
+def _wake(waiter: Waiter, gate: str | None) -> None:
+    if waiter.woken is not None and not waiter.woken.done():
+        waiter.woken.set_result(gate or "")

@@ -27,9 +27,9 @@ class Doors:
         self.full = False
         """Whether no gate has a slot."""
 
-    def look(self, gate: str, ticket: Waiter, at: float) -> Due:
+    def look(self, gate: str, waiter: Waiter, at: float) -> Due:
         self.looks += 1
-        if ticket.stream and self.no_streams is not None and at < self.no_streams:
+        if waiter.stream and self.no_streams is not None and at < self.no_streams:
             return Due(self.no_streams, lane_alone=True)
         return FULL if self.full else Due(self.due[gate])
 
@@ -52,16 +52,16 @@ class Visitors:
         resort: bool = False,
         stream: bool = False,
     ) -> asyncio.Task[None]:
-        ticket = self.wait_queue.ticket(stream=stream, rank=rank)
+        waiter = self.wait_queue.waiter(stream=stream, rank=rank)
         resorts = frozenset(gates) if resort else frozenset[str]()
-        return asyncio.ensure_future(self._stay(name, ticket, gates, until, resorts))
+        return asyncio.ensure_future(self._stay(name, waiter, gates, until, resorts))
 
     async def _stay(
-        self, name: str, ticket: Waiter, gates: tuple[str, ...], until: float, resorts: frozenset[str]
+        self, name: str, waiter: Waiter, gates: tuple[str, ...], until: float, resorts: frozenset[str]
     ) -> None:
-        woken = await self.wait_queue.wait(ticket, dict.fromkeys(gates, FREE), None, self.began + until, resorts)
+        woken = await self.wait_queue.wait(waiter, dict.fromkeys(gates, FREE), None, self.began + until, resorts)
         self.log.append((name, woken, round(now() - self.began, 6)))
-        self.wait_queue.done(ticket)
+        self.wait_queue.done(waiter)
 
 
 async def settled(*tasks: Coroutine[Any, Any, Any] | asyncio.Task[Any]) -> None:
@@ -90,7 +90,7 @@ async def test_whoever_is_refused_for_what_it_is_holds_up_its_like_alone() -> No
     visitors = Visitors(doors)
     tasks = [visitors.enter(name, "a", stream=name < "x") for name in "uvxy"]
     await asyncio.sleep(0.0)
-    assert not visitors.wait_queue.is_behind(visitors.wait_queue.ticket(stream=True), "b")
+    assert not visitors.wait_queue.is_behind(visitors.wait_queue.waiter(stream=True), "b")
     assert visitors.wait_queue.is_behind(None, "a")  # x lacks what a newcomer would take
     await asyncio.sleep(5.0)
     doors.due["a"] = 0.0
@@ -203,14 +203,14 @@ async def test_who_leaves_lets_the_next_one_look() -> None:
 
 @virtual
 async def test_a_newcomer_stands_behind_those_who_wait() -> None:
-    """Somebody who has no ticket yet is behind every waiter of the gate, and of no other gate."""
+    """A request that does not wait yet is behind every waiter of the gate, and of no other gate."""
     visitors = Visitors(Doors(a=None, b=None))
     task = visitors.enter("x", "a", until=1.0)
     await asyncio.sleep(0)
     room = visitors.wait_queue
     assert room.is_behind(None, "a")
     assert not room.is_behind(None, "b")
-    assert room.is_behind(room.ticket(stream=False), "a")
+    assert room.is_behind(room.waiter(stream=False), "a")
     assert room.queued("a") == 1
     await task
     assert not room.is_behind(None, "a")
@@ -241,7 +241,7 @@ async def test_who_is_older_by_five_seconds_counts_as_the_next_higher_rank(
 @pytest.mark.parametrize(("after", "rank", "behind"), [(4.9, 0, False), (5.1, 0, True), (0.1, 1, True), (0.1, 2, True)])
 @virtual
 async def test_a_newcomer_stands_behind_who_would_go_first(after: float, rank: int, behind: bool) -> None:
-    """Before it has a ticket: its rank and the time of its arrival decide, as they would in the queue."""
+    """Before it waits: its rank and the time of its arrival decide, as they would in the queue."""
     visitors = Visitors(Doors(a=None))
     task = visitors.enter("first", "a", until=30.0, rank=1)
     await asyncio.sleep(after)
@@ -281,17 +281,17 @@ async def test_a_ticket_keeps_its_place_when_it_has_to_wait_again() -> None:
     doors = Doors(a=None)
     visitors = Visitors(doors)
     room = visitors.wait_queue
-    ticket = room.ticket(stream=False)
-    first = asyncio.ensure_future(room.wait(ticket, {"a": FREE}, None, now() + 1.0))
+    waiter = room.waiter(stream=False)
+    first = asyncio.ensure_future(room.wait(waiter, {"a": FREE}, None, now() + 1.0))
     later = visitors.enter("later", "a")
     assert await first is None
-    again = asyncio.ensure_future(room.wait(ticket, {"a": FREE}, None, now() + 9.0))
+    again = asyncio.ensure_future(room.wait(waiter, {"a": FREE}, None, now() + 9.0))
     await asyncio.sleep(1.0)
     doors.due["a"] = 0.0
     room.pump("a")
     assert await again == "a"
     assert not later.done()
-    room.done(ticket)
+    room.done(waiter)
     await later
 
 
@@ -299,17 +299,17 @@ async def test_a_ticket_keeps_its_place_when_it_has_to_wait_again() -> None:
 async def test_what_older_waiters_will_take_is_known() -> None:
     """Requests and tokens ahead count in the one bucket each waiter holds its place in."""
     room = WaitQueue(LoopClock(), 10, Doors(a=None, b=None).look)
-    tickets = [room.ticket(stream=False) for _ in range(3)]
+    waiters = [room.waiter(stream=False) for _ in range(3)]
     costs = {"a": Cost(10, 5), "b": FREE}
-    waits = [asyncio.ensure_future(room.wait(t, costs, "a", now() + 1.0)) for t in tickets]
+    waits = [asyncio.ensure_future(room.wait(t, costs, "a", now() + 1.0)) for t in waiters]
     await asyncio.sleep(0)
     assert room.ahead(None, "a") == (3, 45)
-    assert room.ahead(tickets[1], "a") == (1, 15)
+    assert room.ahead(waiters[1], "a") == (1, 15)
     assert room.ahead(None, "b") == (0, 0)
     await settled(*waits)
-    for ticket in tickets:
-        room.done(ticket)
-        room.done(ticket)
+    for waiter in waiters:
+        room.done(waiter)
+        room.done(waiter)
     assert room.waiting == 0
 
 

@@ -326,8 +326,8 @@ def streams_first(patch: pytest.MonkeyPatch) -> None:
     """A stream's turn comes before that of an older request for a whole answer."""
     heads, is_behind = vars(_Queue)["heads"].fget, WaitQueue.is_behind
 
-    def behind(self: WaitQueue, ticket: Waiter | None, gate: str, rank: int = 0) -> bool:
-        return not (ticket is not None and ticket.stream) and is_behind(self, ticket, gate, rank)
+    def behind(self: WaitQueue, waiter: Waiter | None, gate: str, rank: int = 0) -> bool:
+        return not (waiter is not None and waiter.stream) and is_behind(self, waiter, gate, rank)
 
     patch.setattr(_Queue, "heads", property(lambda self: sorted(heads(self), key=lambda place: not place[2].stream)))
     patch.setattr(WaitQueue, "is_behind", behind)

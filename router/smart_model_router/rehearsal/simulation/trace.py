@@ -80,7 +80,7 @@ class RunTrace:
     """The leases held now, the waiter of each task, and the calls of each request."""
 
     held: dict[Lease, Held] = field(default_factory=dict)
-    tickets: dict[asyncio.Task[Any], Waiter] = field(default_factory=dict)
+    waiters: dict[asyncio.Task[Any], Waiter] = field(default_factory=dict)
     called: dict[WorkloadRequest, list[Held]] = field(default_factory=dict)
     """Every call that was made for a request, in the order of admission."""
 

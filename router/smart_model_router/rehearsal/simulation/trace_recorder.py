@@ -72,7 +72,7 @@ class TraceRecorder(RunTrace):
 
     def excluded(self, gate: Gate, now: float) -> frozenset[Lane]:
         """The lanes of the gate's queue whose waiters it refuses now, and not for lack of a slot or of tokens."""
-        lanes = {ticket.lane for ticket in self.state.wait_queue.snapshot().queues.get(gate.id, ())}
+        lanes = {waiter.lane for waiter in self.state.wait_queue.snapshot().queues.get(gate.id, ())}
         refusals = {lane: gate.refusal(_NO_COST, now, stream=lane[0], pacing=lane[1]) for lane in lanes}
         return frozenset(
             lane for lane, told in refusals.items() if told is not None and told.reason not in CAPACITY_REASONS
@@ -112,7 +112,7 @@ class TraceRecorder(RunTrace):
     def ended(self, asked: WorkloadRequest) -> None:
         """Note that the current task has its answer, or its error."""
         if (task := asyncio.current_task()) is not None:
-            self.tickets.pop(task, None)
+            self.waiters.pop(task, None)
             self.asking.pop(task, None)
         for checker in self.checkers:
             checker.ended(asked)
@@ -240,11 +240,11 @@ def _watched_gate(recorder: TraceRecorder) -> type[Gate]:
 
 def _watched_queue(recorder: TraceRecorder) -> type[WaitQueue]:
     class WatchedQueue(WaitQueue):
-        def ticket(self, *, stream: bool, rank: int = 0) -> Waiter:
-            ticket = super().ticket(stream=stream, rank=rank)
+        def waiter(self, *, stream: bool, rank: int = 0) -> Waiter:
+            waiter = super().waiter(stream=stream, rank=rank)
             task = asyncio.current_task()
             if task is not None:
-                recorder.tickets[task] = ticket
-            return ticket
+                recorder.waiters[task] = waiter
+            return waiter
 
     return WatchedQueue

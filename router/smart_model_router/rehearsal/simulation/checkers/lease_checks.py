@@ -130,7 +130,7 @@ class FirstComeFirstServed(Checker):
         if not queue:
             return
         task = asyncio.current_task()
-        mine = None if task is None else self.recorder.tickets.get(task)
+        mine = None if task is None else self.recorder.waiters.get(task)
         for other in queue:
             if other is not mine and self._passed(other, mine, held, now):
                 late = "a newcomer" if mine is None else f"waiter {mine.number}"
@@ -151,9 +151,9 @@ class FirstComeFirstServed(Checker):
         return _place(other, resort) <= (rank if resort else now + _SENIORITY * rank)
 
 
-def _place(ticket: Waiter, resort: bool) -> float:
+def _place(waiter: Waiter, resort: bool) -> float:
     """The place of a waiter: by arrival, later by 5 s for each rank; for a last resort by rank alone."""
-    return ticket.rank if resort else ticket.since + _SENIORITY * ticket.rank
+    return waiter.rank if resort else waiter.since + _SENIORITY * waiter.rank
 
 
 class OwnRefusals(Checker):
