@@ -35,7 +35,7 @@ class AdmissionController:
 
     context: RequestContext
     state: RouterState
-    account: ReportBuilder
+    report_builder: ReportBuilder
     pauses: WaitPolicy
     refused: dict[str, Refusal] = field(default_factory=dict)
     """The refusals of the targets since the request was last woken, by target."""
@@ -112,7 +112,7 @@ class AdmissionController:
     def _have_no_slot(self, targets: Sequence[str], now: float) -> None:
         """Refuse as `ask` would for each: with many waiters a thousand full targets are usual, and most of the cost."""
         self.refused.update(dict.fromkeys(targets, _NO_SLOT))
-        self.account.tell_all(targets, _NO_SLOT, now)
+        self.report_builder.tell_all(targets, _NO_SLOT, now)
         if self.state.coordinator is not None:
             for target in targets:
                 self.state.coordinator.asked(self.state.fleet.gates[target])
@@ -198,7 +198,7 @@ class AdmissionController:
             if isinstance(got, Lease):
                 self.state.held[got] = gate
                 return AdmittedTarget(facts, self._last_resort_tier(facts), gate, got, last_resort=True)
-            self.account.tell(facts.id, got, now)
+            self.report_builder.tell(facts.id, got, now)
             if got.reason == "bulkhead" and self.pauses.may_queue(facts.id, gate):
                 full.append(facts.id)
         return tuple(full)
@@ -263,7 +263,7 @@ class AdmissionController:
             if got.reason == "throttle":
                 got = self._tossed[facts.id, pacing] = self._tossed_for(now)
             self.refused[facts.id] = got
-            self.account.tell(facts.id, got, now)
+            self.report_builder.tell(facts.id, got, now)
             return None
         state.held[got] = gate
         look = self._look if self._look is not None and self._look.target == facts.id else None
@@ -407,7 +407,7 @@ class AdmissionController:
         why = self.context.translations.refusal(facts)
         if why is not None:
             need = PREFILL if why.where == PREFILL else "translation"
-            self.account.tell(facts.id, self.context.history.rule_out(facts.id, str(why), need), now)
+            self.report_builder.tell(facts.id, self.context.history.rule_out(facts.id, str(why), need), now)
         return why is not None
 
     def _last_resort_tier(self, facts: TargetFacts) -> str:

@@ -58,11 +58,11 @@ class RequestExecutor:
         """Plan the request, which `asked` has come to, and make the parts that serve it."""
         self.request = request
         context = self.context = RequestContext.begin(self.state, request, self.report, self._started, asked)
-        self.account = ReportBuilder(context)
+        self.report_builder = ReportBuilder(context)
         self.attempts = AttemptRunner(context, self.state, request)
         waits, rank = request.criticality in WAITING_CRITICALITIES, CRITICALITIES.index(request.criticality)
         self._pauses = WaitPolicy(context, self.state.clock.now(), waits, rank)
-        self._admission = AdmissionController(context, self.state, self.account, self._pauses)
+        self._admission = AdmissionController(context, self.state, self.report_builder, self._pauses)
         self._turn: tuple[str, Pacing] | None = None
         """The target whose turn for the request has come, and how it is asked."""
         self.recovery = effective(request, context.route.recovery) if request.stream else NO_RECOVERY
@@ -86,13 +86,13 @@ class RequestExecutor:
             self._told(error)
             raise
         except asyncio.CancelledError:
-            self.account.finish("cancelled")
+            self.report_builder.finish("cancelled")
             raise
         self._tell_left_out()
 
     def _tell_left_out(self) -> None:
         for target, refusal in self.context.plan.left_out:
-            self.account.tell(target, refusal, self._started)
+            self.report_builder.tell(target, refusal, self._started)
 
     async def answer(self) -> Success:
         """The whole answer."""
@@ -105,7 +105,7 @@ class RequestExecutor:
         self.report.complete = not success.mended
         if success.mended:
             self.report.notes.append(NOT_UTF8.message)
-        self.account.finish_served(lambda: success.raw.decode("utf-8", "replace"))
+        self.report_builder.finish_served(lambda: success.raw.decode("utf-8", "replace"))
         return success
 
     # The walk ---------------------------------------------------------------------------------------------
@@ -123,12 +123,14 @@ class RequestExecutor:
             self._told(error)
             raise
         except asyncio.CancelledError:
-            self.account.finish("cancelled")
+            self.report_builder.finish("cancelled")
             raise
 
     def _told(self, error: SmartRouterError) -> None:
         error.report = self.report
-        self.account.finish("rejected_local" if isinstance(error, Overloaded) else "failed", type(error).__name__)
+        self.report_builder.finish(
+            "rejected_local" if isinstance(error, Overloaded) else "failed", type(error).__name__
+        )
 
     async def resume(self, broken: AdmittedTarget, failure: Failure, perform: Perform[T]) -> T:
         """Walk on after the stream of `broken`, once delivered, came to `failure`; its account stays open.
@@ -230,7 +232,7 @@ class RequestExecutor:
             else:
                 step, served = await self._hedging.call(step, late_at, perform)
             if not isinstance(served, Failure):
-                self.account.served_by(step, self.context.translations.sent(step.facts))
+                self.report_builder.served_by(step, self.context.translations.sent(step.facts))
                 return served
             now = self.state.clock.now()
             self.context.note(step, served)
@@ -318,7 +320,7 @@ class RequestExecutor:
         )
         for tier in self.context.plan.tiers:
             for facts in tier.targets:
-                self.account.tell(facts.id, Refusal("shed"), now)
+                self.report_builder.tell(facts.id, Refusal("shed"), now)
         raise Overloaded(
             f"shedding: more than half of the providers are open and the request is {request.criticality}",
             retry_after=retry_after,

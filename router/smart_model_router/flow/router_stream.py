@@ -163,9 +163,9 @@ class RouterStream:
             if not any(event.kind is _CONTENT or event.finish is not None for event in untaken):
                 self._settle_completeness(live)
         if self.report.complete:
-            self._executor.account.finish_served(self._said)
+            self._executor.report_builder.finish_served(self._said)
         else:
-            self._executor.account.finish("cancelled", answer=self._said)
+            self._executor.report_builder.finish("cancelled", answer=self._said)
 
     async def _from_afar(self) -> Sequence[StreamEvent]:
         """The next events, by way of `_ready`: a cancelled read does not lose them."""
@@ -304,7 +304,7 @@ class RouterStream:
             if self._recovery_state is not None and (held := self._recovery_state.flush()):
                 self._ready.extend(self._heard(self._recovery_state.delivered(held)))
             self._settle_completeness(live)
-            self._executor.account.finish_served(self._said)
+            self._executor.report_builder.finish_served(self._said)
             return None
         said = failure.message
         if self._executor.state.closed:
@@ -315,7 +315,7 @@ class RouterStream:
         message = f"the stream was cut after {len(text)} characters: {failure.failure_class} {said}"
         self._stop_timers(live)
         outcome: RequestOutcome = "cancelled" if reason == "reader_idle" else "failed"
-        self._executor.account.finish(outcome, StreamInterrupted.__name__, self._said)
+        self._executor.report_builder.finish(outcome, StreamInterrupted.__name__, self._said)
         return StreamInterrupted(message, report=self.report, text=text, reason=reason, failure=failure)
 
     def _stop_timers(self, live: ProviderStreamReader) -> None:
