@@ -31,12 +31,12 @@ _TOSS_SECONDS = 1.0
 
 @dataclass(slots=True)
 class AdmissionController:
-    """Choose the targets of one request. `pauses` has its place in the wait queue."""
+    """Choose the targets of one request. `wait_policy` has its place in the wait queue."""
 
     context: RequestContext
     state: RouterState
     report_builder: ReportBuilder
-    pauses: WaitPolicy
+    wait_policy: WaitPolicy
     refused: dict[str, Refusal] = field(default_factory=dict)
     """The refusals of the targets since the request was last woken, by target."""
     _tossed: dict[tuple[str, Pacing], Refusal] = field(default_factory=dict)
@@ -106,7 +106,7 @@ class AdmissionController:
         with_slot = {name for name in plan.providers if providers[name].has_slot}
         if len(with_slot) == len(plan.providers):
             return False  # reading the places of others in the queues takes longer than ordering the targets
-        waiter, rank = self.pauses.waiter, self.pauses.rank
+        waiter, rank = self.wait_policy.waiter, self.wait_policy.rank
         return all(one.target.provider not in with_slot or wait_queue.is_behind(waiter, one.id, rank) for one in able)
 
     def _have_no_slot(self, targets: Sequence[str], now: float) -> None:
@@ -193,13 +193,13 @@ class AdmissionController:
             if self._ruled_out(facts, now):
                 continue
             gate = self.state.fleet.gates[facts.id]
-            behind = self.state.wait_queue.is_behind(self.pauses.waiter, facts.id, self.pauses.rank)
+            behind = self.state.wait_queue.is_behind(self.wait_policy.waiter, facts.id, self.wait_policy.rank)
             got = _NO_SLOT if behind else gate.try_admit(_FREE, now, 0.0, last_resort=True)
             if isinstance(got, Lease):
                 self.state.held[got] = gate
                 return AdmittedTarget(facts, self._last_resort_tier(facts), gate, got, last_resort=True)
             self.report_builder.tell(facts.id, got, now)
-            if got.reason == "bulkhead" and self.pauses.may_queue(facts.id, gate):
+            if got.reason == "bulkhead" and self.wait_policy.may_queue(facts.id, gate):
                 full.append(facts.id)
         return tuple(full)
 
@@ -244,12 +244,12 @@ class AdmissionController:
         if self._ruled_out(facts, now):
             return None
         state, gate = self.state, self.state.fleet.gates[facts.id]
-        cost, waiter, stream = self.context.cost(facts, now), self.pauses.waiter, self.context.request.stream
+        cost, waiter, stream = self.context.cost(facts, now), self.wait_policy.waiter, self.context.request.stream
         tossed = self._tossed.get((facts.id, pacing))
         if tossed is not None and now < (tossed.retry_at or now) and gate.tosses(now):
             self.refused[facts.id] = tossed  # a new draw at each wake would not be the throttle's probability any more
             return None
-        if state.wait_queue.shared.waiting and state.wait_queue.is_behind(waiter, facts.id, self.pauses.rank):
+        if state.wait_queue.shared.waiting and state.wait_queue.is_behind(waiter, facts.id, self.wait_policy.rank):
             got: Lease | Refusal = (
                 gate.refusal(cost, now, stream=stream, pacing=pacing)
                 or gate.limits.refusal(cost, now, state.wait_queue.ahead(waiter, facts.id))
@@ -277,7 +277,7 @@ class AdmissionController:
         key, homes = self._homes.get(target), self.state.homes
         if key is None or homes.of(key) != target:
             return None
-        return self.pauses.at_home(target, self.refused, now, homes.worth(key))
+        return self.wait_policy.at_home(target, self.refused, now, homes.worth(key))
 
     def _tossed_for(self, now: float) -> Refusal:
         """The refusal by a throttle, which holds for about a second."""

@@ -61,8 +61,8 @@ class RequestExecutor:
         self.report_builder = ReportBuilder(context)
         self.attempts = AttemptRunner(context, self.state, request)
         waits, rank = request.criticality in WAITING_CRITICALITIES, CRITICALITIES.index(request.criticality)
-        self._pauses = WaitPolicy(context, self.state.clock.now(), waits, rank)
-        self._admission = AdmissionController(context, self.state, self.report_builder, self._pauses)
+        self._wait_policy = WaitPolicy(context, self.state.clock.now(), waits, rank)
+        self._admission = AdmissionController(context, self.state, self.report_builder, self._wait_policy)
         self._turn: tuple[str, Pacing] | None = None
         """The target whose turn for the request has come, and how it is asked."""
         self.recovery = effective(request, context.route.recovery) if request.stream else NO_RECOVERY
@@ -133,13 +133,13 @@ class RequestExecutor:
         )
 
     async def resume(self, broken: AdmittedTarget, failure: Failure, perform: Perform[T]) -> T:
-        """Walk on after the stream of `broken`, once delivered, came to `failure`; its account stays open.
+        """Walk on after the stream of `broken`, once delivered, came to `failure`; its report stays open.
 
         Another target is asked, or, where none is left, the same one: at once out of the retry budget, then after its
         back-off. Raises SmartRouterError when none can.
         """
         now = self.state.clock.now()
-        self._pauses.begin_anew()
+        self._wait_policy.begin_anew()
         self.context.history.resume()
         self.context.note(broken, failure)
         again = None
@@ -160,23 +160,23 @@ class RequestExecutor:
                 step = self._next_step()
                 if isinstance(step, PlannedWait):
                     self._admission.refused.clear()  # a thousand that wait for a thousand targets would hold a million
-                    woken = await self._pauses.take(step)
+                    woken = await self._wait_policy.take(step)
                     self._turn = None if woken is None or woken in step.resorts else (woken, step.pacing)
                     continue
                 if (step.lease.probe or self.state.coordinator is not None) and not await self._admission.stands(step):
                     continue
-                if self._pauses.waiter is not None:
-                    self._pauses.leave_queue()
+                if self._wait_policy.waiter is not None:
+                    self._wait_policy.leave_queue()
                 served = await self._tried(step, perform)
                 if not isinstance(served, Failure):
                     return served
         finally:
-            if self._pauses.waiter is not None:
-                self._pauses.leave_queue()
+            if self._wait_policy.waiter is not None:
+                self._wait_policy.leave_queue()
 
     def _next_step(self) -> AdmittedTarget | PlannedWait:
         """Routing.md section 8, "Order": each line is one of its steps."""
-        now, admission, pauses = self.state.clock.now(), self._admission, self._pauses
+        now, admission, wait_policy = self.state.clock.now(), self._admission, self._wait_policy
         admission.refused.clear()
         if self.state.closed:
             raise RouterUnavailable("the router was closed")
@@ -190,7 +190,7 @@ class RequestExecutor:
             return step
         if self.context.history.exhausted:
             raise self._final_error(now)
-        if (pause := pauses.to_the_end(admission.refused, now, self._pacing)) is not None:
+        if (pause := wait_policy.to_the_end(admission.refused, now, self._pacing)) is not None:
             return pause
         raise self._final_error(now)
 
@@ -198,7 +198,7 @@ class RequestExecutor:
         """The one whose turn has come, else the best that is free, else the best that is asked all the same."""
         if self.context.history.exhausted or self._only_last_resort():
             return None
-        admission, pauses = self._admission, self._pauses
+        admission, wait_policy = self._admission, self._wait_policy
         turn, self._turn = self._turn, None
         step: AdmittedTarget | PlannedWait | None
         if turn is not None and (step := admission.in_turn(*turn, now)) is not None:
@@ -206,9 +206,9 @@ class RequestExecutor:
         for number, tier in enumerate(self.context.plan.tiers):
             if (step := admission.in_tier(tier, now)) is not None:
                 return step
-            if number == 0 and (step := pauses.in_asked_tier(admission.refused, now)) is not None:
+            if number == 0 and (step := wait_policy.in_asked_tier(admission.refused, now)) is not None:
                 return step
-        return admission.anyway(now, self._pacing) or pauses.before_last_resort(admission.refused, now)
+        return admission.anyway(now, self._pacing) or wait_policy.before_last_resort(admission.refused, now)
 
     @property
     def _pacing(self) -> Pacing:
@@ -220,7 +220,9 @@ class RequestExecutor:
             return None
         found = self._admission.last_resort(now)
         return (
-            found if isinstance(found, AdmittedTarget) else self._pauses.in_queue(found, self._admission.refused, now)
+            found
+            if isinstance(found, AdmittedTarget)
+            else self._wait_policy.in_queue(found, self._admission.refused, now)
         )
 
     async def _tried(self, step: AdmittedTarget, perform: Perform[T]) -> T | Failure:
@@ -290,7 +292,7 @@ class RequestExecutor:
     def _is_shed(self, now: float) -> bool:
         """Return whether the request is turned away now, and the last resort is not for such requests."""
         state = self.state
-        if self._pauses.waits or not state.shedding.active:
+        if self._wait_policy.waits or not state.shedding.active:
             return False
         state.update_shedding(now)
         return self._shed_without_last_resort()
