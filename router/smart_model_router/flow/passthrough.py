@@ -359,7 +359,7 @@ class RoutePassage:
             state.apply(gate, Settlement(rest=rest), now, failure)
 
     def _finish(self, outcome: RequestOutcome, error: str = "") -> None:
-        """Close the account of the request; once."""
+        """Finish the report of the request; once."""
         if self._finished:
             return
         self._finished = True

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def run(asked: ImportLitellm) -> int:
-    """Write the configuration to `output`, else to stdout; tell the account. Raises ConfigurationError.
+    """Write the configuration to `output`, else to stdout; print the report. Raises ConfigurationError.
 
     With `strict`, a value that is left out fails the command; the configuration is written all the same.
     """

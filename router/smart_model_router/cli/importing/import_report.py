@@ -1,4 +1,4 @@
-"""The account of an import: an entry for every value of the source, and values written as ours."""
+"""The report of an import: an entry for every value of the source, and values written as ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A configuration of LiteLLM's proxy as ours, with the account of every value in it. Reads no file and no variable."""
+"""A configuration of LiteLLM's proxy as ours, with a report of every value in it. Reads no file and no variable."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ _CALLBACKS = ("callbacks", "success_callback", "failure_callback", "service_call
 class Settings:
     """Puts together the sections beside providers and models."""
 
-    def __init__(self, data: dict[str, Any], account: ImportReport) -> None:
+    def __init__(self, data: dict[str, Any], report: ImportReport) -> None:
         self._data = data
-        self._account = account
+        self._report = report
         self.made: dict[str, Any] = {}
 
     def read(self, models: dict[str, Any], *, weighted: bool, filters: bool) -> dict[str, Any]:
@@ -60,7 +60,7 @@ class Settings:
         model = self._given(("general_settings", "completion_model"))
         if isinstance(model, str) and model in models:
             self._set(("routing", "default_model"), model)
-            self._account.mapped(("general_settings", "completion_model"), "routing.default_model", "for unknown names")
+            self._report.mapped(("general_settings", "completion_model"), "routing.default_model", "for unknown names")
         for key in _CALLBACKS:
             self._callbacks(("litellm_settings", key))
         self._rest()
@@ -89,16 +89,16 @@ class Settings:
         if raw is None:
             return
         if self._is_set(ours):
-            self._account.left_out(theirs, f"another setting is {spelled(ours)} already", "nothing to do")
+            self._report.left_out(theirs, f"another setting is {spelled(ours)} already", "nothing to do")
             return
         hint = hints.at(RouterConfig, ours)
         found = values.figure(raw)
         value = None if found is None else values.fitting(str(found * times + more), hint)
         if value is None:
-            self._account.left_out(theirs, f"{hint.describe()} is needed", f"see `{spelled(ours)}`")
+            self._report.left_out(theirs, f"{hint.describe()} is needed", f"see `{spelled(ours)}`")
             return
         self._set(ours, value)
-        self._account.mapped(theirs, spelled(ours), changed)
+        self._report.mapped(theirs, spelled(ours), changed)
         if ours[-1] == "attempt" and value > 600:  # the default of the whole request
             self._set(("resilience", "timeouts", "total"), value)
 
@@ -108,10 +108,10 @@ class Settings:
         if isinstance(raw, str) and raw in names.STRATEGIES:
             strategy, changed = names.STRATEGIES[raw]
             self._set(("routing", "strategy"), strategy)
-            self._account.mapped(path, "routing.strategy", changed)
+            self._report.mapped(path, "routing.strategy", changed)
             return
         if raw is not None:
-            self._account.left_out(path, "there is no such strategy", "see `routing.strategy`")
+            self._report.left_out(path, "there is no such strategy", "see `routing.strategy`")
         if weighted:  # LiteLLM's own default goes by weight
             self._set(("routing", "strategy"), "weighted")
 
@@ -120,7 +120,7 @@ class Settings:
         raw = self._given(path)
         if isinstance(raw, str) and raw.strip():
             self._set(("gateway", "keys", "master"), {"key": values.text(raw), "admin": True})
-            self._account.mapped(path, "gateway.keys.master")
+            self._report.mapped(path, "gateway.keys.master")
 
     def _callbacks(self, path: Path) -> None:
         raw = self._given(path)
@@ -129,9 +129,9 @@ class Settings:
             here = (*path, number) if several else path
             if isinstance(name, str) and name in names.CALLBACKS:
                 self._set(names.CALLBACKS[name], True)
-                self._account.mapped(here, ".".join(names.CALLBACKS[name]))
+                self._report.mapped(here, ".".join(names.CALLBACKS[name]))
             elif name is not None:
-                self._account.left_out(here, *names.NO_CALLBACK)
+                self._report.left_out(here, *names.NO_CALLBACK)
 
     def _rest(self) -> None:
         for section in ("litellm_settings", "router_settings", "general_settings"):
@@ -139,13 +139,13 @@ class Settings:
             for key, value in given.items() if isinstance(given, dict) else ():
                 always = names.ALWAYS[section].get(key)
                 if always is not None and values.switch(value):
-                    self._account.mapped((section, key), "(always so)", always)
+                    self._report.mapped((section, key), "(always so)", always)
                 elif always is not None:
-                    self._account.left_out((section, key), f"it is always so: {always}", "nothing to do")
+                    self._report.left_out((section, key), f"it is always so: {always}", "nothing to do")
                 elif key in names.LEFT_OUT[section]:
-                    self._account.left_out((section, key), *names.LEFT_OUT[section][key])
+                    self._report.left_out((section, key), *names.LEFT_OUT[section][key])
         for section, why in names.SECTIONS.items():
-            self._account.left_out((section,), *why)
+            self._report.left_out((section,), *why)
 
 
 # LiteLLM's model groups, fallbacks, tags and aliases: public names, and tiers in the order in which they are asked.
@@ -161,28 +161,28 @@ _SECTIONS = ("router_settings", "litellm_settings")
 Groups = dict[str, list[Deployment]]
 
 
-def models_of(groups: Groups, data: dict[str, Any], account: ImportReport) -> dict[str, dict[str, Any]]:
+def models_of(groups: Groups, data: dict[str, Any], report: ImportReport) -> dict[str, dict[str, Any]]:
     """The section `models`: each group with its tiers, then those of its fallbacks."""
     made = {name: _Ladder(name, deployments) for name, deployments in groups.items()}
     settings = {section: given for section in _SECTIONS if isinstance(given := data.get(section), dict)}
     for section, given in settings.items():
         for kind, changed in _CHANGED.items():
-            for group, fallback, path in _pairs(given.get(kind), (section, kind), account):
-                _add(made, [group], fallback, path, account, groups, changed)
+            for group, fallback, path in _pairs(given.get(kind), (section, kind), report):
+                _add(made, [group], fallback, path, report, groups, changed)
     for section, given in settings.items():
         listed = given.get("default_fallbacks")
         for number, fallback in enumerate(listed if isinstance(listed, list) else []):
             path = (section, "default_fallbacks", number)
-            _add(made, list(made), fallback, path, account, groups, "also after the fallbacks a model has of its own")
+            _add(made, list(made), fallback, path, report, groups, "also after the fallbacks a model has of its own")
     return {name: {"tiers": ladder.tiers, "last_resort": []} for name, ladder in made.items()}
 
 
-def by_tags(groups: Groups, data: dict[str, Any], account: ImportReport) -> Groups:
+def by_tags(groups: Groups, data: dict[str, Any], report: ImportReport) -> Groups:
     """The groups, those with tags split where tags decide: `name` for requests without any, `name:tag` for the rest."""
     settings = data.get("router_settings")
     decide = isinstance(settings, dict) and values.switch(settings.get("enable_tag_filtering"))
     if decide:
-        account.mapped(("router_settings", "enable_tag_filtering"), "models.<name>:<tag>", "ask for `name:tag`")
+        report.mapped(("router_settings", "enable_tag_filtering"), "models.<name>:<tag>", "ask for `name:tag`")
     split: Groups = {}
     for name, deployments in groups.items():
         plain = [one for one in deployments if "default" in one.tags] or [one for one in deployments if not one.tags]
@@ -192,16 +192,16 @@ def by_tags(groups: Groups, data: dict[str, Any], account: ImportReport) -> Grou
             for number, tag in enumerate(one.tags):
                 if not decide:
                     why = "tags decide nothing without enable_tag_filtering, and spend is not kept by tag"
-                    account.left_out((*path, number), why, "give each key of `gateway.keys` its usd_per_day")
+                    report.left_out((*path, number), why, "give each key of `gateway.keys` its usd_per_day")
                 elif tag == "default" or "*" in tag:
-                    account.mapped((*path, number), f"models.{name}", "requests without tags")
+                    report.mapped((*path, number), f"models.{name}", "requests without tags")
                 else:
                     split.setdefault(f"{name}:{tag}", []).append(one)
-                    account.mapped((*path, number), f"models.{name}:{tag}", f"ask for {name}:{tag}")
+                    report.mapped((*path, number), f"models.{name}:{tag}", f"ask for {name}:{tag}")
     return split
 
 
-def aliases_of(models: dict[str, Any], data: dict[str, Any], account: ImportReport) -> dict[str, str]:
+def aliases_of(models: dict[str, Any], data: dict[str, Any], report: ImportReport) -> dict[str, str]:
     """The section `aliases`, from router_settings.model_group_alias."""
     settings = data.get("router_settings")
     given = settings.get("model_group_alias") if isinstance(settings, dict) else None
@@ -211,13 +211,13 @@ def aliases_of(models: dict[str, Any], data: dict[str, Any], account: ImportRepo
         named = goal.get("model") if isinstance(goal, dict) else goal
         if isinstance(named, str) and _is_served(named, models) and alias not in models and alias.strip():
             made[alias] = named
-            account.mapped((*path, "model") if isinstance(goal, dict) else path, f"aliases.{alias}")
+            report.mapped((*path, "model") if isinstance(goal, dict) else path, f"aliases.{alias}")
             if isinstance(goal, dict):
-                account.left_out(
+                report.left_out(
                     path, "no name is hidden", "see `gateway.keys.<name>.models` for the keys that may ask for it"
                 )
         else:
-            account.left_out(path, "it needs a name of its own, and a model that was imported", "write it by hand")
+            report.left_out(path, "it needs a name of its own, and a model that was imported", "write it by hand")
     return made
 
 
@@ -253,7 +253,7 @@ def _add(
     wanted: list[str],
     fallback: object,
     path: Path,
-    account: ImportReport,
+    report: ImportReport,
     groups: Groups,
     changed: str,
 ) -> None:
@@ -261,31 +261,31 @@ def _add(
     known = fallback if isinstance(fallback, str) and fallback in groups else None
     ladders = {name: made[name] for name in made for group in wanted if name == group or name.startswith(f"{group}:")}
     if known is None or not ladders:
-        account.left_out(path, "one of the two models was not imported", "add a tier to the model by hand")
+        report.left_out(path, "one of the two models was not imported", "add a tier to the model by hand")
         return
     added = False
     for ladder in ladders.values():
         if known not in ladder.added:
             ladder.added.add(known)
             added = ladder.add(known, groups[known]) or added
-    account.mapped(
+    report.mapped(
         path, f"models.{'*' if len(ladders) > 1 else next(iter(ladders))}.tiers", changed if added else _ALIKE
     )
 
 
-def _pairs(listed: object, path: Path, account: ImportReport) -> Iterator[tuple[str, object, Path]]:
+def _pairs(listed: object, path: Path, report: ImportReport) -> Iterator[tuple[str, object, Path]]:
     """Each fallback of `[{group: [fallback, ...]}, ...]`, or of one mapping; a fallback may be `{model: name}`."""
     members = [((*path, number), member) for number, member in enumerate(listed if isinstance(listed, list) else [])]
     for here, member in members or [(path, listed)]:
         for group, fallbacks in member.items() if isinstance(member, dict) else ():
             if not isinstance(fallbacks, list):
-                account.left_out((*here, group), "a list of model names is needed", "write it as a list")
+                report.left_out((*here, group), "a list of model names is needed", "write it as a list")
                 continue
             for place, fallback in enumerate(fallbacks):
                 where = (*here, group, place)
                 if isinstance(fallback, dict) and "model" in fallback:
                     yield group, fallback["model"], (*where, "model")
-                    account.left_out(where, *_OVERRIDES)
+                    report.left_out(where, *_OVERRIDES)
                 else:
                     yield group, fallback, where
 
@@ -303,21 +303,21 @@ def convert(document: Document) -> Imported:
     data = document.data
     if not isinstance(data, dict):
         raise ConfigurationError("model_list", None, "a configuration of LiteLLM's proxy is needed")
-    account = ImportReport(document)
-    reader = Deployments(account, data.get("credential_list"))
+    report = ImportReport(document)
+    reader = Deployments(report, data.get("credential_list"))
     deployments = reader.read(data.get("model_list"))
     groups: Groups = {}
     for deployment in deployments:
         groups.setdefault(deployment.group, []).append(deployment)
-    groups = by_tags(groups, data, account)
-    models = models_of(groups, data, account)
+    groups = by_tags(groups, data, report)
+    models = models_of(groups, data, report)
     filters = any(
         _names(data, section, "content_policy_fallbacks") for section in ("router_settings", "litellm_settings")
     )
     weighted = any(deployment.weighted for deployment in deployments)
-    sections = Settings(data, account).read(models, weighted=weighted, filters=filters)
-    aliases = aliases_of(models, data, account)
-    entries = account.entries()
+    sections = Settings(data, report).read(models, weighted=weighted, filters=filters)
+    aliases = aliases_of(models, data, report)
+    entries = report.entries()
     if not models:
         why = entries[0].note if entries else "model_list is empty"
         raise ConfigurationError("model_list", None, f"at least one deployment that can be imported is needed ({why})")

@@ -35,15 +35,15 @@ class Deployment:
 class Deployments:
     """Reads `model_list`; collects the providers its entries are reached by."""
 
-    def __init__(self, account: ImportReport, credentials: object = None) -> None:
-        self._account = account
+    def __init__(self, report: ImportReport, credentials: object = None) -> None:
+        self._report = report
         self._credentials = dict(_credentials(credentials))
         self.providers: dict[str, dict[str, Any]] = {}
         self._facts: dict[str, dict[str, Any]] = {}
         self._placements: set[tuple[str, str]] = set()
 
     def read(self, listed: object) -> list[Deployment]:
-        """The deployments that have a counterpart; what has none is in the account."""
+        """The deployments that have a counterpart; what has none is in the report."""
         found = []
         for number, entry in enumerate(listed if isinstance(listed, list) else []):
             path: Path = ("model_list", number)
@@ -56,30 +56,30 @@ class Deployments:
         group, params = entry.get("model_name"), entry.get("litellm_params")
         model = params.get("model") if isinstance(params, dict) else None
         if not isinstance(params, dict) or not isinstance(group, str) or not isinstance(model, str):
-            self._account.left_out(path, "model_name and litellm_params.model are needed", "complete it")
+            self._report.left_out(path, "model_name and litellm_params.model are needed", "complete it")
             return None
         params = self._with_credential(params, (*path, "litellm_params"))
         name, prefix = _prefix(model, params)
         if group.count("*") > 1 or name.count("*") > group.count("*") or "*" in model.removesuffix(name):
-            self._account.left_out(path, *names.NO_WILDCARD)
+            self._report.left_out(path, *names.NO_WILDCARD)
             return None
         if prefix is None or not name.strip() or not group.strip():
             is_named = "/" in model or "custom_llm_provider" in params
-            self._account.left_out(path, *(names.OWN_SDK if is_named else names.NO_PROVIDER))
+            self._report.left_out(path, *(names.OWN_SDK if is_named else names.NO_PROVIDER))
             return None
         here = (*path, "litellm_params")
         provider = self._provider(params, here, prefix)
         if "base_url" not in provider and prefix.kind == "openai_compatible":
-            self._account.left_out(path, "its address is not known", "give it an `api_base`")
+            self._report.left_out(path, "its address is not known", "give it an `api_base`")
             return None
         target = self._target(entry, params, path)
         written = self._placed(group, provider, name, target)
-        self._account.mapped((*path, "model_name"), f"models.{group}")
-        self._account.mapped((*here, "model"), f"the target {written}")
-        self._account.mapped((*here, "custom_llm_provider"), f"providers.{written.partition('/')[0]}.kind")
+        self._report.mapped((*path, "model_name"), f"models.{group}")
+        self._report.mapped((*here, "model"), f"the target {written}")
+        self._report.mapped((*here, "custom_llm_provider"), f"providers.{written.partition('/')[0]}.kind")
         order = values.figure(params.get("order"))
         if order is not None:
-            self._account.mapped((*here, "order"), f"models.{group}.tiers", "a tier for each order")
+            self._report.mapped((*here, "order"), f"models.{group}.tiers", "a tier for each order")
         self._rest(entry, path)
         tags = params.get("tags")
         return Deployment(
@@ -99,11 +99,11 @@ class Deployments:
         number, given = credential
         for key in given:
             if key not in params:
-                self._account.mapped(("credential_list", number, "credential_values", key), "providers.*")
-        self._account.mapped(("credential_list", number, "credential_name"), "providers.*")
+                self._report.mapped(("credential_list", number, "credential_values", key), "providers.*")
+        self._report.mapped(("credential_list", number, "credential_name"), "providers.*")
         info = ("credential_list", number, "credential_info")
-        self._account.left_out(info, "it only describes the credential", "nothing to do")
-        self._account.mapped((*path, "litellm_credential_name"), "providers.*")
+        self._report.left_out(info, "it only describes the credential", "nothing to do")
+        self._report.mapped((*path, "litellm_credential_name"), "providers.*")
         return {**given, **params}
 
     def _provider(self, params: dict[str, Any], path: Path, prefix: Prefix) -> dict[str, Any]:
@@ -119,10 +119,10 @@ class Deployments:
                 made["kind"] = "openai_compatible"
             made["base_url"] = ours
             if base is not None:
-                self._account.mapped((*path, base), "providers.*.base_url")
+                self._report.mapped((*path, base), "providers.*.base_url")
         if isinstance(params.get("api_key"), str):
             made["api_key"] = values.text(params["api_key"])
-            self._account.mapped((*path, "api_key"), "providers.*.api_key")
+            self._report.mapped((*path, "api_key"), "providers.*.api_key")
         elif prefix.own_variable or (prefix.variable and made["kind"] != prefix.kind):
             made["api_key"] = f"${{{prefix.variable}}}"
         for key, ours in names.PROVIDER_KEYS.items():
@@ -131,7 +131,7 @@ class Deployments:
         dropped = params.get("additional_drop_params")
         if isinstance(dropped, list) and all(isinstance(name, str) and name.isidentifier() for name in dropped):
             made["drop_params"] = dropped
-            self._account.mapped((*path, "additional_drop_params"), "providers.*.drop_params")
+            self._report.mapped((*path, "additional_drop_params"), "providers.*.drop_params")
         if made["kind"] in _OWN_SERVERS and made.get("base_url"):
             made["failure_domain"] = _host(made["base_url"])
         return made
@@ -140,12 +140,12 @@ class Deployments:
         headers = {}
         if isinstance(params.get("organization"), str):
             headers["OpenAI-Organization"] = values.text(params["organization"])
-            self._account.mapped((*path, "organization"), "providers.*.headers.OpenAI-Organization")
+            self._report.mapped((*path, "organization"), "providers.*.headers.OpenAI-Organization")
         extra = params.get("extra_headers")
         for name, value in extra.items() if isinstance(extra, dict) else ():
             if isinstance(value, str) and name.isascii():
                 headers[name] = values.text(value)
-                self._account.mapped((*path, "extra_headers", name), f"providers.*.headers.{name}")
+                self._report.mapped((*path, "extra_headers", name), f"providers.*.headers.{name}")
         if headers:
             made["headers"] = headers
 
@@ -197,17 +197,17 @@ class Deployments:
                 made["price"] = price
                 for key, ours in names.PRICE_KEYS.items():
                     if ours in price:
-                        self._account.mapped((*path, section, key), "`price`", "for a million tokens")
+                        self._report.mapped((*path, section, key), "`price`", "for a million tokens")
 
     def _take(self, given: Any, key: str, path: Path, made: dict[str, Any], ours: str, takes: Any) -> None:
         if key not in given or ours in made:
             return
         value = values.fitting(given[key], takes[ours])
         if value is None:
-            self._account.left_out((*path, key), f"{takes[ours].describe()} is needed", f"see `{ours}`")
+            self._report.left_out((*path, key), f"{takes[ours].describe()} is needed", f"see `{ours}`")
             return
         made[ours] = value
-        self._account.mapped((*path, key), f"`{ours}`")
+        self._report.mapped((*path, key), f"`{ours}`")
 
     def _placed(self, group: str, provider: dict[str, Any], model: str, target: dict[str, Any]) -> str:
         """`provider/model` that is new in its group, the provider one that is known alike and says nothing else."""
@@ -232,13 +232,13 @@ class Deployments:
                 if key == "tags" and section == "litellm_params":
                     continue  # whether they count, router_settings says
                 if key == "drop_params" and values.switch(value):
-                    self._account.mapped(here, "(always so)", names.ALWAYS["litellm_settings"]["drop_params"])
+                    self._report.mapped(here, "(always so)", names.ALWAYS["litellm_settings"]["drop_params"])
                 elif always is not None and values.switch(value):
-                    self._account.mapped(here, "(always so)", always)
+                    self._report.mapped(here, "(always so)", always)
                 elif key == "mode" and value in names.PASSED_MODES:
-                    self._account.left_out(here, *names.PASSED)
+                    self._report.left_out(here, *names.PASSED)
                 elif key in names.LEFT_OUT[section]:
-                    self._account.left_out(here, *names.LEFT_OUT[section][key])
+                    self._report.left_out(here, *names.LEFT_OUT[section][key])
 
 
 def _credentials(listed: object) -> Iterator[tuple[Any, tuple[int, dict[str, Any]]]]:
