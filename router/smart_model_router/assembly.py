@@ -94,16 +94,16 @@ def assemble(
         degrade=measures.tiered_degradation,
         content=_content(config.telemetry.content, scrubber.text),
     )
-    state.model_routes = ladders = WildcardRoutes(config, parts, state)
+    state.model_routes = model_routes = WildcardRoutes(config, parts, state)
     if kept is not None and isinstance(kept, SupportsStatus):
         kept.on_change(lambda reason: _store_changed(state, reason))
     if kept is not None and isinstance(kept, SupportsPast):
         kept.on_past(lambda past: book.remember(past, used_clock.now()))
     if store is None and config.store.path is not None and config.store.shared_state:
-        state.coordinator = _share(config, state, parts, ladders)
+        state.coordinator = _share(config, state, parts, model_routes)
     if config.store.response_ttl > 0:
         state.kept = _keep(config, state)
-    return {"config": config, "state": state, "book": book, "ladders": parts.ladders}
+    return {"config": config, "state": state, "book": book, "model_routes": parts.model_routes}
 
 
 def _destination(kind: str, provider: Provider) -> Destination:
@@ -129,7 +129,7 @@ def _store_changed(state: RouterState, reason: str) -> None:
     state.emit(StoreChanged(at=state.clock.now(), store="stats", degraded=bool(reason), reason=reason))
 
 
-def _share(config: RouterConfig, state: RouterState, parts: TargetParts, ladders: WildcardRoutes) -> Coordinator:
+def _share(config: RouterConfig, state: RouterState, parts: TargetParts, model_routes: WildcardRoutes) -> Coordinator:
     """This router's part in the state that the processes of the host share."""
     from smart_model_router_stats.shared_schema import state_path  # noqa: PLC0415 - brings sqlite3
     from smart_model_router_stats.shared_sqlite import SqliteSharedState  # noqa: PLC0415 - as above
@@ -141,7 +141,7 @@ def _share(config: RouterConfig, state: RouterState, parts: TargetParts, ladders
         parts.owners,
         holder=lambda: uuid.uuid4().hex,
         processes=config.store.processes,
-        revive=ladders.revive,
+        revive=model_routes.revive,
     )
 
 

@@ -68,7 +68,7 @@ class SmartModelRouter:
     """
 
     def __init__(
-        self, *, config: RouterConfig, state: RouterState, book: StatsBook, ladders: Mapping[str, ModelRoute]
+        self, *, config: RouterConfig, state: RouterState, book: StatsBook, model_routes: Mapping[str, ModelRoute]
     ) -> None:
         from smart_model_router.flow.executor import RequestExecutor  # noqa: PLC0415
         from smart_model_router.flow.router_stream import RouterStream  # noqa: PLC0415
@@ -78,8 +78,8 @@ class SmartModelRouter:
         self._config = config
         self._state = state
         self._book = book
-        self._ladders = ladders
-        self._names = ModelList(config, state, ladders)
+        self._model_routes = model_routes
+        self._names = ModelList(config, state, model_routes)
 
     @classmethod
     def from_config(
@@ -251,7 +251,7 @@ class SmartModelRouter:
         """
         from smart_model_router.flow.inspection import select  # noqa: PLC0415
 
-        return self.portal.call(lambda: select(self._state, self._ladder(model), tier))
+        return self.portal.call(lambda: select(self._state, self._model_route(model), tier))
 
     def explain(self, body: Mapping[str, Any], **options: Unpack[RequestOptions]) -> Explanation:
         """Return the plan for a Chat Completions request, without sending anything."""
@@ -317,7 +317,7 @@ class SmartModelRouter:
         """The data for dashboards and metrics: `router.monitor.metrics()` is the text that Prometheus reads."""
         from smart_model_router.observability.monitor import Monitor  # noqa: PLC0415
 
-        return Monitor(self._state, self._book, self._ladders)
+        return Monitor(self._state, self._book, self._model_routes)
 
     def isolate(self, target: str, *, by: str = "", why: str = "") -> None:
         """Send nothing to `target` until `close`, also as a last resort. `by` is the operator (default: this process).
@@ -434,10 +434,10 @@ class SmartModelRouter:
         if self._state.closed:
             raise RouterUnavailable("this router is closed")
 
-    def _ladder(self, model: str | None) -> ModelRoute:
-        if model is None and not self._ladders:
+    def _model_route(self, model: str | None) -> ModelRoute:
+        if model is None and not self._model_routes:
             raise InvalidRequest("model: a name is needed, as all models of this configuration are wildcards")
-        return next(iter(self._ladders.values())) if model is None else self._state.model_routes[model]
+        return next(iter(self._model_routes.values())) if model is None else self._state.model_routes[model]
 
     def _gate(self, target: str) -> Gate:
         gates = self._state.fleet.gates

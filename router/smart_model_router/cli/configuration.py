@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from smart_model_router.cli.configured import configured, ladders_of
+from smart_model_router.cli.configured import configured, model_routes_of
 from smart_model_router.cli.doctor import DoctorFinding, guessable_keys, shared_domains, unpriced_budgets
 from smart_model_router.cli.output import ExitCode, print_answer, print_json, print_line, print_table
 from smart_model_router.config import ConfigurationWarning, RouterConfig
@@ -48,8 +48,8 @@ def run_check(asked: Check) -> int:
         ]
         source, faults = found.source, list(_unmakeable(found.config))
         if not faults:
-            ladders = ladders_of(found.config).values()
-            findings += [warning for ladder in ladders for warning in shared_domains(ladder)]
+            model_routes = model_routes_of(found.config).values()
+            findings += [warning for model_route in model_routes for warning in shared_domains(model_route)]
             findings += unpriced_budgets(found.config)
             findings += guessable_keys(found.config)
     except ConfigurationError as error:

@@ -55,12 +55,12 @@ def _source(path: Path | None) -> str:
     return "no file and no key: the embedded model alone"
 
 
-def ladders_of(config: RouterConfig) -> Mapping[str, ModelRoute]:
+def model_routes_of(config: RouterConfig) -> Mapping[str, ModelRoute]:
     """The tiers of each model, as a router would have them. Raises ConfigurationError for what no router is made of."""
     parts = assemble(_without_log_file(config))
     asyncio.run(SmartModelRouter(**parts).aclose())
-    ladders: Mapping[str, ModelRoute] = parts["ladders"]
-    return ladders
+    model_routes: Mapping[str, ModelRoute] = parts["model_routes"]
+    return model_routes
 
 
 def _without_log_file(config: RouterConfig) -> RouterConfig:

@@ -12,7 +12,7 @@ from pathlib import Path
 from platform import python_version
 from typing import TYPE_CHECKING, Literal
 
-from smart_model_router.cli.configured import configured, ladders_of
+from smart_model_router.cli.configured import configured, model_routes_of
 from smart_model_router.cli.output import ExitCode, print_json, print_table
 from smart_model_router.config import ModelConfig, ProviderConfig, RouterConfig, StoreConfig, TargetConfig
 from smart_model_router.config.known_models import KnownTarget
@@ -90,13 +90,13 @@ def _file(topic: str, path: Path, migrations: Sequence[Migration], otherwise: st
 def run(asked: Doctor) -> int:
     """Look and tell; 1 when something prevents serving. Raises ConfigurationError."""
     found = configured(asked.config)
-    ladders = ladders_of(found.config)
+    model_routes = model_routes_of(found.config)
     findings = [
         DoctorFinding(
             "ok", "version", f"smart-model-router {version('smart-model-router')}, Python {python_version()}"
         ),
         DoctorFinding("ok", "configuration", found.source),
-        *_look(found.config, ladders, is_ready()),
+        *_look(found.config, model_routes, is_ready()),
     ]
     store = store_findings(found.config.store)
     findings += store
@@ -110,7 +110,7 @@ def run(asked: Doctor) -> int:
     return ExitCode.OK if healthy else ExitCode.FAILED
 
 
-def _look(config: RouterConfig, ladders: Mapping[str, ModelRoute], embedded: Readiness) -> Iterator[DoctorFinding]:
+def _look(config: RouterConfig, model_routes: Mapping[str, ModelRoute], embedded: Readiness) -> Iterator[DoctorFinding]:
     ready = {name: _is_ready(provider, embedded) for name, provider in config.providers.items()}
     for name, provider in config.providers.items():
         if provider.kind != "local":
@@ -118,8 +118,8 @@ def _look(config: RouterConfig, ladders: Mapping[str, ModelRoute], embedded: Rea
     yield DoctorFinding("ok" if embedded.ready else "warning", "embedded model", embedded.reason or f"{embedded.model}")
     for model in config.models.values():
         yield _served(model, ready)
-        if model.name in ladders:  # a wildcard has tiers only for the names that fit it
-            yield from shared_domains(ladders[model.name])
+        if model.name in model_routes:  # a wildcard has tiers only for the names that fit it
+            yield from shared_domains(model_routes[model.name])
         yield _last_resort(model, ready)
     yield from unpriced_budgets(config)
     yield from guessable_keys(config)
@@ -162,13 +162,13 @@ def _ready_in(mentions: Iterable[TargetConfig], ready: dict[str, bool]) -> int:
     return sum(ready[mention.provider] for mention in mentions)
 
 
-def shared_domains(ladder: ModelRoute) -> Iterator[DoctorFinding]:
+def shared_domains(model_route: ModelRoute) -> Iterator[DoctorFinding]:
     """A warning for each tier whose targets would all fail together."""
-    for tier in ladder.tiers:
+    for tier in model_route.tiers:
         domains = {facts.candidate.domain for facts in tier.targets}
         if len(tier.targets) > 1 and len(domains) == 1:
             text = f"all {len(tier.targets)} targets fail together: they share the failure domain {domains.pop()}"
-            yield DoctorFinding("warning", f"tier {ladder.model}/{tier.name}", text)
+            yield DoctorFinding("warning", f"tier {model_route.model}/{tier.name}", text)
 
 
 def unpriced_budgets(config: RouterConfig) -> Iterator[DoctorFinding]:

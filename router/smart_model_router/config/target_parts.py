@@ -73,7 +73,7 @@ def _origin(provider: ProviderConfig) -> ProviderConfig:
 
 
 class TargetParts:
-    """Targets, gates and ladders of a configuration; each target once, however often it is named."""
+    """Targets, gates and model routes of a configuration; each target once, however often it is named."""
 
     def __init__(self, config: RouterConfig, given: Mapping[str, Provider]) -> None:
         self._config = config
@@ -110,10 +110,12 @@ class TargetParts:
         self._written = frozenset(self.targets)
         self.owners = {target.id: self._owners_of(target) for target in self.targets.values()}
         """The shared keys of every target, by its id."""
-        self.ladders = {name: self._ladder(name, model) for name, model in config.models.items() if "*" not in name}
+        self.model_routes = {
+            name: self._model_route(name, model) for name, model in config.models.items() if "*" not in name
+        }
 
     def extend(self, configured: str, model: ModelConfig) -> tuple[ModelRoute, tuple[Gate, ...]]:
-        """The ladder of a model that a wildcard stands for, and the gates of its targets that are new."""
+        """The route of a model that a wildcard stands for, and the gates of its targets that are new."""
         mentions = [self._as_written(mention) for tier in model.tiers for mention in tier.targets]
         found = {mention.target: mention for mention in mentions}
         new = [mention for mention in mentions if mention.target not in self.targets]
@@ -125,7 +127,7 @@ class TargetParts:
         for gate in gates:
             self.owners[gate.id] = self._owners_of(self.targets[gate.id])
         tiers = tuple(replace(t, targets=tuple(found[m.target] for m in t.targets)) for t in model.tiers)
-        return self._ladder(configured, replace(model, tiers=tiers), name=model.name), gates
+        return self._model_route(configured, replace(model, tiers=tiers), name=model.name), gates
 
     def drop(self, target: str) -> None:
         """Forget how a target that `extend` made is configured."""
@@ -271,7 +273,7 @@ class TargetParts:
         whose = json.dumps([provider.kind, provider.base_url, sorted(keys_of(provider))])
         return f"{name}@{hashlib.sha256(whose.encode()).hexdigest()[:8]}"
 
-    def _ladder(self, configured: str, model: ModelConfig, *, name: str = "") -> ModelRoute:
+    def _model_route(self, configured: str, model: ModelConfig, *, name: str = "") -> ModelRoute:
         strategy = model.strategy or self._config.routing.strategy
         return ModelRoute(
             configured,

@@ -19,7 +19,7 @@ class LiveModels:
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
-        self._ladders: OrderedDict[str, ModelRoute] = OrderedDict()
+        self._model_routes: OrderedDict[str, ModelRoute] = OrderedDict()
         self._users: Counter[str] = Counter()
         """By target, how many models that still exist have it."""
         self._released: list[tuple[str, ...]] = []
@@ -28,22 +28,22 @@ class LiveModels:
     @property
     def names(self) -> tuple[str, ...]:
         """The models kept, the least recently used first."""
-        return tuple(self._ladders)
+        return tuple(self._model_routes)
 
     def get(self, name: str) -> ModelRoute | None:
         """The model of this name, which counts as used now."""
-        ladder = self._ladders.get(name)
-        if ladder is not None:
-            self._ladders.move_to_end(name)
-        return ladder
+        model_route = self._model_routes.get(name)
+        if model_route is not None:
+            self._model_routes.move_to_end(name)
+        return model_route
 
-    def add(self, name: str, ladder: ModelRoute, made: tuple[str, ...]) -> None:
+    def add(self, name: str, model_route: ModelRoute, made: tuple[str, ...]) -> None:
         """Keep a new model. `made` are the ids of the targets that it has by its wildcard."""
-        self._ladders[name] = ladder
+        self._model_routes[name] = model_route
         self._users.update(made)
-        finalize(ladder, self._released.append, made).atexit = False
-        while len(self._ladders) > self._most:
-            self._ladders.popitem(last=False)
+        finalize(model_route, self._released.append, made).atexit = False
+        while len(self._model_routes) > self._most:
+            self._model_routes.popitem(last=False)
 
     def uses(self, target: str) -> bool:
         """True while a model that still exists has the target."""

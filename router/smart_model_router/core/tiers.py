@@ -208,7 +208,7 @@ MadeBy = Callable[[str], Target | None]
 
 def plan(
     request: RouteRequest,
-    ladder: ModelRoute,
+    model_route: ModelRoute,
     *,
     tokens: Weigh,
     estimate_usd: EstimateUsd,
@@ -221,19 +221,19 @@ def plan(
 
     With `unpriced`, a budget in USD may be spent at targets of unknown price.
     """
-    too_long = ladder.too_long_for(request, tokens)
+    too_long = model_route.too_long_for(request, tokens)
     shape = _shape(request, too_long, allow_escalation, degrade)
-    if shape is not None and (known := ladder.plans.get(shape)) is not None:
+    if shape is not None and (known := model_route.plans.get(shape)) is not None:
         return known
-    names = [tier.name for tier in ladder.tiers]
+    names = [tier.name for tier in model_route.tiers]
     asked = request.tier if request.tier is not None else names[0]
     if asked not in names:
         raise InvalidRequest(f"tier: {asked!r} is none of {', '.join(names)}")
     at = names.index(asked)
-    higher = tuple(reversed(ladder.tiers[:at])) if allow_escalation else ()
-    tiers = (ladder.tiers[at], *ladder.tiers[at + 1 :], *higher) if degrade else (ladder.tiers[at],)
-    space = ladder.tiers[at].targets[0].embedding_space
-    makers = _makers(request, ladder, made_by)
+    higher = tuple(reversed(model_route.tiers[:at])) if allow_escalation else ()
+    tiers = (model_route.tiers[at], *model_route.tiers[at + 1 :], *higher) if degrade else (model_route.tiers[at],)
+    space = model_route.tiers[at].targets[0].embedding_space
+    makers = _makers(request, model_route, made_by)
     wanted = _Wanted(request, request.needs, space, makers, too_long, estimate_usd, unpriced)
     left_out: list[tuple[str, Refusal]] = []
     kept = []
@@ -241,12 +241,12 @@ def plan(
         able, out = _able(tier.targets, wanted)
         left_out += out
         kept.append(Tier(tier.name, able))
-    resort, out = _able(ladder.last_resort, wanted) if degrade else ((), [])
+    resort, out = _able(model_route.last_resort, wanted) if degrade else ((), [])
     left_out += out
     first = next((facts.id for tier in kept for facts in tier.targets), None)
     made = Plan(asked, tuple(kept), resort, tuple(left_out), first, frozenset(tier.name for tier in higher))
     if shape is not None:
-        ladder.plans[shape] = made
+        model_route.plans[shape] = made
     return made
 
 
@@ -275,7 +275,7 @@ class _Wanted:
     unpriced: bool
 
 
-def _makers(request: RouteRequest, ladder: ModelRoute, made_by: MadeBy) -> frozenset[str] | None:
+def _makers(request: RouteRequest, model_route: ModelRoute, made_by: MadeBy) -> frozenset[str] | None:
     """The targets that know the things that the request refers to; None when any may be called.
 
     The caller's own `target` counts first. Other targets of the maker's account know the thing too: they are called
@@ -286,7 +286,7 @@ def _makers(request: RouteRequest, ladder: ModelRoute, made_by: MadeBy) -> froze
         return frozenset((request.target,))
     if not request.state_ids:
         return None
-    everyone = [facts for tier in ladder.tiers for facts in tier.targets]
+    everyone = [facts for tier in model_route.tiers for facts in tier.targets]
     makers = {maker for thing in request.state_ids if (maker := made_by(thing)) is not None}
     if not makers:
         native = [facts for facts in everyone if request.dialect in facts.dialects]

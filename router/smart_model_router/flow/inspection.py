@@ -120,22 +120,23 @@ def statuses(state: RouterState) -> tuple[TargetStatus, ...]:
     return tuple(_status(state, gate, now) for gate in state.fleet.gates.values())
 
 
-def select(state: RouterState, ladder: ModelRoute, tier: str) -> ModelSelection:
+def select(state: RouterState, model_route: ModelRoute, tier: str) -> ModelSelection:
     """The target that would serve `tier` now; lower tiers and the last resort are degraded."""
-    names = [t.name for t in ladder.tiers]
+    names = [t.name for t in model_route.tiers]
     if tier not in names:
         raise InvalidRequest(f"tier: {tier!r} is none of {', '.join(names)}")
     now = state.clock.now()
     reasons: dict[str, str] = {}
     refusals: list[Refusal] = []
-    for lower in ladder.tiers[names.index(tier) :] if state.degrade else ladder.tiers[names.index(tier) :][:1]:
-        for facts in _ordered(state, ladder, lower, now):
+    place = names.index(tier)
+    for lower in model_route.tiers[place : None if state.degrade else place + 1]:
+        for facts in _ordered(state, model_route, lower, now):
             refusal = state.fleet.gates[facts.id].refusal(_FREE, now)
             if refusal is None:
                 return ModelSelection(facts.id, tier, lower.name, lower.name != tier, reasons)
             refusals.append(refusal)
             reasons[facts.id] = refusal.reason
-    for facts in ladder.last_resort if state.degrade else ():
+    for facts in model_route.last_resort if state.degrade else ():
         refusal = state.fleet.gates[facts.id].resort_refusal()
         if refusal is None:
             return ModelSelection(facts.id, tier, "last_resort", degraded=True, reasons=reasons)
@@ -147,14 +148,14 @@ def select(state: RouterState, ladder: ModelRoute, tier: str) -> ModelSelection:
 def explain(state: RouterState, request: RouteRequest) -> Explanation:
     """The plan of a request, each gate's answer to it, and the target that would serve it."""
     now = state.clock.now()
-    ladder = state.model_routes[request.model]
-    drawn = plan_of(state, request, ladder)
+    model_route = state.model_routes[request.model]
+    drawn = plan_of(state, request, model_route)
     lines: list[PlannedTarget] = []
     untranslatable = RequestTranslations(request, state.wall).refusal
     for tier in drawn.tiers:
-        view = _view(state, ladder, tier, now, request)
+        view = _view(state, model_route, tier, now, request)
         health = scores([f.candidate for f in tier.targets], view, now) if tier.targets else {}
-        for rank, facts in enumerate(_ordered(state, ladder, tier, now, request), 1):
+        for rank, facts in enumerate(_ordered(state, model_route, tier, now, request), 1):
             refusal = state.fleet.gates[facts.id].refusal(_FREE, now, stream=request.stream)
             refusal = refusal if untranslatable(facts) is None else Refusal("filtered:translation")
             lines.append(_line(facts.id, tier.name, refusal, now, rank, health[facts.id]))
@@ -165,7 +166,7 @@ def explain(state: RouterState, request: RouteRequest) -> Explanation:
     serves = next((line for line in lines if line.refusal is None), None)
     lines += [_line(target, "-", refusal, now) for target, refusal in drawn.left_out]
     degraded = serves is not None and serves.tier != drawn.asked and serves.tier not in drawn.escalations
-    strategy, target = ladder.strategy, None if serves is None else serves.target
+    strategy, target = model_route.strategy, None if serves is None else serves.target
     return Explanation(request.model, drawn.asked, strategy, target, degraded, tuple(lines))
 
 
@@ -190,23 +191,23 @@ def _line(
 
 
 def _ordered(
-    state: RouterState, ladder: ModelRoute, tier: Tier, now: float, request: RouteRequest | None = None
+    state: RouterState, model_route: ModelRoute, tier: Tier, now: float, request: RouteRequest | None = None
 ) -> list[TargetFacts]:
     """The targets of a tier in the order in which they would be asked, but for chance."""
     if not tier.targets:
         return []
     by_id = {facts.id: facts for facts in tier.targets}
-    view = _view(state, ladder, tier, now, request)
-    order = ladder.selector.order([facts.candidate for facts in tier.targets], view, now, 0.0)
+    view = _view(state, model_route, tier, now, request)
+    order = model_route.selector.order([facts.candidate for facts in tier.targets], view, now, 0.0)
     return [by_id[c.id] for c in (spread(order, view, 0.0) if tier.grouped else order)]
 
 
-def _view(state: RouterState, ladder: ModelRoute, tier: Tier, now: float, request: RouteRequest | None) -> View:
+def _view(state: RouterState, model_route: ModelRoute, tier: Tier, now: float, request: RouteRequest | None) -> View:
     ids = [facts.id for facts in tier.targets]
     if request is None:
         return state.view(ids, now)
     key = tier.conversation(request)
-    home = None if key is None else state.homes.of(ladder.home_name(tier.name, key))
+    home = None if key is None else state.homes.of(model_route.home_name(tier.name, key))
     return state.view(ids, now, stream=request.stream, session=request.session_key, key=key, home=home)
 
 

@@ -36,10 +36,10 @@ class ModelList:
     Not thread-safe: it belongs to the router's loop.
     """
 
-    def __init__(self, config: RouterConfig, state: RouterState, ladders: Mapping[str, ModelRoute]) -> None:
+    def __init__(self, config: RouterConfig, state: RouterState, model_routes: Mapping[str, ModelRoute]) -> None:
         self._config = config
         self._state = state
-        self._ladders = ladders
+        self._model_routes = model_routes
         self._listed: dict[str, tuple[float, Sequence[ListedModel]]] = {}
         self._asking: dict[str, asyncio.Task[Sequence[ListedModel]]] = {}
 
@@ -75,10 +75,10 @@ class ModelList:
             configured, _ = self._config.locate(name)
         except ModelNotFound:
             return None
-        ladder = self._ladders.get(configured)  # an alias may lead to a wildcard
-        if ladder is None:
+        model_route = self._model_routes.get(configured)  # an alias may lead to a wildcard
+        if model_route is None:
             return None
-        windows = [facts.context for facts in ladder.tiers[0].targets if facts.context]
+        windows = [facts.context for facts in model_route.tiers[0].targets if facts.context]
         return min(windows, default=None)
 
     def _leads_to(self, name: str, wildcard: str) -> bool:

@@ -385,15 +385,15 @@ def _named(state: RouterState, request: RouteRequest, asked: ResolvedRequest | N
     return Answers(issue, request.body.get("store") is not False, None if asked is None else asked.parent)
 
 
-def plan_of(state: RouterState, request: RouteRequest, ladder: ModelRoute) -> Plan:
+def plan_of(state: RouterState, request: RouteRequest, model_route: ModelRoute) -> Plan:
     """The plan of `request`. Raises InvalidRequest for an unknown name or tier."""
     if request.avoid:
         _check_avoided(state, request)
     if request.target is not None:
-        _check_target(request.target, ladder)
+        _check_target(request.target, model_route)
     return plan(
         request,
-        ladder,
+        model_route,
         tokens=partial(weigh, state),
         estimate_usd=partial(estimate_usd, state),
         made_by=state.makers.of,
@@ -429,8 +429,10 @@ def _check_avoided(state: RouterState, request: RouteRequest) -> None:
         raise InvalidRequest(f"avoid: {min(unknown)!r} is no provider and no target; there are {known}")
 
 
-def _check_target(target: str, ladder: ModelRoute) -> None:
+def _check_target(target: str, model_route: ModelRoute) -> None:
     """Raises InvalidRequest for a `target` that is none of the model's."""
-    known = [facts.id for facts in (*chain(*(tier.targets for tier in ladder.tiers)), *ladder.last_resort)]
+    known = [facts.id for facts in (*chain(*(tier.targets for tier in model_route.tiers)), *model_route.last_resort)]
     if target not in known:
-        raise InvalidRequest(f"target: {target[:100]!r} is no target of {ladder.model!r}; there are {', '.join(known)}")
+        raise InvalidRequest(
+            f"target: {target[:100]!r} is no target of {model_route.model!r}; there are {', '.join(known)}"
+        )

@@ -35,9 +35,9 @@ _NO_USAGE = Usage(0, 0)
 
 
 async def kept_response(
-    state: RouterState, request: RouteRequest, thing: str, operation: Operation, ladders: Iterable[ModelRoute]
+    state: RouterState, request: RouteRequest, thing: str, operation: Operation, model_routes: Iterable[ModelRoute]
 ) -> tuple[Success, RouteReport]:
-    """Get or delete the answer `thing`. For one of unknown making targets of `ladders` may be asked.
+    """Get or delete the answer `thing`. For one of unknown making targets of `model_routes` may be asked.
 
     Raises NotFound, InvalidRequest, RouterUnavailable.
     """
@@ -53,7 +53,7 @@ async def kept_response(
     if thing in (".", ".."):  # of a path they would make another one
         raise not_found(thing)
     await state.makers.look_up(request)
-    target = _keeper(state, request, thing, ladders)
+    target = _keeper(state, request, thing, model_routes)
     made = await _call(state, request, (target,), report, operation=operation, thing=thing)
     if operation == "delete":
         state.makers.forget(thing)
@@ -65,9 +65,9 @@ async def count_input(state: RouterState, request: RouteRequest) -> tuple[Succes
 
     Raises NotFound, InvalidRequest, RouterUnavailable.
     """
-    ladder = state.model_routes[request.model]
+    model_route = state.model_routes[request.model]
     asked = (await resolve(state, request)).request
-    plan = plan_of(state, asked, ladder)
+    plan = plan_of(state, asked, model_route)
     report = RouteReport(next(state.request_ids), request.model, plan.asked)
     everyone = [facts for tier in plan.tiers for facts in tier.targets]
     native = [facts.target for facts in everyone if "count" in facts.operations and "responses" in facts.dialects]
@@ -81,9 +81,11 @@ async def count_input(state: RouterState, request: RouteRequest) -> tuple[Succes
     return _answer({"object": "response.input_tokens", "input_tokens": tokens}), report
 
 
-def _keeper(state: RouterState, request: RouteRequest, thing: str, ladders: Iterable[ModelRoute]) -> Target:
+def _keeper(state: RouterState, request: RouteRequest, thing: str, model_routes: Iterable[ModelRoute]) -> Target:
     """The target to be asked about an answer that a provider keeps."""
-    able = {f.id: f.target for one in ladders for tier in one.tiers for f in tier.targets if "retrieve" in f.operations}
+    able = {
+        f.id: f.target for one in model_routes for tier in one.tiers for f in tier.targets if "retrieve" in f.operations
+    }
     named = ", ".join(able) or "none that speaks Responses"
     if request.target is not None:
         if request.target not in able:

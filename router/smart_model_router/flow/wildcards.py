@@ -22,12 +22,12 @@ class Workshop(Protocol):
     """Makes the parts of a model (assembly.py)."""
 
     @property
-    def ladders(self) -> Mapping[str, ModelRoute]:
+    def model_routes(self) -> Mapping[str, ModelRoute]:
         """The models that are written without a `*`."""
         ...
 
     def extend(self, configured: str, model: ModelConfig) -> tuple[ModelRoute, tuple[Gate, ...]]:
-        """The ladder of `model`, which the wildcard `configured` stands for, and the gates that are new."""
+        """The route of `model`, which the wildcard `configured` stands for, and the gates that are new."""
         ...
 
     def drop(self, target: str) -> None:
@@ -46,7 +46,7 @@ class WildcardRoutes(dict[str, ModelRoute]):
     """
 
     def __init__(self, config: RouterConfig, workshop: Workshop, state: RouterState) -> None:
-        super().__init__(workshop.ladders)
+        super().__init__(workshop.model_routes)
         self._config = config
         self._workshop = workshop
         self._state = state
@@ -60,7 +60,7 @@ class WildcardRoutes(dict[str, ModelRoute]):
             return live
         configured, known_by = self._config.locate(name)
         if "*" not in configured:
-            return self._workshop.ladders[configured]
+            return self._workshop.model_routes[configured]
         return self._live.get(known_by) or self._begin(configured, known_by)
 
     @property
@@ -92,16 +92,16 @@ class WildcardRoutes(dict[str, ModelRoute]):
 
     def _begin(self, configured: str, name: str) -> ModelRoute:
         self._sweep()
-        ladder, gates = self._workshop.extend(configured, expanded(self._config.models[configured], name))
-        everyone = {facts.id: facts.target for tier in ladder.tiers for facts in tier.targets}
+        model_route, gates = self._workshop.extend(configured, expanded(self._config.models[configured], name))
+        everyone = {facts.id: facts.target for tier in model_route.tiers for facts in tier.targets}
         for gate in gates:
             self._state.book.add(everyone[gate.id])
             self._state.fleet.add(gate)
             self._state.words.bind(gate)
             if self._state.coordinator is not None:
                 self._state.coordinator.join(gate.id)
-        self._live.add(name, ladder, tuple(one for one in everyone if not self._workshop.is_written(one)))
-        return ladder
+        self._live.add(name, model_route, tuple(one for one in everyone if not self._workshop.is_written(one)))
+        return model_route
 
     def _sweep(self) -> None:
         """Forget the targets that no model has any more. One with calls under way, or isolated, is kept for now."""

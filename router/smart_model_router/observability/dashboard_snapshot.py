@@ -31,11 +31,11 @@ class DashboardSnapshot:
     """Makes snapshots of one router. Belongs to its loop. It remembers parts of the last snapshot."""
 
     def __init__(
-        self, state: RouterState, book: StatsBook, ladders: Mapping[str, ModelRoute], recorder: DashboardHistory
+        self, state: RouterState, book: StatsBook, model_routes: Mapping[str, ModelRoute], recorder: DashboardHistory
     ) -> None:
         self._state = state
         self._book = book
-        self._ladders = ladders
+        self._model_routes = model_routes
         self._recorder = recorder
         self._serving: dict[str, tuple[str | None, float]] = {}
         self._spreads: dict[str, tuple[float, dict[str, float | None]]] = {}
@@ -56,7 +56,7 @@ class DashboardSnapshot:
             "scope": "process",
             "at": wall,
             "system": {"open_ratio": health.open_ratio, "offline": health.offline, "shedding": health.shedding},
-            "models": [self._model(name, ladder, known, wall) for name, ladder in self._ladders.items()],
+            "models": [self._model(name, model_route, known, wall) for name, model_route in self._model_routes.items()],
             "targets": targets,
             "served": served_by_step(recorder, wall),
             "errors": _errors(recorder),
@@ -106,11 +106,13 @@ class DashboardSnapshot:
             self._spreads[target] = (now, known)
         return known
 
-    def _model(self, name: str, ladder: ModelRoute, known: Mapping[str, TargetStatus], wall: float) -> dict[str, Any]:
-        order = [(facts.id, tier.name) for tier in ladder.tiers for facts in tier.targets]
-        order += [(facts.id, "last_resort") for facts in ladder.last_resort]
+    def _model(
+        self, name: str, model_route: ModelRoute, known: Mapping[str, TargetStatus], wall: float
+    ) -> dict[str, Any]:
+        order = [(facts.id, tier.name) for tier in model_route.tiers for facts in tier.targets]
+        order += [(facts.id, "last_resort") for facts in model_route.last_resort]
         places = {target: place for place, (target, _) in reversed(list(enumerate(order)))}
-        target, since = self._served_by(name, ladder, wall)
+        target, since = self._served_by(name, model_route, wall)
         place = places.get(target or "")
         better = [one for one in places if place is None or places[one] < place]
         return {
@@ -118,7 +120,7 @@ class DashboardSnapshot:
             "target": target,
             "choice": None if place is None else place + 1,
             "tier": None if place is None else order[place][1],
-            "degraded": place is not None and order[place][1] != ladder.tiers[0].name,
+            "degraded": place is not None and order[place][1] != model_route.tiers[0].name,
             "since": since,
             "missing": [missing for one in reversed(better) if (missing := self._missing(known.get(one))) is not None],
         }
@@ -135,22 +137,22 @@ class DashboardSnapshot:
         """The cause of the state: the operator's word, else a run of failures."""
         return told(self._recorder.runs.get(status.id, {})) if status.isolated is None else status.isolated.told
 
-    def _served_by(self, model: str, ladder: ModelRoute, wall: float) -> tuple[str | None, float]:
+    def _served_by(self, model: str, model_route: ModelRoute, wall: float) -> tuple[str | None, float]:
         """The target that serves the model and since when: the most frequent one of late, else the first choice."""
         serving = self._recorder.serving.get(model)
         if serving is not None and wall - serving.last_at < SERVING_SECONDS:
             target, since = serving.target or None, serving.since
         else:
-            target = self._would_serve(ladder)
+            target = self._would_serve(model_route)
             known, since = self._serving.get(model, (None, 0.0))
             if target != known or not since:
                 since = serving.since if serving is not None and serving.target == target else wall
         self._serving[model] = (target, since)
         return target, since
 
-    def _would_serve(self, ladder: ModelRoute) -> str | None:
+    def _would_serve(self, model_route: ModelRoute) -> str | None:
         try:
-            return select(self._state, ladder, ladder.tiers[0].name).target
+            return select(self._state, model_route, model_route.tiers[0].name).target
         except RouterUnavailable:
             return None
 

@@ -76,10 +76,10 @@ _NOT_SHARED = "there is no shared state (store.path names no file, or store.shar
 class Monitor:
     """Watches one router; `router.monitor` makes one."""
 
-    def __init__(self, state: RouterState, book: StatsBook, ladders: Mapping[str, ModelRoute]) -> None:
+    def __init__(self, state: RouterState, book: StatsBook, model_routes: Mapping[str, ModelRoute]) -> None:
         self._state = state
         self._book = book
-        self._ladders = ladders
+        self._model_routes = model_routes
 
     def metrics(self) -> bytes:
         """The metrics of this process as Prometheus reads them; without `telemetry.metrics` the gauges alone."""
@@ -127,7 +127,7 @@ class Monitor:
         from smart_model_router.observability.dashboard_snapshot import DashboardSnapshot  # noqa: PLC0415 - only a dashboard pays
 
         recorder.follow(self._state.clock.now)
-        return DashboardSnapshot(self._state, self._book, self._ladders, recorder)
+        return DashboardSnapshot(self._state, self._book, self._model_routes, recorder)
 
     def _samples(self) -> list[Sample]:
         counted = metrics_in(self._state.sinks)

@@ -9,7 +9,7 @@ from smart_model_router.core.target_state import Connectivity, ProviderState
 from smart_model_router.core.tiers import ModelRoute
 
 
-def ladder(name: str) -> ModelRoute:
+def model_route(name: str) -> ModelRoute:
     """A model without targets."""
     return ModelRoute("w/*", (), name=name)
 
@@ -18,9 +18,9 @@ def test_the_least_recently_used_model_is_dropped() -> None:
     """Being asked for is use; a model beyond the bound takes the place of the one that was not asked for longest."""
     live = LiveModels(most=2)
     for name in ("a", "b"):
-        live.add(name, ladder(name), (name,))
+        live.add(name, model_route(name), (name,))
     live.get("a")
-    live.add("c", ladder("c"), ("c",))
+    live.add("c", model_route("c"), ("c",))
     assert live.names == ("a", "c")
     assert live.get("b") is None
 
@@ -28,14 +28,14 @@ def test_the_least_recently_used_model_is_dropped() -> None:
 def test_targets_are_free_when_no_model_has_them_any_more() -> None:
     """A target of two models is free after both; a model that a request holds still has its targets."""
     live = LiveModels(most=1)
-    held = ladder("a")
+    held = model_route("a")
     live.add("a", held, ("shared", "own"))
-    live.add("b", ladder("b"), ("shared",))
+    live.add("b", model_route("b"), ("shared",))
     assert live.free_targets() == []
     assert live.uses("own")
     del held
     assert live.free_targets() == ["own"]
-    live.add("c", ladder("c"), ())
+    live.add("c", model_route("c"), ())
     assert live.free_targets() == ["shared"]
     assert live.free_targets() == []
     assert not live.uses("shared")
@@ -43,7 +43,7 @@ def test_targets_are_free_when_no_model_has_them_any_more() -> None:
 
 def test_a_conversation_has_a_home_under_each_name_of_a_wildcard() -> None:
     """Two names of one wildcard are two models: each remembers its own target of a conversation."""
-    names = {ladder(name).home_name("frontier", "session") for name in ("w/a", "w/b", "")}
+    names = {model_route(name).home_name("frontier", "session") for name in ("w/a", "w/b", "")}
     assert len(names) == 3
 
 

@@ -1,4 +1,4 @@
-"""A ladder keeps the plans of ordinary requests, and no request ever gets a plan that is not its own."""
+"""A model route keeps the plans of ordinary requests, and no request ever gets a plan that is not its own."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ def facts(target: str, **known: Any) -> TargetFacts:
     return TargetFacts(Target(target, provider, model), Candidate(target, provider, 0), frozenset({"chat"}), **known)
 
 
-def new_ladder() -> ModelRoute:
+def new_model_route() -> ModelRoute:
     """Make two tiers whose targets differ in what they can do and in how much they take, and a small last resort."""
     frontier = Tier("frontier", (facts("a/big"), facts("b/blunt", lacks=frozenset({"tools"}))))
     return ModelRoute("m", (frontier, Tier("standard", (facts("b/small", context_tokens=1_000),))), (facts("l/local"),))
 
 
-def planned(asked: RouteRequest, ladder: ModelRoute, switches: dict[str, bool]) -> Plan:
+def planned(asked: RouteRequest, model_route: ModelRoute, switches: dict[str, bool]) -> Plan:
     """Plan where one target has a price, and one made the container."""
     return plan(
         asked,
-        ladder,
+        model_route,
         tokens=lambda _, request: request.text_bytes / 4,
         estimate_usd=lambda target, _: PRICES.get(target.id),
         made_by={"made-at-small": Target("b/small", "b", "small")}.get,
@@ -56,11 +56,11 @@ def planned(asked: RouteRequest, ladder: ModelRoute, switches: dict[str, bool]) 
 
 
 def test_whoever_asked_before_every_request_gets_its_own_plan() -> None:
-    """Tier, needs, wishes, size, things kept at a provider and switches all decide, as on a ladder nobody used yet."""
-    used = new_ladder()
+    """Tier, needs, wishes, size, things kept at a provider and switches all decide, as on an unused route."""
+    used = new_model_route()
     asked_before = [planned(request, used, switches) for request, switches in CASES]
     asked_again = [planned(request, used, switches) for request, switches in CASES]
-    alone = [planned(request, new_ladder(), switches) for request, switches in CASES]
+    alone = [planned(request, new_model_route(), switches) for request, switches in CASES]
     assert asked_before == alone
     assert asked_again == alone
 
@@ -73,20 +73,20 @@ def sized(prompt_bytes: int) -> RouteRequest:
 
 def test_a_request_that_fits_everywhere_to_the_byte_has_another_plan_than_a_longer_one() -> None:
     """Both are kept, each for those of its like: there are as many as ways to be too long."""
-    ladder, switches = new_ladder(), CASES[0][1]
+    model_route, switches = new_model_route(), CASES[0][1]
     for size in (4_801, 4_800, 9_999, 1_000):
-        assert planned(sized(size), ladder, switches) == planned(sized(size), new_ladder(), switches)
-    assert len(ladder.plans) == 2
+        assert planned(sized(size), model_route, switches) == planned(sized(size), new_model_route(), switches)
+    assert len(model_route.plans) == 2
 
 
 def test_ordinary_requests_share_a_plan_and_others_are_not_kept() -> None:
     """What is kept is bounded by tiers and needs, not by how many callers have wishes of their own."""
-    ladder = new_ladder()
-    made = planned(CASES[0][0], ladder, CASES[0][1])
+    model_route = new_model_route()
+    made = planned(CASES[0][0], model_route, CASES[0][1])
     for number in range(100):
-        assert planned(CASES[0][0], ladder, CASES[0][1]) is made
+        assert planned(CASES[0][0], model_route, CASES[0][1]) is made
         avoiding = peek("chat", CASES[0][0].body, avoid=(f"a/{number}",))
-        planned(avoiding, ladder, CASES[0][1])
+        planned(avoiding, model_route, CASES[0][1])
     named = replace(CASES[0][0], target="b/small")
-    assert planned(named, ladder, CASES[0][1]) == planned(named, new_ladder(), CASES[0][1]) != made
-    assert len(ladder.plans) == 1
+    assert planned(named, model_route, CASES[0][1]) == planned(named, new_model_route(), CASES[0][1]) != made
+    assert len(model_route.plans) == 1

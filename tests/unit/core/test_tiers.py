@@ -35,18 +35,18 @@ def request(
 
 def planned(
     asked: RouteRequest,
-    ladder: ModelRoute,
+    model_route: ModelRoute,
     prices: Callable[[TargetFacts, RouteRequest], float | None] = lambda f, r: None,
     made_by: Callable[[str], str | None] = lambda thing: None,
     **options: bool,
 ) -> Plan:
-    """Plan on a ladder that keeps no plan yet, with nobody's price and nobody's things known but for what is given."""
+    """Plan on a route that keeps no plan yet, with nobody's price and nobody's things known but for what is given."""
 
     def maker(thing: str) -> Target | None:
         found = made_by(thing)
         return None if found is None else facts(found).target
 
-    return plan(asked, replace(ladder), tokens=in_fours, estimate_usd=prices, made_by=maker, **options)
+    return plan(asked, replace(model_route), tokens=in_fours, estimate_usd=prices, made_by=maker, **options)
 
 
 def in_fours(_: TargetFacts, asked: RouteRequest) -> float:
@@ -55,7 +55,7 @@ def in_fours(_: TargetFacts, asked: RouteRequest) -> float:
 
 
 def one_tier(*targets: TargetFacts, last_resort: tuple[TargetFacts, ...] = ()) -> ModelRoute:
-    """Make a ladder of one tier."""
+    """Make a route of one tier."""
     return ModelRoute("m", (Tier("frontier", targets),), last_resort)
 
 
@@ -151,11 +151,11 @@ def test_only_a_text_of_more_bytes_than_tokens_fit_is_weighed() -> None:
         weighed.append(target.id)
         return 1_201 if target.id == "a/big" else 1_200
 
-    ladder = one_tier(*(facts(name, context_tokens=1_000) for name in ("a/big", "a/small")))
+    model_route = one_tier(*(facts(name, context_tokens=1_000) for name in ("a/big", "a/small")))
     fitting = request(user="x" * (1_200 - request(user="").text_bytes))
-    assert (ladder.too_long_for(fitting, weigh), weighed) == (frozenset(), [])
+    assert (model_route.too_long_for(fitting, weigh), weighed) == (frozenset(), [])
     longer = request(user="x" * (1_201 - request(user="").text_bytes))
-    assert (ladder.too_long_for(longer, weigh), weighed) == (frozenset(("a/big",)), ["a/big", "a/small"])
+    assert (model_route.too_long_for(longer, weigh), weighed) == (frozenset(("a/big",)), ["a/big", "a/small"])
 
 
 @pytest.mark.parametrize(("more", "fits"), [("", True), ("x", False)])
@@ -197,10 +197,10 @@ def test_a_price_above_the_limit_or_unknown_is_left_out(cost: float | None, kept
 def test_a_budget_is_spent_where_the_price_is_known(unpriced: bool, kept: list[str]) -> None:
     """However high it is; where it is unknown only if the owner allows it. Without a budget it makes no difference."""
     asked = peek("chat", {"model": "m", "messages": [{"role": "user", "content": "hi"}]}, priced=True)
-    ladder = one_tier(BIG, TINY)
-    made = planned(asked, ladder, prices=lambda f, r: None if f is BIG else 1e6, unpriced=unpriced)
+    model_route = one_tier(BIG, TINY)
+    made = planned(asked, model_route, prices=lambda f, r: None if f is BIG else 1e6, unpriced=unpriced)
     assert [f.id for f in made.tiers[0].targets] == [*kept, "b/tiny"]
-    assert planned(request(), ladder).tiers[0].targets == (BIG, TINY)
+    assert planned(request(), model_route).tiers[0].targets == (BIG, TINY)
 
 
 def test_embeddings_stay_in_the_space_of_the_asked_tier() -> None:
@@ -237,10 +237,10 @@ def test_things_of_two_makers_can_be_served_by_nobody() -> None:
 def test_what_one_target_made_others_of_its_account_know_where_it_is_none_of_the_models() -> None:
     """The maker itself where it is there; targets of another account never."""
     asked = request(container="c1")
-    ladder = one_tier(BIG, SMALL, TINY)
-    assert planned(asked, ladder, made_by={"c1": "a/small"}.get).tiers[0].targets == (SMALL,)
-    assert planned(asked, ladder, made_by={"c1": "a/elsewhere"}.get).tiers[0].targets == (BIG, SMALL)
-    assert planned(asked, ladder, made_by={"c1": "c/elsewhere"}.get).empty
+    model_route = one_tier(BIG, SMALL, TINY)
+    assert planned(asked, model_route, made_by={"c1": "a/small"}.get).tiers[0].targets == (SMALL,)
+    assert planned(asked, model_route, made_by={"c1": "a/elsewhere"}.get).tiers[0].targets == (BIG, SMALL)
+    assert planned(asked, model_route, made_by={"c1": "c/elsewhere"}.get).empty
     assert planned(asked, one_tier(BIG, SMALL), made_by={"c1": "b/tiny"}.get).empty
 
 
@@ -259,21 +259,21 @@ def test_a_conversation_is_made_shorter_by_targets_that_can_and_speak_responses(
     able = facts("a/big", dialects=responses, operations=frozenset({"compact"}))
     blunt = facts("a/small", dialects=responses)
     foreign = facts("b/tiny", translated=responses, operations=frozenset({"compact"}))
-    ladder = one_tier(able, blunt, foreign)
+    model_route = one_tier(able, blunt, foreign)
     body = {"model": "m", "input": "hi"}
-    assert planned(peek("responses", body), ladder).tiers[0].targets == (able, blunt, foreign)
-    made = planned(peek("responses", body, operation="compact"), ladder)
+    assert planned(peek("responses", body), model_route).tiers[0].targets == (able, blunt, foreign)
+    made = planned(peek("responses", body, operation="compact"), model_route)
     assert made.tiers[0].targets == (able,)
     assert {refusal for _, refusal in made.left_out} == {Refusal("filtered:wire")}
 
 
 def test_a_caller_may_name_the_one_target_to_be_asked() -> None:
     """Whoever made the thing, and where the request refers to nothing; no plan of an ordinary request is taken."""
-    ladder = one_tier(BIG, SMALL, TINY)
+    model_route = one_tier(BIG, SMALL, TINY)
     for asked in (request(container="c1"), request()):
         named = replace(asked, target="b/tiny")
-        assert planned(named, ladder, made_by={"c1": "a/big"}.get).tiers[0].targets == (TINY,)
-        assert planned(named, ladder).left_out[0] == ("a/big", Refusal("filtered:pinned"))
+        assert planned(named, model_route, made_by={"c1": "a/big"}.get).tiers[0].targets == (TINY,)
+        assert planned(named, model_route).left_out[0] == ("a/big", Refusal("filtered:pinned"))
 
 
 def test_where_all_targets_are_one_account_nobody_need_be_known() -> None:
@@ -358,8 +358,8 @@ def test_a_fallback_serves_in_the_place_of_the_first_choice(target: str, written
         return replace(made, candidate=replace(made.candidate, group=group))
 
     tier = (grouped("a/first", "g"), grouped("b/equal", "g"), facts("c/behind"), grouped("d/alone", "h"))
-    ladder = ModelRoute("m", (Tier("frontier", tier), Tier("standard", (facts("e/lower"),))), (LOCAL,))
-    made = planned(request(), ladder)
+    model_route = ModelRoute("m", (Tier("frontier", tier), Tier("standard", (facts("e/lower"),))), (LOCAL,))
+    made = planned(request(), model_route)
     assert [made.is_fallback(target, strategy) for strategy in ("ordered", "health")] == [written, written]
     assert [made.is_fallback(target, strategy) for strategy in ("weighted", "cheapest")] == [other, other]
 

@@ -28,8 +28,8 @@ PLAN = Plan("frontier", (Tier("frontier", (MESSAGES,)), Tier("standard", (CHAT,)
 def test_a_target_that_translation_reaches_is_planned() -> None:
     """Speaking another dialect is no reason to be left out; having no translation is."""
     request = peek("chat", {"model": "m", "messages": [{"role": "user", "content": "hi"}]})
-    ladder = ModelRoute("m", (Tier("frontier", (MESSAGES, CHAT, MUTE)),))
-    made = plan(request, ladder, tokens=lambda f, r: 0, estimate_usd=lambda f, r: None, made_by=lambda thing: None)
+    model_route = ModelRoute("m", (Tier("frontier", (MESSAGES, CHAT, MUTE)),))
+    made = plan(request, model_route, tokens=lambda f, r: 0, estimate_usd=lambda f, r: None, made_by=lambda thing: None)
     assert made.tiers[0].targets == (MESSAGES, CHAT)
     assert made.left_out == (("e/m", Refusal("filtered:wire")),)
 

@@ -127,8 +127,8 @@ async def test_a_target_that_is_named_elsewhere_is_the_same_one() -> None:
     asked = router({"a/*": ["one/*"], "known": {"targets": [{"target": "one/m", "context_tokens": 100}]}})
     await asked.chat({"model": "a/m", "messages": HELLO})
     assert [status.id for status in asked.targets()] == ["one/m"]
-    ladder = asked._state.model_routes["a/m"]
-    assert ladder.tiers[0].targets[0].context_tokens == 100
+    model_route = asked._state.model_routes["a/m"]
+    assert model_route.tiers[0].targets[0].context_tokens == 100
     await asked.aclose()
 
 
