@@ -25,7 +25,7 @@ DATA = {
 }
 """Files whose strings are data; their docstrings and comments are prose."""
 PEOPLE = "administrators? authors? callers? developers? maintainers? operators? owners? people persons? readers? users?"
-_OPENING = re.compile(r"^[rRbBuUfF]*(?:\"\"\"|'''|\"|')\s*(What|Whether|Who)\b")
+_OPENING = re.compile(r"^[rRbBuUfF]*(?:\"\"\"|'''|\"|')\s*(How|What|Whether|Which|Who|Why)\b")
 _PERSON = re.compile(r"\b(who|whom|whoever|nobody|somebody|anybody|everybody)\b", re.IGNORECASE)
 _OF_PEOPLE = re.compile(rf"\b(?:{PEOPLE.replace(' ', '|')}),?\s+who\b", re.IGNORECASE)
 _TEXTS = {tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}

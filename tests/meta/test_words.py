@@ -9,6 +9,9 @@ from tools.words import document_findings, findings
 REFUSED = [
     ('def f():\n    """What it is."""\n', [(2, "What")]),
     ('x = 1\n"""Whether it is."""\n', [(2, "Whether")]),
+    ('def f():\n    """How it is."""\n', [(2, "How")]),
+    ('def f():\n    """Which of them."""\n', [(2, "Which")]),
+    ('def f():\n    """Why it is."""\n', [(2, "Why")]),
     ("x = 1  # a target who waits\n", [(1, "who")]),
     ('raise ValueError(f"{x}: nobody asked")\n', [(1, "nobody")]),
     ('def f():\n    """Ask.\n\n    Somebody waits.\n    """\n', [(4, "Somebody")]),

@@ -43,7 +43,7 @@ class Completion:
 
     @property
     def refusal(self) -> Untranslatable | None:
-        """Why it would mean something else in Chat."""
+        """The field of the request that Chat has no equal for, with the reason; None when there is none."""
         return self._losses.refusal
 
     @property

@@ -204,7 +204,7 @@ def _mended(dialect: Dialect, event: bytes, data: bytes, frame: bytes) -> Stream
 
 
 _ESCAPED = "backslashreplace"
-"""How half a surrogate is written, which JSON may hold and UTF-8 may not."""
+"""The error handler for half a surrogate, which JSON may hold and UTF-8 may not."""
 
 
 def written(dialect: Dialect, data: Iterable[dict[str, Any]]) -> list[StreamEvent]:
@@ -314,7 +314,7 @@ def _but(key: str, holder: Mapping[str, Any]) -> list[Any]:
 
 
 _LESSONS = 5
-"""How often a stream's chunks are believed to be alike: those of some providers never are (OpenAI's obfuscation)."""
+"""Failed guesses after which chunks are not taken for alike: those of some providers never are (OpenAI obfuscates)."""
 
 
 class StreamReader:

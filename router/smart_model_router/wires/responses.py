@@ -98,7 +98,7 @@ def read_answer(body: Mapping[str, Any]) -> Answer:
 
 
 def finish_of(response: Mapping[str, Any]) -> str | None:
-    """Why an answer ended: `completed`, or what made it incomplete."""
+    """The reason why an answer ended: `completed`, or what made it incomplete."""
     return text(mapping(response.get("incomplete_details")).get("reason")) or text(response.get("status")) or None
 
 

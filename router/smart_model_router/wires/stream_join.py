@@ -339,7 +339,7 @@ _MESSAGES_EVENTS: Mapping[str, Callable[[_MessagesJoint, Mapping[str, Any]], lis
 
 
 def joint(told: Told, news: News, before: Usage) -> Joint:
-    """How the stream of another target goes on from what was told; `before` is what the first part used."""
+    """Return the joint of another target's stream to what was told; `before` is what the first part used."""
     return _ChatJoint(told, news, before) if told.dialect == "chat" else _MessagesJoint(told, news, before)
 
 

@@ -29,7 +29,7 @@ SEARCHES = "web_searches"
 _HOSTED = (
     "web_search web_fetch file_search code_interpreter code_execution image_generation mcp tool_search advisor".split()
 )
-"""How the types of tools begin that their provider runs; those that a client runs itself are always refused."""
+"""The beginnings of the types of tools that their provider runs; those that a client runs itself are always refused."""
 _MESSAGES_TYPE = "web_search_20250305"
 """Of the versions of Messages' search the one that every model takes."""
 _PLACE = ("city", "country", "region", "timezone")
@@ -123,7 +123,7 @@ def _place_of(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 SEARCH_ID = "srvtoolu_smr_"
-"""How the id of a search begins that Messages itself did not make; own.py takes it out again."""
+"""The beginning of the id of a search that Messages itself did not make; outgoing.py takes it out again."""
 LATE = "dropped from the answer: it came when its text was complete"
 _KIND = "url_citation"
 _WEB = "web_search_result_location"

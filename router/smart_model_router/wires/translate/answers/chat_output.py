@@ -25,7 +25,7 @@ class ChatMessage:
 
     @property
     def length(self) -> int:
-        """How many characters have been said."""
+        """The number of characters that have been said."""
         return sum(map(len, self.said))
 
     def body(self, between: str = "") -> dict[str, Any]:

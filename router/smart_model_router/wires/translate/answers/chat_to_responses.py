@@ -103,7 +103,7 @@ def _echoed_tool(tool: Any) -> Any:
 
 
 def ending(finish: str) -> dict[str, Any]:
-    """How a Responses answer says why it ended."""
+    """The fields by which a Responses answer says why it ended."""
     why = INCOMPLETE_OF_FINISH.get(finish)
     return {"status": "completed"} if why is None else {"status": "incomplete", "incomplete_details": {"reason": why}}
 
