@@ -300,6 +300,7 @@ class RouterStream:
     ) -> StreamInterrupted | None:
         """End the stream. Returns the error to raise to the reader, None when it is complete."""
         self._ended = True
+        self._stop_timers(live)
         if failure is None:
             if self._recovery_state is not None and (held := self._recovery_state.flush()):
                 self._ready.extend(self._heard(self._recovery_state.delivered(held)))
@@ -313,7 +314,6 @@ class RouterStream:
             reason = "stream_max"  # a stream that is being read is CANCELLED for no other reason
         text = self._said()
         message = f"the stream was cut after {len(text)} characters: {failure.failure_class} {said}"
-        self._stop_timers(live)
         outcome: RequestOutcome = "cancelled" if reason == "reader_idle" else "failed"
         self._executor.report_builder.finish(outcome, StreamInterrupted.__name__, self._said)
         return StreamInterrupted(message, report=self.report, text=text, reason=reason, failure=failure)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -316,6 +317,19 @@ async def test_a_second_call_leaves_no_timer(leaves: bool, stream: bool) -> None
         ask.cancel()
     await asyncio.gather(ask, return_exceptions=True)
     await w.verdicts()
+    assert not w.state.ticking
+    assert not timers()
+    w.assert_idle()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@virtual
+async def test_a_call_to_its_verdict_after_another_call_leaves_no_timer(stream: bool) -> None:
+    """The failed call, to a target that is known, was timed by the request's own timer; the next has another."""
+    w = world(["a/big", "b/big"])
+    assert [await served_by(w, stream=stream) for _ in range(30)] == ["a/big"] * 30
+    w.providers["a"].set(replace(DOWN, seconds=1.0))
+    assert await served_by(w, stream=stream) == "b/big"
     assert not w.state.ticking
     assert not timers()
     w.assert_idle()
