@@ -52,15 +52,16 @@ class Connections:
         self._used: WeakSet[ResponseHandler] = WeakSet()
         self._loop = asyncio.get_running_loop()
 
-    def was_used(self, connection: Connection) -> bool:
+    def was_used(self, protocol: ResponseHandler | None) -> bool:
         """True when it was kept since an earlier call: the other side may have closed it in the meantime."""
-        return connection.protocol in self._used
+        return protocol in self._used
 
     def give_back(self, connection: Connection) -> None:
         """It has brought a whole answer: the next call may have it."""
         self.in_use.discard(connection)
-        if connection.protocol is not None:
-            self._used.add(connection.protocol)
+        protocol = connection.protocol
+        if protocol is not None and protocol not in self._used:
+            self._used.add(protocol)
         connection.release()
 
     def break_off(self, connection: Connection, why: str) -> None:
@@ -218,8 +219,8 @@ class Line:
         is sent once more, on a new one.
         """
         connection = await self._connection(connect_timeout, new=False)
-        kept = connection.protocol if self.connections.was_used(connection) else None
-        first_byte = None if kept is None else FirstByte(kept)
+        protocol = connection.protocol
+        first_byte = FirstByte(protocol) if protocol is not None and self.connections.was_used(protocol) else None
         try:
             return await self._post_on(connection, endpoint, payload)
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionError):
@@ -230,16 +231,16 @@ class Line:
     async def _connection(self, connect_timeout: float, *, new: bool) -> Connection:
         """A connection that can be used; `new`: none that was kept."""
         try:
-            connection = await self._connect(self._origin, [], _timeout(connect_timeout))
-            # What came before the request is no answer to it.
-            while (connection.protocol is not None and connection.protocol.should_close) or (
-                new and self.connections.was_used(connection)
-            ):
-                connection.close()
+            while True:
                 connection = await self._connect(self._origin, [], _timeout(connect_timeout))
+                protocol = connection.protocol
+                # What came before the request is no answer to it.
+                has_rest = protocol is not None and protocol.should_close
+                if not has_rest and not (new and self.connections.was_used(protocol)):
+                    return connection
+                connection.close()
         except TimeoutError as error:
             raise aiohttp.ConnectionTimeoutError(f"no connection within {connect_timeout:g} s") from error
-        return connection
 
     async def send(
         self, endpoint: ProviderEndpoint, body: AsyncIterator[bytes], length: int | None, connect_timeout: float

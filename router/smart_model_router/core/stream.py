@@ -254,24 +254,21 @@ class HoldBack:
     everything waits. From `hold` to `release` everything waits.
     """
 
-    __slots__ = ("_characters", "_events", "_texts", "_usually", "waiting")
+    __slots__ = ("_characters", "_events", "_texts", "_usually", "passes", "waiting")
 
     def __init__(self, characters: float) -> None:
         self._usually = self._characters = characters
+        self.passes = not characters
+        """True when `take` delivers every event at once."""
         self._events: deque[tuple[StreamEvent, int]] = deque()
         self._texts: deque[int] = deque()
         """Characters of those of them that have text: a model may think for thousands of events that have none."""
         self.waiting = 0
         """Characters of text that wait."""
 
-    @property
-    def passes(self) -> bool:
-        """True when `take` would deliver every event at once."""
-        return not self._characters
-
     def take(self, event: StreamEvent, characters: int) -> list[StreamEvent]:
         """Take an event that adds so much text; return what is to be delivered now, in order."""
-        if not self._characters:
+        if self.passes:
             return [event]
         if event.kind is EventKind.PING and self._events:
             return []  # it would be delivered late; the gateway sends pings of its own to a client that gets nothing
@@ -289,11 +286,11 @@ class HoldBack:
 
     def hold(self) -> None:
         """From now on deliver nothing."""
-        self._characters = math.inf
+        self._characters, self.passes = math.inf, False
 
     def release(self) -> list[StreamEvent]:
         """Deliver everything, and go on as before `hold`."""
-        self._characters = self._usually
+        self._characters, self.passes = self._usually, not self._usually
         return self.flush()
 
     def flush(self) -> list[StreamEvent]:

@@ -103,9 +103,10 @@ class Watchdog:
     """
 
     __slots__ = (
-        "_absent",
+        "_between",
         "_cancelling",
         "_clock",
+        "_every",
         "_fired",
         "_loop",
         "_task",
@@ -124,7 +125,8 @@ class Watchdog:
         self._timer_at = 0.0
         self._fired = False
         self._cancelling = 0
-        self._absent: Callable[[], object] | None = None
+        self._between: Callable[[], float | None] | None = None
+        self._every = math.inf
         self.deadline = 0.0
 
     async def within(self, awaitable: Awaitable[T], deadline: float) -> T:
@@ -152,7 +154,7 @@ class Watchdog:
 
         Two plain calls around an await: they spare the reader of a stream a coroutine for each chunk.
         """
-        self._absent, self.deadline = None, deadline
+        self.deadline = deadline
         if self._timer is None or self._timer_at > deadline:
             self._arm(deadline)
         # The running loop costs a system call in 3.11: the loop of before is tried first.
@@ -167,14 +169,19 @@ class Watchdog:
         task, self._task = self._task, None
         return self._fired and task is not None and task.uncancel() <= self._cancelling
 
-    def absent(self, until: float, act: Callable[[], object]) -> None:
-        """Call `act` at the instant `until` (monotonic), unless `watch` is called before. Nothing is awaited now."""
-        self._absent, self.deadline = act, until
+    def attend(self, until: float, every: float, between: Callable[[], float | None]) -> None:
+        """From now on call `between` whenever the timer fires while nothing is watched.
+
+        The timer fires by `until` (monotonic), by the instants of each `watch`, and every so many seconds; so a
+        stream needs no timer of its own for the time between two watches. `between` returns the instant of its next
+        call; None: there is none before the next `watch`.
+        """
+        self._every, self._between = every, between
         if self._timer is None or self._timer_at > until:
             self._arm(until)
 
     def expire(self) -> None:
-        """Expire at once the present `watch` or `absent`."""
+        """Expire the present `watch` at once, or call `between`."""
         self.deadline = -math.inf
         if self._timer is not None:
             self._timer.cancel()
@@ -182,7 +189,7 @@ class Watchdog:
 
     def close(self) -> None:
         """Stop the timer."""
-        self._absent = None
+        self._between = None
         self._ticking.discard(self)
         if self._timer is not None:
             self._timer.cancel()
@@ -193,23 +200,22 @@ class Watchdog:
             self._timer.cancel()
         self._ticking.add(self)
         self._loop = asyncio.get_running_loop()
-        self._timer_at = when
-        self._timer = self._clock.call_at(when, self._tick)
+        self._timer_at = min(when, self._clock.now() + self._every)
+        self._timer = self._clock.call_at(self._timer_at, self._tick)
 
     def _tick(self) -> None:
         self._timer = None
         self._ticking.discard(self)
-        task, absent = self._task, self._absent
-        if task is None and absent is None:
-            return
-        if self._clock.now() < self.deadline:
+        if self._task is None:
+            if self._between is not None and (again := self._between()) is not None:
+                self._arm(again)
+        elif self._clock.now() < self.deadline:
             self._arm(self.deadline)
-        elif absent is not None:
-            self._absent = None
-            absent()
-        elif task is not None and not self._fired:
+        elif not self._fired:
             self._fired = True
-            task.cancel()
+            self._task.cancel()
+            if self._between is not None:  # an answer that was finished is delivered now, and may lie unread
+                self._arm(math.inf)
 
 
 async def ended_by(clock: Clock, task: asyncio.Task[Any], instant: float) -> None:

@@ -56,8 +56,9 @@ class RouterStream:
         """The error of a stream that ended while it was not read, to be raised by the next read."""
         self._now = executor.state.clock.now
         self._idle = executor.state.timeouts.reader_idle
-        self._taken_at = 0.0
-        self._absent = _weakly(WeakMethod(self._overdue))  # a timer must not keep a dropped stream alive
+        self._taken_at = math.inf
+        """When the reader took events, monotonic; infinity while it waits for more."""
+        self._check_reader = _weakly(WeakMethod(self._overdue))  # a timer must not keep a dropped stream alive
         self._mended = False
         """True when bytes were replaced in the delivered text."""
         self._skips = _may_skip(executor)
@@ -206,6 +207,7 @@ class RouterStream:
             live = self._live
             assert live is not None  # noqa: S101 - opened and not ended
             failure: Failure | None = None
+            self._taken_at = math.inf
             try:
                 got = await live.more()
                 if not got:
@@ -222,7 +224,7 @@ class RouterStream:
             if not got:
                 self._untold = self._end(live, failure)
                 continue
-            self._await_reader(live)
+            self._taken_at = self._now()
             passed = self._passed_on(got)
             if passed and not self._ready:
                 return passed
@@ -244,26 +246,25 @@ class RouterStream:
                 self._text.append(text)
         return events
 
-    def _await_reader(self, live: ProviderStreamReader) -> None:
-        """Start the reader's time to take the delivered events."""
-        now = self._taken_at = self._now()
-        live.watchdog.absent(min(now + self._idle, live.ends_at), self._absent)
+    def _overdue(self) -> float | None:
+        """The reader asked for no more in time, or the router closes: give everything back, tell the reader later.
 
-    def _overdue(self) -> None:
-        """The reader asked for no more in time, or the router closes: give everything back, tell the reader later."""
+        Returns the instant at which its time is over, if that is not yet.
+        """
         live, now, state = self._live, self._now(), self._executor.state
-        if self._ended or live is None:
-            return
+        if self._ended or live is None or self._draining is not None or math.isinf(self._taken_at):
+            return None
         due = min(self._taken_at + self._idle, live.ends_at)
         if state.closed:
             self._cut_off(live, "closed", "its time was over")
-        elif now < due - EARLY:  # it has read of what is here already
-            live.watchdog.absent(due, self._absent)
+        elif now < due - EARLY:
+            return due
         elif now >= live.ends_at - EARLY:
             self._cut_off(live, "stream_max", live.too_long)
         else:
             self._draining = asyncio.get_running_loop().create_task(self._drain(live))
             state.keep(self._draining)
+        return None
 
     async def _drain(self, live: ProviderStreamReader) -> None:
         """Read what has come after the reader's time is over, so that a complete answer is not lost."""
@@ -372,7 +373,8 @@ class RouterStream:
                 self._mended = False
                 self._ready.extend(self._heard((restart,)))
         self._ready.extend(self._heard(head))
-        self._await_reader(live)
+        self._taken_at = self._now()
+        live.watchdog.attend(min(self._taken_at + self._idle, live.ends_at), self._idle, self._check_reader)
 
     def _is_our_usage(self, event: StreamEvent) -> bool:
         """The usage chunk that only we asked for."""
@@ -399,13 +401,12 @@ class _Iteration:
                 self._stream.abandon()
 
 
-def _weakly(method: WeakMethod[Callable[[], None]]) -> Callable[[], None]:
+def _weakly(method: WeakMethod[Callable[[], float | None]]) -> Callable[[], float | None]:
     """A call of a method that does nothing once its object is gone."""
 
-    def call() -> None:
+    def call() -> float | None:
         found = method()
-        if found is not None:
-            found()
+        return None if found is None else found()
 
     return call
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from ctypes import c_bool
 from typing import Any
 from weakref import WeakSet
@@ -116,13 +116,13 @@ class Gateway:
         """
         await self._door(scope, receive, send)
 
-    async def _found(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def _found(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         asked = None
         if scope["type"] == "http":
             if scope["path"] not in self._asked:
                 scope["path"], scope[DEPLOYMENT] = canonical(scope["path"])
             asked = self._asked.get(scope["path"]) if scope["method"] == "POST" else None
-        await (asked or self._app)(scope, receive, send)
+        return (asked or self._app)(scope, receive, send)
 
     async def reload(self) -> bool:
         """Read the configuration again; requests under way end in the old one. False, and a log line, for a bad one."""
