@@ -68,8 +68,8 @@ class AdmissionController:
             return self._first_of(able.values(), tier.name, now)
         order = self._order(able, tier, now)
         first, rest = order[0], order[1:]
-        if (step := self.ask(first, tier.name, now) or self._at_home(first.id, now)) is not None:
-            return step
+        if (admitted := self.ask(first, tier.name, now) or self._at_home(first.id, now)) is not None:
+            return admitted
         if self.context.route.selector.redistributes and len(rest) > 1 and self._conversation(tier) is None:
             rest = self._redistributed(rest, now)
         return self._first_of(rest, tier.name, now)
@@ -233,9 +233,9 @@ class AdmissionController:
             if isinstance(got, Lease):
                 state.held[got] = gate
                 timer = Watchdog(state.clock, state.ticking)
-                step = AdmittedTarget(facts, tier.name, gate, got, beside=late.facts.id, watchdog=timer)
-                if self.stands_at_once(step):
-                    return step
+                admitted = AdmittedTarget(facts, tier.name, gate, got, beside=late.facts.id, watchdog=timer)
+                if self.stands_at_once(admitted):
+                    return admitted
                 withdraw(state, gate, got)  # a second call waits for no slot of the host
         return None
 
@@ -283,22 +283,22 @@ class AdmissionController:
         """The refusal by a throttle, which holds for about a second."""
         return Refusal("throttle", now + _TOSS_SECONDS * (0.5 + self.state.dice.roll()))
 
-    def stands_at_once(self, step: AdmittedTarget) -> bool:
+    def stands_at_once(self, admitted: AdmittedTarget) -> bool:
         """True when there is nothing to ask other processes about this admission."""
         coordinator = self.state.coordinator
-        return not step.lease.probe and (coordinator is None or coordinator.has_slot(step.gate))
+        return not admitted.lease.probe and (coordinator is None or coordinator.has_slot(admitted.gate))
 
-    async def stands(self, step: AdmittedTarget) -> bool:
+    async def stands(self, admitted: AdmittedTarget) -> bool:
         """Ask the other processes for the probe and the slot of this admission; withdraw it where they have them."""
-        if self.stands_at_once(step):
+        if self.stands_at_once(admitted):
             return True
-        lease = step.lease
-        if not await is_granted(self.state, step.gate, lease, self.context.deadline):
+        lease = admitted.lease
+        if not await is_granted(self.state, admitted.gate, lease, self.context.deadline):
             return False
         if lease.probe:
             self._probe_taken = True
             kind: Kind = "stream" if self.context.request.stream else "whole"
-            self.state.emit(ProbeStarted(at=lease.admitted_at, target=step.facts.id, kind=kind))
+            self.state.emit(ProbeStarted(at=lease.admitted_at, target=admitted.facts.id, kind=kind))
         return True
 
     def somebody_else(self, facts: TargetFacts, now: float) -> bool:

@@ -44,60 +44,64 @@ class AttemptRunner:
     _asked_first: str = ""
     """The first target that was called."""
 
-    def keep(self, step: AdmittedTarget, answer: Mapping[str, Any]) -> None:
+    def keep(self, admitted: AdmittedTarget, answer: Mapping[str, Any]) -> None:
         """Keep an answer of Responses that was made by translation, where it may be kept."""
         answers, kept = self.context.translations.answers, self.state.kept
-        if answers is None or kept is None or not answers.kept or step.lease in self.context.left:
+        if answers is None or kept is None or not answers.kept or admitted.lease in self.context.left:
             return
         kept.keep({**answer, "model": self.request.model}, self.context.asked or ResolvedRequest(self.request))
 
-    async def whole(self, step: AdmittedTarget) -> Success | Failure:
+    async def whole(self, admitted: AdmittedTarget) -> Success | Failure:
         """One whole-answer call: everything the lease holds is given back, whatever happens."""
-        limit, own = self.context.limit(step)
-        if self.context.needs_verdict(step):
-            patience = self.context.patience(step.facts, step.lease.admitted_at, self.context.snapshot(step))
-            return await self.call_to_verdict(step, limit, patience, self._whole)
-        return await self._whole(step, limit, own)
+        limit, own = self.context.limit(admitted)
+        if self.context.needs_verdict(admitted):
+            patience = self.context.patience(
+                admitted.facts, admitted.lease.admitted_at, self.context.snapshot(admitted)
+            )
+            return await self.call_to_verdict(admitted, limit, patience, self._whole)
+        return await self._whole(admitted, limit, own)
 
-    async def _whole(self, step: AdmittedTarget, limit: float, own: bool) -> Success | Failure:
-        lease = step.lease
+    async def _whole(self, admitted: AdmittedTarget, limit: float, own: bool) -> Success | Failure:
+        lease = admitted.lease
         outcome: Success | Failure
-        watchdog, sent = self.watchdog_of(step), self.context.translations.sent(step.facts)
+        watchdog, sent = self.watchdog_of(admitted), self.context.translations.sent(admitted.facts)
         try:
             self.check_open()
-            answering = self.state.providers[step.facts.target.provider].call(self.provider_call(step, sent.request))
+            answering = self.state.providers[admitted.facts.target.provider].call(
+                self.provider_call(admitted, sent.request)
+            )
             outcome = await watchdog.within(answering, limit)
             if isinstance(outcome, Success) and outcome.mended and "schema" in self.request.needs:
                 outcome = Failure(FailureClass.MALFORMED, NOT_UTF8.message, reading=outcome.reading)
             if sent.translation is not None and isinstance(outcome, Success):
-                outcome = self._translated(step, sent.translation, outcome)
+                outcome = self._translated(admitted, sent.translation, outcome)
         except Expired:
-            outcome = self.timed_out(step, own, lease.admitted_at)
+            outcome = self.timed_out(admitted, own, lease.admitted_at)
         except asyncio.CancelledError:
-            self.settle(step, self.given_up(step, silent_since=lease.admitted_at))
+            self.settle(admitted, self.given_up(admitted, silent_since=lease.admitted_at))
             raise
         except Exception as bug:  # noqa: BLE001 - providers return failures: whatever they raise is their bug
             outcome = provider_bug(bug)
         if isinstance(outcome, Failure):
-            return self.settle(step, outcome)
-        self.settled(step, None, usage=outcome.usage, reading=outcome.reading)
-        self.made(step, outcome.body)
+            return self.settle(admitted, outcome)
+        self.settled(admitted, None, usage=outcome.usage, reading=outcome.reading)
+        self.made(admitted, outcome.body)
         return outcome
 
-    def made(self, step: AdmittedTarget, data: Mapping[str, Any]) -> None:
+    def made(self, admitted: AdmittedTarget, data: Mapping[str, Any]) -> None:
         """An answer of the target (or an event of one), as it came, may have made things at its provider."""
-        if self.request.dialect in step.facts.dialects and (things := state_made(data)):
-            self.state.makers.note(step.facts.target, self.request.owner, things)
+        if self.request.dialect in admitted.facts.dialects and (things := state_made(data)):
+            self.state.makers.note(admitted.facts.target, self.request.owner, things)
 
-    def _translated(self, step: AdmittedTarget, translation: Translation, success: Success) -> Success | Failure:
+    def _translated(self, admitted: AdmittedTarget, translation: Translation, success: Success) -> Success | Failure:
         """The answer in the caller's dialect."""
         losses = Losses()
         body = translation.answer(success.body, losses)
         if isinstance(body, Untranslatable):
             return Failure(FailureClass.MALFORMED, str(body), reading=success.reading)
-        if step.lease not in self.context.left:
+        if admitted.lease not in self.context.left:
             self.context.report.losses += losses.entries
-        self.keep(step, body)
+        self.keep(admitted, body)
         return replace(success, body=body, raw=dumps(body).encode(errors="backslashreplace"))
 
     def check_open(self) -> None:
@@ -105,37 +109,37 @@ class AttemptRunner:
         if self.state.closed:
             raise Expired
 
-    def timed_out(self, step: AdmittedTarget, own: bool, silent_since: float) -> Failure:
+    def timed_out(self, admitted: AdmittedTarget, own: bool, silent_since: float) -> Failure:
         """The failure of a call at its limit: the target's fault, unless the caller's deadline left too little time."""
         seconds = self.state.clock.now() - silent_since
-        if own or seconds >= self.context.patience(step.facts, step.lease.admitted_at):
+        if own or seconds >= self.context.patience(admitted.facts, admitted.lease.admitted_at):
             return Failure(FailureClass.TIMEOUT, f"nothing for {seconds:.1f} s")
         return Failure(FailureClass.CANCELLED, f"the caller's deadline left it only {seconds:.1f} s")
 
-    def watchdog_of(self, step: AdmittedTarget) -> Watchdog:
+    def watchdog_of(self, admitted: AdmittedTarget) -> Watchdog:
         """The timer of a call: one for all calls of a request, as they are made in turn, but for a hedge."""
-        return self.context.watchdog if step.watchdog is None else step.watchdog
+        return self.context.watchdog if admitted.watchdog is None else admitted.watchdog
 
-    def final_rejection(self, step: AdmittedTarget, failure: Failure) -> SmartRouterError | None:
+    def final_rejection(self, admitted: AdmittedTarget, failure: Failure) -> SmartRouterError | None:
         """The error that ends the request, where the failure is its own fault."""
         fallback = self.state.routing.content_filter_fallback
-        return final_rejection(step.facts.id, failure, content_filter_fallback=fallback)
+        return final_rejection(admitted.facts.id, failure, content_filter_fallback=fallback)
 
-    def outrun(self, step: AdmittedTarget) -> None:
+    def outrun(self, admitted: AdmittedTarget) -> None:
         """Another target's head came first: give everything back."""
-        self.settle(step, self.given_up(step, step.lease.admitted_at, why="another target answered"))
-        self.watchdog_of(step).close()
+        self.settle(admitted, self.given_up(admitted, admitted.lease.admitted_at, why="another target answered"))
+        self.watchdog_of(admitted).close()
 
-    def given_up(self, step: AdmittedTarget, silent_since: float, *, why: str = "the caller left") -> Failure:
+    def given_up(self, admitted: AdmittedTarget, silent_since: float, *, why: str = "the caller left") -> Failure:
         """The failure of a call that was given up: TIMEOUT when it was silent beyond patience, else CANCELLED."""
         silent = self.state.clock.now() - silent_since
-        if silent >= self.context.patience(step.facts, step.lease.admitted_at):
+        if silent >= self.context.patience(admitted.facts, admitted.lease.admitted_at):
             return Failure(FailureClass.TIMEOUT, f"{why} after {silent:.1f} silent seconds")
         return Failure(FailureClass.CANCELLED, why)
 
-    def provider_call(self, step: AdmittedTarget, request: RouteRequest) -> ProviderCall:
+    def provider_call(self, admitted: AdmittedTarget, request: RouteRequest) -> ProviderCall:
         """The call to make: `request`, in the target's dialect."""
-        target = step.facts.target
+        target = admitted.facts.target
         self._asked_first = self._asked_first or target.id
         # A continuation is another request than the one that began: it has an idempotency key of its own.
         place = f"{target.id} after {len(self.context.begun)}" if self.context.begun else target.id
@@ -157,7 +161,7 @@ class AttemptRunner:
 
     def settle(
         self,
-        step: AdmittedTarget,
+        admitted: AdmittedTarget,
         failure: Failure,
         *,
         ttft: float | None = None,
@@ -176,15 +180,15 @@ class AttemptRunner:
         rejected = (
             failure.failure_class is FailureClass.INVALID_REQUEST
             or self._foreign_endpoint(failure)
-            or self._access_of_the_client(step, failure)
+            or self._access_of_the_client(admitted, failure)
         )
-        if self.request.dialect not in step.facts.dialects:
+        if self.request.dialect not in admitted.facts.dialects:
             failure = replace(failure, raw=b"")  # an error body of another dialect is nothing to hand back
         elif failure.failure_class is FailureClass.INVALID_REQUEST:
-            rejected = not self.context.history.native_rejection(step.facts, failure)
+            rejected = not self.context.history.native_rejection(admitted.facts, failure)
         if rejected:
             failure = replace(failure, failure_class=FailureClass.REJECTED_BY_FALLBACK)
-        self.settled(step, failure, ttft=ttft, usage=usage, away=away)
+        self.settled(admitted, failure, ttft=ttft, usage=usage, away=away)
         return failure
 
     def _foreign_endpoint(self, failure: Failure) -> bool:
@@ -192,33 +196,33 @@ class AttemptRunner:
         missing = failure.failure_class is FailureClass.MISCONFIGURED and failure.status in (404, 405, 501)
         return missing and self.context.answers and self.request.dialect != "chat"
 
-    def _access_of_the_client(self, step: AdmittedTarget, failure: Failure) -> bool:
+    def _access_of_the_client(self, admitted: AdmittedTarget, failure: Failure) -> bool:
         """The client named an account, or a version that has never worked here: no reason to rest the target."""
         if failure.failure_class not in _OF_ACCESS or not self.request.headers:
             return False
-        named = self._access_named(step)
-        proof = step.facts.target.provider, named.get(VERSION, USUAL_VERSION)
+        named = self._access_named(admitted)
+        proof = admitted.facts.target.provider, named.get(VERSION, USUAL_VERSION)
         proven = VERSION not in named or proof in self.state.proven_versions
         return not proven or bool(named.keys() - {VERSION})
 
-    def _note_version(self, step: AdmittedTarget, failure: Failure | None) -> None:
+    def _note_version(self, admitted: AdmittedTarget, failure: Failure | None) -> None:
         """The call was answered: its version is let in here."""
         if failure is None and VERSION in self.request.headers:
-            version = self._access_named(step).get(VERSION)
+            version = self._access_named(admitted).get(VERSION)
             if version is not None:
-                self.state.proven_versions.add((step.facts.target.provider, version))
+                self.state.proven_versions.add((admitted.facts.target.provider, version))
 
-    def _access_named(self, step: AdmittedTarget) -> Mapping[str, str]:
+    def _access_named(self, admitted: AdmittedTarget) -> Mapping[str, str]:
         to, asked, spoken = (
-            self.state.destination(step.facts.target),
+            self.state.destination(admitted.facts.target),
             self.request.dialect,
-            self.context.translations.sent(step.facts).request,
+            self.context.translations.sent(admitted.facts).request,
         )
         return access_named(to, asked, spoken.dialect, self.request.headers)
 
     def settled(
         self,
-        step: AdmittedTarget,
+        admitted: AdmittedTarget,
         failure: Failure | None,
         *,
         usage: Usage | None = None,
@@ -230,20 +234,20 @@ class AttemptRunner:
 
         `away` are the seconds in which the caller did not read the stream: they do not count as the call's.
         """
-        context, state, lease, facts = self.context, self.state, step.lease, step.facts
-        self._note_version(step, failure)
+        context, state, lease, facts = self.context, self.state, admitted.lease, admitted.facts
+        self._note_version(admitted, failure)
         if lease.settled:
             return  # a hedge's loser, or a call whose loop had stopped: its end was told before it knew
-        if step.watchdog is not None:
-            step.watchdog.close()  # of this call alone; the request's own keeps time for the next one
+        if admitted.watchdog is not None:
+            admitted.watchdog.close()  # of this call alone; the request's own keeps time for the next one
         now = state.clock.now()
         seconds = now - lease.admitted_at - away
-        slow_after = step.gate.config.breaker.slow_call
+        slow_after = admitted.gate.config.breaker.slow_call
         slow = slow_after is not None and context.answers and (seconds if ttft is None else ttft) > slow_after
         counted = failure if failure is None or context.answers else of_target(failure)
         told = usage if failure is None else None  # of a call that broke off the bucket keeps its own estimate
         lease.unread = away
-        hedge = step.beside is not None
+        hedge = admitted.beside is not None
         settlement = lease.settle(
             counted,
             now,
@@ -279,9 +283,9 @@ class AttemptRunner:
                 )
             )
         if failure is None:
-            self._answered(step, seconds, ttft, usage, now)
+            self._answered(admitted, seconds, ttft, usage, now)
         # First: a recovery empties the window that this call then enters.
-        state.apply(step.gate, settlement, now, counted, since=lease.admitted_at)
+        state.apply(admitted.gate, settlement, now, counted, since=lease.admitted_at)
         state.observe(
             AttemptFinished(
                 at=now,
@@ -312,22 +316,22 @@ class AttemptRunner:
             context.report.usage, context.report.cost_usd = usage, cost
 
     def _answered(
-        self, step: AdmittedTarget, seconds: float, ttft: float | None, usage: Usage | None, now: float
+        self, admitted: AdmittedTarget, seconds: float, ttft: float | None, usage: Usage | None, now: float
     ) -> None:
         """Tell exploration and the homes of conversations of an answer."""
-        state, target = self.state, step.facts.id
-        if step.look is not None:
-            latency = ttft if step.look.stream else _pace(seconds, usage)
-            if state.looks.ended(step.look, latency, now):
-                state.begin_anew(target, step.lease.admitted_at)
-        if step.home is not None:
-            state.homes.served(step.home, target, now, usage)
+        state, target = self.state, admitted.facts.id
+        if admitted.look is not None:
+            latency = ttft if admitted.look.stream else _pace(seconds, usage)
+            if state.looks.ended(admitted.look, latency, now):
+                state.begin_anew(target, admitted.lease.admitted_at)
+        if admitted.home is not None:
+            state.homes.served(admitted.home, target, now, usage)
             if ttft is not None and usage is not None:
                 state.homes.prefilled(target, ttft, usage)
 
     async def call_to_verdict(
         self,
-        step: AdmittedTarget,
+        admitted: AdmittedTarget,
         limit: float,
         patience: float,
         perform: Callable[[AdmittedTarget, float, bool], Awaitable[T | Failure]],
@@ -337,11 +341,11 @@ class AttemptRunner:
 
         `drop` gives back the result of a call whose caller left.
         """
-        lease, state = step.lease, self.state
+        lease, state = admitted.lease, self.state
         patient_until = lease.admitted_at + patience
         verdict_at = max(limit, patient_until)
         watchdog = Watchdog(state.clock, state.ticking)
-        alone = replace(step, watchdog=watchdog)
+        alone = replace(admitted, watchdog=watchdog)
         gone = False
 
         async def performing() -> T | Failure:
@@ -360,8 +364,8 @@ class AttemptRunner:
             """The caller goes: the call runs on, or ends now and gives back what it has brought."""
             nonlocal gone
             gone = True
-            if not task.done() and self._runs_on(step, patience):
-                self._leave(step, task, why)
+            if not task.done() and self._runs_on(admitted, patience):
+                self._leave(admitted, task, why)
                 if verdict_at > patient_until:  # the caller left before its limit: `perform` would go on until that
                     end = state.clock.call_at(patient_until + EARLY, task.cancel)
                     task.add_done_callback(lambda _: end.cancel())
@@ -384,25 +388,25 @@ class AttemptRunner:
         await leave(why)
         return Failure(FailureClass.CANCELLED, why)
 
-    def _runs_on(self, step: AdmittedTarget, patience: float) -> bool:
+    def _runs_on(self, admitted: AdmittedTarget, patience: float) -> bool:
         """Return whether a call under way runs on without its caller: one at a time to a target of unknown pace."""
-        lease, state = step.lease, self.state
+        lease, state = admitted.lease, self.state
         if lease.settled or state.closed or state.clock.now() - lease.admitted_at >= patience:
             return False
-        return lease.probe or lease.paced or step.facts.id not in state.detached.values()
+        return lease.probe or lease.paced or admitted.facts.id not in state.detached.values()
 
-    def _leave(self, step: AdmittedTarget, task: asyncio.Task[T | Failure], why: str) -> None:
+    def _leave(self, admitted: AdmittedTarget, task: asyncio.Task[T | Failure], why: str) -> None:
         """Let the call run on without its caller."""
         context = self.context
-        context.left.add(step.lease)
-        context.state.detach(task, step.facts.id)
+        context.left.add(admitted.lease)
+        context.state.detach(task, admitted.facts.id)
         context.report.attempts.append(
             Attempt(
-                target=step.facts.id,
-                seconds=context.state.clock.now() - step.lease.admitted_at,
+                target=admitted.facts.id,
+                seconds=context.state.clock.now() - admitted.lease.admitted_at,
                 failure_class=FailureClass.CANCELLED,
                 message=f"{why}; the call runs on for its verdict",
-                probe=step.lease.probe,
+                probe=admitted.lease.probe,
             )
         )
 

@@ -225,60 +225,60 @@ class RequestExecutor:
             else self._wait_policy.in_queue(found, self._admission.refused, now)
         )
 
-    async def _tried(self, step: AdmittedTarget, perform: Perform[T]) -> T | Failure:
+    async def _tried(self, admitted: AdmittedTarget, perform: Perform[T]) -> T | Failure:
         """Call one target, and once more quickly where that is worth it: what it served, or the last failure."""
         while True:
-            late_at = self.context.late_at(step, delayed=self.delayed)
+            late_at = self.context.late_at(admitted, delayed=self.delayed)
             if late_at is None:
-                served = await perform(step)
+                served = await perform(admitted)
             else:
-                step, served = await self._hedging.call(step, late_at, perform)
+                admitted, served = await self._hedging.call(admitted, late_at, perform)
             if not isinstance(served, Failure):
-                self.report_builder.served_by(step, self.context.translations.sent(step.facts))
+                self.report_builder.served_by(admitted, self.context.translations.sent(admitted.facts))
                 return served
             now = self.state.clock.now()
-            self.context.note(step, served)
-            if (final := self.attempts.final_rejection(step, served)) is not None:
+            self.context.note(admitted, served)
+            if (final := self.attempts.final_rejection(admitted, served)) is not None:
                 raise final
-            if step.last_resort:
+            if admitted.last_resort:
                 return served
-            if self._prefill_refused(step, served):
-                again = self._admission.ask(step.facts, step.tier, now)
+            if self._prefill_refused(admitted, served):
+                again = self._admission.ask(admitted.facts, admitted.tier, now)
             else:
-                again = await self._quick_retry(step, served, now)
+                again = await self._quick_retry(admitted, served, now)
             if again is None:
                 return served
-            step = again
+            admitted = again
 
-    def _prefill_refused(self, step: AdmittedTarget, failure: Failure) -> bool:
+    def _prefill_refused(self, admitted: AdmittedTarget, failure: Failure) -> bool:
         """Return whether the target refused the way in which it was asked to continue, and is asked in words next."""
         if failure.failure_class is not FailureClass.REJECTED_BY_FALLBACK or failure.status not in _REFUSED:
             return False
-        if not self.context.translations.prefill_refused(step.facts):
+        if not self.context.translations.prefill_refused(admitted.facts):
             return False
         self.context.history.forgive_rejection()
         return True
 
-    async def _quick_retry(self, step: AdmittedTarget, failure: Failure, now: float) -> AdmittedTarget | None:
-        state, gate = self.state, step.gate
-        if not self.context.history.may_retry_same(step.facts, failure) or gate.refusal(
-            _FREE, now, stream=step.lease.stream
+    async def _quick_retry(self, admitted: AdmittedTarget, failure: Failure, now: float) -> AdmittedTarget | None:
+        state, gate = self.state, admitted.gate
+        if not self.context.history.may_retry_same(admitted.facts, failure) or gate.refusal(
+            _FREE, now, stream=admitted.lease.stream
         ):
             return None
         pause = full_jitter(state.backoff, 0, state.dice.roll())
         if now + pause >= self.context.deadline:
             return None
-        paid = self.context.another_is_free(step.facts, now)
+        paid = self.context.another_is_free(admitted.facts, now)
         if paid and not state.budget.try_spend():
             return None
-        self.context.history.retrying(step.facts)
+        self.context.history.retrying(admitted.facts)
         await self.context.watchdog.sleep(now + pause)
         if state.closed:
             return None
         now = state.clock.now()
-        if not paid and self.context.another_is_free(step.facts, now) and not state.budget.try_spend():
+        if not paid and self.context.another_is_free(admitted.facts, now) and not state.budget.try_spend():
             return None  # meanwhile another one is free
-        again = self._admission.ask(step.facts, step.tier, now)
+        again = self._admission.ask(admitted.facts, admitted.tier, now)
         if again is None or await self._admission.stands(again):
             return again
         return None
@@ -306,8 +306,8 @@ class RequestExecutor:
         state, request = self.state, self.request
         due = None
         if not self._another_serves(now):
-            if (step := self._admission.finding_out(now)) is not None:
-                return step
+            if (admitted := self._admission.finding_out(now)) is not None:
+                return admitted
             due = self._admission.due_to_find_out(now)
         if due is None:
             due = state.fleet.least_remaining(now) or 0.0

@@ -61,8 +61,8 @@ class HedgeRace(Generic[T]):
             await asyncio.gather(*runners, return_exceptions=True)  # each settles its own lease
             raise
         finally:
-            for runner, step in runners.items():
-                self._dismiss(runner, step)
+            for runner, admitted in runners.items():
+                self._dismiss(runner, admitted)
 
     async def _decided(
         self, runners: dict[asyncio.Task[T | Failure], AdmittedTarget]
@@ -71,15 +71,15 @@ class HedgeRace(Generic[T]):
         while True:
             await asyncio.wait(runners, return_when=asyncio.FIRST_COMPLETED)
             for runner in [runner for runner in runners if runner.done()]:
-                step, served = runners.pop(runner), runner.result()
-                if not isinstance(served, Failure) or not runners or self.failed(step, served):
-                    return step, served
+                admitted, served = runners.pop(runner), runner.result()
+                if not isinstance(served, Failure) or not runners or self.failed(admitted, served):
+                    return admitted, served
 
-    def _dismiss(self, runner: asyncio.Task[T | Failure], step: AdmittedTarget) -> None:
+    def _dismiss(self, runner: asyncio.Task[T | Failure], admitted: AdmittedTarget) -> None:
         """Settle the losing attempt now; close its connection in the background."""
         loop = asyncio.get_running_loop()
         if not runner.done():
-            self.settle(step)
+            self.settle(admitted)
             runner.cancel()
             self.keep(loop.create_task(self._see_off(runner)))
         elif not runner.cancelled() and runner.exception() is None:
@@ -93,9 +93,9 @@ class HedgeRace(Generic[T]):
             if not isinstance(late, Failure):  # it would not be cancelled
                 await self.drop(late)
 
-    def _begin(self, step: AdmittedTarget) -> asyncio.Task[T | Failure]:
+    def _begin(self, admitted: AdmittedTarget) -> asyncio.Task[T | Failure]:
         async def performed() -> T | Failure:
-            return await self.perform(step)
+            return await self.perform(admitted)
 
         return asyncio.get_running_loop().create_task(performed())
 
@@ -116,7 +116,7 @@ class Hedging:
     admission: AdmissionController
 
     async def call(
-        self, step: AdmittedTarget, late_at: float, perform: Perform[T]
+        self, admitted: AdmittedTarget, late_at: float, perform: Perform[T]
     ) -> tuple[AdmittedTarget, T | Failure]:
         """Make the call, and a second one beside it from `late_at` on. Returns as `HedgeRace.run`."""
         spare = cast("object", perform)
@@ -124,13 +124,13 @@ class Hedging:
         race = HedgeRace(
             clock=self.context.state.clock,
             perform=perform,
-            second=lambda: self._second(step),
+            second=lambda: self._second(admitted),
             failed=self._failed,
             settle=self.attempts.outrun,
             drop=drop,
             keep=self.context.state.keep,
         )
-        return await race.run(step, late_at)
+        return await race.run(admitted, late_at)
 
     def _second(self, late: AdmittedTarget) -> AdmittedTarget | None:
         """The second call, where a target admits it at once and the budgets can pay for it."""
@@ -148,11 +148,11 @@ class Hedging:
             self.context.state.hedges.try_spend()
         return hedge
 
-    def _failed(self, step: AdmittedTarget, failure: Failure) -> bool:
+    def _failed(self, admitted: AdmittedTarget, failure: Failure) -> bool:
         """Note that one of two calls failed; True when the other need not go on, as the request itself is refused."""
-        if step.watchdog is None and self.attempts.final_rejection(step, failure) is not None:
+        if admitted.watchdog is None and self.attempts.final_rejection(admitted, failure) is not None:
             return True
-        self.context.note(step, failure)
+        self.context.note(admitted, failure)
         return False
 
 

@@ -34,14 +34,14 @@ class ProviderStreamReader:
     def __init__(
         self,
         attempts: AttemptRunner,
-        step: AdmittedTarget,
+        admitted: AdmittedTarget,
         sent: TranslatedRequest,
         watchdog: Watchdog,
         source: ProviderStream,
     ) -> None:
         self._attempts = attempts
         self._state = attempts.context.state
-        self.step = step
+        self.admitted = admitted
         """The target that serves it, with its lease."""
         self.watchdog = watchdog
         self._source = source if _in_pieces(source) else _OneByOne(source)
@@ -55,7 +55,7 @@ class ProviderStreamReader:
         self.guard = StreamGuard(finishing(request.dialect, choices), exact="schema" in request.needs)
         """The state of its answer so far."""
         self._translator = None if sent.translation is None else sent.translation.events()
-        self._admitted_at = step.lease.admitted_at
+        self._admitted_at = admitted.lease.admitted_at
         self.ends_at = min(self._admitted_at + attempts.context.state.timeouts.stream_max, attempts.context.ends_at)
         """The instant of the longest stream allowed, monotonic."""
         self._heard_at = self._admitted_at
@@ -158,11 +158,11 @@ class ProviderStreamReader:
         self._resume()
         if self.guard.finished:
             self.guard.end("")
-        if not self.step.lease.settled:
+        if not self.admitted.lease.settled:
             if self.complete:
                 self._succeeded()
             else:
-                left = self._attempts.given_up(self.step, self._heard_at, why=why)
+                left = self._attempts.given_up(self.admitted, self._heard_at, why=why)
                 if left.failure_class is FailureClass.CANCELLED and -math.inf < self._proof_at < math.inf:
                     self._prove(self._now())
                 self._failed(left)
@@ -177,7 +177,7 @@ class ProviderStreamReader:
     async def close_proved(self) -> None:
         """Count it as answered, as its content was all that was wanted, and close its connection."""
         self._resume()
-        if not self.step.lease.settled:
+        if not self.admitted.lease.settled:
             self._succeeded()
         await self.close()
 
@@ -218,7 +218,7 @@ class ProviderStreamReader:
             return Failure(FailureClass.CANCELLED, "its time was over")
         if self._now() >= self.ends_at:
             return Failure(FailureClass.CANCELLED, self.too_long)
-        return self._attempts.timed_out(self.step, own, self._heard_at)
+        return self._attempts.timed_out(self.admitted, own, self._heard_at)
 
     def _take(self, events: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
         """Take the events that arrived; return those to deliver."""
@@ -239,7 +239,7 @@ class ProviderStreamReader:
                 if event.kind is not EventKind.META:
                     self._heard_at = now
                 if self._translator is None and event.data is not None:
-                    self._attempts.made(self.step, event.data)
+                    self._attempts.made(self.admitted, event.data)
             ready += guard.feed(event)
             if guard.ended:
                 break
@@ -257,10 +257,10 @@ class ProviderStreamReader:
             self._prove(now)
             return
         self.ttft, self._proof_at = now - self._admitted_at, math.inf
-        self.step.lease.begun()
-        if self.step.lease.probe:
+        self.admitted.lease.begun()
+        if self.admitted.lease.probe:
             # A continuation of a broken answer may break off in the same place: its beginning says little.
-            if self._attempts.context.continues or self._attempts.context.another_is_free(self.step.facts, now):
+            if self._attempts.context.continues or self._attempts.context.another_is_free(self.admitted.facts, now):
                 self._proof_at = now + PROOF_SECONDS
             else:
                 self._prove(now)
@@ -268,8 +268,8 @@ class ProviderStreamReader:
     def _prove(self, now: float) -> None:
         """A probe that has brought content for so long has succeeded."""
         self._proof_at = math.inf
-        lease = self.step.lease
-        self._state.apply(self.step.gate, lease.prove(now), now, None, since=lease.admitted_at)
+        lease = self.admitted.lease
+        self._state.apply(self.admitted.gate, lease.prove(now), now, None, since=lease.admitted_at)
 
     def _delivered(self, ready: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
         """The events that the caller gets for these. Only a complete stream is given an end."""
@@ -282,32 +282,32 @@ class ProviderStreamReader:
             if self.guard.state is StreamState.COMPLETE:
                 out += translator.end()
                 if response := (out[-1].data or {}).get("response"):
-                    self._attempts.keep(self.step, response)
+                    self._attempts.keep(self.admitted, response)
                 self._attempts.context.report.losses += translator.losses.entries
         except RecursionError:
             self.guard.spoil(_TOO_DEEP)
         return out
 
     async def _complete(self) -> None:
-        if not self.step.lease.settled:
+        if not self.admitted.lease.settled:
             self._succeeded()
         self.watchdog.close()
         await self._disconnect()
 
     async def _end(self, failure: Failure) -> Failure:
-        if not self.step.lease.settled:  # else another task closed the stream while it was read
+        if not self.admitted.lease.settled:  # else another task closed the stream while it was read
             failure = self._failed(failure)
         await self._disconnect()
         return failure
 
     def _succeeded(self) -> None:
         self._attempts.context.report.malformed_events += self.guard.malformed
-        self._attempts.settled(self.step, None, usage=self.guard.usage, ttft=self.ttft, away=self._away)
+        self._attempts.settled(self.admitted, None, usage=self.guard.usage, ttft=self.ttft, away=self._away)
 
     def _failed(self, failure: Failure) -> Failure:
         self._attempts.context.report.malformed_events += self.guard.malformed
-        spent = self._attempts.context.spent(self.step, self.guard.usage, self._pieces) if self._pieces else None
-        return self._attempts.settle(self.step, failure, ttft=self.ttft, usage=spent, away=self._away)
+        spent = self._attempts.context.spent(self.admitted, self.guard.usage, self._pieces) if self._pieces else None
+        return self._attempts.settle(self.admitted, failure, ttft=self.ttft, usage=spent, away=self._away)
 
     async def _disconnect(self) -> None:
         """Close the connection, within its bound. A provider that cannot even do that is no news for the caller."""
@@ -359,37 +359,39 @@ class StreamOpener:
     attempts: AttemptRunner
     recovery_state: RecoveryState | None
 
-    async def __call__(self, step: AdmittedTarget) -> tuple[ProviderStreamReader, Sequence[StreamEvent]] | Failure:
+    async def __call__(self, admitted: AdmittedTarget) -> tuple[ProviderStreamReader, Sequence[StreamEvent]] | Failure:
         """An open stream and its first events, or the failure of a head that the caller did not see."""
         attempts = self.attempts
-        limit, own = attempts.context.limit(step)
-        if attempts.context.needs_verdict(step) and self.recovery_state is None:
-            patience = attempts.context.patience(step.facts, step.lease.admitted_at, attempts.context.snapshot(step))
-            return await attempts.call_to_verdict(step, limit, patience, self._opened, _content_is_enough)
-        return await self._opened(step, limit, own)
+        limit, own = attempts.context.limit(admitted)
+        if attempts.context.needs_verdict(admitted) and self.recovery_state is None:
+            patience = attempts.context.patience(
+                admitted.facts, admitted.lease.admitted_at, attempts.context.snapshot(admitted)
+            )
+            return await attempts.call_to_verdict(admitted, limit, patience, self._opened, _content_is_enough)
+        return await self._opened(admitted, limit, own)
 
     async def _opened(
-        self, step: AdmittedTarget, limit: float, own: bool
+        self, admitted: AdmittedTarget, limit: float, own: bool
     ) -> tuple[ProviderStreamReader, Sequence[StreamEvent]] | Failure:
         attempts = self.attempts
         try:
-            sent = attempts.context.translations.sent(step.facts)
+            sent = attempts.context.translations.sent(admitted.facts)
             attempts.check_open()
-            watchdog = attempts.watchdog_of(step)
-            provider = attempts.state.providers[step.facts.target.provider]
-            source = await watchdog.within(provider.open_stream(attempts.provider_call(step, sent.request)), limit)
+            watchdog = attempts.watchdog_of(admitted)
+            provider = attempts.state.providers[admitted.facts.target.provider]
+            source = await watchdog.within(provider.open_stream(attempts.provider_call(admitted, sent.request)), limit)
         except Expired:
-            return attempts.settle(step, attempts.timed_out(step, own, step.lease.admitted_at))
+            return attempts.settle(admitted, attempts.timed_out(admitted, own, admitted.lease.admitted_at))
         except asyncio.CancelledError:
-            attempts.settle(step, attempts.given_up(step, silent_since=step.lease.admitted_at))
+            attempts.settle(admitted, attempts.given_up(admitted, silent_since=admitted.lease.admitted_at))
             raise
         except Exception as bug:  # noqa: BLE001 - a provider's own bug, see provider_bug
-            return attempts.settle(step, provider_bug(bug))
+            return attempts.settle(admitted, provider_bug(bug))
         if isinstance(source, Failure):
-            return attempts.settle(step, source)
+            return attempts.settle(admitted, source)
         if (reading := source.reading).buckets or reading.rejected:
-            attempts.state.heard(step.gate, step.lease, reading)
-        live = ProviderStreamReader(attempts, step, sent, watchdog, source)
+            attempts.state.heard(admitted.gate, admitted.lease, reading)
+        live = ProviderStreamReader(attempts, admitted, sent, watchdog, source)
         head = await live.hold(limit, own)
         if isinstance(head, Failure):
             return head
@@ -408,8 +410,8 @@ class StreamOpener:
         self, live: ProviderStreamReader, got: Sequence[StreamEvent], recovery_state: RecoveryState
     ) -> list[StreamEvent] | Failure:
         """Read on until there is something to deliver: neither held back nor delivered before."""
-        recovery_state.attempt(asked=self.attempts.context.translations.sent(live.step.facts).asked)
-        until = self.attempts.context.held_until(live.step)
+        recovery_state.attempt(asked=self.attempts.context.translations.sent(live.admitted.facts).asked)
+        until = self.attempts.context.held_until(live.admitted)
         ready: list[StreamEvent] = []
         while got:
             ready += recovery_state.take(got)
@@ -421,13 +423,17 @@ class StreamOpener:
         failure = await live.outcome()
         if failure is None:
             return ready + recovery_state.flush()
-        recovery_state.fell_back(live.step.facts.id, failure)
-        if self.attempts.context.another_left(live.step.facts):
-            self.attempts.context.history.retrying(live.step.facts)  # an answer is long: another target is asked first
+        recovery_state.fell_back(live.admitted.facts.id, failure)
+        if self.attempts.context.another_left(live.admitted.facts):
+            # An answer is long: another target is asked first.
+            self.attempts.context.history.retrying(live.admitted.facts)
         return failure
 
 
-async def _content_is_enough(served: tuple[ProviderStreamReader, Sequence[StreamEvent]], step: AdmittedTarget) -> None:  # noqa: ARG001
+async def _content_is_enough(
+    served: tuple[ProviderStreamReader, Sequence[StreamEvent]],
+    admitted: AdmittedTarget,  # noqa: ARG001
+) -> None:
     """A stream that its caller left has proved its target by its first content."""
     live, _ = served
     await live.close_proved()

@@ -45,31 +45,31 @@ class ReportBuilder:
             ]
         )
 
-    def served_by(self, step: AdmittedTarget, sent: TranslatedRequest) -> None:
+    def served_by(self, admitted: AdmittedTarget, sent: TranslatedRequest) -> None:
         """Report the target that answered, the losses of its call, and what ruled out the better targets."""
-        report, provider = self.context.report, step.facts.target.provider
-        report.target, report.actual_tier = step.facts.id, step.tier
+        report, provider = self.context.report, admitted.facts.target.provider
+        report.target, report.actual_tier = admitted.facts.id, admitted.tier
         losses, dropped = sent.losses, self.context.state.dropped.get(provider)
         if dropped:
             lost = sorted(dropped & sent.request.body.keys())
             losses = (*losses, *(f"{field}: dropped, {provider} does not take it" for field in lost))
         if self.context.request.headers:
-            to, asked = self.context.state.destination(step.facts.target), self.context.request.dialect
+            to, asked = self.context.state.destination(admitted.facts.target), self.context.request.dialect
             losses = (*losses, *lost_at(to, asked, sent.request.dialect, self.context.request.headers))
         if losses:
             report.losses += [loss for loss in losses if loss not in report.losses]  # two may have served one stream
-        report.last_resort = step.last_resort
-        report.escalated = step.tier in self.context.plan.escalations
-        report.degraded = step.last_resort or (step.tier != self.context.plan.asked and not report.escalated)
-        if step.facts.id == self.context.plan.first:
+        report.last_resort = admitted.last_resort
+        report.escalated = admitted.tier in self.context.plan.escalations
+        report.degraded = admitted.last_resort or (admitted.tier != self.context.plan.asked and not report.escalated)
+        if admitted.facts.id == self.context.plan.first:
             report.fallback = False
             return
-        report.fallback = self.context.plan.is_fallback(step.facts.id, self.context.route.strategy)
+        report.fallback = self.context.plan.is_fallback(admitted.facts.id, self.context.route.strategy)
         told = {refusal.target: refusal.reason for refusal in report.refusals}
         told |= {a.target: a.failure_class.value for a in report.attempts if a.failure_class is not None}
         for tier in self.context.plan.tiers:
             for facts in tier.targets:
-                if facts.id == step.facts.id:
+                if facts.id == admitted.facts.id:
                     return
                 if (reason := told.get(facts.id)) is not None:
                     report.ruled_out[facts.id] = reason

@@ -147,88 +147,88 @@ class RequestContext:
         """Return whether the request goes on with an answer of which its caller has a part, or begins it again."""
         return self.ends_at < math.inf
 
-    def late_at(self, step: AdmittedTarget, *, delayed: bool) -> float | None:
+    def late_at(self, admitted: AdmittedTarget, *, delayed: bool) -> float | None:
         """The instant from which a second target is called beside the call; None where none is."""
-        lease = step.lease
-        if step.last_resort or (lease.stream and (delayed or self.continues)):
+        lease = admitted.lease
+        if admitted.last_resort or (lease.stream and (delayed or self.continues)):
             return None
         if lease.probe or lease.paced:
             return None  # it is made for its verdict: losing a race is none
-        known = self.is_known(step.facts, lease.admitted_at, self.snapshot(step))
+        known = self.is_known(admitted.facts, lease.admitted_at, self.snapshot(admitted))
         # First: that call is free, and must not be made sooner than at patience.
-        if self.waits_beside(step, known=known):
-            return lease.admitted_at + self.patience(step.facts, lease.admitted_at, self.snapshot(step))
+        if self.waits_beside(admitted, known=known):
+            return lease.admitted_at + self.patience(admitted.facts, lease.admitted_at, self.snapshot(admitted))
         if self.state.hedges is not None and lease.stream:
-            after = hedge_after(self.state.book.snapshot(step.facts.id, self.state.clock.now()))
+            after = hedge_after(self.state.book.snapshot(admitted.facts.id, self.state.clock.now()))
             if after is not None:
                 return lease.admitted_at + after
         return None
 
-    def waits_beside(self, step: AdmittedTarget, *, known: bool) -> bool:
+    def waits_beside(self, admitted: AdmittedTarget, *, known: bool) -> bool:
         """True when silence of this call leads to a second call beside it, not to a cut."""
         if self.request.state_ids:
             return False
-        return not known and self.another_left(step.facts)
+        return not known and self.another_left(admitted.facts)
 
-    def needs_verdict(self, step: AdmittedTarget) -> bool:
+    def needs_verdict(self, admitted: AdmittedTarget) -> bool:
         """Return whether the call has to come to its verdict, also when its caller leaves.
 
         Callers in a hurry must neither shield a black hole nor keep a recovered target out: a probe or a paced call has
         its verdict, and so has one call at a time to a target of which too little is known (routing.md 0a, D5a).
         """
-        lease = step.lease
-        if step.last_resort or step.watchdog is not None or not self.answers:
+        lease = admitted.lease
+        if admitted.last_resort or admitted.watchdog is not None or not self.answers:
             return False
         if lease.probe or lease.paced:
             return True
-        if self.is_known(step.facts, lease.admitted_at, self.snapshot(step)):
+        if self.is_known(admitted.facts, lease.admitted_at, self.snapshot(admitted)):
             return False
-        return step.facts.id not in self.state.detached.values()
+        return admitted.facts.id not in self.state.detached.values()
 
-    def note(self, step: AdmittedTarget, failure: Failure) -> None:
+    def note(self, admitted: AdmittedTarget, failure: Failure) -> None:
         """Record a failed call, and the instant at which the request may call this target again.
 
         A probe that was answered is an attempt like any other: content and empty answers are billed.
         """
-        billed = step.lease.has_begun or failure.failure_class is FailureClass.EMPTY
+        billed = admitted.lease.has_begun or failure.failure_class is FailureClass.EMPTY
         now = self.state.clock.now()
         again_at = now
         if failure.context_tokens is not None:
-            self.state.windows[step.facts.id] = failure.context_tokens
+            self.state.windows[admitted.facts.id] = failure.context_tokens
         if not gate_waits(failure):
-            again_at += full_jitter(self.state.backoff, self.history.tries(step.facts.id), self.state.dice.roll())
+            again_at += full_jitter(self.state.backoff, self.history.tries(admitted.facts.id), self.state.dice.roll())
         self.history.note(
-            step.facts,
-            step.tier,
+            admitted.facts,
+            admitted.tier,
             failure,
             again_at,
-            last_resort=step.last_resort,
-            probe=step.lease.probes_breaker and not billed,
+            last_resort=admitted.last_resort,
+            probe=admitted.lease.probes_breaker and not billed,
         )
 
-    def limit(self, step: AdmittedTarget) -> tuple[float, bool]:
+    def limit(self, admitted: AdmittedTarget) -> tuple[float, bool]:
         """The instant by which the call has to end (streams: have content), and if that is the target's own limit."""
-        facts, lease, now = step.facts, step.lease, step.lease.admitted_at
+        facts, lease, now = admitted.facts, admitted.lease, admitted.lease.admitted_at
         remaining = self.deadline - now
-        own = self._own_limit(step, now)
+        own = self._own_limit(admitted, now)
         verdict, last = lease.probe or lease.paced, self.history.left <= 1
         if not (verdict or last) and own <= remaining - remaining * self.state.timeouts.margin:
             return now + own, True  # as mostly: it comes first, whatever is left for others
-        another = self.another_left(facts, step.beside)
+        another = self.another_left(facts, admitted.beside)
         if not another and last:  # its last attempt may take what is left
             own = max(own, remaining)
         allowed, known = remaining, self.is_known(facts, now)
         # A silent call of an unknown target is not cut off for another real target: that one is asked beside it.
         if another and (known or (self.last_resort_left and not self.another_is_free(facts, now))):
-            allowed = remaining - self._margin(step, remaining, now)
+            allowed = remaining - self._margin(admitted, remaining, now)
             if known and not (self.history.failures or self.report.waited_seconds):
                 # Nor is the first call before it can be called silent.
                 allowed = min(remaining, max(allowed, self.patience(facts, now)))
         if verdict:
-            own, allowed = self._verdict_limit(step, now, own, allowed)
+            own, allowed = self._verdict_limit(admitted, now, own, allowed)
         return now + min(own, allowed), own <= allowed
 
-    def _margin(self, step: AdmittedTarget, remaining: float, now: float) -> float:
+    def _margin(self, admitted: AdmittedTarget, remaining: float, now: float) -> float:
         """The part of the remaining seconds that is left for another candidate; 0 where none could answer in it.
 
         A candidate without known answers is taken to be quick; after a failure, to be like the others of the plan, but
@@ -236,45 +236,45 @@ class RequestContext:
         """
         margin, plan = remaining * self.state.timeouts.margin, self.plan
         usual = self.usual_seconds(now) if self.history.failures else 0.0
-        for other in self._others(step.facts, step.beside):
+        for other in self._others(admitted.facts, admitted.beside):
             median = self.state.book.median(other.id, now, stream=self.request.stream)
             takes = _SPREAD * median if median is not None else 0.0 if other in plan.last_resort else usual
             if takes <= margin:
                 return margin
         return 0.0
 
-    def _own_limit(self, step: AdmittedTarget, now: float) -> float:
+    def _own_limit(self, admitted: AdmittedTarget, now: float) -> float:
         """The target's own limit in seconds: for whole answers their usual duration, once that is known."""
-        own = self._own_timeout(step.facts)
+        own = self._own_timeout(admitted.facts)
         if self.request.stream or not self.answers:  # an operation has a pace of its own
             return own
-        snapshot = self.snapshot(step)
+        snapshot = self.snapshot(admitted)
         if snapshot.latency_p99 is None:
             return own
         usual = 2 * snapshot.latency_p99
         if snapshot.latencies >= KNOWN_ANSWERS:
-            own = min(own, max(self.patience(step.facts, now, snapshot), usual))
+            own = min(own, max(self.patience(admitted.facts, now, snapshot), usual))
         return max(own, usual)
 
-    def _verdict_limit(self, step: AdmittedTarget, now: float, own: float, allowed: float) -> tuple[float, float]:
+    def _verdict_limit(self, admitted: AdmittedTarget, now: float, own: float, allowed: float) -> tuple[float, float]:
         """The seconds that a probe or paced call may be silent; it runs on for its verdict when its caller leaves.
 
         A probe that others wait for, or that another target could replace, is left after patience. Where another target
         can answer, a request with less than twice the patience left changes to it at half of its time.
         """
-        facts = step.facts
+        facts = admitted.facts
         patience = self.patience(facts, now)
         free = self.another_is_free(facts, now)
-        if step.lease.probe and (free or self.state.wait_queue.queued(facts.id)):
+        if admitted.lease.probe and (free or self.state.wait_queue.queued(facts.id)):
             own = min(own, patience)
         if (free or self.last_resort_left) and self.deadline - now < 2 * patience:
             allowed = min(allowed, (self.deadline - now) / 2)
         return own, allowed
 
-    def snapshot(self, step: AdmittedTarget) -> Snapshot:
+    def snapshot(self, admitted: AdmittedTarget) -> Snapshot:
         """Return the statistics of a target as of its admission, for all that is decided before its call is made."""
-        if self._snapshot is None or self._snapshot[0] is not step.lease:
-            self._snapshot = step.lease, self.state.book.snapshot(step.facts.id, step.lease.admitted_at)
+        if self._snapshot is None or self._snapshot[0] is not admitted.lease:
+            self._snapshot = admitted.lease, self.state.book.snapshot(admitted.facts.id, admitted.lease.admitted_at)
         return self._snapshot[1]
 
     def is_known(self, facts: TargetFacts, now: float, snapshot: Snapshot | None = None) -> bool:
@@ -306,16 +306,16 @@ class RequestContext:
             usual *= _SPREAD
         return min(max(config.minimum, usual), self._own_timeout(facts))
 
-    def spent(self, step: AdmittedTarget, told: Usage | None, pieces: int) -> Usage:
+    def spent(self, admitted: AdmittedTarget, told: Usage | None, pieces: int) -> Usage:
         """The least usage of a stream that broke off: as reported, else estimated with a token a piece."""
-        prompt = told.prompt_tokens if told is not None else weigh(self.state, step.facts, self.request, self.begun)
+        prompt = told.prompt_tokens if told is not None else weigh(self.state, admitted.facts, self.request, self.begun)
         said = told.completion_tokens if told is not None else 0
         return Usage(prompt, max(said, pieces), 0 if told is None else told.cached_prompt_tokens)
 
-    def held_until(self, step: AdmittedTarget) -> float:
+    def held_until(self, admitted: AdmittedTarget) -> float:
         """The latest instant for the first delivery of a stream: it leaves time for another candidate."""
         now = self.state.clock.now()
-        margin = self.state.timeouts.margin if self.another_left(step.facts) else 0.0
+        margin = self.state.timeouts.margin if self.another_left(admitted.facts) else 0.0
         return now + (self.deadline - now) * (1 - margin)
 
     def cost(self, facts: TargetFacts, now: float) -> Cost:

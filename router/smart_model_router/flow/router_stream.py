@@ -345,14 +345,14 @@ class RouterStream:
         executor, recovery_state, guard = self._executor, self._recovery_state, live.guard
         if not guard.can_be_continued:
             return False
-        if recovery_state is None or not recovery_state.broke(live.step.facts.id, failure):
+        if recovery_state is None or not recovery_state.broke(live.admitted.facts.id, failure):
             return False
         self._live = None  # a caller that leaves meanwhile leaves the executor, as while the stream opened
         live.watchdog.close()
         within = min(executor.state.timeouts.idle, executor.request.timeout or math.inf)
         executor.context.continue_from(recovery_state.begun, executor.state.clock.now() + within, live.ends_at)
         try:
-            found, head = await executor.resume(live.step, failure, StreamOpener(executor.attempts, recovery_state))
+            found, head = await executor.resume(live.admitted, failure, StreamOpener(executor.attempts, recovery_state))
         except SmartRouterError:
             return False  # the cause of the cut says more than the lack of a successor; the report has both
         if self._ended:  # another task closed the stream meanwhile
@@ -366,7 +366,7 @@ class RouterStream:
         self._live = live
         live.guard.skipping = self._skips
         if self._recovery_state is not None:
-            restart = self._recovery_state.served(live.step.facts.id)
+            restart = self._recovery_state.served(live.admitted.facts.id)
             self._recovery_state.delivered(head)
             if restart is not None:
                 self._text.clear()
