@@ -126,10 +126,13 @@ def _written_anew(body: Mapping[str, Any], stream: bool, ask_usage: bool, large:
     return b'{"model":', b"}" if encoded == b"{}" else b"," + encoded[1:]
 
 
+_KEY = b'"model"'
 # The model's name and its value. Inside a JSON string every quote is escaped: bare quotes are never part of a text.
 _MODEL = re.compile(rb'"model"[ \t\r\n]*:[ \t\r\n]*("(?:[^"\\]|\\.)*")')
-# A letter of ASCII.
-_ESCAPED = re.compile(rb"\\u00[67]")
+_ESCAPED = (b"\\u006", b"\\u007")
+"""The beginnings of letters of ASCII that are written as escapes."""
+_STEP = 1_048_576
+"""Bytes that one call searches: another thread waits a millisecond for it."""
 _WITH_USAGE = b',"stream_options":{"include_usage":true}}'
 
 
@@ -138,18 +141,19 @@ def _as_it_came(body: Mapping[str, Any], written: bytes, stream: bool, ask_usage
 
     There is none where what matters is written once, and no letter of a name is written as an escape.
     """
-    if written.count(b'"model"') != 1 or (b"\\u00" in written and _ESCAPED.search(written)):
+    count = bytes.count if len(written) <= LARGE_BYTES else _count_in_steps
+    if count(written, _KEY) != 1 or (count(written, b"\\u00") and any(count(written, one) for one in _ESCAPED)):
         return None
-    found = _MODEL.search(written)
+    found = _MODEL.match(written, written.find(_KEY))
     if found is None:
         return None
     if found[1] != model_name(body["model"]) and json.loads(found[1]) != body["model"]:
         return None  # the name as most write it is not read again
     before, after = written[: found.start(1)], written[found.end(1) :]
-    streams = written.count(b'"stream')
+    streams = count(written, b'"stream')
     if not stream:
         return None if streams else (before, after)
-    told = written.count(b'"stream_options"')
+    told = count(written, b'"stream_options"')
     if body.get("stream") is not True or streams - told != 1 or told > 1:
         return None
     if not ask_usage:
@@ -159,6 +163,12 @@ def _as_it_came(body: Mapping[str, Any], written: bytes, stream: bool, ask_usage
     options = body.get("stream_options")
     asked = isinstance(options, dict) and options.get("include_usage") is True
     return (before, after) if asked else None
+
+
+def _count_in_steps(written: bytes, key: bytes) -> int:
+    """Count a key in a large text in steps, so that the loop never waits long for this thread."""
+    behind = _STEP + len(key) - 1  # a key that begins in one step may end in the next one
+    return sum(written.count(key, at, at + behind) for at in range(0, len(written), _STEP))
 
 
 def _encode(rest: dict[str, Any], large: bool) -> bytes:

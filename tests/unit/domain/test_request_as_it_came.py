@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from smart_model_router.domain import body_encoding
 from smart_model_router.domain.request import Dialect, peek
 from smart_model_router.wires.values import decode_object
 
@@ -46,6 +47,26 @@ def test_only_the_name_changes(written: str) -> None:
     before, name, after = written.rpartition('"smart"')
     assert name
     assert sent(written).decode() == f'{before}"m1"{after}'
+
+
+@pytest.mark.parametrize("step", [1, 6, 7, 8, 1000])
+@pytest.mark.parametrize(
+    "written",
+    [
+        '{"model":"smart","messages":[{"role":"user","content":"h\\u00e9 é"}],"n":1.50}',
+        '{"messages":[{"role":"user","content":"hi","model":"x"}],"model":"smart"}',
+        '{"messages":[{"role":"user","content":"hi"}],"mod\\u0065l":"smart", "model" :"smart"}',
+        '{"messages":[{"role":"user","content":"hi"}],"model":"smart","stream":true,"stream_options":{}}',
+    ],
+)
+def test_a_large_text_is_searched_in_steps_with_the_same_result(
+    written: str, step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever a step ends, inside a key too; one that stands twice or is escaped is found in any of them."""
+    expected = sent(written)
+    monkeypatch.setattr(body_encoding, "LARGE_BYTES", 0)
+    monkeypatch.setattr(body_encoding, "_STEP", step)
+    assert sent(written) == expected
 
 
 def test_a_stream_of_another_dialect_goes_out_as_it_came() -> None:
