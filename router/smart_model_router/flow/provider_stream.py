@@ -346,7 +346,7 @@ class _OneByOne:
 
 
 def _in_pieces(source: ProviderStream) -> TypeGuard[PieceStream]:
-    return hasattr(source, "next_piece")
+    return hasattr(source, "next_piece")  # asking isinstance of a protocol takes 20 us or more, for each stream
 
 
 @dataclass(frozen=True, slots=True)
