@@ -91,8 +91,7 @@ class Peer:
 
 async def ranked_lists(folder: Path, collection: Collection) -> dict[str, Lists]:
     """For each question the first documents by BM25 and by vectors, with their scores."""
-    for name, text in collection.documents.items():
-        await asyncio.to_thread((folder / f"{name}.txt").write_text, text, "utf-8")
+    await asyncio.to_thread(collection.write, folder)
     db = folder / "index.sqlite"
     await index_folder(folder, db, now=time.time(), embedder=HashedEmbedder())
     vectors = VectorSearch(HashedEmbedder())
@@ -108,16 +107,16 @@ async def ranked_lists(folder: Path, collection: Collection) -> dict[str, Lists]
             snapshot.close()
             by_words = sql.execute(query, (any_of(question_stems(text)), DEPTH)).fetchall()
             found[name] = {
-                "keyword": _documents(by_words),
-                "vector": _documents([(one.chunk_id, one.relevance or 0.0) for one in near]),
+                "keyword": _documents(collection, by_words),
+                "vector": _documents(collection, [(one.chunk_id, one.relevance or 0.0) for one in near]),
             }
     return found
 
 
-def _documents(chunks: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
+def _documents(collection: Collection, chunks: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
     best: dict[str, float] = {}
     for chunk_id, score in chunks:
-        best.setdefault(chunk_id.partition("#")[0].removesuffix(".txt"), score)
+        best.setdefault(chunk_id.partition("#")[0].removesuffix(collection.suffix), score)
     return list(best.items())
 
 

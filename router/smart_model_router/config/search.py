@@ -17,7 +17,7 @@ class SearchWeightsConfig(Options):
 
     vector: Weight = 1.0
     keyword: Weight = 1.0
-    graph: Weight = 0.25
+    graph: Weight = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
-from smart_model_router_scoring.evaluate import parse_qrels, parse_run
+from smart_model_router_scoring.evaluate import METRICS, evaluate, parse_qrels, parse_run
 from smart_model_router_scoring.options import Note, Notes
 
 
@@ -35,3 +38,12 @@ def test_a_line_that_is_no_result_is_noted_and_left_out() -> None:
     assert [note.subject for note in notes.kept] == ["line 1", "line 2"]
     assert notes.kept[0].detail == "not `query Q0 id rank score tag`"
     assert parse_run("q1 0 a 1") == {}
+
+
+@pytest.mark.parametrize("metric", sorted(METRICS))
+def test_the_metrics_are_those_of_trec_eval(metric: str) -> None:
+    """To 1e-9, on forty random rankings that trec_eval judged (`benchmarks/search/oracle.py` wrote its figures)."""
+    told = json.loads(Path(__file__).with_name("trec_figures.json").read_text("utf-8"))
+    ours = evaluate(told["run"], told["grades"]).per_query[metric]
+    assert len(ours) > 30
+    assert ours == pytest.approx({query: told["trec_eval"][query][metric] for query in ours}, abs=1e-9)
