@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.search.collections import BUILDERS, Collection, collections, disjoint, write_run
+from benchmarks.search.collections import BUILDERS, Collection, asked_of, cannot_answer, collections, write_run
 from benchmarks.search.measures import Labelled, auroc, ece_over_halves, keeping, share
 
 from smart_model_router_scoring.calibration import fit_platt
@@ -78,6 +78,7 @@ SYSTEMS: Mapping[str, Mapping[str, float]] = {
     "keyword, links": {"vector": 0.0},
     "default with hashed vectors": {},
     "hashed vectors at 0.25": {"vector": 0.25},
+    "hashed vectors at 0.05": {"vector": 0.05},
 }
 """The first is the baseline of the others."""
 
@@ -120,12 +121,18 @@ async def scores(orchestrator: QueryOrchestrator, questions: Iterable[str]) -> l
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The confidences of a collection: of its own questions by hand and by script, and of those it cannot answer."""
+    """The confidences of a collection: of its own questions by hand and by script, and of others by their source."""
 
     name: str
     by_hand: list[float]
     scripted: list[float]
-    away: list[float]
+    others: dict[str, list[float]]
+    unanswerable: list[str]
+
+    @property
+    def away(self) -> list[float]:
+        """Those of questions that it cannot answer."""
+        return [score for source in self.unanswerable for score in self.others[source]]
 
     def row(self) -> str:
         """AUROC, shares at the shipped threshold and at one that keeps 95 %, ECE."""
@@ -159,18 +166,15 @@ def _log_odds(score: float) -> float:
     return math.log(score / (1 - score)) if 0 < score < 1 else math.copysign(SURE, score - 0.5)
 
 
-ANSWERING = ("keyword", "default with hashed vectors")
-
-
-async def judged(found: Indexed, every: Sequence[Collection], system: str) -> Judged:
-    """Ask a collection its own questions and those it cannot answer."""
-    orchestrator, mine = asking(found.db, **SYSTEMS[system]), found.collection
-    return Judged(
-        mine.name,
-        await scores(orchestrator, (mine.questions[one] for one in mine.by_hand)),
-        await scores(orchestrator, (text for one, text in mine.questions.items() if one in mine.scripted)),
-        await scores(orchestrator, disjoint(mine, every)),
-    )
+async def judged(found: Indexed, every: Sequence[Collection]) -> Judged:
+    """Ask a collection its own questions and those it cannot answer. Hashed vectors are no evidence: without them."""
+    orchestrator, mine = asking(found.db, vector=0.0), found.collection
+    by_hand = await scores(orchestrator, (mine.questions[one] for one in mine.by_hand))
+    scripted = await scores(orchestrator, (text for one, text in mine.questions.items() if one in mine.scripted))
+    others = {
+        source: await scores(orchestrator, texts) for source, texts in asked_of(every).items() if source != mine.name
+    }
+    return Judged(mine.name, by_hand, scripted, others, cannot_answer(mine, every))
 
 
 async def measure(told: argparse.Namespace, folder: Path) -> None:
@@ -183,21 +187,25 @@ async def measure(told: argparse.Namespace, folder: Path) -> None:
         for found in indexed:
             await print_rankings(found, told.runs)
     if both or told.answers:
-        for system in ANSWERING:
-            await print_answers(indexed, every, system)
+        await print_answers(indexed, every)
 
 
-async def print_answers(indexed: Sequence[Indexed], every: Sequence[Collection], system: str) -> None:
+async def print_answers(indexed: Sequence[Indexed], every: Sequence[Collection]) -> None:
     """A row for each collection, and the means."""
     columns = ("AUROC", f"kept at {SHIPPED}", "scripted kept", "accepted", "accepted where 95 % are kept", "ECE")
-    print(f"| {system}: collection (own by hand + scripted, away) | {' | '.join(columns)} |\n|{'---|' * 7}")
+    print(f"| collection (own by hand + scripted, away) | {' | '.join(columns)} |\n|{'---|' * 7}")
     rows = []
     for found in indexed:
-        rows.append(await judged(found, every, system))
+        rows.append(await judged(found, every))
         print(rows[-1].row(), flush=True)
     kept = statistics.fmean(share(one.by_hand, SHIPPED).mean for one in rows)
     accepted = statistics.fmean(share(one.away, SHIPPED).mean for one in rows)
-    print(f"mean: {kept:.3f} kept, {accepted:.3f} accepted")
+    print(f"mean: {kept:.3f} kept, {accepted:.3f} accepted\n")
+    sources = list(asked_of(every))
+    print(f"| accepted, of questions of | {' | '.join(sources)} |\n|{'---|' * (len(sources) + 1)}")
+    for row in rows:
+        cells = (f"{share(row.others[source], SHIPPED).mean:.2f}" if source in row.others else "" for source in sources)
+        print(f"| {row.name} | {' | '.join(cells)} |")
 
 
 def main() -> None:

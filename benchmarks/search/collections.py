@@ -220,19 +220,28 @@ def collections(*names: str) -> list[Collection]:
     return [one for name in names or BUILDERS if (one := BUILDERS[name]()) is not None]
 
 
-def disjoint(asked: Collection, others: Sequence[Collection]) -> list[str]:
-    """Questions that the documents of `asked` cannot answer: everyday ones, and those of other subjects.
+def asked_of(others: Sequence[Collection]) -> dict[str, list[str]]:
+    """The questions that people ask, by where they come from: everyday ones, and those of each collection.
 
     Of the scripted ones only the Factbook's: the title of a section is no question that people ask of something else.
     """
-    away = [
-        text
-        for other in others
-        if other.subject != asked.subject
-        for one, text in other.questions.items()
-        if one not in other.scripted or other.name == UNTUNED
-    ]
-    return [*EVERYDAY, *away]
+    asked = {"everyday": list(EVERYDAY)}
+    for other in others:
+        asked[other.name] = [
+            text for one, text in other.questions.items() if one not in other.scripted or other.name == UNTUNED
+        ]
+    return asked
+
+
+def cannot_answer(asked: Collection, others: Sequence[Collection]) -> list[str]:
+    """The sources of questions that no document of `asked` answers: everyday ones, and those of other subjects."""
+    return ["everyday", *(other.name for other in others if other.subject != asked.subject)]
+
+
+def disjoint(asked: Collection, others: Sequence[Collection]) -> list[str]:
+    """Questions that the documents of `asked` cannot answer."""
+    every = asked_of(others)
+    return [text for source in cannot_answer(asked, others) for text in every[source]]
 
 
 def write_run(folder: Path, collection: Collection, system: str, run: Mapping[str, Sequence[str]]) -> None:

@@ -34,17 +34,13 @@ def keeping(own: Sequence[float], kept: float = 0.95) -> float:
 
 
 def ece_over_halves(own: Sequence[float], away: Sequence[float], fit: Fit) -> float:
-    """The mean ECE (ten bins) of scores whose curve was fitted on one half and is judged on the other.
-
-    Both kinds count alike: of `away`, as many as there are of `own`.
-    """
+    """The mean ECE (ten bins) of curves that were fitted on one half of all questions and are judged on the other."""
+    labelled = [*((score, True) for score in own), *((score, False) for score in away)]
     found = []
     for seed in range(HALVES):
-        dice = Dice(seed)
-        mine, theirs = (dice.shuffled([str(at) for at in range(len(scores))]) for scores in (own, away))
-        labelled = [(own[int(at)], True) for at in mine] + [(away[int(at)], False) for at in theirs[: len(own)]]
+        mixed = [labelled[int(at)] for at in Dice(seed).shuffled([str(at) for at in range(len(labelled))])]
         for half in (0, 1):
-            curve = fit(labelled[half::2])
-            judged = [(curve(score), answered) for score, answered in labelled[1 - half :: 2]]
+            curve = fit(mixed[half::2])
+            judged = [(curve(score), answered) for score, answered in mixed[1 - half :: 2]]
             found.append(expected_calibration_error(judged))
     return statistics.fmean(found)

@@ -18,9 +18,9 @@ from smart_model_router_scoring.explain import Term
 from smart_model_router_scoring.fusion import (
     TOP_N,
     EvidenceGate,
+    Fused,
     Fusion,
     FusionConfig,
-    Hit,
     best_evidence,
     check_top_n,
     fuse_results,
@@ -202,31 +202,13 @@ class QueryOrchestrator:
             search = _Search(snapshot, self._config, retrieval_depth(top_k, top_n))
             await search.run(self._strategies, text)
             await search.expand()
-            return await self._judged(search, text, top_n, explain)
+            return await self._results(search, text, top_n, explain)
         finally:
             snapshot.close()
 
-    async def _judged(self, search: _Search, text: str, top_n: int, explain: bool) -> QueryResults:
-        lane = search.facts_lane
-        ids = {chunk_id for found in search.lists.values() for chunk_id in found}
-        rows = await lane.run(lambda sql: _rows(sql, sorted(ids)))
-        # An id that the index does not have is no result, whichever strategy found it.
-        lists = {name: [chunk_id for chunk_id in found if chunk_id in rows] for name, found in search.lists.items()}
-        words = self._words if KeywordSearch.name in lists else None
-        now = self._now() if self._now is not None and self._config.recency else None
-        fused = (self._fusion if words is None else self._ordering).fuse(
-            lists,
-            modified_times=None if now is None else {chunk_id: row.modified for chunk_id, row in rows.items()},
-            now=None if now is None else datetime.fromtimestamp(now, UTC),
-            evidence=best_evidence(search.relevance),
-            top_n=top_n,
-        )
-        if words is None:
-            judged = by_rank(fused.hits, self._config.fusion.calibration.meaning)
-        else:
-            judged = await lane.run(
-                lambda sql: self._by_evidence(sql, search, words, text, lists[words.name], fused.hits)
-            )
+    async def _results(self, search: _Search, text: str, top_n: int, explain: bool) -> QueryResults:
+        # One visit to the index and its thread: each costs more than the evidence does.
+        rows, fused, judged = await search.facts_lane.run(lambda sql: self._judge(sql, search, text, top_n))
         passages = [rows[one.hit.id].passage(one.hit.id, one.score) for one in judged.hits]
         return QueryResults(
             ((one.hit.id, one.score) for one in judged.hits),
@@ -240,22 +222,31 @@ class QueryOrchestrator:
             answers_term=judged.explain() if explain else None,
         )
 
-    def _by_evidence(
-        self,
-        sql: sqlite3.Connection,
-        search: _Search,
-        words: KeywordSearch,
-        text: str,
-        found: Sequence[str],
-        hits: Sequence[Hit[str]],
-    ) -> Judged:
-        facts = search.snapshot.facts
+    def _judge(
+        self, sql: sqlite3.Connection, search: _Search, text: str, top_n: int
+    ) -> tuple[dict[str, _Row], Fused[str], Judged]:
+        rows = _rows(sql, sorted({chunk_id for found in search.lists.values() for chunk_id in found}))
+        # An id that the index does not have is no result, whichever strategy found it.
+        lists = {name: [chunk_id for chunk_id in found if chunk_id in rows] for name, found in search.lists.items()}
+        words = self._words if KeywordSearch.name in lists else None
+        now = self._now() if self._now is not None and self._config.recency else None
+        fused = (self._fusion if words is None else self._ordering).fuse(
+            lists,
+            modified_times=None if now is None else {chunk_id: row.modified for chunk_id, row in rows.items()},
+            now=None if now is None else datetime.fromtimestamp(now, UTC),
+            evidence=best_evidence(search.relevance),
+            top_n=top_n,
+        )
+        if words is None:
+            return rows, fused, by_rank(fused.hits, self._config.fusion.calibration.meaning)
+        facts, best = search.snapshot.facts, lists[words.name][:BEST]
         stems = question_stems(text)
         question = QuestionTerms.of(stems, words.counts.of(sql, stems, facts.generation), facts.chunks)
-        passages = evidence_of(sql, question, dict.fromkeys([*found[:BEST], *(hit.id for hit in hits)]))
-        features = question_evidence(question, [passages[chunk_id] for chunk_id in found[:BEST]])
-        judged = [(hit, passages[hit.id]) for hit in hits]
-        return by_evidence(self._evidence, facts.null, features, judged, self._config.fusion.min_confidence)
+        passages = evidence_of(sql, question, dict.fromkeys([*best, *(hit.id for hit in fused.hits)]))
+        features = question_evidence(question, [passages[chunk_id] for chunk_id in best])
+        hits = [(hit, passages[hit.id]) for hit in fused.hits]
+        judged = by_evidence(self._evidence, facts.null, features, hits, self._config.fusion.min_confidence)
+        return rows, fused, judged
 
 
 def _is_lexical(strategy: Strategy) -> bool:
