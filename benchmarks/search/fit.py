@@ -39,7 +39,7 @@ from smart_model_router_scoring.evidence import (
 from smart_model_router_scoring.fusion import Fusion
 from smart_model_router_scoring.retrieval import RetrievalConfig, SearchIndex
 from smart_model_router_scoring.retrieval.stems import question_stems
-from smart_model_router_scoring.retrieval.strategies import TermCounts, evidence_of, search_by_words
+from smart_model_router_scoring.retrieval.strategies import TermCounts, best_rows, evidence_of
 
 if TYPE_CHECKING:
     import sqlite3
@@ -88,15 +88,15 @@ async def sample(found: Indexed, away: Sequence[str]) -> Sample:
         stems = question_stems(text)
         counted = counts.of(sql, stems, facts.generation)
         question = QuestionTerms.of(stems, counted, facts.chunks)
-        ids = [one.chunk_id for one in search_by_words(sql, stems, BEST, facts.chunks, counted)]
-        passages = list(evidence_of(sql, question, ids).values())
+        rows = best_rows(sql, stems, BEST, facts.chunks, counted)
+        passages = list(evidence_of(sql, question, rows).values())
         whole = question_evidence(question, passages)
         judged = [
             (
                 {**passage.features, ATTAINMENT: share},
                 grades.get(found.document(chunk_id), 0.0) > 0,
             )
-            for chunk_id, passage, share in zip(ids, passages, shares, strict=False)
+            for chunk_id, passage, share in zip(rows.values(), passages, shares, strict=False)
         ]
         return Row(whole, judged)
 

@@ -25,7 +25,6 @@ NEAR = 5
 """Stems between two words that belong together."""
 BEST = 10
 """Passages that are looked at, in the order in which keyword search found them."""
-_MOST_SPOTS = 40
 
 PASSAGE: tuple[str, ...] = ("window", "near", "heading")
 QUESTION: tuple[str, ...] = ("known", "breadth")
@@ -81,15 +80,15 @@ def passage_evidence(question: QuestionTerms, heading: Stems, body: Stems) -> Pa
     the heading. The share in the whole passage and the number of words found add nothing on other collections.
     """
     told = question.information
-    above = {stem for stem in heading if stem in told}
+    above = told.keys() & heading
+    spots = [(place, stem) for place, stem in enumerate(body) if stem in told]
     places: dict[str, list[int]] = {}
-    for place, stem in enumerate(body):
-        if stem in told:
-            places.setdefault(stem, []).append(place)
+    for place, stem in spots:
+        places.setdefault(stem, []).append(place)
     has = above | places.keys()
     near = [pair for pair in question.pairs if _together(pair, above, places)]
     features = {
-        "window": question.share(_best_window(told, above, places), question.whole),
+        "window": question.share(_best_window(told, above, spots), question.whole),
         "near": _pair_share(question, near) if question.pairs else float(bool(has)),
         "heading": question.share(above, question.whole),
     }
@@ -112,14 +111,20 @@ def _together(pair: tuple[str, str], above: set[str], places: Mapping[str, list[
     return any(abs(mine - place) <= NEAR for mine in places.get(one, ()) for place in theirs)
 
 
-def _best_window(told: Mapping[str, float], above: set[str], places: Mapping[str, list[int]]) -> set[str]:
-    """The stems of the heading and of the WINDOW of the body that tells most."""
-    spots = sorted((place, stem) for stem, found in places.items() for place in found)
+def _best_window(told: Mapping[str, float], above: set[str], spots: Sequence[tuple[int, str]]) -> set[str]:
+    """The stems of the heading and of the WINDOW of the body that tells most. `spots` are in order."""
     best, most = above, math.fsum(told[stem] for stem in above)
-    for first, (start, _) in enumerate(spots):
-        inside = above | {stem for place, stem in spots[first : first + _MOST_SPOTS] if place < start + WINDOW}
-        if len(inside) > len(above) and (value := math.fsum(told[stem] for stem in inside)) > most:
-            best, most = inside, value
+    held: dict[str, int] = {}  # the last place of each stem of the window that the heading has not
+    for place, stem in spots:
+        if stem in above:
+            continue
+        new = held.get(stem, -WINDOW) <= place - WINDOW
+        held[stem] = place
+        if new:  # no window tells more than the one that ends where a stem enters
+            inside = above | {one for one, last in held.items() if last > place - WINDOW}
+            value = math.fsum(told[one] for one in inside)
+            if value > most:
+                best, most = inside, value
     return best
 
 

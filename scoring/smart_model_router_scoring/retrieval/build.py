@@ -194,7 +194,7 @@ class _Writer:
         if about and about["format"] != FORMAT:
             self._notes.add(OLDER_FORMAT, db, f"made anew: it was of format {about['format']}, this is {FORMAT}")
         if about.get("format") != FORMAT:
-            for name in ("words", "vectors", "links", "anchors", "chunks", "documents", "about"):
+            for name in ("words", "stems", "vectors", "links", "anchors", "chunks", "documents", "about"):
                 self._sql.execute(f"DROP TABLE IF EXISTS {name}")
             for statement in TABLES.split(";\n"):
                 self._sql.execute(statement)
@@ -258,6 +258,7 @@ class _Writer:
             insert = "INSERT INTO chunks (document, chunk_id, heading, body) VALUES (?, ?, ?, ?)"
             row = self._sql.execute(insert, values).lastrowid
             stems = (row, " ".join(stems_of(heading)), " ".join(stems_of(chunk.text)))
+            self._sql.execute("INSERT INTO stems (id, heading, body) VALUES (?, ?, ?)", stems)
             self._sql.execute("INSERT INTO words (rowid, heading, body) VALUES (?, ?, ?)", stems)
             anchors = [(document, anchor, row) for anchor in chunk.anchors]
             self._sql.executemany("INSERT OR IGNORE INTO anchors VALUES (?, ?, ?)", anchors)
@@ -266,7 +267,13 @@ class _Writer:
         self._sql.executemany("INSERT INTO links VALUES (?, ?, ?, ?)", rows)
 
     def _forget(self, document: object) -> None:
-        self._sql.execute("DELETE FROM words WHERE rowid IN (SELECT id FROM chunks WHERE document = ?)", (document,))
+        # FTS5 forgets words of an outside table when it is told them again.
+        forget = (
+            "INSERT INTO words (words, rowid, heading, body) SELECT 'delete', id, heading, body FROM stems"
+            " WHERE id IN (SELECT id FROM chunks WHERE document = ?)"
+        )
+        self._sql.execute(forget, (document,))
+        self._sql.execute("DELETE FROM stems WHERE id IN (SELECT id FROM chunks WHERE document = ?)", (document,))
         self._sql.execute("DELETE FROM documents WHERE id = ?", (document,))
 
     def unembedded(self) -> Iterator[list[tuple[int, str]]]:

@@ -39,7 +39,7 @@ class ForeignIndex(ValueError):
     """The index is of another folder: writing would remove everything of that one."""
 
 
-FORMAT = f"2/{unicodedata.unidata_version}"
+FORMAT = f"3/{unicodedata.unidata_version}"
 """The version of the tables and of the folding of text: words folded by another Unicode would not be found."""
 BUSY_SECONDS = 10.0
 """The seconds that a writer waits for another one."""
@@ -66,10 +66,12 @@ CREATE TABLE links (
 ) WITHOUT ROWID;
 CREATE INDEX links_to ON links (target);
 CREATE TABLE vectors (chunk INTEGER PRIMARY KEY REFERENCES chunks ON DELETE CASCADE, vector BLOB NOT NULL);
-CREATE VIRTUAL TABLE words USING fts5 (heading, body, tokenize = 'unicode61');
+CREATE TABLE stems (id INTEGER PRIMARY KEY, heading TEXT NOT NULL, body TEXT NOT NULL);
+CREATE VIRTUAL TABLE words USING fts5 (heading, body, content = 'stems', content_rowid = 'id', tokenize = 'unicode61');
 """
 """`links.target` is a path from the root, there or not: a link is an edge as soon as its target is indexed.
-`words` has the rowids of `chunks` and their stems, in order: evidence reads them as they are. `about` has the null."""
+`stems` has the rows of `chunks` with their stems, in order, and is the content of `words`: evidence reads them in a
+third of the time that FTS5 takes to give its own content back. `about` has the null."""
 
 
 def open_to_read(path: Path) -> sqlite3.Connection:

@@ -242,9 +242,10 @@ class QueryOrchestrator:
         facts, best = search.snapshot.facts, lists[words.name][:BEST]
         stems = question_stems(text)
         question = QuestionTerms.of(stems, words.counts.of(sql, stems, facts.generation), facts.chunks)
-        passages = evidence_of(sql, question, dict.fromkeys([*best, *(hit.id for hit in fused.hits)]))
-        features = question_evidence(question, [passages[chunk_id] for chunk_id in best])
-        hits = [(hit, passages[hit.id]) for hit in fused.hits]
+        wanted = dict.fromkeys(rows[chunk_id].row for chunk_id in (*best, *(hit.id for hit in fused.hits)))
+        passages = evidence_of(sql, question, wanted)
+        features = question_evidence(question, [passages[rows[chunk_id].row] for chunk_id in best])
+        hits = [(hit, passages[rows[hit.id].row]) for hit in fused.hits]
         judged = by_evidence(self._evidence, facts.null, features, hits, self._config.fusion.min_confidence)
         return rows, fused, judged
 
@@ -325,6 +326,7 @@ class _Search:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
+    row: int
     path: str
     heading: str
     text: str
@@ -337,7 +339,8 @@ class _Row:
 def _rows(sql: sqlite3.Connection, chunk_ids: Sequence[str]) -> dict[str, _Row]:
     """Return the facts about these chunks."""
     query = (
-        "SELECT path, heading, body, modified FROM chunks JOIN documents ON documents.id = document WHERE chunk_id = ?"
+        "SELECT chunks.id, path, heading, body, modified FROM chunks JOIN documents ON documents.id = document"
+        " WHERE chunk_id = ?"
     )
     found = {chunk_id: sql.execute(query, (chunk_id,)).fetchone() for chunk_id in chunk_ids}
     return {chunk_id: _Row(*row) for chunk_id, row in found.items() if row is not None}

@@ -104,43 +104,40 @@ class KeywordSearch:
 
         def work(sql: sqlite3.Connection) -> list[Found]:
             stems = question_stems(text)
-            return search_by_words(sql, stems, limit, facts.chunks, self.counts.of(sql, stems, facts.generation))
+            counts = self.counts.of(sql, stems, facts.generation)
+            rows = best_rows(sql, stems, limit, facts.chunks, counts)
+            covered = _coverage(sql, list(rows), {stem: information(counts[stem], facts.chunks) for stem in stems})
+            return [Found(chunk_id, covered[row]) for row, chunk_id in rows.items()]
 
         return await snapshot.lane(self.name).run(work)
 
 
-def search_by_words(
-    sql: sqlite3.Connection, stems: Sequence[str], limit: int, chunks: int, counts: Counts
-) -> list[Found]:
-    """The best chunks by BM25 for these stems, of an index of `chunks`."""
+def best_rows(sql: sqlite3.Connection, stems: Sequence[str], limit: int, chunks: int, counts: Counts) -> dict[int, str]:
+    """The rows of the best chunks by BM25 for these stems, best first, with their ids. The index has `chunks`."""
     terms = list(dict.fromkeys(stems))
     expression = _expression(
         sorted((term for term in terms if counts[term]), key=lambda term: (counts[term], term)), counts, chunks
     )
     if expression is None:
-        return []
+        return {}
     best: list[tuple[float, str, int]] = []
     for row, score in sql.execute(_SCORED, (HEADING_WEIGHT, expression, MOST_ROWS)):
         # Among equals the id decides, and not when they were indexed: all that are as good as the last one are kept.
         if len(best) >= limit and score > best[limit - 1][0]:
             break
         best.append((score, _chunk_id(sql, row), row))
-    kept = {row: chunk_id for _, chunk_id, row in sorted(best)[:limit]}
-    covered = _coverage(sql, terms, list(kept), {term: information(counts[term], chunks) for term in terms})
-    return [Found(chunk_id, covered[row]) for row, chunk_id in kept.items()]
+    return {row: chunk_id for _, chunk_id, row in sorted(best)[:limit]}
 
 
-_STEMS = "SELECT words.heading, words.body FROM chunks JOIN words ON words.rowid = chunks.id WHERE chunk_id = ?"
+_STEMS = "SELECT heading, body FROM stems WHERE id = ?"
 
 
-def evidence_of(
-    sql: sqlite3.Connection, question: QuestionTerms, chunk_ids: Iterable[str]
-) -> dict[str, PassageEvidence]:
-    """The evidence of each of these chunks."""
-    found: dict[str, PassageEvidence] = {}
-    for chunk_id in chunk_ids:
-        heading, body = sql.execute(_STEMS, (chunk_id,)).fetchone()
-        found[chunk_id] = passage_evidence(question, heading.split(), body.split())
+def evidence_of(sql: sqlite3.Connection, question: QuestionTerms, rows: Iterable[int]) -> dict[int, PassageEvidence]:
+    """The evidence of the chunks of these rows."""
+    found: dict[int, PassageEvidence] = {}
+    for row in rows:
+        heading, body = sql.execute(_STEMS, (row,)).fetchone()
+        found[row] = passage_evidence(question, heading.split(), body.split())
     return found
 
 
@@ -149,8 +146,8 @@ def features_by_words(sql: sqlite3.Connection, text: str, chunks: int, counts: T
     stems = question_stems(text)
     counted = counts.of(sql, stems, generation)
     question = QuestionTerms.of(stems, counted, chunks)
-    found = [one.chunk_id for one in search_by_words(sql, stems, BEST, chunks, counted)]
-    return question_evidence(question, list(evidence_of(sql, question, found).values()))
+    rows = best_rows(sql, stems, BEST, chunks, counted)
+    return question_evidence(question, list(evidence_of(sql, question, rows).values()))
 
 
 def _expression(terms: Sequence[str], counts: Mapping[str, int], chunks: int) -> str | None:
@@ -174,14 +171,12 @@ def _expression(terms: Sequence[str], counts: Mapping[str, int], chunks: int) ->
     return f"{any_of(useful[:rare])} AND {any_of([*useful, *useful[rare:]])}"
 
 
-def _coverage(
-    sql: sqlite3.Connection, terms: Sequence[str], rows: Sequence[int], information: Mapping[str, float]
-) -> dict[int, float]:
+def _coverage(sql: sqlite3.Connection, rows: Sequence[int], information: Mapping[str, float]) -> dict[int, float]:
     """For each row, the information of the question's words it has, as a share of all of it."""
     whole = math.fsum(information.values())
     has: dict[int, list[float]] = {row: [] for row in rows}
     query = f"SELECT rowid FROM words WHERE words MATCH ? AND rowid IN ({','.join('?' * len(rows))})"  # noqa: S608 - ours
-    for term in terms:
+    for term in information:
         for (row,) in sql.execute(query, (quoted(term), *rows)):
             has[row].append(information[term])
     return {row: min(math.fsum(parts) / whole, 1.0) if whole else 0.0 for row, parts in has.items()}
