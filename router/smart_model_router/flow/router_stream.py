@@ -232,12 +232,12 @@ class RouterStream:
 
     def _passed_on(self, got: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
         """The events to deliver now, of those that arrived."""
-        return self._heard(
-            got if self._recovery_state is None else self._recovery_state.delivered(self._recovery_state.take(got))
-        )
+        return self._heard(got if self._recovery_state is None else self._recovery_state.take(got))
 
     def _heard(self, events: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
-        """Remember the visible text of what arrived."""
+        """Remember the text of events that the caller gets, and all that a continuation of them has to fit."""
+        if self._recovery_state is not None:
+            self._recovery_state.delivered(events)
         for event in events:
             if event.kind is _CONTENT:
                 text, data = event.text, event.data
@@ -304,7 +304,7 @@ class RouterStream:
         self._stop_timers(live)
         if failure is None:
             if self._recovery_state is not None and (held := self._recovery_state.flush()):
-                self._ready.extend(self._heard(self._recovery_state.delivered(held)))
+                self._ready.extend(self._heard(held))
             self._settle_completeness(live)
             self._executor.report_builder.finish_served(self._said)
             return None
@@ -367,11 +367,10 @@ class RouterStream:
         live.guard.skipping = self._skips
         if self._recovery_state is not None:
             restart = self._recovery_state.served(live.admitted.facts.id)
-            self._recovery_state.delivered(head)
             if restart is not None:
                 self._text.clear()
                 self._mended = False
-                self._ready.extend(self._heard((restart,)))
+                self._ready.append(restart)
         self._ready.extend(self._heard(head))
         self._taken_at = self._now()
         live.watchdog.attend(min(self._taken_at + self._idle, live.ends_at), self._idle, self._check_reader)

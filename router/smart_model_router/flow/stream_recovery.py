@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from smart_model_router.core.overlap import Overlap
 from smart_model_router.core.stream import HOLD_SECONDS, HoldBack, held, recoverable
@@ -12,7 +13,9 @@ from smart_model_router.domain.recovery_policy import Recovery
 from smart_model_router.domain.report import RouteReport, StreamRecovery
 from smart_model_router.domain.request import Dialect, RouteRequest
 from smart_model_router.wires import text_of
-from smart_model_router.wires.stream_join import Joint, Told, first_call, joint, restart_event
+from smart_model_router.wires.stream_join import Joint, Told, call_check, joint, restart_event
+
+_CONTENT: Final = EventKind.CONTENT  # as in provider_stream.py
 
 
 class RecoveryState:
@@ -24,6 +27,7 @@ class RecoveryState:
         self._report = report
         self._now = now
         self._told = Told(request.dialect)
+        self._begins_call = call_check(request.dialect)
         characters = {"buffered": math.inf, "hold_back": policy.characters}.get(policy.mode, 0)
         self._held = HoldBack(characters)
         self._holds = held(request, policy)
@@ -67,13 +71,14 @@ class RecoveryState:
             events = [fitting for event in events for fitting in self._joint.feed(event)]
             if self.repeats():
                 return []
-        if self._holds == "nothing" or self._gave_up:
-            return self._passed(events)
-        if self._whole_since is None and (at := self._begin_of_part(events)) < len(events):
+        waits = self._holds != "nothing" and self._whole_since is None and not self._gave_up
+        if waits and (at := self._begin_of_part(events)) < len(events):
             before = self._passed(events[:at])
             self._whole_since = self._now()
             self._held.hold()
             return [*before, *self._passed(events[at:])]
+        if self._held.passes:
+            return events
         out = self._passed(events)
         if self._whole_since is not None and self._now() >= self._whole_since + HOLD_SECONDS:
             self._gave_up, self._whole_since = True, None
@@ -87,15 +92,14 @@ class RecoveryState:
         """
         if self._holds == "all":
             return 0
-        at = first_call(self._dialect, events)
-        if at == len(events) or self._told.anything or any(event.kind is EventKind.CONTENT for event in events[:at]):
-            return at
-        return 0
+        for at, event in enumerate(events):
+            if event.kind is _CONTENT and not event.text and event.data is not None and self._begins_call(event.data):
+                is_first = not self._told.anything and all(before.kind is not _CONTENT for before in events[:at])
+                return 0 if is_first else at
+        return len(events)
 
-    def _passed(self, events: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
+    def _passed(self, events: Sequence[StreamEvent]) -> list[StreamEvent]:
         """The events to deliver now: a finish reason ends the waiting for the whole part before it."""
-        if self._held.passes:
-            return events
         out: list[StreamEvent] = []
         for event in events:
             said = event.text
@@ -116,7 +120,7 @@ class RecoveryState:
         """Return the held-back events of a complete answer."""
         return self._held.flush()
 
-    def delivered(self, events: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
+    def delivered(self, events: Sequence[StreamEvent]) -> None:
         """Note that the caller gets these events."""
         for event in events:
             self._told.take(event)
@@ -124,7 +128,6 @@ class RecoveryState:
             newest = self._report.recoveries[-1]
             newest.trimmed_characters = self._overlap.trimmed
             newest.trimmed_thinking_characters = self._joint.unthought
-        return events
 
     def repeats(self) -> Failure | None:
         """The failure of a continuation that is another answer instead; None for a true one."""

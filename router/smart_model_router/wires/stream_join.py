@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from smart_model_router.domain.outcome import EventKind, StreamEvent, Usage
 from smart_model_router.wires.dialects import text_of, written
@@ -12,11 +12,10 @@ from smart_model_router.wires.translate.reasoning import text_of as reasoning_of
 from smart_model_router.wires.values import count, is_object, items, mapping, text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
     from smart_model_router.domain.request import Dialect
 
-_CONTENT: Final = EventKind.CONTENT
 _MORE_THAN_TEXT = ("tool_calls", "function_call", "refusal", "audio")
 _CALLS = ("tool_calls", "function_call")
 _THINKING = frozenset({"thinking", "redacted_thinking"})
@@ -39,13 +38,9 @@ class News(Protocol):
         ...
 
 
-def first_call(dialect: Dialect, events: Sequence[StreamEvent]) -> int:
-    """The place of the event, of Chat or Messages, that begins a call for the client to make, else the end."""
-    begins = _begins_block if dialect == "messages" else _begins_in_chunk
-    for at, event in enumerate(events):
-        if event.kind is _CONTENT and not event.text and event.data is not None and begins(event.data):
-            return at
-    return len(events)
+def call_check(dialect: Dialect) -> Callable[[Mapping[str, Any]], bool]:
+    """The check that the data of an event, of Chat or Messages, begin a call for the client to make."""
+    return _begins_block if dialect == "messages" else _begins_in_chunk
 
 
 def _begins_block(data: Mapping[str, Any]) -> bool:
