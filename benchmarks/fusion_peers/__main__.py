@@ -28,7 +28,7 @@ from smart_model_router_scoring.evaluate import compare, evaluate, tune
 from smart_model_router_scoring.fusion import Fusion, FusionConfig
 from smart_model_router_scoring.retrieval import HashedEmbedder, SearchIndex, index_folder
 from smart_model_router_scoring.retrieval.embedders import any_of
-from smart_model_router_scoring.retrieval.stems import question_stems
+from smart_model_router_scoring.retrieval.stems import DEFAULT_TOKENIZER
 from smart_model_router_scoring.retrieval.strategies import VectorSearch
 
 Lists = dict[str, list[tuple[str, float]]]
@@ -105,7 +105,7 @@ async def ranked_lists(folder: Path, collection: Collection) -> dict[str, Lists]
             snapshot = SearchIndex(db).snapshot(vectors.name)
             near = await vectors.search(text, DEPTH, snapshot)
             snapshot.close()
-            by_words = sql.execute(query, (any_of(question_stems(text)), DEPTH)).fetchall()
+            by_words = sql.execute(query, (any_of(DEFAULT_TOKENIZER.question(text)), DEPTH)).fetchall()
             found[name] = {
                 "keyword": _documents(collection, by_words),
                 "vector": _documents(collection, [(one.chunk_id, one.relevance or 0.0) for one in near]),

@@ -38,7 +38,7 @@ from smart_model_router_scoring.evidence import (
 )
 from smart_model_router_scoring.fusion import Fusion
 from smart_model_router_scoring.retrieval import RetrievalConfig, SearchIndex
-from smart_model_router_scoring.retrieval.stems import question_stems
+from smart_model_router_scoring.retrieval.stems import DEFAULT_TOKENIZER
 from smart_model_router_scoring.retrieval.strategies import TermCounts, best_rows, evidence_of
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ async def sample(found: Indexed, away: Sequence[str]) -> Sample:
     shares = [hit.rrf / hit.basis.attainable for hit in Fusion().fuse({"keyword": list(range(BEST))}, top_n=BEST).hits]
 
     def ask(sql: sqlite3.Connection, text: str, grades: Mapping[str, float]) -> Row:
-        stems = question_stems(text)
+        stems = DEFAULT_TOKENIZER.question(text)
         counted = counts.of(sql, stems, facts.generation)
         question = QuestionTerms.of(stems, counted, facts.chunks)
         rows = best_rows(sql, stems, BEST, facts.chunks, counted)

@@ -247,6 +247,7 @@ class SmartModelRouter:
     def get_model_for_tier(self, tier: str, model: str | None = None) -> ModelSelection:
         """The target that would serve `tier` of `model` (default: the first model) now; lower tiers are degraded.
 
+        Higher tiers follow the lower ones where `routing.allow_escalation` lets requests use them.
         Raises AllTargetsFailed with every reason when no target would; InvalidRequest for a tier that does not exist.
         """
         from smart_model_router.flow.inspection import select  # noqa: PLC0415

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -14,16 +15,17 @@ DAY_SECONDS = 86_400.0
 
 
 def epoch_seconds(time: object) -> float | None:
-    """Seconds since 1970 of a datetime, a number of such seconds, or ISO 8601 text; None for everything else.
+    """Seconds since 1970 of a datetime, a number, or text (ISO 8601, or `2023/5/2` with a time or without).
 
-    A naive datetime, or text without an offset, is UTC.
+    A naive datetime, or text without an offset, is UTC. A number is seconds since 1970, from MILLISECONDS on
+    milliseconds. None for everything else, and for what is outside the years 1 to 9999.
     """
     if isinstance(time, str):
         return _of_text(time.strip())
     if isinstance(time, datetime):
         return _of_datetime(time)
     if is_number(time):
-        return float(time)
+        return _of_number(float(time))
     return None
 
 
@@ -40,7 +42,16 @@ def is_future(time: object, now: datetime) -> bool:
     return at is not None and at > _of_datetime(now)
 
 
+def _of_number(value: float) -> float | None:
+    seconds = value / 1000 if abs(value) >= MILLISECONDS else value
+    return seconds if _FIRST <= seconds < _END else None
+
+
 def _of_text(text: str) -> float | None:
+    slashed = _SLASHED.fullmatch(text)
+    if slashed is not None:
+        year, month, day, clock = slashed.groups()
+        text = f"{year}-{month:0>2}-{day:0>2}" + (f"T{clock:0>5}" if clock else "")
     try:
         return _of_datetime(datetime.fromisoformat(text))
     except ValueError:
@@ -54,6 +65,12 @@ def _of_datetime(time: datetime) -> float:
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MILLISECONDS = 1e11
+"""Seconds until the year 5138, milliseconds from 1973 on: JavaScript and Java count in those."""
+_FIRST = _of_datetime(datetime.min.replace(tzinfo=UTC))
+_END = _of_datetime(datetime.max.replace(microsecond=0, tzinfo=UTC)) + 1
+_SLASHED = re.compile(r"([0-9]{4})/([0-9]{1,2})/([0-9]{1,2})(?: (?:\([^()]*\) ?)?([0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?))?")
+"""`2023/5/2` and `2023/05/02 (Tue) 9:05`, as logs of conversations have it."""
 
 
 DOMAIN_RECENCY_DAYS: Mapping[str, int] = MappingProxyType(

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from smart_model_router_scoring.calibration import Isotonic, Sigmoid
-from smart_model_router_scoring.fusion.hits import MOST, Basis, Facts, Fused, Hit, reciprocal_sums
-from smart_model_router_scoring.fusion.pipeline import TOP_N, Fusion, answered, check_top_n, without_answer
+from smart_model_router_scoring.fusion.hits import MOST, Basis, Facts, Fused, Hit, Listed, reciprocal_sums
+from smart_model_router_scoring.fusion.pipeline import TOP_N, Fusion, answered, check_top_n, split, without_answer
 
 
 def calibrate_scores(curve: Sigmoid | Isotonic, raw: ArrayLike, attainable: float = 0.0) -> NDArray[np.float64]:
@@ -56,7 +56,7 @@ _SPARSE = 4
 
 def fuse(
     fusion: Fusion,
-    results: Mapping[str, Sequence[Id] | NDArray[np.int64] | None],
+    results: Mapping[str, Listed[Id] | NDArray[np.int64] | None],
     *,
     modified_times: Mapping[Id, object] | None = None,
     now: datetime | None = None,
@@ -65,9 +65,12 @@ def fuse(
 ) -> Fused[Id]:
     """Return the result of `fusion.fuse` for the same arguments. Lists of numbers may be numpy arrays."""
     check_top_n(top_n)
-    facts = Facts(modified_times, now, evidence)
+    fusion.check(results)
     basis = fusion.basis(answered(results))
-    table: _Table[Id] = _Table(basis, {name: results[name] for name in basis.weights})
+    arrays = {name: found for name, found in results.items() if isinstance(found, np.ndarray)}
+    ids, scores = split({name: found for name, found in results.items() if not isinstance(found, np.ndarray)})
+    facts = Facts(modified_times, now, evidence, scores)
+    table: _Table[Id] = _Table(basis, {name: arrays[name] if name in arrays else ids[name] for name in basis.weights})
     hits = _best(fusion, table, basis, facts, top_n)
     return Fused(tuple(hits), without_answer(results), len(table.present))
 

@@ -121,19 +121,24 @@ def statuses(state: RouterState) -> tuple[TargetStatus, ...]:
 
 
 def select(state: RouterState, model_route: ModelRoute, tier: str) -> ModelSelection:
-    """The target that would serve `tier` now; lower tiers and the last resort are degraded."""
+    """The target that would serve `tier` now, in the order of a request's plan.
+
+    Lower tiers and the last resort are degraded; a higher tier, which `routing.allow_escalation` allows, is not.
+    """
     names = [t.name for t in model_route.tiers]
     if tier not in names:
         raise InvalidRequest(f"tier: {tier!r} is none of {', '.join(names)}")
+    at = names.index(tier)
+    lower = model_route.tiers[at + 1 :] if state.degrade else ()
+    higher = tuple(reversed(model_route.tiers[:at])) if state.degrade and state.routing.allow_escalation else ()
     now = state.clock.now()
     reasons: dict[str, str] = {}
     refusals: list[Refusal] = []
-    place = names.index(tier)
-    for lower in model_route.tiers[place : None if state.degrade else place + 1]:
-        for facts in _ordered(state, model_route, lower, now):
+    for one in (model_route.tiers[at], *lower, *higher):
+        for facts in _ordered(state, model_route, one, now):
             refusal = state.fleet.gates[facts.id].refusal(_FREE, now)
             if refusal is None:
-                return ModelSelection(facts.id, tier, lower.name, lower.name != tier, reasons)
+                return ModelSelection(facts.id, tier, one.name, one in lower, reasons)
             refusals.append(refusal)
             reasons[facts.id] = refusal.reason
     for facts in model_route.last_resort if state.degrade else ():

@@ -208,8 +208,10 @@ def regression(ci_scores: Sequence[object], *, patience: int = PATIENCE) -> Regr
     return Regression(count, stop=False)
 
 
-def confidence_level(best_ci: float, gate_passed: bool) -> str:
-    """full needs 0.80 and a passed gate; moderate from 0.65, low from 0.50, else (and for NaN) insufficient."""
+def confidence_level(best_ci: float | None, gate_passed: bool) -> str:
+    """full needs 0.80 and a passed gate; moderate from 0.65, low from 0.50, else (and for NaN, None) insufficient."""
+    if best_ci is None:
+        return "insufficient"
     if gate_passed and reaches(best_ci, TARGET_CI):
         return "full"
     if reaches(best_ci, MODERATE_CI):
@@ -220,7 +222,7 @@ def confidence_level(best_ci: float, gate_passed: bool) -> str:
 def quality_metadata(
     scores: Mapping[str, object],
     *,
-    best_ci: float,
+    best_ci: float | None,
     gate_passed: bool,
     selected_round: int,
     rounds_completed: int,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import count
 from types import MappingProxyType
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from smart_model_router_scoring.calibration import Calibration
 from smart_model_router_scoring.decay import age_days, is_future
@@ -69,8 +70,8 @@ class Basis:
 class Hit(Generic[Id]):
     """A result. `score` is calibrated (0..1), `fused` is what it was calibrated from: rrf x recency x evidence.
 
-    `ranks` are its ranks in the strategies that found it, `age_days` its age where known, `notes` what was wrong with
-    its data.
+    `ranks` are its ranks in the strategies that found it, `scores` the scores that they gave it (where the lists had
+    any; they change no order), `age_days` its age where known, `notes` the faults of its data.
     """
 
     id: Id
@@ -83,6 +84,7 @@ class Hit(Generic[Id]):
     age_days: float | None
     notes: tuple[Note, ...]
     basis: Basis = field(repr=False)
+    scores: Mapping[str, float] = field(default_factory=dict)
 
     def explain(self) -> Term:
         """The computation of the score. It recomposes to `score`."""
@@ -97,12 +99,16 @@ class Hit(Generic[Id]):
                 "ratio",
                 [
                     given("weight", basis.weights[strategy]),
-                    combined("k + rank", "sum", [given("k", basis.k), given("rank", rank)]),
+                    combined("k + rank", "sum", [given("k", basis.k), self._rank(strategy, rank)]),
                 ],
             )
             for strategy, rank in self.ranks.items()
         ]
         return combined("reciprocal ranks", "sum", strategies)
+
+    def _rank(self, strategy: str, rank: int) -> Term:
+        told = {"score": self.scores[strategy]} if strategy in self.scores else {}
+        return given("rank", rank, **told)
 
     def explain_order(self) -> Term:
         """The number by which hits are ordered. It recomposes to `fused`."""
@@ -154,13 +160,14 @@ def recency_multiplier(modified: object, now: datetime) -> float:
 class Facts(Generic[Id]):
     """None: not asked for. An id that is not in a mapping: unknown.
 
-    `modified_times` are datetimes, epoch seconds or ISO text; `evidence` is the best relevance (0..1). Raises
-    ConfigError for times without `now`.
+    `modified_times` are datetimes, epoch seconds or ISO text; `evidence` is the best relevance (0..1); `scores` are
+    those of the strategies. Raises ConfigError for times without `now`.
     """
 
     modified_times: Mapping[Id, object] | None = None
     now: datetime | None = None
     evidence: Mapping[Id, float] | None = None
+    scores: Mapping[str, Mapping[Id, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.modified_times is not None and self.now is None:
@@ -181,6 +188,10 @@ class Facts(Generic[Id]):
         value = None if self.evidence is None else self.evidence.get(key)
         return value if is_number(value) else None
 
+    def scores_of(self, key: Id) -> Mapping[str, float]:
+        """Strategy -> score of this id, without what is no number."""
+        return {name: of[key] for name, of in sorted(self.scores.items()) if is_number(of.get(key))}
+
     def apply(self, sums: Mapping[Id, float], gate: EvidenceGate) -> Mapping[Id, float]:
         """Sums times recency times evidence, without what the gate leaves out."""
         if self.modified_times is None and self.evidence is None:
@@ -199,9 +210,41 @@ class Facts(Generic[Id]):
                 found.append(Note("bad_time", str(key), repr(time)))
             elif is_future(time, self.now):
                 found.append(Note("future_time", str(key), repr(time)))
-        if self.evidence is not None and key in self.evidence and self.relevance(key) is None:
+        if self.evidence is not None and key in self.evidence and not _is_share(self.evidence[key]):
             found.append(Note("bad_evidence", str(key), repr(self.evidence[key])))
+        found += [
+            Note("bad_score", str(key), f"{name}: {of[key]!r}")
+            for name, of in sorted(self.scores.items())
+            if key in of and not is_number(of[key])
+        ]
         return tuple(found)
+
+
+def _is_share(value: object) -> bool:
+    return is_number(value) and 0 <= value <= 1
+
+
+Listed = Sequence[Id] | Sequence[tuple[Id, float]]
+"""The ids that a strategy found, best first, alone or each with its score there."""
+
+
+def ids_and_scores(strategy: str, found: Listed[Id]) -> tuple[Sequence[Id], dict[Id, float]]:
+    """The ids of a list, and their scores when it has pairs; the first of a repeated id counts.
+
+    Raises ConfigError for a set (it has no order), for text, and for a list with pairs and other things.
+    """
+    if isinstance(found, AbstractSet | str | bytes):
+        raise ConfigError(f"results.{strategy}", found, "a list, best first: a set has no order, and text no ids,")
+    first = next(iter(found), None)
+    if not isinstance(first, tuple | list):
+        return cast("Sequence[Id]", found), {}
+    scores: dict[Id, float] = {}
+    pairs = cast("Sequence[Any]", found)
+    for at, pair in enumerate(pairs):
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise ConfigError(f"results.{strategy}[{at}]", pair, "a pair (id, score), as the first one is,")
+        scores.setdefault(pair[0], pair[1])
+    return list(scores), scores
 
 
 Ranks = Mapping[str, Mapping[Id, int]]

@@ -19,12 +19,14 @@ from smart_model_router_scoring.fusion.hits import (
     Facts,
     Fused,
     Hit,
+    Listed,
     Ranks,
+    ids_and_scores,
     ordered,
     ranks_of,
     reciprocal_sums,
 )
-from smart_model_router_scoring.options import check_choice, check_count, check_number, is_number
+from smart_model_router_scoring.options import ConfigError, check_choice, check_count, check_number, is_number
 
 Id = TypeVar("Id", str, int)
 
@@ -80,6 +82,14 @@ def retrieval_depth(top_k: int, top_n: int) -> int:
     return max(top_k, top_n)
 
 
+def check_names(weights: Mapping[str, float], strategies: Iterable[str]) -> None:
+    """Refuse (ConfigError) a weight that is neither of one of `strategies` nor of one of ours: its name is misspelt."""
+    known = {*strategies, *STRATEGIES}
+    for name, weight in weights.items():
+        if name not in known:
+            raise ConfigError(f"weights.{name}", weight, f"the name of a strategy ({', '.join(sorted(known))})")
+
+
 class UnreachableConfidence(UserWarning):
     """Even a hit that is first everywhere and new would be below `min_confidence`: every answer would be empty."""
 
@@ -93,7 +103,8 @@ class Fusion:
 
     def __init__(self, config: FusionConfig | None = None, *, strategies: Iterable[str] = ()) -> None:
         self.config = config or FusionConfig()
-        basis = self.basis(tuple(strategies) or {*STRATEGIES, *self.config.weights})
+        self._strategies = tuple(strategies)
+        basis = self.basis(self._strategies or {*STRATEGIES, *self.config.weights})
         best = self.config.calibration.calibrate(basis.attainable * MOST, basis.attainable)
         if best < self.config.min_confidence:
             message = f"min_confidence {self.config.min_confidence} cannot be reached: the best score is {best:.4f}"
@@ -101,7 +112,7 @@ class Fusion:
 
     def fuse(
         self,
-        results: Mapping[str, Sequence[Id] | None],
+        results: Mapping[str, Listed[Id] | None],
         *,
         modified_times: Mapping[Id, object] | None = None,
         now: datetime | None = None,
@@ -110,15 +121,22 @@ class Fusion:
     ) -> Fused[Id]:
         """The best `top_n` (1..100) of `results` (strategy -> ids, best first; None for a strategy without an answer).
 
-        Fewer hits of the same lists are the first of more. Raises ConfigError for `top_n`, and for `modified_times`
-        without `now`; nothing in the data raises.
+        A list may have (id, score) pairs instead of ids. Fewer hits of the same lists are the first of more. Raises
+        ConfigError for `top_n`, for `modified_times` without `now`, for results without an order (a set), and for a
+        weight whose name is no strategy's; nothing in the data raises.
         """
         check_top_n(top_n)
-        facts = Facts(modified_times, now, evidence)
+        self.check(results)
         basis = self.basis(answered(results))
-        ranks = {name: ranks_of(results[name] or ()) for name in basis.weights}
+        ids, scores = split(results)
+        facts = Facts(modified_times, now, evidence, scores)
+        ranks = {name: ranks_of(ids[name]) for name in basis.weights}
         sums = reciprocal_sums(ranks, basis.weights, basis.k)
         return Fused(tuple(self.best(sums, ranks, basis, facts, top_n)), without_answer(results), len(sums))
+
+    def check(self, results: Iterable[str]) -> None:
+        """Refuse (ConfigError) a weight whose name is no strategy's, these included."""
+        check_names(self.config.weights, {*self._strategies, *results})
 
     def basis(self, strategies: Iterable[str]) -> Basis:
         """Return the shared data of hits of these strategies, without those of weight 0. Sorted like explanations."""
@@ -157,9 +175,17 @@ class Fusion:
                     age_days=facts.age(key),
                     notes=facts.notes(key),
                     basis=basis,
+                    scores=facts.scores_of(key),
                 )
             )
         return hits
+
+
+def split(results: Mapping[str, Listed[Id] | None]) -> tuple[dict[str, Sequence[Id]], dict[str, dict[Id, float]]]:
+    """The ids of each list, and the scores of those that have pairs. Raises ConfigError as `ids_and_scores` does."""
+    told = {name: ids_and_scores(name, found) for name, found in results.items() if found is not None}
+    scores = {name: of for name, (_, of) in told.items() if of}
+    return {name: ids for name, (ids, _) in told.items()}, scores
 
 
 def answered(results: Mapping[str, object]) -> list[str]:
@@ -173,7 +199,7 @@ def without_answer(results: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def fuse_results(
-    results: Mapping[str, Sequence[Id]],
+    results: Mapping[str, Listed[Id]],
     k: float = RRF_K,
     weights: Mapping[str, float] | None = None,
     modified_times: Mapping[Id, object] | None = None,
@@ -182,11 +208,12 @@ def fuse_results(
 ) -> list[tuple[Id, float]]:
     """Every id with its fused, uncalibrated score: reciprocal ranks times recency. Highest first, then by id.
 
-    Raises ConfigError as `FusionConfig` does, and for `modified_times` without `now`.
+    Raises ConfigError as `FusionConfig` and `Fusion.fuse` do.
     """
     config = FusionConfig(k=k, weights=weights or {})
+    check_names(config.weights, results)
     facts = Facts(modified_times, now)
-    ranks = {name: ranks_of(ids) for name, ids in results.items() if config.weight(name)}
+    ranks = {name: ranks_of(ids) for name, ids in split(results)[0].items() if config.weight(name)}
     sums = reciprocal_sums(ranks, {name: config.weight(name) for name in ranks}, k)
     scores = facts.apply(sums, config.evidence_gate)
     return [(key, scores[key]) for key in ordered(scores)]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
-import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -21,6 +19,7 @@ from smart_model_router_scoring.options import (
     check_positive,
     is_number,
 )
+from smart_model_router_scoring.tokens import tag_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -141,7 +140,6 @@ def read_settings(variables: Mapping[str, str], notes: Notes) -> RecallSettings:
     return RecallSettings(**read)
 
 
-_WORD = re.compile(r"\w+")
 _FOR_KEYWORD = 3
 """A keyword in the content gives 2 points and one in a tag 1; so does the whole phrase."""
 
@@ -149,8 +147,8 @@ DEFAULT = RecallSettings()
 
 
 def words(text: str) -> frozenset[str]:
-    """The distinct words of a text, without differences of case or of Unicode form."""
-    return frozenset(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
+    """The distinct words of a question, without differences of case or of Unicode form."""
+    return tag_words(text)
 
 
 def keyword_score(points: float, keywords: int, *, phrase: bool = True) -> float:
@@ -169,7 +167,7 @@ def tag_score(query: str, tags: Iterable[str], settings: RecallSettings = DEFAUL
     asked = words(query)
     if not asked:
         return 0.0
-    tagged: frozenset[str] = frozenset().union(*map(words, tags))
+    tagged: frozenset[str] = frozenset().union(*(tag_words(tag, single=True) for tag in tags))
     most = min(len(asked), settings.tag_score_token_cap or len(asked))
     return min(len(asked & tagged) / most, 1.0)
 

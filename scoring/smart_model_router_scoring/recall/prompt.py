@@ -157,7 +157,4 @@ def _date(time: Timestamp) -> str:
         return "undated"
     if isinstance(time, str):
         return time.strip()
-    try:
-        return (_EPOCH + timedelta(seconds=seconds)).isoformat()
-    except OverflowError:  # a number of seconds beyond the year 9999
-        return "undated"
+    return (_EPOCH + timedelta(seconds=seconds)).isoformat()

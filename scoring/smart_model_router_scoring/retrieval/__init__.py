@@ -23,7 +23,8 @@ from smart_model_router_scoring.retrieval.orchestrator import (
     QueryResults,
     RetrievalConfig,
 )
-from smart_model_router_scoring.retrieval.strategies import Found, NotAvailable, Strategy
+from smart_model_router_scoring.retrieval.stems import Tokenizer
+from smart_model_router_scoring.retrieval.strategies import Found, KeywordSearch, NotAvailable, Strategy
 
 __all__ = [
     "NOTHING_FOUND",
@@ -38,6 +39,7 @@ __all__ = [
     "IndexFacts",
     "IndexNotReady",
     "IndexReport",
+    "KeywordSearch",
     "NotAvailable",
     "Passage",
     "QueryOrchestrator",
@@ -46,5 +48,6 @@ __all__ = [
     "SearchIndex",
     "Snapshot",
     "Strategy",
+    "Tokenizer",
     "index_folder",
 ]

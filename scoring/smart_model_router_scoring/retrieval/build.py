@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from smart_model_router_scoring.evidence import ask_null
+from smart_model_router_scoring.evidence import Features, ask_null
 from smart_model_router_scoring.options import Note, Notes
 from smart_model_router_scoring.retrieval.embedders import Embedder, packed
 from smart_model_router_scoring.retrieval.index import FORMAT, TABLES, ForeignIndex, IndexBusy, open_to_write
 from smart_model_router_scoring.retrieval.null_questions import NULL_QUESTIONS
 from smart_model_router_scoring.retrieval.reading import READERS, Chunk, Link, Page, page_of
-from smart_model_router_scoring.retrieval.stems import stems_of
+from smart_model_router_scoring.retrieval.stems import DEFAULT_TOKENIZER, Tokenizer
 from smart_model_router_scoring.retrieval.strategies import TermCounts, features_by_words
 
 MOST_BYTES = 5_000_000
@@ -114,7 +114,12 @@ class IndexReport:
 
 
 async def index_folder(
-    folder: str | Path, db: str | Path, *, now: float, embedder: Embedder | None = None
+    folder: str | Path,
+    db: str | Path,
+    *,
+    now: float,
+    embedder: Embedder | None = None,
+    tokenizer: Tokenizer = DEFAULT_TOKENIZER,
 ) -> IndexReport:
     """Bring the index at `db` up to date with `folder`: read what is new or changed, forget what has vanished.
 
@@ -123,7 +128,7 @@ async def index_folder(
     raises; then the index is as it was.
     """
     root = await asyncio.to_thread(_root, folder)
-    writer = await asyncio.to_thread(_Writer.open, Path(db), root, embedder.name if embedder else None)
+    writer = await asyncio.to_thread(_Writer.open, Path(db), root, tokenizer, embedder.name if embedder else None)
     try:
         await _finished(writer, writer.update, round(now * 1e9))
         if embedder is not None:
@@ -156,9 +161,10 @@ def _root(folder: str | Path) -> Path:
 class _Writer:
     """One transaction. Whatever ends it without `commit` leaves the index as it was."""
 
-    def __init__(self, connection: sqlite3.Connection, root: Path, embedder: str | None) -> None:
+    def __init__(self, connection: sqlite3.Connection, root: Path, tokenizer: Tokenizer, embedder: str | None) -> None:
         self._sql = connection
         self._root = root
+        self._tokenizer = tokenizer
         self._embedder = embedder
         self.stopped = False
         self._notes = Notes()
@@ -166,13 +172,13 @@ class _Writer:
         self._embedded = 0
 
     @classmethod
-    def open(cls, db: Path, root: Path, embedder: str | None) -> _Writer:
+    def open(cls, db: Path, root: Path, tokenizer: Tokenizer, embedder: str | None) -> _Writer:
         """Begin: from here on no other writer can."""
         connection: sqlite3.Connection | None = None
         try:
             connection = open_to_write(db)
             connection.execute("BEGIN IMMEDIATE")
-            writer = cls(connection, root, embedder)
+            writer = cls(connection, root, tokenizer, embedder)
             writer._prepare(db)
         except BaseException as error:
             if connection is not None:
@@ -191,14 +197,16 @@ class _Writer:
             raise OSError(22, "it is a database of something else", str(db))
         if about and about["root"] != str(self._root):
             raise ForeignIndex(f"{db} is the index of {about['root']}; name another file for {self._root}")
-        if about and about["format"] != FORMAT:
-            self._notes.add(OLDER_FORMAT, db, f"made anew: it was of format {about['format']}, this is {FORMAT}")
-        if about.get("format") != FORMAT:
+        mine = {"format": FORMAT, "tokenizer": self._tokenizer.name}
+        other = next((name for name, value in mine.items() if about.get(name) != value), None)
+        if about and other is not None:
+            self._notes.add(OLDER_FORMAT, db, f"made anew: it was of {other} {about[other]}, this is {mine[other]}")
+        if other is not None:
             for name in ("words", "stems", "vectors", "links", "anchors", "chunks", "documents", "about"):
                 self._sql.execute(f"DROP TABLE IF EXISTS {name}")
             for statement in TABLES.split(";\n"):
                 self._sql.execute(statement)
-            about = {"format": FORMAT, "root": str(self._root), "generation": "0"}
+            about = {**mine, "root": str(self._root), "generation": "0"}
             self._sql.executemany("INSERT INTO about VALUES (?, ?)", about.items())
         if about.get("embedder") != self._embedder:
             self._sql.execute("DELETE FROM vectors")
@@ -257,7 +265,7 @@ class _Writer:
             values = (document, _chunk_id(path, chunk, taken), heading, chunk.text)
             insert = "INSERT INTO chunks (document, chunk_id, heading, body) VALUES (?, ?, ?, ?)"
             row = self._sql.execute(insert, values).lastrowid
-            stems = (row, " ".join(stems_of(heading)), " ".join(stems_of(chunk.text)))
+            stems = (row, *(" ".join(self._tokenizer.document(text)) for text in (heading, chunk.text)))
             self._sql.execute("INSERT INTO stems (id, heading, body) VALUES (?, ?, ?)", stems)
             self._sql.execute("INSERT INTO words (rowid, heading, body) VALUES (?, ?, ?)", stems)
             anchors = [(document, anchor, row) for anchor in chunk.anchors]
@@ -324,7 +332,11 @@ class _Writer:
     def _null(self, chunks: int) -> str:
         """The scores of questions that have nothing to do with this index, as JSON."""
         counts = TermCounts()
-        return ask_null(NULL_QUESTIONS, lambda text: features_by_words(self._sql, text, chunks, counts, 0)).to_json()
+
+        def ask(text: str) -> Features:
+            return features_by_words(self._sql, self._tokenizer.question(text), chunks, counts, 0)
+
+        return ask_null(NULL_QUESTIONS, ask).to_json()
 
     def close(self) -> None:
         """End; without a commit nothing has happened."""

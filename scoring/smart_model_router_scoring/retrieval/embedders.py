@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import re
 import struct
-import unicodedata
 import zlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -13,6 +11,7 @@ from functools import lru_cache
 from typing import Protocol
 
 from smart_model_router_scoring.options import check_count
+from smart_model_router_scoring.tokens import question_words
 
 MOST_TERMS = 32
 """Words of a question that are searched for; the first ones. A pasted page is not a question."""
@@ -23,18 +22,6 @@ FUNCTION_WORDS = frozenset(
     " while who why will with would you your".split()
 )
 """English words that say nothing of a subject. In other languages nothing is left out."""
-
-_WORD = re.compile(r"[^\W_]+")
-
-
-def normal(text: str) -> str:
-    """The text as it is compared: compatibility forms unified (NFKC), case folded."""
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-
-
-def words_of(text: str) -> list[str]:
-    """The words of a text, folded, in order. FTS5's own tokenizer cuts at the same characters."""
-    return _WORD.findall(normal(text))
 
 
 def telling(words: Iterable[str]) -> list[str]:
@@ -113,7 +100,7 @@ class HashedEmbedder:
 
     def _vector(self, text: str) -> list[float]:
         sums = [0.0] * self._dimensions
-        counted = Counter(words_of(text))
+        counted = Counter(question_words(text))
         for word in telling(counted):
             weight = 1.0 + math.log(counted[word])
             for place, share in _features(word):

@@ -39,7 +39,7 @@ class ForeignIndex(ValueError):
     """The index is of another folder: writing would remove everything of that one."""
 
 
-FORMAT = f"3/{unicodedata.unidata_version}"
+FORMAT = f"4/{unicodedata.unidata_version}"
 """The version of the tables and of the folding of text: words folded by another Unicode would not be found."""
 BUSY_SECONDS = 10.0
 """The seconds that a writer waits for another one."""
@@ -67,11 +67,15 @@ CREATE TABLE links (
 CREATE INDEX links_to ON links (target);
 CREATE TABLE vectors (chunk INTEGER PRIMARY KEY REFERENCES chunks ON DELETE CASCADE, vector BLOB NOT NULL);
 CREATE TABLE stems (id INTEGER PRIMARY KEY, heading TEXT NOT NULL, body TEXT NOT NULL);
-CREATE VIRTUAL TABLE words USING fts5 (heading, body, content = 'stems', content_rowid = 'id', tokenize = 'unicode61');
+CREATE VIRTUAL TABLE words USING fts5 (
+  heading, body, content = 'stems', content_rowid = 'id',
+  tokenize = "unicode61 remove_diacritics 0 categories 'L* N* M* Co'"
+);
 """
 """`links.target` is a path from the root, there or not: a link is an edge as soon as its target is indexed.
 `stems` has the rows of `chunks` with their stems, in order, and is the content of `words`: evidence reads them in a
-third of the time that FTS5 takes to give its own content back. `about` has the null."""
+third of the time that FTS5 takes to give its own content back. FTS5 cuts them at spaces only: marks belong to a Thai
+term. `about` has the null."""
 
 
 def open_to_read(path: Path) -> sqlite3.Connection:
@@ -128,6 +132,7 @@ class IndexFacts:
     chunks: int
     links: int
     embedder: str | None
+    tokenizer: str
     null: Null = field(default_factory=Null)
 
 
@@ -228,5 +233,6 @@ class SearchIndex:
             chunks=int(about["chunks"]),
             links=int(about["links"]),
             embedder=about.get("embedder"),
+            tokenizer=about["tokenizer"],
             null=Null.from_json(about["null"]),
         )

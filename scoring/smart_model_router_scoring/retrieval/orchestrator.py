@@ -22,6 +22,7 @@ from smart_model_router_scoring.fusion import (
     Fusion,
     FusionConfig,
     best_evidence,
+    check_names,
     check_top_n,
     fuse_results,
     retrieval_depth,
@@ -30,7 +31,6 @@ from smart_model_router_scoring.options import ConfigError, check_count, check_p
 from smart_model_router_scoring.retrieval.embedders import Embedder, HashedEmbedder
 from smart_model_router_scoring.retrieval.index import IndexFacts, Lane, SearchIndex, Snapshot
 from smart_model_router_scoring.retrieval.judged import Judged, ScoredHit, by_evidence, by_rank
-from smart_model_router_scoring.retrieval.stems import question_stems
 from smart_model_router_scoring.retrieval.strategies import (
     SEEDS,
     Found,
@@ -165,6 +165,8 @@ class QueryOrchestrator:
             given.append(VectorSearch(embedder))
         fusion = self._config.fusion
         chosen = given if strategies is None else strategies
+        self._names = [*(one.name for one in chosen), GRAPH]
+        check_names(fusion.weights, self._names)
         self._strategies = tuple(one for one in chosen if fusion.weight(one.name))
         if not self._strategies:
             raise ConfigError("weights", dict(fusion.weights), "a weight above 0 for keyword or vector search")
@@ -177,12 +179,12 @@ class QueryOrchestrator:
             self._fusion  # noqa: B018 - a `min_confidence` that cannot be reached is told now
         # The order alone: what is shown, and with which score, is for the evidence to say.
         ordering = replace(fusion, calibration=Sigmoid(), min_confidence=0.0, evidence_gate=EvidenceGate())
-        self._ordering = Fusion(ordering, strategies=())
+        self._ordering = Fusion(ordering, strategies=self._names)
 
     @cached_property
     def _fusion(self) -> Fusion:
         """The fusion of a founding scale, for strategies without evidence and for hours without keyword search."""
-        return Fusion(self._config.fusion, strategies=[*(one.name for one in self._strategies), GRAPH])
+        return Fusion(self._config.fusion, strategies=self._names)
 
     async def query(self, text: str, top_k: int = TOP_K, top_n: int = TOP_N, explain: bool = False) -> QueryResults:
         """The best `top_n` (1..100) chunks, of the best `top_k` (1..1000, at least `top_n`) of each strategy.
@@ -240,7 +242,7 @@ class QueryOrchestrator:
         if words is None:
             return rows, fused, by_rank(fused.hits, self._config.fusion.calibration.meaning)
         facts, best = search.snapshot.facts, lists[words.name][:BEST]
-        stems = question_stems(text)
+        stems = words.tokenizer.question(text)
         question = QuestionTerms.of(stems, words.counts.of(sql, stems, facts.generation), facts.chunks)
         wanted = dict.fromkeys(rows[chunk_id].row for chunk_id in (*best, *(hit.id for hit in fused.hits)))
         passages = evidence_of(sql, question, wanted)
@@ -291,7 +293,8 @@ class _Search:
         fusion = self._config.fusion
         if not fusion.weight(GRAPH) or not self.snapshot.facts.links:
             return
-        seeds = [chunk_id for chunk_id, _ in fuse_results(self.lists, fusion.k, fusion.weights)[:SEEDS]]
+        weights = {name: fusion.weight(name) for name in self.lists}
+        seeds = [chunk_id for chunk_id, _ in fuse_results(self.lists, fusion.k, weights)[:SEEDS]]
         found = await self._ask(GRAPH, self.facts_lane.run(lambda sql: neighbours(sql, seeds, self._depth)))
         if found:
             self._keep(GRAPH, found)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterable
+from typing import Protocol
 
-from smart_model_router_scoring.retrieval.embedders import MOST_TERMS, telling, words_of
+from smart_model_router_scoring.retrieval.embedders import MOST_TERMS, telling
+from smart_model_router_scoring.tokens import document_words, is_unspaced, question_words
 
 _MOST_KNOWN = 200_000
 """Words whose stems are remembered; a language has fewer, names and numbers are without end."""
@@ -37,6 +39,8 @@ class Stemmer:
         if len(self._known) > _MOST_KNOWN:
             self._known = {}
         known = self._known
+        # FTS5 would cut a Thai word at its vowels.
+        known.update((word, (word,)) for word in words if is_unspaced(word))
         new = [word for word in dict.fromkeys(words) if word not in known]
         sql = self._tokenizer()
         sql.execute("DELETE FROM t")
@@ -55,14 +59,38 @@ class Stemmer:
         return self._sql
 
 
+class Tokenizer(Protocol):
+    """Text to the terms that the index keeps. A term has no white space and is compared as it is."""
+
+    @property
+    def name(self) -> str:
+        """The name of its rules. An index says whose terms it has; one of another name is made anew."""
+        ...
+
+    def document(self, text: str) -> list[str]:
+        """The terms of a text, in order."""
+        ...
+
+    def question(self, text: str) -> list[str]:
+        """The terms of a question that say something of its subject, in order and with repetitions."""
+        ...
+
+
 _STEMMER = Stemmer()
 
 
-def stems_of(text: str) -> list[str]:
-    """The stems of a text, in order."""
-    return _STEMMER.of(words_of(text))
+class StemsAndPairs:
+    """Porter stems of words, and pairs of neighbouring characters in scripts without spaces. It has no state."""
+
+    name = "porter-pairs-1"
+
+    def document(self, text: str) -> list[str]:
+        """See `Tokenizer`."""
+        return _STEMMER.of(document_words(text))
+
+    def question(self, text: str) -> list[str]:
+        """See `Tokenizer`: its first MOST_TERMS telling words."""
+        return _STEMMER.of(telling(question_words(text))[:MOST_TERMS])
 
 
-def question_stems(text: str) -> list[str]:
-    """The stems of the telling words of a question, in order and with repetitions: its first MOST_TERMS words."""
-    return _STEMMER.of(telling(words_of(text))[:MOST_TERMS])
+DEFAULT_TOKENIZER = StemsAndPairs()

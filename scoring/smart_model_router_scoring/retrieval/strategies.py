@@ -20,7 +20,7 @@ from smart_model_router_scoring.evidence import (
 )
 from smart_model_router_scoring.retrieval.embedders import Embedder, any_of, quoted
 from smart_model_router_scoring.retrieval.index import Snapshot
-from smart_model_router_scoring.retrieval.stems import question_stems
+from smart_model_router_scoring.retrieval.stems import DEFAULT_TOKENIZER, Tokenizer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -91,19 +91,24 @@ class TermCounts:
 
 
 class KeywordSearch:
-    """Finds chunks by their words (Porter stems, case and width folded). Nothing in a question is syntax."""
+    """Finds chunks by the terms of `tokenizer`, that of the index. Nothing in a question is syntax."""
 
     name = "keyword"
 
-    def __init__(self) -> None:
+    def __init__(self, tokenizer: Tokenizer = DEFAULT_TOKENIZER) -> None:
+        self.tokenizer = tokenizer
         self.counts = TermCounts()
 
     async def search(self, text: str, limit: int, snapshot: Snapshot) -> Sequence[Found]:
         """See `Strategy`. The relevance is the share of the question's information that a chunk has."""
         facts = snapshot.facts
+        if facts.tokenizer != self.tokenizer.name:
+            raise NotAvailable(
+                f"the index has terms of {facts.tokenizer}, the question would be cut by {self.tokenizer.name}"
+            )
 
         def work(sql: sqlite3.Connection) -> list[Found]:
-            stems = question_stems(text)
+            stems = self.tokenizer.question(text)
             counts = self.counts.of(sql, stems, facts.generation)
             rows = best_rows(sql, stems, limit, facts.chunks, counts)
             covered = _coverage(sql, list(rows), {stem: information(counts[stem], facts.chunks) for stem in stems})
@@ -141,9 +146,10 @@ def evidence_of(sql: sqlite3.Connection, question: QuestionTerms, rows: Iterable
     return found
 
 
-def features_by_words(sql: sqlite3.Connection, text: str, chunks: int, counts: TermCounts, generation: int) -> Features:
-    """The evidence that an index of `chunks` answers a question, as keyword search alone sees it."""
-    stems = question_stems(text)
+def features_by_words(
+    sql: sqlite3.Connection, stems: Sequence[str], chunks: int, counts: TermCounts, generation: int
+) -> Features:
+    """The evidence that an index of `chunks` answers a question of these stems, as keyword search alone sees it."""
     counted = counts.of(sql, stems, generation)
     question = QuestionTerms.of(stems, counted, chunks)
     rows = best_rows(sql, stems, BEST, chunks, counted)

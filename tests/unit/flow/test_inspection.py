@@ -103,6 +103,23 @@ async def test_an_explanation_calls_no_better_tier_degraded() -> None:
 
 
 @virtual
+async def test_a_tier_is_selected_upwards_where_that_is_allowed() -> None:
+    """As a request is served: lower tiers first, then the nearest higher one, which is no degradation."""
+    tiers = (["a/big"], ["b/mid"], ["c/small"])
+    w = world(*tiers, config={"routing": {"allow_escalation": True}})
+    w.router.isolate("b/mid")
+    assert w.router.get_model_for_tier("standard").target == "c/small"
+    w.router.isolate("c/small")
+    selection = w.router.get_model_for_tier("economy")
+    assert (selection.target, selection.actual_tier, selection.degraded) == ("a/big", "frontier", False)
+    assert w.router.explain(BODY, tier="economy").serves == "a/big"
+    plain = world(*tiers)
+    plain.router.isolate("c/small")
+    with pytest.raises(AllTargetsFailed, match="economy: c/small isolated"):
+        plain.router.get_model_for_tier("economy")
+
+
+@virtual
 async def test_an_explanation_names_what_is_left_out() -> None:
     """A target that cannot do it is listed with the need it does not meet."""
     w = world(["a/big"], last_resort=["l/x"], kinds={"l": {"kind": "local"}})

@@ -425,9 +425,10 @@ def test_two_regressions_stop_unless_told() -> None:
         (0.4999, True, "insufficient"),
         (0.0, False, "insufficient"),
         (math.nan, True, "insufficient"),
+        (None, True, "insufficient"),
     ],
 )
-def test_the_words_of_delivery(ci: float, passed: bool, level: str) -> None:
+def test_the_words_of_delivery(ci: float | None, passed: bool, level: str) -> None:
     """Full confidence needs the index and the gate."""
     assert confidence_level(ci, passed) == level
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 import pickle
 import warnings
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from functools import partial
 from typing import Any
 from zlib import crc32
 
 import pytest
 
 from smart_model_router_scoring.calibration import Isotonic, Sigmoid
+from smart_model_router_scoring.decay import epoch_seconds
 from smart_model_router_scoring.fusion import (
     EvidenceGate,
     Fusion,
@@ -116,6 +119,29 @@ def test_times_come_as_numbers_text_and_naive_datetimes() -> None:
     ]
     assert [recency_multiplier(form, NOW) for form in forms] == [1.2] * 5
     assert recency_multiplier(instant, NOW.replace(tzinfo=None)) == 1.2
+
+
+@pytest.mark.parametrize(
+    ("time", "same"),
+    [
+        (1_700_000_000_000, datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)),
+        (-100_000_000_000.0, datetime(1966, 10, 31, 14, 13, 20, tzinfo=UTC)),
+        (99_999_999_999, datetime(5138, 11, 16, 9, 46, 39, tzinfo=UTC)),
+        ("2023/5/2", datetime(2023, 5, 2, tzinfo=UTC)),
+        ("2023/05/20 (Sat) 2:21", datetime(2023, 5, 20, 2, 21, tzinfo=UTC)),
+        ("2023/12/31 23:59:58", datetime(2023, 12, 31, 23, 59, 58, tzinfo=UTC)),
+        (253_402_300_799_000, datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)),
+    ],
+)
+def test_milliseconds_and_dates_with_slashes_are_times(time: object, same: datetime) -> None:
+    """A number of eleven zeros or more is milliseconds: as seconds it would be of the year 5138."""
+    assert epoch_seconds(time) == same.timestamp()
+
+
+@pytest.mark.parametrize("time", [253_402_300_800_000, 1.7e18, -62_135_596_801, -1e15, "2023/13/1", "2023/5", "23/5/2"])
+def test_what_is_outside_the_years_1_to_9999_is_no_time(time: object) -> None:
+    """Nor is a date that the calendar does not have."""
+    assert epoch_seconds(time) is None
 
 
 def test_times_need_a_present() -> None:
@@ -312,7 +338,7 @@ def test_the_evidence_gate_scales_what_is_off_topic() -> None:
         {"a": 0.5 / 61, "b": 1 / 62, "c": 1 / 63, "d": 1 / 64, "e": 1 / 65, "f": 0.0}
     )
     assert [hit.id for hit in fused.hits] == ["b", "c", "d", "e", "a", "f"]
-    assert fused.notes == (Note("bad_evidence", "d", "nan"),)
+    assert fused.notes == (Note("bad_evidence", "d", "nan"), Note("bad_evidence", "f", "-0.5"))
 
 
 def test_the_evidence_gate_drops_what_is_off_topic() -> None:
@@ -351,6 +377,63 @@ def test_an_evidence_gate_that_cannot_be_is_refused(settings: dict[str, Any]) ->
     with pytest.raises(ConfigError) as refused:
         EvidenceGate(**settings)
     assert refused.value.field == f"evidence_gate.{next(iter(settings))}"
+
+
+@pytest.mark.parametrize("value", [1.0000001, -0.1, 57.0, math.nan])
+def test_evidence_outside_0_to_1_is_noted(value: float) -> None:
+    """A score of BM25 is no relevance: it costs no answer, and is told."""
+    fused = Fusion(ALL).fuse({"vector": ["a", "b", "c"]}, evidence={"a": value, "b": 1.0, "c": 0.0})
+    assert fused.notes == (Note("bad_evidence", "a", repr(value)),)
+
+
+@pytest.mark.parametrize("pair", [tuple, list])
+def test_pairs_are_ids_with_scores(pair: Callable[[tuple[str, float]], Any]) -> None:
+    """They rank like their ids alone; each hit has the scores that it was found with, and explains them."""
+    plain = {"keyword": ["b", "a", "b"], "vector": ["a"]}
+    pairs = {"keyword": [pair(one) for one in (("b", 7.5), ("a", 3.0), ("b", 1.0))], "vector": ["a"]}
+    assert fuse_results(pairs) == fuse_results(plain)
+    fused = Fusion(ALL).fuse(pairs)
+    assert fused.pairs == Fusion(ALL).fuse(plain).pairs
+    assert {hit.id: hit.scores for hit in fused.hits} == {"a": {"keyword": 3.0}, "b": {"keyword": 7.5}}
+    assert any("score: 7.5" in line for line in fused.hits[1].explain().lines())
+    assert fused.hits[1].explain().recompose() == fused.hits[1].score
+
+
+def test_a_score_that_is_no_number_is_noted() -> None:
+    """The rank stands; the score is not shown."""
+    [hit] = Fusion(ALL).fuse({"keyword": [("a", math.nan)]}).hits
+    assert (hit.scores, hit.notes) == ({}, (Note("bad_score", "a", "keyword: nan"),))
+
+
+@pytest.mark.parametrize(
+    ("found", "field"),
+    [
+        ({"a", "b"}, "results.keyword"),
+        (frozenset("ab"), "results.keyword"),
+        ("ab", "results.keyword"),
+        ([("a", 1.0), "b"], "results.keyword[1]"),
+        ([("a", 1.0), ("b", 2.0, 3.0)], "results.keyword[1]"),
+    ],
+)
+def test_results_without_an_order_or_half_of_pairs_are_refused(found: Any, field: str) -> None:
+    """The order of a set is another one in every process."""
+    for fuse in (fuse_results, Fusion(ALL).fuse):
+        with pytest.raises(ConfigError) as caught:
+            fuse({"keyword": found})
+        assert caught.value.field == field
+
+
+def test_a_weight_of_no_strategy_is_refused() -> None:
+    """A misspelt name would be ignored; names of ours, of the lists and of the strategies that will run are known."""
+    lists = {"keyword": ["a"], "tags": ["b"]}
+    wanted = "the name of a strategy (graph, keyword, tags, vector)"
+    typo = {"keywrd": 2.0}
+    for fuse in (partial(fuse_results, weights=typo), Fusion(FusionConfig(weights=typo)).fuse):
+        with pytest.raises(ConfigError) as caught:
+            fuse(lists)
+        assert (caught.value.field, caught.value.allowed) == ("weights.keywrd", wanted)
+    fine = FusionConfig(weights={"tags": 2, "graph": 0.1, "later": 1}, min_confidence=0)
+    assert Fusion(fine, strategies=["later"]).fuse(lists).pairs[0][0] == "b"
 
 
 def test_the_best_evidence_is_that_of_any_strategy() -> None:

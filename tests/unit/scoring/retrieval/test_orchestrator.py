@@ -25,6 +25,7 @@ from smart_model_router_scoring.retrieval import (
     Snapshot,
 )
 from smart_model_router_scoring.retrieval.answering import answer
+from smart_model_router_scoring.retrieval.strategies import KeywordSearch
 from tests.unit.scoring.retrieval.folders import DAY, DOCUMENTS, NOW, Broken, Marks, indexed, write
 
 pytestmark = pytest.mark.asyncio
@@ -215,6 +216,8 @@ async def test_a_weight_of_nothing_switches_a_strategy_off(tmp_path: Path) -> No
     assert marks.calls == 0
     with pytest.raises(ConfigError, match="weight above 0"):
         QueryOrchestrator(db, config=RetrievalConfig(fusion=FusionConfig(weights={"keyword": 0})))
+    with pytest.raises(ConfigError, match=r"weights.keywords: 2 - the name of a strategy \(graph, keyword, vector\)"):
+        QueryOrchestrator(db, config=RetrievalConfig(fusion=FusionConfig(weights={"keywords": 2})))
     with pytest.raises(ConfigError, match=r"timeouts\.vector"):
         RetrievalConfig(timeouts={"vector": 0.0})
 
@@ -312,3 +315,18 @@ async def test_results_are_equal_to_plain_pairs(tmp_path: Path) -> None:
     assert isinstance(found, QueryResults)
     assert found == [("store.txt#L1-L3", found[0][1])]
     assert found[:0] == []
+
+
+async def test_a_strategy_of_ones_own_may_weigh_and_fail(tmp_path: Path) -> None:
+    """Its weight is known although it gave no list."""
+
+    class Tags:
+        name = "tags"
+
+        async def search(self, text: str, limit: int, snapshot: Snapshot) -> Sequence[Found]:
+            raise OSError("the tags are away")
+
+    db, _ = await indexed(tmp_path)
+    config = RetrievalConfig(fusion=FusionConfig(min_confidence=0.0, weights={"tags": 2}))
+    found = await QueryOrchestrator(db, strategies=[KeywordSearch(), Tags()], config=config).query("circuit breaker")
+    assert (found[0][0], dict(found.degraded)) == ("breaker.md#L1-L3", {"tags": "OSError: the tags are away"})

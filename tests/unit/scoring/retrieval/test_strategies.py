@@ -22,7 +22,7 @@ from smart_model_router_scoring.retrieval import (
     strategies,
 )
 from smart_model_router_scoring.retrieval.embedders import MOST_TERMS, any_of
-from smart_model_router_scoring.retrieval.stems import question_stems
+from smart_model_router_scoring.retrieval.stems import DEFAULT_TOKENIZER
 from smart_model_router_scoring.retrieval.strategies import KeywordSearch, VectorSearch, neighbours
 from tests.unit.scoring.retrieval.folders import Broken, Marks, indexed
 
@@ -89,7 +89,7 @@ async def test_function_words_decide_nothing_unless_there_are_only_such(tmp_path
     db, _ = await indexed(tmp_path, {"a.txt": "how do I do it", "b.txt": "a breaker", "c.txt": "it is not to be"})
     assert ids(await by_words(db, "how do I open a breaker")) == ["b.txt"]
     assert ids(await by_words(db, "to be or not to be"))[0] == "c.txt"
-    assert len(question_stems(" ".join(f"w{n}" for n in range(100)))) == MOST_TERMS
+    assert len(DEFAULT_TOKENIZER.question(" ".join(f"w{n}" for n in range(100)))) == MOST_TERMS
 
 
 async def test_relevance_is_the_share_of_the_questions_information(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ async def test_common_words_score_without_making_candidates(tmp_path: Path, monk
             for (name,) in sql.execute(
                 "SELECT chunk_id FROM words JOIN chunks ON chunks.id = words.rowid WHERE words MATCH ?"
                 " ORDER BY round(bm25(words, 2.0, 1.0), 9), chunk_id",
-                (any_of(question_stems(question)),),
+                (any_of(DEFAULT_TOKENIZER.question(question)),),
             )
         ]
     rare = [name for name in plain if int(name.partition(".")[0]) % 5]
