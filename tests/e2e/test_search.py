@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import sqlite3
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +74,19 @@ def test_nothing_found_is_said_and_is_no_failure(smr: Smr) -> None:
     smr("index", "docs")
     done = smr("query", "zebra crossings", "--answer")
     assert (done.returncode, done.stdout) == (0, "No relevant documents found.\n")
+
+
+def test_an_index_of_an_older_version_is_made_anew_and_says_so(smr: Smr) -> None:
+    """A search names the command; the command replaces the index, and nothing was left out."""
+    smr("index", "docs", "--db", "i.db")
+    with closing(sqlite3.connect(smr.folder / "i.db")) as sql:
+        sql.execute("UPDATE about SET value = '1/15.0.0' WHERE key = 'format'")
+        sql.commit()
+    assert smr("query", QUESTION, "--db", "i.db").returncode == 3
+    done = smr("index", "docs", "--db", "i.db")
+    assert (done.returncode, "left out" in done.stderr) == (0, False)
+    assert "older format (made anew: it was of format 1/15.0.0" in done.stderr
+    assert BEST in smr("query", QUESTION, "--db", "i.db").stdout
 
 
 def test_mistakes_have_their_exit_codes(smr: Smr) -> None:

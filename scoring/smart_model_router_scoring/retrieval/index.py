@@ -40,7 +40,7 @@ class ForeignIndex(ValueError):
 
 
 FORMAT = f"4/{unicodedata.unidata_version}"
-"""The version of the tables and of the folding of text: words folded by another Unicode would not be found."""
+"""The version of the tables, terms and null questions, and of Unicode: words folded by another are not found."""
 BUSY_SECONDS = 10.0
 """The seconds that a writer waits for another one."""
 

@@ -82,8 +82,6 @@ class _Relevance:
         attainable = given("attainable", self.hit.basis.attainable)
         share = combined(ATTAINMENT, "ratio", [self.hit.explain_ranks(), attainable])
         own = self.model.relevance.explain("relevance", self.features, self.null, {ATTAINMENT: share})
-        return (
-            combined("score", "min", [own, given("score of the hit above", self.score)])
-            if own.value > self.score
-            else own
-        )
+        if own.value <= self.score:
+            return own
+        return combined("score", "min", [own, given("score of the hit above", self.score)])
