@@ -25,6 +25,7 @@ from smart_model_router.wires import text_of_answer
 from smart_model_router_providers.local.model_file import data_directory
 from smart_model_router_scoring.calibration import interpret
 from smart_model_router_scoring.retrieval import (
+    INDEXED_ANYWAY,
     NOTHING_FOUND,
     OLDER_FORMAT,
     Explained,
@@ -72,6 +73,7 @@ async def embeddings(found: Indexed, stack: AsyncExitStack) -> EmbedCall | None:
 
 
 _SHOWN = 10
+_INDEXED = {OLDER_FORMAT, *INDEXED_ANYWAY}
 
 
 def run_index(asked: IndexFolder) -> int:
@@ -87,12 +89,13 @@ def run_index(asked: IndexFolder) -> int:
     did = f"{report.added} added, {report.changed} changed, {report.removed} removed, {report.unchanged} unchanged"
     holds = f"{report.documents} documents in {report.chunks} chunks"
     print_line(f"{did}; the index holds {holds} of {report.root} ({seconds:.1f} s)")
-    for note in report.notes[:_SHOWN]:
-        prefix = "" if note.code == OLDER_FORMAT else "left out: "
+    # The files that cannot be found come first.
+    for note in sorted(report.notes, key=lambda note: note.code in _INDEXED)[:_SHOWN]:
+        prefix = "" if note.code in _INDEXED else "left out: "
         print_line(f"{prefix}{note.subject}: {note.code.replace('_', ' ')}{note.detail and f' ({note.detail})'}")
     left = sum(report.counts.values()) - _SHOWN
     if left > 0:
-        print_line(f"left out: {left} more")
+        print_line(f"{left} more notes (--json has the first 100)")
     return ExitCode.OK
 
 

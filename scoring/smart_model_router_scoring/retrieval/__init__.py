@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from smart_model_router_scoring.retrieval.build import OLDER_FORMAT, IndexReport, index_folder
 from smart_model_router_scoring.retrieval.embedders import CallableEmbedder, Embedder, HashedEmbedder
+from smart_model_router_scoring.retrieval.files import INDEXED_ANYWAY
 from smart_model_router_scoring.retrieval.index import (
     ForeignIndex,
     IndexBusy,
@@ -27,6 +28,7 @@ from smart_model_router_scoring.retrieval.stems import Tokenizer
 from smart_model_router_scoring.retrieval.strategies import Found, KeywordSearch, NotAvailable, Strategy
 
 __all__ = [
+    "INDEXED_ANYWAY",
     "NOTHING_FOUND",
     "OLDER_FORMAT",
     "CallableEmbedder",

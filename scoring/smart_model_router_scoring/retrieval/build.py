@@ -15,14 +15,13 @@ from typing import ParamSpec, TypeVar
 from smart_model_router_scoring.evidence import Features, ask_null
 from smart_model_router_scoring.options import Note, Notes
 from smart_model_router_scoring.retrieval.embedders import Embedder, packed
+from smart_model_router_scoring.retrieval.files import MOST_BYTES, PDF, page_of_file
 from smart_model_router_scoring.retrieval.index import FORMAT, TABLES, ForeignIndex, IndexBusy, open_to_write
 from smart_model_router_scoring.retrieval.null_questions import NULL_QUESTIONS
-from smart_model_router_scoring.retrieval.reading import READERS, Chunk, Link, Page, page_of
+from smart_model_router_scoring.retrieval.pdf import can_read_pdf
+from smart_model_router_scoring.retrieval.reading import Chunk, Link, Page
 from smart_model_router_scoring.retrieval.stems import DEFAULT_TOKENIZER, Tokenizer
 from smart_model_router_scoring.retrieval.strategies import TermCounts, features_by_words
-
-MOST_BYTES = 5_000_000
-"""A file above it is data, not documentation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +49,8 @@ def scan(root: Path, notes: Notes) -> Listing:
     """
     found: list[Found] = []
     closed: set[str] = set()
+    unread: list[str] = []
+    pdfs = can_read_pdf()
 
     def unreadable(error: OSError) -> None:
         path = Path(error.filename or root).relative_to(root).as_posix()
@@ -60,7 +61,10 @@ def scan(root: Path, notes: Notes) -> Listing:
         folders[:] = [name for name in folders if not name.startswith(".")]
         for name in names:
             file = Path(folder, name)
-            if name.startswith(".") or file.suffix.lower() not in READERS or file.is_symlink():
+            if name.startswith(".") or file.suffix.lower() not in MOST_BYTES or file.is_symlink():
+                continue
+            if file.suffix.lower() == PDF and not pdfs:
+                unread.append(file.relative_to(root).as_posix())
                 continue
             try:
                 one = _found(root, file, notes)
@@ -69,6 +73,10 @@ def scan(root: Path, notes: Notes) -> Listing:
                 continue
             if one is not None:
                 found.append(one)
+    if unread:  # they have not vanished
+        closed.update(unread)
+        more = f", and {len(unread) - 1} more" if len(unread) > 1 else ""
+        notes.add("pdf", min(unread) + more, "`pip install smart-model-router[pdf]` lets PDF files be read")
     return Listing(tuple(sorted(found, key=lambda one: one.path)), frozenset(closed))
 
 
@@ -80,8 +88,9 @@ def _found(root: Path, file: Path, notes: Notes) -> Found | None:
         notes.add("undecodable_name", ascii(path))
         return None
     stat = file.stat()
-    if stat.st_size > MOST_BYTES:
-        notes.add("too_large", path, f"{stat.st_size} bytes; at most {MOST_BYTES}")
+    most = MOST_BYTES[file.suffix.lower()]
+    if stat.st_size > most:
+        notes.add("too_large", path, f"{stat.st_size} bytes; at most {most}")
         return None
     return Found(path, file, stat.st_mtime_ns, stat.st_size)
 
@@ -246,12 +255,18 @@ class _Writer:
             self._sql.execute(same, (*times, known[0]))
             self._done["unchanged"] += 1
             return
+
+        def tell(code: str, detail: str) -> None:
+            self._notes.add(code, found.path, detail)
+
+        try:
+            page = page_of_file(found.file.suffix.lower(), raw, tell, lambda: self.stopped)
+        except OSError as error:  # no process for a PDF: its turn is the next time
+            tell("unreadable", error.strerror or str(error))
+            return
         if known is not None:
             self._forget(known[0])
         self._done["added" if known is None else "changed"] += 1
-        if b"\0" in raw:
-            self._notes.add("binary", found.path)
-        page = page_of([] if b"\0" in raw else READERS[found.file.suffix.lower()](_decoded(raw)))
         columns = "path, digest, modified, mtime_ns, size, settled"
         insert = f"INSERT INTO documents ({columns}) VALUES (?, ?, ?, ?, ?, ?)"  # noqa: S608 - ours
         document = self._sql.execute(insert, (found.path, digest, *times)).lastrowid
@@ -343,14 +358,9 @@ class _Writer:
         self._sql.close()
 
 
-def _decoded(raw: bytes) -> str:
-    text = raw.decode("utf-8-sig", "replace")
-    return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
 def _chunk_id(path: str, chunk: Chunk, taken: dict[str, int]) -> str:
-    """`path#L3-L9`; a second chunk of the same lines (one long line) is `path#L3-L9.2`."""
-    plain = f"{path}#L{chunk.first_line}-L{chunk.last_line}"
+    """`path#L3-L9`, of a PDF `path#page=3`; a second chunk of the same place is `path#L3-L9.2`."""
+    plain = f"{path}#page={chunk.page}" if chunk.page else f"{path}#L{chunk.first_line}-L{chunk.last_line}"
     taken[plain] = taken.get(plain, 0) + 1
     return plain if taken[plain] == 1 else f"{plain}.{taken[plain]}"
 

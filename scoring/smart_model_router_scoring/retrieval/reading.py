@@ -1,4 +1,4 @@
-"""Files become pages: a title, chunks that can be cited by their lines, and links. Pure: text in, values out."""
+"""Texts become pages: chunks that can be cited by their lines, and links. Pure: text in, values out."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ __all__ = [
     "Page",
     "chunks_of",
     "page_of",
+    "page_of_pdf",
     "read_html",
     "read_markdown",
     "read_plain",
@@ -65,13 +66,17 @@ _SEPARATOR = " > "
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Consecutive lines of a file. `heading` is the path of headings above it, outermost first."""
+    """Consecutive lines of a text. `heading` is the path of headings above it, outermost first.
+
+    `page` is that of a PDF, else 0.
+    """
 
     heading: str
     text: str
     first_line: int
     last_line: int
     anchors: tuple[str, ...] = ()
+    page: int = 0
 
 
 def chunks_of(blocks: Iterable[Block]) -> Iterator[Chunk]:
@@ -137,23 +142,49 @@ def _cut(line: str) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Its chunks in order, and its distinct links."""
+    """The text that its chunks are lines of, its chunks in order, and its distinct links."""
 
+    text: str
     chunks: tuple[Chunk, ...]
-    links: tuple[Link, ...]
+    links: tuple[Link, ...] = ()
 
 
-def page_of(blocks: Sequence[Block]) -> Page:
-    """The page that these blocks are."""
+def page_of(text: str, blocks: Sequence[Block]) -> Page:
+    """The page that these blocks of a text are."""
     links = dict.fromkeys(link for block in blocks for link in block.links)
-    return Page(tuple(chunk for chunk in chunks_of(blocks) if chunk.text), tuple(links))
+    return Page(text, tuple(chunk for chunk in chunks_of(blocks) if chunk.text), tuple(links))
 
 
-def read_plain(text: str) -> list[Block]:
+def page_of_pdf(title: str, texts: Sequence[str]) -> Page:
+    """The page that the pages of a PDF are: its text is theirs, one below the other. No chunk is of two of them."""
+    lines: list[str] = []
+    chunks: list[Chunk] = []
+    for number, text in enumerate(texts, start=1):
+        shift = len(lines)
+        found = text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
+        blocks = [
+            replace(one, first_line=one.first_line + shift, last_line=one.last_line + shift)
+            for one in read_plain(found, ignored)
+        ]
+        chunks += [replace(one, heading=title, page=number) for one in chunks_of(blocks)]
+        lines += found.split("\n")
+    return Page("\n".join(lines), tuple(chunks))
+
+
+Tell = Callable[[str, str], None]
+"""Takes the code of a note on the text, and its detail."""
+
+
+def ignored(code: str, detail: str) -> None:
+    """Take a note and forget it."""
+
+
+def read_plain(text: str, tell: Tell = ignored) -> list[Block]:
     """A block for each paragraph."""
+    del tell
     blocks: list[Block] = []
     held: list[str] = []
-    lines = text.splitlines()
+    lines = text.split("\n")
     for number, line in enumerate([*lines, ""], start=1):
         if line.strip():
             held.append(line.rstrip())
@@ -171,8 +202,9 @@ _INLINE = frozenset(
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 
 
-def read_html(text: str) -> list[Block]:
+def read_html(text: str, tell: Tell = ignored) -> list[Block]:
     """A block for each heading and each run of text between block elements. `<title>` is a heading of its own."""
+    del tell
     reader = _Reader()
     reader.feed(text)
     reader.close()
@@ -255,21 +287,22 @@ class _Reader(HTMLParser):
         self._level = level
 
 
-_FRONT_MATTER = re.compile(r"\A---[ \t]*\n.*?\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _COMMENT = re.compile(r"\A\s*<!--.*?-->\s*\Z", re.DOTALL)
 _HTML_LINK = re.compile(r"""<a\s[^>]*?href\s*=\s*["']([^"'>]+)["']""", re.IGNORECASE)
 _HTML_ANCHOR = re.compile(r"""<[a-z][\w-]*\s[^>]*?(?:id|name)\s*=\s*["']([^"'>]+)["']""", re.IGNORECASE)
 _NOT_IN_A_SLUG = re.compile(r"[^\w\- ]")
 
 
-def read_markdown(text: str) -> list[Block]:
-    """A block for each heading and each other thing of the top level. Front matter is left out."""
-    plain = _FRONT_MATTER.sub(lambda found: "\n" * found[0].count("\n"), text)
-    lines = plain.splitlines()
+def read_markdown(text: str, tell: Tell = ignored) -> list[Block]:
+    """A block for each heading and each other thing of the top level; front matter gives a heading and its words."""
+    lines = text.split("\n")
     blocks: list[Block] = []
     slugs: dict[str, int] = {}
-    for tokens in _groups(_parser().parse(plain)):
+    for tokens in _groups(_parser().parse(text)):
         first, last = tokens[0].map or [0, 0]
+        if tokens[0].type == "front_matter":
+            blocks += _front_matter(tokens[0].content, first + 1, last, tell)
+            continue
         while last > first and not lines[last - 1].strip():
             last -= 1
         level = int(tokens[0].tag[1]) if tokens[0].type == "heading_open" else 0
@@ -282,11 +315,31 @@ def read_markdown(text: str) -> list[Block]:
     return blocks
 
 
+def _front_matter(yaml: str, first: int, last: int, tell: Tell) -> Iterator[Block]:
+    """The title as a heading above the whole document, and what describes it; the text as it is if it is no YAML."""
+    from smart_model_router_scoring.retrieval.front_matter import (  # noqa: PLC0415 - YAML, and few documents have any
+        NoFrontMatter,
+        front_matter_of,
+    )
+
+    try:
+        found = front_matter_of(yaml)
+    except NoFrontMatter as error:
+        tell("front_matter", f"read as text: {error}")
+        yield Block(yaml, first, last)
+        return
+    if found.title:
+        yield Block(found.title, first, last, level=1)
+    if found.text:
+        yield Block(found.text, first, last)
+
+
 @cache
 def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt  # noqa: PLC0415 - the extra `scoring`, and only indexing pays
+    from mdit_py_plugins.front_matter import front_matter_plugin  # noqa: PLC0415
 
-    return MarkdownIt("commonmark").enable("table")
+    return MarkdownIt("commonmark").enable("table").use(front_matter_plugin)
 
 
 def _groups(tokens: Sequence[Token]) -> Iterator[list[Token]]:
@@ -332,7 +385,7 @@ def _slug(heading: str, taken: dict[str, int]) -> str:
     return f"{slug}-{count}" if count else slug
 
 
-READERS: Mapping[str, Callable[[str], list[Block]]] = MappingProxyType(
+READERS: Mapping[str, Callable[[str, Tell], list[Block]]] = MappingProxyType(
     {
         ".md": read_markdown,
         ".markdown": read_markdown,
@@ -343,4 +396,4 @@ READERS: Mapping[str, Callable[[str], list[Block]]] = MappingProxyType(
         ".htm": read_html,
     }
 )
-"""The readers of indexed files, by the suffix of the name."""
+"""The readers of texts, by the suffix of the name."""

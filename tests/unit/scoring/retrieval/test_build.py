@@ -236,7 +236,7 @@ async def test_a_run_that_is_cancelled_while_it_reads_is_gone_when_it_returns(
 
 
 async def test_what_cannot_be_indexed_is_told_and_costs_nobody_else(tmp_path: Path) -> None:
-    """Binary and huge files, hidden ones and links: left out, the first two with a note."""
+    """Binary and huge files, hidden ones and links: left out, the first two with a note; another charset is noted."""
     folder = write(tmp_path / "docs", {"a.txt": "fine", ".hidden.md": "x", ".git/b.md": "x", "c.py": "x"})
     (folder / "binary.txt").write_bytes(b"a\0b")
     (folder / "latin.txt").write_bytes("caf\xe9 au lait".encode("latin-1"))
@@ -245,7 +245,7 @@ async def test_what_cannot_be_indexed_is_told_and_costs_nobody_else(tmp_path: Pa
     (folder / "link.md").symlink_to(folder / "a.txt")
     db = tmp_path / "index.sqlite"
     report = await index_folder(folder, db, now=NOW)
-    assert dict(report.counts) == {"binary": 1, "too_large": 1}
+    assert dict(report.counts) == {"binary": 1, "charset": 1, "too_large": 1}
     assert [pair[0] for pair in await QueryOrchestrator(db).query("lait")] == ["latin.txt#L1-L1"]
     assert report.chunks == 2
 

@@ -42,10 +42,64 @@ def test_the_same_heading_twice_has_two_anchors() -> None:
     assert [one.anchors for one in read_markdown("# A b!\n\n# A b!\n")] == [("a-b",), ("a-b-1",)]
 
 
-def test_front_matter_and_comments_are_no_text_and_lines_keep_their_numbers() -> None:
-    """Metadata before the text and comments inside it are not indexed; what follows is where it was."""
-    [block] = read_markdown("---\ntitle: x\n---\n<!-- a\ncomment -->\n\ntext\n")
-    assert (block.text, block.first_line, block.last_line) == ("text", 7, 7)
+def test_comments_are_no_text_and_lines_keep_their_numbers() -> None:
+    """What follows is where it was."""
+    [block] = read_markdown("<!-- a\ncomment -->\n\ntext\n")
+    assert (block.text, block.first_line, block.last_line) == ("text", 4, 4)
+
+
+def test_front_matter_is_a_heading_and_the_words_that_describe_the_document() -> None:
+    """The title stands above sections; description, tags and date are searched, other keys are not."""
+    text = (
+        "---\ntitle: Moving house\ntags: [boxes, 'two words']\nlayout: wide\ndate: 2024-05-02\ndescription: >\n"
+        "  How to\n  pack.\n---\n\n## Vans\n\nRent one.\n"
+    )
+    page = page_of(text, read_markdown(text))
+    assert [(one.heading, one.text, one.first_line, one.last_line) for one in page.chunks] == [
+        ("Moving house", "Moving house\n\nHow to pack.\nboxes, two words\n2024-05-02", 1, 9),
+        ("Moving house > Vans", "Vans\n\nRent one.", 11, 13),
+    ]
+
+
+def test_a_title_alone_belongs_to_the_text_after_it() -> None:
+    """A heading of the first level takes its place; `...` ends front matter too."""
+    [chunk] = chunks_of(read_markdown("---\ntitle: Old\n...\n# New\n\ntext\n"))
+    assert (chunk.heading, chunk.text, chunk.first_line) == ("New", "Old\n\nNew\n\ntext", 1)
+
+
+@pytest.mark.parametrize(
+    ("yaml", "reason"),
+    [
+        ("title: [a", "it is no YAML: expected ',' or ']', but got '<stream end>', line 2 of the file"),
+        ("just words", "it is YAML without keys"),
+        ("date: 2024-13-45", "it is no YAML: month must be in 1..12"),
+        ("a: &x [1]\nb: *x", "it is no YAML: aliases are not read"),
+        ("a: !!python/object:os.system x", "it is no YAML: could not determine a constructor"),
+        ("a: " + "[" * 3_000, "it is no YAML: maximum recursion depth exceeded"),
+        ("a: " + "x" * 70_000, "it has more than 65536 characters"),
+    ],
+)
+def test_front_matter_that_is_no_yaml_is_text_and_noted(yaml: str, reason: str) -> None:
+    """Nothing of it is lost, nothing in it is run, and the rest of the document is read."""
+    told: list[tuple[str, str]] = []
+    blocks = read_markdown(f"---\n{yaml}\n---\n\nafter\n", lambda code, detail: told.append((code, detail)))
+    [(code, detail)] = told
+    assert (code, blocks[0].text, blocks[-1].text) == ("front_matter", yaml, "after")
+    assert detail.startswith(f"read as text: {reason}")
+
+
+def test_a_line_of_hyphens_is_no_front_matter() -> None:
+    """Without an end, or not at the beginning, it is Markdown."""
+    assert [one.text for one in read_markdown("---\n\ntitle: x\n")] == ["---", "title: x"]
+    assert read_markdown("---\n---\n\ntext\n")[-1].text == "text"
+
+
+@pytest.mark.parametrize("line_end", ["\x0c", "\x85", "\u2028", "\x0b"])
+def test_lines_are_those_of_an_editor(line_end: str) -> None:
+    """Form feeds and Unicode's line separators end no line: ids name the lines that an editor shows."""
+    text = f"a{line_end}b\n\nend\n"
+    for blocks in (read_plain(text), read_markdown(text)):
+        assert (blocks[-1].first_line, blocks[-1].text) == (3, "end")
 
 
 def test_links_of_every_kind_are_found() -> None:
@@ -54,7 +108,7 @@ def test_links_of_every_kind_are_found() -> None:
         "[a](x%20y.md#z) [b][r] [c](https://h/p.md) [d](mailto:m@h) [e](//h/p) <a href='w.md'>w</a>\n\n"
         '[r]: r.md "title"\n'
     )
-    assert page_of(read_markdown(text)).links == (Link("x y.md", "z"), Link("r.md"), Link("w.md"))
+    assert page_of(text, read_markdown(text)).links == (Link("x y.md", "z"), Link("r.md"), Link("w.md"))
 
 
 def test_html_gives_text_headings_anchors_and_links_but_no_scripts() -> None:
