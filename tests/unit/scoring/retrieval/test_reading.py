@@ -14,6 +14,7 @@ from smart_model_router_scoring.retrieval.reading import (
     Block,
     Link,
     chunks_of,
+    ignored,
     page_of,
     read_html,
     read_markdown,
@@ -175,5 +176,5 @@ def test_no_chunk_is_too_long_and_no_word_is_lost(texts: list[str]) -> None:
 def test_no_text_is_too_odd_to_read(suffix: str, text: str) -> None:
     """Whatever a file holds, reading it gives blocks inside the file."""
     lines = text.count("\n") + 2
-    blocks: list[Block] = READERS[suffix](text)
+    blocks: list[Block] = READERS[suffix](text, ignored)
     assert all(1 <= one.first_line <= one.last_line <= lines for one in blocks)
