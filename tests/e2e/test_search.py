@@ -74,6 +74,7 @@ def test_nothing_found_is_said_and_is_no_failure(smr: Smr) -> None:
     smr("index", "docs")
     done = smr("query", "zebra crossings", "--answer")
     assert (done.returncode, done.stdout) == (0, "No relevant documents found.\n")
+    assert "not found in these documents: the confidence has to be 0.30 or more" in done.stderr
 
 
 def test_an_index_of_an_older_version_is_made_anew_and_says_so(smr: Smr) -> None:

@@ -140,6 +140,8 @@ async def _ask_index(query: Query) -> int:
         print_line(f"smr: without {name} search: {reason}")
     facts = results.facts
     sure = "" if results.answers is None else f"; confidence that they answer the question: {results.answers:.2f}"
+    if not results and results.answers is not None:
+        print_line(f"not found in these documents: the confidence has to be {found.search.min_confidence:.2f} or more")
     considered = f"{len(results)} of {results.considered} chunks considered"
     print_line(f"{considered}; {facts.documents} documents of {facts.root}{sure}")
     if results.answers_term is not None:

@@ -64,6 +64,13 @@ def test_the_window_holds_what_stands_close_together() -> None:
     assert (far.share, close.share) == (1.0, 1.0)
 
 
+def test_the_best_window_is_not_the_last_one() -> None:
+    """A word that enters alone, far behind two that stand together, tells less than they do."""
+    question = asked("open", "breaker", "circuit")
+    found = passage_evidence(question, [], body("open", "breaker", WINDOW, "circuit", "circuit"))
+    assert found.features["window"] == pytest.approx(2 / 3)
+
+
 def test_the_heading_is_part_of_every_window() -> None:
     """A word of it counts wherever the others stand, and once."""
     question = asked("open", "breaker")
