@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -20,6 +21,7 @@ from smart_model_router_scoring.retrieval import HashedEmbedder, Passage, QueryO
 from smart_model_router_scoring.retrieval.http import create_app
 from tests.e2e.command import Smr, one_line
 from tests.e2e.gateways import Served, fleet, served
+from tests.pdf_files import encrypted, pdf
 from tests.unit.scoring.retrieval.folders import NOW, write
 
 QUESTION = "How long may a queued request wait?"
@@ -67,6 +69,57 @@ def test_json_is_one_object_in_every_case(smr: Smr) -> None:
     assert (told["passages"][0]["chunk_id"], told["degraded"]) == (BEST, {})
     error = json.loads(smr("query", "x", "--db", "none.db", "--json").stdout)
     assert "smr index DIR" in error["error"]["message"]
+
+
+def test_the_lines_of_a_result_are_shown_from_its_document(smr: Smr) -> None:
+    """`--show`: the lines of the passage, marked, with lines around them; as JSON whole documents with line offsets."""
+    smr("index", "docs", "--db", "i.db")
+    (smr.folder / "docs" / "how" / "waiting.md").unlink()  # the index has its own copy
+    told = smr("query", QUESTION, "--db", "i.db", "--show", "--top-n", "1").stdout
+    assert told.endswith(
+        "\nhow/waiting.md#L5-L7\n      2\n      3 A queue of requests.\n      4\n>     5 ## How long\n>     6\n"
+        ">     7 Until the deadline of the request.\n      8\n"
+    )
+    [document] = json.loads(smr("query", QUESTION, "--db", "i.db", "--show", "--json", "-n", "1").stdout)["documents"]
+    start = document["line_offsets"][4]
+    assert (document["path"], document["text"][start : start + 11]) == ("how/waiting.md", "## How long")
+    assert document["chunks"][1] == {
+        "chunk_id": BEST,
+        "heading": "Waiting > How long",
+        "first_line": 5,
+        "last_line": 7,
+    }
+
+
+def test_files_of_every_kind_are_indexed_and_bad_ones_are_named(smr: Smr) -> None:
+    """A word of Japanese and of Thai, a tag, a latin-1 file and a PDF's sentence are found; stderr has the others."""
+    folder = smr.folder / "kinds"
+    write(folder, {"ja.md": "# 旅\n\n今日は東京都へ行く。\n", "th.txt": "กรุงเทพมหานครเป็นเมืองหลวง\n"})
+    write(folder, {"tag.md": "---\ntags: [woodwork]\n---\n\nPlanes.\n", "bad.md": "---\na: [\n---\n\nSaws.\n"})
+    (folder / "latin.txt").write_bytes("La scie à métaux.\n".encode("latin-1"))
+    (folder / "report.pdf").write_bytes(pdf("Beginning.", "The lathe turns table legs."))
+    (folder / "locked.pdf").write_bytes(encrypted(pdf("Secret."), "word"))
+    (folder / "huge.txt").touch()
+    os.truncate(folder / "huge.txt", 50_000_000)
+    done = smr("index", "kinds", "--db", "k.db")
+    assert done.returncode == 0
+    yaml = "expected the node content, but found '<stream end>'"
+    assert done.stderr.splitlines()[1:] == [
+        "left out: huge.txt: too large (50000000 bytes; at most 5000000)",
+        "left out: locked.pdf: pdf (it is encrypted)",
+        f"bad.md: front matter (read as text: it is no YAML: {yaml}, line 2 of the file)",
+        "latin.txt: charset (read as windows-1252, by its letters)",
+    ]
+    places = {
+        "東京": "ja.md",
+        "กรุงเทพ": "th.txt",
+        "woodwork": "tag.md",
+        "métaux": "latin.txt",
+        "a lathe turns legs": "report.pdf#page=2",
+    }
+    for question, place in places.items():
+        told = json.loads(smr("query", question, "--db", "k.db", "--json").stdout)
+        assert told["results"][0][0].startswith(place)
 
 
 def test_nothing_found_is_said_and_is_no_failure(smr: Smr) -> None:

@@ -63,6 +63,7 @@ class Query(Command):
     config: Config = None
     top_n: Annotated[int, typer.Option("--top-n", "-n", min=1, max=100, help="How many results.")] = 5
     explain: Annotated[bool, typer.Option("--explain", help="Explain how each score came about.")] = False
+    show: Annotated[bool, typer.Option("--show", help="Print the lines of each result, and some around them.")] = False
     answer: Annotated[bool, typer.Option("--answer", help="Have a model answer from the results.")] = False
     as_json: Json = False
 

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,9 +30,14 @@ from smart_model_router_scoring.retrieval import (
     OLDER_FORMAT,
     Explained,
     ForeignIndex,
+    IndexedDocument,
     IndexNotReady,
     IndexReport,
+    IndexStore,
+    Passage,
     QueryResults,
+    SearchIndex,
+    UnknownDocument,
     index_folder,
 )
 from smart_model_router_scoring.retrieval.answering import as_dict
@@ -109,6 +114,8 @@ async def _index(folder: Path, found: Indexed) -> IndexReport:
 
 
 _EXCERPT = 70
+AROUND = 3
+"""Lines that are shown before and after those of a result."""
 _STRATEGIES = ("keyword", "vector", "graph")
 
 
@@ -127,13 +134,18 @@ async def _ask_index(query: Query) -> int:
         embed = await embeddings(found, stack)
         orchestrator = search_service.orchestrator(found.search, found.file, now=time.time, embed=embed)
         results = await orchestrator.query(query.question, top_n=query.top_n, explain=query.explain)
+    documents = await asyncio.to_thread(_documents, found.file, results) if query.show else {}
     if query.as_json:
-        print_json(_as_dict(results, await _answer(query, found, results) if query.answer else None))
+        told = _as_dict(results, await _answer(query, found, results) if query.answer else None)
+        shown = [{**asdict(one), "line_offsets": one.line_offsets} for one in documents.values()]
+        print_json({**told, "documents": shown} if query.show else told)
         return ExitCode.OK
     if results:
         print_table(("score", "", "where", "heading", "text"), _rows(results), sys.stdout)
     else:
         print_answer(f"{NOTHING_FOUND}\n")
+    for passage in results.passages if query.show else ():
+        print_answer("\n" + "\n".join(_lines(passage, documents.get(passage.path))) + "\n")
     for one in results.explained:
         print_answer("\n" + "\n".join(_told(one)) + "\n")
     for name, reason in sorted(results.degraded.items()):
@@ -165,6 +177,29 @@ def _rows(results: QueryResults) -> Iterator[tuple[str, ...]]:
         text = " ".join(passage.text.split())
         shown = text if len(text) <= _EXCERPT else text[: _EXCERPT - 1] + "…"
         yield f"{passage.score:.3f}", interpret(passage.score), passage.chunk_id, passage.heading, shown
+
+
+def _documents(file: Path, results: QueryResults) -> dict[str, IndexedDocument]:
+    """The documents of the results, by path; one that the index has just forgotten is not there."""
+    index: IndexStore = SearchIndex(file)
+    found: dict[str, IndexedDocument] = {}
+    for path in dict.fromkeys(passage.path for passage in results.passages):
+        with suppress(UnknownDocument):
+            found[path] = index.fetch(path)
+    return found
+
+
+def _lines(passage: Passage, document: IndexedDocument | None) -> Iterator[str]:
+    """The lines of a passage, marked, and AROUND more before and after; its text when its document has changed."""
+    yield passage.chunk_id
+    place = next((one for one in document.chunks if one.chunk_id == passage.chunk_id), None) if document else None
+    if document is None or place is None:
+        yield from (f"  {line}" for line in passage.text.split("\n"))
+        return
+    first = max(place.first_line - AROUND, 1)
+    for number, line in enumerate(document.lines(first, place.last_line + AROUND), start=first):
+        mark = ">" if place.first_line <= number <= place.last_line else " "
+        yield f"{mark} {number:5} {line}".rstrip()
 
 
 def _told(one: Explained) -> Iterator[str]:

@@ -6,6 +6,7 @@ It has effects (files, threads, SQLite) and imports nothing of the router: what 
 from __future__ import annotations
 
 from smart_model_router_scoring.retrieval.build import OLDER_FORMAT, IndexReport, index_folder
+from smart_model_router_scoring.retrieval.documents import ChunkLines, IndexedDocument, IndexStore, UnknownDocument
 from smart_model_router_scoring.retrieval.embedders import CallableEmbedder, Embedder, HashedEmbedder
 from smart_model_router_scoring.retrieval.files import INDEXED_ANYWAY
 from smart_model_router_scoring.retrieval.index import (
@@ -32,6 +33,7 @@ __all__ = [
     "NOTHING_FOUND",
     "OLDER_FORMAT",
     "CallableEmbedder",
+    "ChunkLines",
     "Embedder",
     "Explained",
     "ForeignIndex",
@@ -41,6 +43,8 @@ __all__ = [
     "IndexFacts",
     "IndexNotReady",
     "IndexReport",
+    "IndexStore",
+    "IndexedDocument",
     "KeywordSearch",
     "NotAvailable",
     "Passage",
@@ -51,5 +55,6 @@ __all__ = [
     "Snapshot",
     "Strategy",
     "Tokenizer",
+    "UnknownDocument",
     "index_folder",
 ]

@@ -14,6 +14,7 @@ from typing import ParamSpec, TypeVar
 
 from smart_model_router_scoring.evidence import Features, ask_null
 from smart_model_router_scoring.options import Note, Notes
+from smart_model_router_scoring.retrieval.documents import packed_text
 from smart_model_router_scoring.retrieval.embedders import Embedder, packed
 from smart_model_router_scoring.retrieval.files import MOST_BYTES, PDF, page_of_file
 from smart_model_router_scoring.retrieval.index import FORMAT, TABLES, ForeignIndex, IndexBusy, open_to_write
@@ -211,7 +212,7 @@ class _Writer:
         if about and other is not None:
             self._notes.add(OLDER_FORMAT, db, f"made anew: it was of {other} {about[other]}, this is {mine[other]}")
         if other is not None:
-            for name in ("words", "stems", "vectors", "links", "anchors", "chunks", "documents", "about"):
+            for name in ("words", "stems", "vectors", "links", "anchors", "chunks", "texts", "documents", "about"):
                 self._sql.execute(f"DROP TABLE IF EXISTS {name}")
             for statement in TABLES.split(";\n"):
                 self._sql.execute(statement)
@@ -273,12 +274,15 @@ class _Writer:
         self._write(document, found.path, page)
 
     def _write(self, document: int | None, path: str, page: Page) -> None:
+        self._sql.execute("INSERT INTO texts VALUES (?, ?)", (document, packed_text(page.text)))
         taken: dict[str, int] = {}
         for chunk in page.chunks:
             # The name of the file says what it is about, in documents without headings above all.
             heading = chunk.heading or posixpath.splitext(posixpath.basename(path))[0]
-            values = (document, _chunk_id(path, chunk, taken), heading, chunk.text)
-            insert = "INSERT INTO chunks (document, chunk_id, heading, body) VALUES (?, ?, ?, ?)"
+            lines = (chunk.first_line, chunk.last_line)
+            values = (document, _chunk_id(path, chunk, taken), heading, chunk.text, *lines)
+            columns = "document, chunk_id, heading, body, first_line, last_line"
+            insert = f"INSERT INTO chunks ({columns}) VALUES (?, ?, ?, ?, ?, ?)"  # noqa: S608 - ours
             row = self._sql.execute(insert, values).lastrowid
             stems = (row, *(" ".join(self._tokenizer.document(text)) for text in (heading, chunk.text)))
             self._sql.execute("INSERT INTO stems (id, heading, body) VALUES (?, ?, ?)", stems)

@@ -59,7 +59,7 @@ class _Loader(yaml.SafeLoader):
 def _values(value: object) -> list[str]:
     """The words of a value: of text, a number, a date, or a list of these. Others have none."""
     if isinstance(value, str | int | float | date) and not isinstance(value, bool):
-        said = " ".join(str(value).split())
+        said = " ".join(str(value).encode("utf-8", "replace").decode().split())  # "\uD800" spells half a character
         return [said] if said else []
     if isinstance(value, list):
         return [said for one in value if not isinstance(one, list) for said in _values(one)]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from smart_model_router_scoring.evidence import Null
+from smart_model_router_scoring.retrieval.documents import IndexedDocument, read_document
 
 
 class IndexNotReady(IndexError):
@@ -39,7 +40,7 @@ class ForeignIndex(ValueError):
     """The index is of another folder: writing would remove everything of that one."""
 
 
-FORMAT = f"4/{unicodedata.unidata_version}"
+FORMAT = f"5/{unicodedata.unidata_version}"
 """The version of the tables, terms and null questions, and of Unicode: words folded by another are not found."""
 BUSY_SECONDS = 10.0
 """The seconds that a writer waits for another one."""
@@ -52,8 +53,10 @@ CREATE TABLE documents (
 );
 CREATE TABLE chunks (
   id INTEGER PRIMARY KEY, document INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,
-  chunk_id TEXT NOT NULL UNIQUE, heading TEXT NOT NULL, body TEXT NOT NULL
+  chunk_id TEXT NOT NULL UNIQUE, heading TEXT NOT NULL, body TEXT NOT NULL,
+  first_line INTEGER NOT NULL, last_line INTEGER NOT NULL
 );
+CREATE TABLE texts (document INTEGER PRIMARY KEY REFERENCES documents ON DELETE CASCADE, text BLOB NOT NULL);
 CREATE INDEX chunks_of_document ON chunks (document, id);
 CREATE TABLE anchors (
   document INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE, anchor TEXT NOT NULL,
@@ -214,6 +217,15 @@ class SearchIndex:
         except sqlite3.Error as error:
             raise IndexNotReady(self.path, str(error)) from None
         raise IndexNotReady(self.path, "it changes faster than it can be read")
+
+    def fetch(self, document: str) -> IndexedDocument:
+        """The whole document of this path. Raises IndexNotReady and UnknownDocument (a LookupError)."""
+        try:
+            with closing(open_to_read(self.path)) as connection:
+                connection.execute("BEGIN")
+                return read_document(connection, document)
+        except sqlite3.Error as error:
+            raise IndexNotReady(self.path, str(error)) from None
 
     def facts(self) -> IndexFacts:
         """Return the present content's size. Raises IndexNotReady."""

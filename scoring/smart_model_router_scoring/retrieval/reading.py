@@ -161,7 +161,8 @@ def page_of_pdf(title: str, texts: Sequence[str]) -> Page:
     chunks: list[Chunk] = []
     for number, text in enumerate(texts, start=1):
         shift = len(lines)
-        found = text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
+        whole = text.encode("utf-8", "replace").decode()  # fonts may map to halves of surrogates
+        found = whole.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "")
         blocks = [
             replace(one, first_line=one.first_line + shift, last_line=one.last_line + shift)
             for one in read_plain(found, ignored)

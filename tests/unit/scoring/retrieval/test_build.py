@@ -31,7 +31,8 @@ def content(db: Path) -> list[Any]:
     """Everything in an index that does not depend on its history."""
     queries = (
         "SELECT path, size, modified FROM documents ORDER BY path",
-        "SELECT chunk_id, heading, body FROM chunks ORDER BY chunk_id",
+        "SELECT chunk_id, heading, body, first_line, last_line FROM chunks ORDER BY chunk_id",
+        "SELECT path, text FROM texts JOIN documents ON documents.id = document ORDER BY path",
         "SELECT path, anchor, chunk_id FROM anchors a, documents d, chunks c WHERE d.id = a.document AND c.id = chunk",
         "SELECT path, position, target, anchor FROM links JOIN documents d ON d.id = links.document ORDER BY 1, 2",
         "SELECT chunk_id, vector FROM vectors JOIN chunks ON chunks.id = vectors.chunk ORDER BY chunk_id",

@@ -16,6 +16,7 @@ from smart_model_router_scoring.retrieval.reading import (
     chunks_of,
     ignored,
     page_of,
+    page_of_pdf,
     read_html,
     read_markdown,
     read_plain,
@@ -60,6 +61,14 @@ def test_front_matter_is_a_heading_and_the_words_that_describe_the_document() ->
         ("Moving house", "Moving house\n\nHow to pack.\nboxes, two words\n2024-05-02", 1, 9),
         ("Moving house > Vans", "Vans\n\nRent one.", 11, 13),
     ]
+
+
+def test_half_characters_become_marks() -> None:
+    """YAML and fonts can spell surrogates, which no database takes."""
+    [block] = read_markdown('---\ndescription: "a \\uD800 b"\n---\n')
+    assert block.text == "a ? b"
+    [chunk] = page_of_pdf("", ["a \ud800\0 b\r\nc"]).chunks
+    assert (chunk.text, chunk.page) == ("a ? b\nc", 1)
 
 
 def test_a_title_alone_belongs_to_the_text_after_it() -> None:
