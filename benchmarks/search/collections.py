@@ -110,7 +110,8 @@ def docs() -> Collection:
     """Our own documents. A scripted question asks for a heading of three words or more."""
     files = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     documents = {file.relative_to(ROOT / "docs" if "docs" in file.parts else ROOT).as_posix(): file for file in files}
-    texts = {name: file.read_text("utf-8") for name, file in documents.items()}
+    # A snippet of search.md asks everyday questions of something else: here they would be found word by word.
+    texts = {name: _without_everyday(file.read_text("utf-8")) for name, file in documents.items()}
     headings: list[tuple[str, list[str]]] = []
     for name, text in texts.items():
         title = text.partition("\n")[0].lstrip("# ")
@@ -121,6 +122,10 @@ def docs() -> Collection:
         ]
     scripted = sorted(headings, key=lambda one: place(one[0]))[:SCRIPTED]
     return _asked("docs", "software", texts, scripted, "")
+
+
+def _without_everyday(text: str) -> str:
+    return "\n".join(line for line in text.split("\n") if not any(question in line for question in EVERYDAY))
 
 
 def cranfield() -> Collection | None:
