@@ -25,8 +25,9 @@ _ALPHABETS = (
 )
 _UNSPACED = "".join((*_CJK, *_ALPHABETS))
 _RUNS = "|".join(f"[{script}]+" for script in (*_CJK, *_ALPHABETS))
-_WORD = re.compile(rf"{_RUNS}|[^\W_{_UNSPACED}]+")
-_TAG_WORD = re.compile(rf"{_RUNS}|[^\W{_UNSPACED}]+")
+_WORDS = (re.compile(r"[^\W_]+"), re.compile(rf"[^\W_{_UNSPACED}]+|{_RUNS}"))
+_TAG_WORDS = (re.compile(r"\w+"), re.compile(rf"[^\W{_UNSPACED}]+|{_RUNS}"))
+"""Of texts without characters of scripts without spaces, which take a third of the time, and of all."""
 _FIRST_UNSPACED = re.compile(f"[{_UNSPACED}]")
 _SYLLABLE = re.compile(f"[{''.join(_CJK)}]")
 
@@ -46,24 +47,26 @@ def document_words(text: str) -> list[str]:
 
     In CJK a character is a word and so is each pair of neighbours, so that a question of one character finds something.
     """
-    return _words(_WORD, text, single=True)
+    return _words(_WORDS, text, single=True)
 
 
 def question_words(text: str) -> list[str]:
     """The words of a question. A character of CJK is one only where it stands alone: pairs say more."""
-    return _words(_WORD, text, single=False)
+    return _words(_WORDS, text, single=False)
 
 
 def tag_words(text: str, *, single: bool = False) -> frozenset[str]:
     """The distinct words of a question; with `single`, as `document_words`, of a tag. `_` belongs to a word here."""
-    return frozenset(_words(_TAG_WORD, text, single=single))
+    return frozenset(_words(_TAG_WORDS, text, single=single))
 
 
-def _words(pattern: re.Pattern[str], text: str, *, single: bool) -> list[str]:
-    found = pattern.findall(normal(text))
-    if text.isascii():
-        return found
-    return [word for run in found for word in (_pairs(run, single) if is_unspaced(run) else (run,))]
+def _words(patterns: tuple[re.Pattern[str], re.Pattern[str]], text: str, *, single: bool) -> list[str]:
+    folded = normal(text)
+    spaced, all_scripts = patterns
+    if folded.isascii() or _FIRST_UNSPACED.search(folded) is None:
+        return spaced.findall(folded)
+    runs = all_scripts.findall(folded)
+    return [word for run in runs for word in (_pairs(run, single) if is_unspaced(run) else (run,))]
 
 
 def _pairs(run: str, single: bool) -> Iterator[str]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 
 Tell = Callable[[str, str], None]
-"""Takes the code of a note and its detail."""
+"""Takes the code of a note on a file, and its detail."""
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),

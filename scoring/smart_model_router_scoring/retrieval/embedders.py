@@ -92,7 +92,7 @@ class HashedEmbedder:
     @property
     def name(self) -> str:
         """The algorithm with its version and size."""
-        return f"hashed-ngrams-1/{self._dimensions}"
+        return f"hashed-ngrams-2/{self._dimensions}"
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """One vector of length 1 a text; of a text without words, zeros."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from smart_model_router_scoring.retrieval.decoding import decoded
+from smart_model_router_scoring.retrieval.decoding import Tell, decoded
 from smart_model_router_scoring.retrieval.pdf import read_pdf
-from smart_model_router_scoring.retrieval.reading import READERS, Page, Tell, page_of, page_of_pdf
+from smart_model_router_scoring.retrieval.reading import READERS, Page, page_of, page_of_pdf
 
 PDF = ".pdf"
 MOST_BYTES: Mapping[str, int] = MappingProxyType({**dict.fromkeys(READERS, 5_000_000), PDF: 50_000_000})

@@ -11,6 +11,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from smart_model_router_scoring.retrieval.decoding import Tell
+
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
@@ -170,10 +172,6 @@ def page_of_pdf(title: str, texts: Sequence[str]) -> Page:
         chunks += [replace(one, heading=title, page=number) for one in chunks_of(blocks)]
         lines += found.split("\n")
     return Page("\n".join(lines), tuple(chunks))
-
-
-Tell = Callable[[str, str], None]
-"""Takes the code of a note on the text, and its detail."""
 
 
 def ignored(code: str, detail: str) -> None:

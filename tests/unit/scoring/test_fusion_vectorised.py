@@ -205,3 +205,14 @@ def test_every_place_of_the_answer_must_be_safe() -> None:
     times: dict[int, object] = {0: NOW, 1_500: NOW}
     fused = vectorised.fuse(Fusion(config), {"vector": list(range(2_000))}, modified_times=times, now=NOW, top_n=2)
     assert [hit.id for hit in fused.hits] == [0, 1_500]
+
+
+def test_pairs_are_ids_with_scores_here_too() -> None:
+    """The same hits with the same scores; a set is refused, and a weight of no strategy."""
+    pairs: dict[str, Any] = {"keyword": [("b", 7.5), ("a", math.nan)], "vector": ["a"]}
+    assert vectorised.fuse(Fusion(ALL), pairs) == Fusion(ALL).fuse(pairs)
+    assert vectorised.fuse(Fusion(ALL), pairs).hits[1].scores == {"keyword": 7.5}
+    with pytest.raises(ConfigError, match=r"results\.keyword"):
+        vectorised.fuse(Fusion(ALL), {"keyword": {"a", "b"}})  # type: ignore[dict-item]  # what an unchecked caller does
+    with pytest.raises(ConfigError, match=r"weights\.keywrd"):
+        vectorised.fuse(Fusion(FusionConfig(weights={"keywrd": 1})), pairs)

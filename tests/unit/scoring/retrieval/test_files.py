@@ -109,10 +109,10 @@ def test_a_pdf_that_cannot_be_read_says_why(raw: bytes, reason: str) -> None:
     assert found.ended.startswith(reason)
 
 
-def test_an_endless_pdf_is_ended_and_keeps_the_pages_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its second page has millions of operators, which take longer than it is given."""
-    found = read_pdf(pdf_of("the first", "the second", operators=b" q Q" * 6_000_000), seconds=4)
-    assert (found.pages, found.ended) == (("the first",), "it takes too long")
+def test_an_endless_pdf_is_ended() -> None:
+    """Its second page has millions of operators, which take far longer than it is given."""
+    found = read_pdf(pdf_of("the first", "the second", operators=b" q Q" * 6_000_000), seconds=1)
+    assert (found.pages in {(), ("the first",)}, found.ended) == (True, "it takes too long")
 
 
 @pytest.mark.parametrize(
@@ -132,14 +132,14 @@ def test_a_pdf_has_limits(name: str, value: int, reason: str, monkeypatch: pytes
 
 
 def test_a_pdf_that_needs_more_memory_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The child has a limit, this process does not notice."""
-    monkeypatch.setattr(pdf, "MEMORY_BYTES", 60_000_000)
-    found = read_pdf(pdf_of("one") + b"%" * 40_000_000)
-    assert found == pdf.PdfText("", (), "it needs more than 60000000 bytes of memory")
+    """The child has a limit; this process does not notice."""
+    monkeypatch.setattr(pdf, "MEMORY_BYTES", 100_000_000)
+    found = read_pdf(pdf_of("one") + b"%" * 100_000_000)
+    assert found == pdf.PdfText("", (), "it needs more than 100000000 bytes of memory")
 
 
-def test_a_pdf_is_no_longer_read_when_indexing_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The child is ended; what it wrote before counts."""
+def test_a_pdf_that_is_ended_keeps_the_pages_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here because indexing stops; what the child wrote before counts."""
     child, wrote = tmp_path / "child.py", tmp_path / "wrote"
     child.write_text(
         "import json, pathlib, time\n"
