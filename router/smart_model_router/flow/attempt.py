@@ -128,7 +128,6 @@ class AttemptRunner:
     def outrun(self, admitted: AdmittedTarget) -> None:
         """Another target's head came first: give everything back."""
         self.settle(admitted, self.given_up(admitted, admitted.lease.admitted_at, why="another target answered"))
-        self.watchdog_of(admitted).close()
 
     def given_up(self, admitted: AdmittedTarget, silent_since: float, *, why: str = "the caller left") -> Failure:
         """The failure of a call that was given up: TIMEOUT when it was silent beyond patience, else CANCELLED."""
@@ -238,8 +237,6 @@ class AttemptRunner:
         self._note_version(admitted, failure)
         if lease.settled:
             return  # a hedge's loser, or a call whose loop had stopped: its end was told before it knew
-        if admitted.watchdog is not None:
-            admitted.watchdog.close()  # of this call alone; the request's own keeps time for the next one
         now = state.clock.now()
         seconds = now - lease.admitted_at - away
         slow_after = admitted.gate.config.breaker.slow_call
@@ -344,19 +341,12 @@ class AttemptRunner:
         lease, state = admitted.lease, self.state
         patient_until = lease.admitted_at + patience
         verdict_at = max(limit, patient_until)
-        watchdog = Watchdog(state.clock, state.ticking)
-        alone = replace(admitted, watchdog=watchdog)
+        alone = replace(admitted, watchdog=Watchdog(state.clock, state.ticking))
         gone = False
 
         async def performing() -> T | Failure:
-            try:
-                served = await perform(alone, verdict_at, True)
-            except BaseException:
-                watchdog.close()
-                raise
-            if isinstance(served, Failure) or drop is None:
-                watchdog.close()
-            elif gone:
+            served = await perform(alone, verdict_at, True)
+            if gone and drop is not None and not isinstance(served, Failure):
                 await drop(served, alone)
             return served
 

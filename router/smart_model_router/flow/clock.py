@@ -96,10 +96,11 @@ class Expired(Exception):
 
 
 class Watchdog:
-    """`within` awaits something until an instant. Between two awaits the timer keeps ticking and is only moved.
+    """A timer for one await after the other: `within` for a single one, `watch` and `rest` around each of many.
 
-    Arming a loop timer for each event of a stream would cost more than reading the event. While the timer is set the
-    watchdog is in `ticking`, for a router that closes to end what it keeps time for (`expire`).
+    Between two of many the timer keeps ticking and is only moved: arming a loop timer for each event of a stream would
+    cost more than reading the event. The reader of a stream closes the watchdog when the stream has ended. While the
+    timer is set the watchdog is in `ticking`, for a router that closes to end what it keeps time for (`expire`).
     """
 
     __slots__ = (
@@ -129,8 +130,11 @@ class Watchdog:
         self._every = math.inf
         self.deadline = 0.0
 
-    async def within(self, awaitable: Awaitable[T], deadline: float) -> T:
-        """The awaited result. Raises Expired once `deadline` (monotonic) has passed; cancellation passes through."""
+    async def within(self, awaitable: Awaitable[T], deadline: float, *, goes_on: bool = False) -> T:
+        """The awaited result. Raises Expired once `deadline` (monotonic) has passed; cancellation passes through.
+
+        With `goes_on` the timer stays set for the next await, until `close`.
+        """
         late = False
         self.watch(deadline)
         try:
@@ -138,6 +142,8 @@ class Watchdog:
                 return await awaitable
             finally:
                 late = self.rest()
+                if not goes_on:
+                    self.close()
         except (asyncio.CancelledError, Exception):  # some libraries raise their own when they are cancelled
             if late:
                 raise Expired from None
@@ -152,7 +158,8 @@ class Watchdog:
     def watch(self, deadline: float) -> None:
         """Cancel the running task at `deadline` (monotonic), unless `rest` is called before; `rest` must follow.
 
-        Two plain calls around an await: they spare the reader of a stream a coroutine for each chunk.
+        Two plain calls around an await: they spare the reader of a stream a coroutine for each chunk. The timer stays
+        set for the next `watch`, until `close`.
         """
         self.deadline = deadline
         if self._timer is None or self._timer_at > deadline:

@@ -97,11 +97,7 @@ class RequestExecutor:
     async def answer(self) -> Success:
         """The whole answer."""
         await self.prepare()
-        try:
-            success = await self.serve(self.attempts.whole)
-        finally:
-            if self.context.timer is not None:
-                self.context.timer.close()
+        success = await self.serve(self.attempts.whole)
         self.report.complete = not success.mended
         if success.mended:
             self.report.notes.append(NOT_UTF8.message)

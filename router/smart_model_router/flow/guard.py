@@ -212,7 +212,6 @@ async def admit_one(
                 waiter, waited_for, next(iter(waited_for)), min((until, *tossed)), pacing="eager"
             )
     finally:
-        watchdog.close()
         if waiter is not None:
             state.wait_queue.done(waiter)
 

@@ -282,7 +282,7 @@ class RoutePassage:
             raise Expired
         self._awaits_provider = True
         try:
-            return await self._watchdog.within(ask(), self._deadline)
+            return await self._watchdog.within(ask(), self._deadline, goes_on=True)
         finally:
             self._awaits_provider = False
 

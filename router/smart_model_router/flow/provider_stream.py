@@ -165,6 +165,7 @@ class ProviderStreamReader:
                 left = self._attempts.given_up(self.admitted, self._heard_at, why=why)
                 if left.failure_class is FailureClass.CANCELLED and -math.inf < self._proof_at < math.inf:
                     self._prove(self._now())
+                self.guard.fail(left)  # a read under way in another task reads no further, and sets no timer
                 self._failed(left)
         self.watchdog.close()
 
@@ -291,7 +292,6 @@ class ProviderStreamReader:
     async def _complete(self) -> None:
         if not self.admitted.lease.settled:
             self._succeeded()
-        self.watchdog.close()
         await self._disconnect()
 
     async def _end(self, failure: Failure) -> Failure:
@@ -310,7 +310,8 @@ class ProviderStreamReader:
         return self._attempts.settle(self.admitted, failure, ttft=self.ttft, usage=spent, away=self._away)
 
     async def _disconnect(self) -> None:
-        """Close the connection, within its bound. A provider that cannot even do that is no news for the caller."""
+        """Stop the timer; close the connection within its bound. A provider that cannot is no news for the caller."""
+        self.watchdog.close()
         with suppress(Exception):
             async with asyncio.timeout(CLOSE_SECONDS):
                 await self._source.aclose()

@@ -128,15 +128,9 @@ class RequestContext:
             self.timer = Watchdog(self.state.clock, self.state.ticking)
         return self.timer
 
-    def stop_timer(self) -> None:
-        """Keep time no longer."""
-        if self.timer is not None:
-            self.timer.close()
-
     def continue_from(self, text: str, deadline: float, ends_at: float) -> None:
         """Continue the request with an answer that begins with `text`: its next stream begins by `deadline`."""
         self.deadline, self.ends_at, self.begun = deadline, ends_at, text
-        self.stop_timer()
         self.timer = None  # the loser of a race may still have to leave the one before
         request = continued(self.request, text) if text else self.request
         naming = self.translations.answers

@@ -216,7 +216,6 @@ class RouterStream:
                         continue
             except asyncio.CancelledError:
                 self._ended = True
-                self._stop_timers(live)
                 self._finish_left()
                 raise
             if self._ended:
@@ -301,7 +300,6 @@ class RouterStream:
     ) -> StreamInterrupted | None:
         """End the stream. Returns the error to raise to the reader, None when it is complete."""
         self._ended = True
-        self._stop_timers(live)
         if failure is None:
             if self._recovery_state is not None and (held := self._recovery_state.flush()):
                 self._ready.extend(self._heard(held))
@@ -319,11 +317,6 @@ class RouterStream:
         self._executor.report_builder.finish(outcome, StreamInterrupted.__name__, self._said)
         return StreamInterrupted(message, report=self.report, text=text, reason=reason, failure=failure)
 
-    def _stop_timers(self, live: ProviderStreamReader) -> None:
-        """Keep time no longer, neither for the stream nor for the call that was to take its place."""
-        live.watchdog.close()
-        self._executor.context.stop_timer()
-
     async def _open(self) -> None:
         recovery_state = self._recovery_state
         delaying = recovery_state if self._executor.delayed else None
@@ -332,7 +325,6 @@ class RouterStream:
             live, head = await self._executor.serve(StreamOpener(self._executor.attempts, delaying))
         except (SmartRouterError, asyncio.CancelledError):
             self._ended = True
-            self._executor.context.stop_timer()
             raise
         if self._ended:  # another task closed the stream while it opened
             await live.close()
@@ -348,7 +340,6 @@ class RouterStream:
         if recovery_state is None or not recovery_state.broke(live.admitted.facts.id, failure):
             return False
         self._live = None  # a caller that leaves meanwhile leaves the executor, as while the stream opened
-        live.watchdog.close()
         within = min(executor.state.timeouts.idle, executor.request.timeout or math.inf)
         executor.context.continue_from(recovery_state.begun, executor.state.clock.now() + within, live.ends_at)
         try:

@@ -297,6 +297,8 @@ async def test_a_winner_that_is_cut_leaves_no_timer() -> None:
     w.providers["b"].set(FakeReply(pieces=("one",), cut=Failure(FailureClass.TRUNCATED, "cut")))
     with pytest.raises(StreamInterrupted):
         assert [chunk async for chunk in w.router.stream_chat(BODY, recovery="none")]
+    await asyncio.sleep(0.0)  # the loser stops its timer when its cancelled task runs
+    assert not w.state.ticking
     assert not timers()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -11,12 +12,13 @@ import pytest
 
 from smart_model_router import GuardLimits, RouterUnavailable, StreamInterrupted
 from smart_model_router.domain.events import AttemptFinished
-from smart_model_router.domain.outcome import Failure, FailureClass, StreamEvent
+from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, StreamEvent
 from smart_model_router.domain.ports import ProviderCall, ProviderStream
 from smart_model_router.flow.shutdown import CLOSE_SECONDS
 from smart_model_router.testing import FakeProvider, FakeReply, chunk
 from tests.world import BLACK_HOLE, BODY, DOWN, HandMade, World, limited, now, served_by, timers, virtual, world
 
+CUT = Failure(FailureClass.TRUNCATED, "cut")
 ENDLESS = FakeReply(pieces=("x",) * 10_000, gap=1.0)
 
 
@@ -333,6 +335,48 @@ async def test_a_call_to_its_verdict_after_another_call_leaves_no_timer(stream: 
     assert not w.state.ticking
     assert not timers()
     w.assert_idle()
+
+
+@pytest.mark.parametrize("policy", ["none", "buffered", "hold_back(500)", "restart", "continue"])
+@pytest.mark.parametrize("cut", [None, CUT])
+@virtual
+async def test_the_end_of_a_stream_leaves_no_timer(policy: str, cut: Failure | None) -> None:
+    """Also of events that the policy held back until then, and of a stream that broke off."""
+    w = world(["a/big", "b/big"])
+    w.providers["a"].set(FakeReply(pieces=("one ", "two ", "three"), gap=1.0, cut=cut))
+    stream = w.router.stream_chat(BODY, recovery=policy)
+    with suppress(StreamInterrupted):
+        async for _ in stream:
+            assert w.state.ticking
+    assert not w.state.ticking
+    assert not timers()
+    w.assert_idle()
+
+
+@virtual
+async def test_a_read_under_way_sets_no_timer_once_another_task_has_left() -> None:
+    """Its provider goes on sending events of which nothing is delivered, and does not close either."""
+
+    async def garbage() -> AsyncIterator[StreamEvent]:
+        yield chunk({"content": "x"})
+        while True:
+            await asyncio.sleep(1.0)
+            yield StreamEvent(EventKind.MALFORMED, b"data: {\n\n")
+
+    skip = {"routing": {"malformed_events": "skip"}}
+    w = world(["a/big"], replies={"a": HangingStreams(garbage)}, config=skip)
+    stream = w.router.stream_chat(BODY, recovery="none")
+    await anext(stream)
+    reading = asyncio.ensure_future(anext(stream, None))
+    await asyncio.sleep(2.5)
+    assert w.state.ticking
+    stream.abandon()
+    await asyncio.sleep(1.0)
+    assert not w.state.ticking
+    await stream.aclose()
+    assert await reading is None
+    assert not timers()
+    assert w.gate("a/big").in_flight == 0
 
 
 @virtual

@@ -10,7 +10,7 @@ import pytest
 from smart_model_router.domain.ports import TimerHandle
 from smart_model_router.flow.clock import Expired, Watchdog
 from smart_model_router.testing import LoopClock
-from tests.world import now, virtual
+from tests.world import now, timers, virtual
 
 
 class CountingClock(LoopClock):
@@ -33,11 +33,18 @@ def cancelling() -> int:
 
 @virtual
 async def test_what_comes_in_time_is_returned() -> None:
-    """A result before the instant is the result; no timer is left behind a closed watchdog."""
-    watchdog = Watchdog(LoopClock())
+    """A result before the instant is the result; its timer goes with it, unless another await goes on."""
+    ticking = set[Watchdog]()
+    watchdog = Watchdog(LoopClock(), ticking)
     assert await watchdog.within(asyncio.sleep(1.0, "here"), now() + 2.0) == "here"
+    assert not ticking
+    assert not timers()
+    assert await watchdog.within(asyncio.sleep(1.0, "here"), now() + 2.0, goes_on=True) == "here"
+    assert ticking == {watchdog}
+    assert len(timers()) == 1
     watchdog.close()
-    await asyncio.sleep(10.0)
+    assert not ticking
+    assert not timers()
     assert cancelling() == 0
 
 
@@ -66,7 +73,7 @@ async def test_a_later_deadline_moves_the_timer_and_sets_no_new_one() -> None:
     clock = CountingClock()
     watchdog = Watchdog(clock)
     for _ in range(100):
-        await watchdog.within(asyncio.sleep(0.1), now() + 8.0)
+        await watchdog.within(asyncio.sleep(0.1), now() + 8.0, goes_on=True)
     assert clock.timers == 2
     with pytest.raises(Expired):
         await watchdog.within(asyncio.sleep(60.0), now() + 8.0)
@@ -76,7 +83,7 @@ async def test_a_later_deadline_moves_the_timer_and_sets_no_new_one() -> None:
 async def test_an_earlier_deadline_is_kept() -> None:
     """The timer of a long await does not delay the end of a short one."""
     watchdog = Watchdog(LoopClock())
-    await watchdog.within(asyncio.sleep(0.1), now() + 100.0)
+    await watchdog.within(asyncio.sleep(0.1), now() + 100.0, goes_on=True)
     began = now()
     with pytest.raises(Expired):
         await watchdog.within(asyncio.sleep(60.0), began + 1.0)
@@ -87,7 +94,7 @@ async def test_an_earlier_deadline_is_kept() -> None:
 async def test_the_timer_between_two_awaits_hits_nobody() -> None:
     """An instant that passes while nothing is awaited ends nothing."""
     watchdog = Watchdog(LoopClock())
-    await watchdog.within(asyncio.sleep(0.1), now() + 1.0)
+    await watchdog.within(asyncio.sleep(0.1), now() + 1.0, goes_on=True)
     await asyncio.sleep(5.0)
     assert await watchdog.within(asyncio.sleep(0.1, "fine"), now() + 1.0) == "fine"
 
