@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, cast
 from smart_model_router.config import RouterConfig
 from smart_model_router.config.discovery import default_config, with_last_resort
 from smart_model_router.config.provider_loading import check_kind, make_provider, secrets_of
+from smart_model_router.config.sections import ContentConfig
 from smart_model_router.config.target_parts import TargetParts
-from smart_model_router.config.telemetry import ContentConfig
 from smart_model_router.coordination import Coordinator
 from smart_model_router.core.fallback import RetryBudget, Shedding
 from smart_model_router.domain.errors import ConfigurationError

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from smart_model_router.config.evaluation import DeepResearchConfig, EvaluationConfig
-from smart_model_router.config.gateway import GatewayConfig, GatewayKeyConfig
 from smart_model_router.config.retired import ConfigurationWarning
 from smart_model_router.config.rules import DEFAULT_LADDER
-from smart_model_router.config.search import SearchConfig
 from smart_model_router.config.secret import Secret
+from smart_model_router.config.sections import (
+    DeepResearchConfig,
+    EvaluationConfig,
+    GatewayConfig,
+    GatewayKeyConfig,
+    SearchConfig,
+)
 from smart_model_router.config.tree import (
     DefaultsConfig,
     LocalConfig,

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from smart_model_router.config.gateway import GatewayConfig
+from smart_model_router.config.sections import GatewayConfig
 from smart_model_router.config.tree_path import Path, spelled
 from smart_model_router.core.breaker import BreakerConfig
 from smart_model_router.core.capacity import AdaptiveConfig

@@ -18,7 +18,7 @@ from smart_model_router.domain.recovery_policy import parse_recovery
 from smart_model_router.domain.suggest import did_you_mean
 
 if TYPE_CHECKING:
-    from smart_model_router.config.telemetry import ContentConfig
+    from smart_model_router.config.sections import ContentConfig
     from smart_model_router.config.tree import ModelConfig, RouterConfig, TargetConfig
     from smart_model_router.config.tree_path import Path
 

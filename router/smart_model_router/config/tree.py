@@ -9,13 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from smart_model_router.config import aliases as patterns
 from smart_model_router.config import retired, rules
-from smart_model_router.config.evaluation import EvaluationConfig
 from smart_model_router.config.files import read_file
-from smart_model_router.config.gateway import GatewayConfig
 from smart_model_router.config.hints import FROM_KEY
-from smart_model_router.config.search import SearchConfig
 from smart_model_router.config.secret import Secret
-from smart_model_router.config.telemetry import TelemetryConfig
+from smart_model_router.config.sections import EvaluationConfig, GatewayConfig, SearchConfig, TelemetryConfig
 from smart_model_router.core.breaker import BreakerConfig
 from smart_model_router.core.capacity import AdaptiveConfig, ThrottleConfig
 from smart_model_router.core.checked_options import Count, Interval, Options, Seconds, Unit

@@ -22,7 +22,7 @@ from smart_model_router.config import (
     Secret,
     StoreConfig,
 )
-from smart_model_router.config.telemetry import TelemetryConfig
+from smart_model_router.config.sections import TelemetryConfig
 from smart_model_router.core.checked_options import Unit
 from smart_model_router.flow.clock import WallClock
 from smart_model_router.router import SmartModelRouter
