@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from smart_model_router.coordination.shared_breaker import SharedBreaker
-from smart_model_router.coordination.shared_breakers import SharedBreakers
+from smart_model_router.coordination.shared_breakers import SharedBreaker, SharedBreakers
 from smart_model_router.coordination.store_health import POLL_SECONDS, StoreReachability
 from smart_model_router.core.gate import Gate
 from smart_model_router.core.lease import Lease
