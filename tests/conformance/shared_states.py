@@ -26,7 +26,7 @@ from smart_model_router.domain.shared_state import (
     SlotAsk,
     SlotGrant,
 )
-from smart_model_router.domain.shared_state.budgets import SETTLES_SOON
+from smart_model_router.domain.shared_state.limits import SETTLES_SOON
 from smart_model_router.domain.shared_state.slots import SLOT_SECONDS, WAITING_SECONDS
 from smart_model_router_stats import memory, shared_schema
 

@@ -1,17 +1,19 @@
 """The state that processes of one host share and that outlives them: plain rows, and the rules for reading them."""
 
-from smart_model_router.domain.shared_state.budgets import BudgetAsk, BudgetRow, spend
 from smart_model_router.domain.shared_state.clocks import ClockReading, Deadline, age, remaining
 from smart_model_router.domain.shared_state.kept_response import LONGEST_CHAIN, KeptResponse
 from smart_model_router.domain.shared_state.limits import (
     BucketAsk,
     BucketGrant,
     BucketRow,
+    BudgetAsk,
+    BudgetRow,
     ToldLimit,
     chunk_of,
     is_news,
     is_plenty,
     lease_tokens,
+    spend,
     told,
 )
 from smart_model_router.domain.shared_state.rows import (

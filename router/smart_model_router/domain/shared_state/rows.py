@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from smart_model_router.domain.outcome import FailureClass, RestReason
-from smart_model_router.domain.shared_state.budgets import BudgetRow
 from smart_model_router.domain.shared_state.clocks import ClockReading, Deadline, remaining
-from smart_model_router.domain.shared_state.limits import BucketRow
+from smart_model_router.domain.shared_state.limits import BucketRow, BudgetRow
 from smart_model_router.domain.shared_state.slots import SlotRow
 
 BreakerKind = Literal["whole", "stream", "transport"]
