@@ -22,7 +22,7 @@ from smart_model_router.domain.fork_hooks import in_children
 from smart_model_router.domain.ports import ResponseStore
 from smart_model_router.domain.shared_state import LONGEST_CHAIN, KeptResponse, SharedStateError
 from smart_model_router.flow.off_loop import off_loop
-from smart_model_router.flow.response_makers import LOOKS, not_found
+from smart_model_router.flow.reference_resolution import LOOKS, not_found
 from smart_model_router.wires import own_ids
 
 if TYPE_CHECKING:

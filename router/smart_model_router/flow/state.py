@@ -41,7 +41,7 @@ from smart_model_router.flow.content_capture import ContentCapture
 from smart_model_router.flow.kept_responses import KeptResponses
 from smart_model_router.flow.operator_commands import OperatorCommands
 from smart_model_router.flow.portal import Portal
-from smart_model_router.flow.response_makers import ResponseMakers
+from smart_model_router.flow.reference_resolution import ResponseMakers
 from smart_model_router.flow.wait_queue import FULL, Due, Waiter, WaitQueue
 
 RECENT_EVENTS = 1000

@@ -18,9 +18,8 @@ from smart_model_router.domain.outcome import Failure, FailureClass, Success, Us
 from smart_model_router.domain.ports import ProviderCall
 from smart_model_router.domain.report import Attempt, RouteReport
 from smart_model_router.domain.request import Operation, RouteRequest, Target
-from smart_model_router.flow.reference_resolution import resolve
+from smart_model_router.flow.reference_resolution import not_found, resolve
 from smart_model_router.flow.request_context import plan_of, weigh
-from smart_model_router.flow.response_makers import not_found
 from smart_model_router.wires.own_ids import response_of
 from smart_model_router.wires.values import decode_any, mapping
 

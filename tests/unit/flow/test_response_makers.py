@@ -13,7 +13,7 @@ from smart_model_router.domain.errors import InvalidRequest, NotFound, Unsupport
 from smart_model_router.domain.outcome import Outcome, Success, Usage
 from smart_model_router.domain.ports import ProviderCall
 from smart_model_router.domain.shared_state import MakerRow
-from smart_model_router.flow import response_makers
+from smart_model_router.flow import reference_resolution
 from smart_model_router.testing import FakeProvider
 from smart_model_router_stats.memory import MemoryTables
 from tests.unit.coordination.test_coordinator import LISTENED, Store, sharing
@@ -139,7 +139,7 @@ async def test_news_that_came_late_is_found_after_a_while() -> None:
     with pytest.raises(UnsupportedFeature):
         await refer(other)
     await make(one)
-    await asyncio.sleep(response_makers.AGAIN)
+    await asyncio.sleep(reference_resolution.AGAIN)
     started = now()
     assert await refer(other) == "b/m"
     assert now() == started

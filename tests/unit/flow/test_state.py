@@ -21,7 +21,7 @@ from smart_model_router.domain.events import (
 )
 from smart_model_router.domain.outcome import Failure, FailureClass
 from smart_model_router.domain.request import Target
-from smart_model_router.flow.response_makers import REMEMBERED
+from smart_model_router.flow.reference_resolution import REMEMBERED
 from smart_model_router.flow.state import RECENT_EVENTS
 from smart_model_router.testing import FakeProvider, FakeReply, LoopClock, RecordingSink
 from tests.world import BODY, limited, now, served_by, virtual, world
