@@ -50,7 +50,7 @@ async def test_files_moves_and_moves_between_rooms_of_a_request(tmp_path: Path) 
 
 def test_rooms() -> None:
     """A room is a package directly inside the main one; loose modules are one room, so is each other distribution."""
-    files = (MAIN / "router.py", MAIN / "core/gate.py", MAIN / "core/selection/ordering.py")
+    files = (MAIN / "router.py", MAIN / "core/gate.py", MAIN / "core/selection/strategies.py")
     other = Path("providers/smart_model_router_providers/fault/script.py")
     found = [room(file) for file in (*files, other)]
     assert found == ["smart_model_router", "core", "core", "smart_model_router_providers"]

@@ -11,8 +11,8 @@ from smart_model_router.core.lease import Lease
 from smart_model_router.core.ratelimit import Cost
 from smart_model_router.core.selection import Candidate, View
 from smart_model_router.core.selection.exploration import ExplorationCall
-from smart_model_router.core.selection.ordering import elsewhere_first, redistribute, spread
 from smart_model_router.core.selection.scoring import scores
+from smart_model_router.core.selection.strategies import elsewhere_first, redistribute, spread
 from smart_model_router.core.target_state import Kind
 from smart_model_router.core.tiers import TargetFacts, Tier
 from smart_model_router.domain.events import ProbeStarted

@@ -10,8 +10,8 @@ from smart_model_router.core.fallback import least_retry_after
 from smart_model_router.core.gate import Gate
 from smart_model_router.core.ratelimit import Cost
 from smart_model_router.core.selection import View
-from smart_model_router.core.selection.ordering import spread
 from smart_model_router.core.selection.scoring import scores
+from smart_model_router.core.selection.strategies import spread
 from smart_model_router.core.tiers import ModelRoute, ModelSelection, TargetFacts, Tier
 from smart_model_router.domain.errors import AllTargetsFailed, InvalidRequest
 from smart_model_router.domain.outcome import Refusal

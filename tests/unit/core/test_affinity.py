@@ -15,8 +15,8 @@ from smart_model_router.core.gate import Gate
 from smart_model_router.core.ratelimit import Cost, RateLimitTracker
 from smart_model_router.core.selection import STRATEGIES, Candidate, Load, View
 from smart_model_router.core.selection.affinity import REMEMBERED, Homes, of_key, rendezvous
-from smart_model_router.core.selection.ordering import spread
 from smart_model_router.core.selection.scoring import peers
+from smart_model_router.core.selection.strategies import spread
 from smart_model_router.core.target_state import Connectivity, ProviderState
 from smart_model_router.domain.outcome import Snapshot, Usage
 

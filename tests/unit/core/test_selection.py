@@ -9,8 +9,8 @@ import pytest
 
 from smart_model_router.core.selection import STRATEGIES, Candidate, View
 from smart_model_router.core.selection.affinity import rendezvous
-from smart_model_router.core.selection.ordering import draw, elsewhere_first, redistribute
 from smart_model_router.core.selection.scoring import health, latency_of, median, ranked, scores
+from smart_model_router.core.selection.strategies import draw, elsewhere_first, redistribute
 from smart_model_router.domain.outcome import EMPTY_SNAPSHOT, FailureClass, Snapshot
 
 A, B, C = (Candidate(name, name, position) for position, name in enumerate("abc"))
