@@ -1,7 +1,6 @@
 """The state that processes of one host share and that outlives them: plain rows, and the rules for reading them."""
 
 from smart_model_router.domain.shared_state.clocks import ClockReading, Deadline, age, remaining
-from smart_model_router.domain.shared_state.kept_response import LONGEST_CHAIN, KeptResponse
 from smart_model_router.domain.shared_state.limits import (
     BucketAsk,
     BucketGrant,
@@ -18,12 +17,14 @@ from smart_model_router.domain.shared_state.limits import (
 )
 from smart_model_router.domain.shared_state.rows import (
     LEASE_SECONDS,
+    LONGEST_CHAIN,
     BreakerKind,
     BreakerRow,
     CallRow,
     Changes,
     Claim,
     Isolation,
+    KeptResponse,
     MakerRow,
     OperatorRow,
     OperatorWord,

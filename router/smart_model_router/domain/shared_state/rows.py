@@ -229,3 +229,27 @@ class SharedKeys:
     limits: str
     slots: str = ""
     """The name of its provider's bulkhead; "" where each process has its own."""
+
+
+LONGEST_CHAIN = 67_108_864
+"""Bytes of a conversation that is put in the place of a reference to its last answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptResponse:
+    """The answer `id` as it was delivered, for the key that `owner` marks, and what it answered.
+
+    `input` is the request's own list of items, what they refer to in its place, and `answer` the answer, both as JSON.
+    `parent` is the kept answer that the request went on from.
+    """
+
+    id: str
+    owner: str
+    parent: str | None
+    input: bytes
+    answer: bytes
+
+    @property
+    def size(self) -> int:
+        """Bytes, before they are compressed."""
+        return len(self.input) + len(self.answer)
