@@ -25,10 +25,9 @@ from smart_model_router.domain.ports import (
     SupportsKind,
     SupportsStatus,
 )
-from smart_model_router.domain.redaction import Scrubber
+from smart_model_router.domain.redaction import ContentCapture, Scrubber
 from smart_model_router.domain.suggest import did_you_mean
 from smart_model_router.flow.clock import SystemClock, SystemDice, WallClock, here
-from smart_model_router.flow.content_capture import ContentCapture
 from smart_model_router.flow.kept_responses import KeptResponses
 from smart_model_router.flow.state import RouterState
 from smart_model_router.flow.wildcards import WildcardRoutes

@@ -34,10 +34,10 @@ from smart_model_router.domain.events import (
 from smart_model_router.domain.forwarded_headers import Destination
 from smart_model_router.domain.outcome import CAPACITY_REASONS, Failure, FailureClass, LimitReading, Snapshot
 from smart_model_router.domain.ports import Clock, Dice, EventSink, Provider, StatsStore, TimerHandle
+from smart_model_router.domain.redaction import ContentCapture
 from smart_model_router.domain.request import WAITING_CRITICALITIES, Target
 from smart_model_router.domain.shared_state import ClockReading
 from smart_model_router.flow.clock import Watchdog, here
-from smart_model_router.flow.content_capture import ContentCapture
 from smart_model_router.flow.kept_responses import KeptResponses
 from smart_model_router.flow.operator_commands import OperatorCommands
 from smart_model_router.flow.portal import Portal

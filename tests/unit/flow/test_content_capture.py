@@ -16,8 +16,7 @@ from smart_model_router import SmartModelRouter
 from smart_model_router.config import RouterConfig
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.events import ContentSeen
-from smart_model_router.domain.redaction import Scrubber
-from smart_model_router.flow.content_capture import LIMIT, ContentCapture, Mode
+from smart_model_router.domain.redaction import LIMIT, ContentCapture, Mode, Scrubber
 from smart_model_router.observability.spans import SpanSink
 from smart_model_router.testing import FakeProvider, RecordingSink
 from tests.unit.observability.test_sinks import CONFIG
