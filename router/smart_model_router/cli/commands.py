@@ -23,7 +23,7 @@ class Stats(Command):
     as_json: Json = False
 
 
-@command(commands, "top", "top:run")
+@command(commands, "top", "statistics:run_top")
 class Top(Command):
     """Follow the statistics file while routers write to it."""
 
