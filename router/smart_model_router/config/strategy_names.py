@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from smart_model_router.core.selection import STRATEGIES, Selector
 from smart_model_router.domain.errors import ConfigurationError
-from smart_model_router.domain.import_path import imported, reference_of
-from smart_model_router.domain.suggest import did_you_mean
+from smart_model_router.domain.names import did_you_mean, imported, reference_of
 
 GROUP = "smart_model_router.strategies"
 """The group of entry points."""
