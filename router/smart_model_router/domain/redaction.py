@@ -1,4 +1,7 @@
-"""Secrets out of texts: keys by their prefixes, credentials in headers and URLs; and prompts and answers as sinks get them."""
+"""What logs and sinks may see of a text: likely secrets become `***`, captured content is cut, hashed or redacted.
+
+Secrets are known by the prefixes of keys, and by their places in headers and URLs.
+"""
 
 from __future__ import annotations
 
