@@ -1,4 +1,4 @@
-"""What logs and sinks may see of a text: likely secrets become `***`, captured content is cut, hashed or redacted.
+"""Texts as logs and sinks may see them: likely secrets become `***`, captured content is cut, hashed or redacted.
 
 Secrets are known by the prefixes of keys, and by their places in headers and URLs.
 """
