@@ -36,7 +36,7 @@ _COMMITTED: Final = StreamState.COMMITTED
 
 
 class Finishing(Protocol):
-    """The dialect's rules of a finished answer (wires/stream_checks.py)."""
+    """The dialect's rules of a finished answer (wires/dialects.py)."""
 
     @property
     def finished(self) -> bool:

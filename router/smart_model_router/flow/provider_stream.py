@@ -18,7 +18,7 @@ from smart_model_router.flow.request_context import AdmittedTarget
 from smart_model_router.flow.request_translation import TranslatedRequest
 from smart_model_router.flow.shutdown import CLOSE_SECONDS
 from smart_model_router.flow.stream_recovery import RecoveryState
-from smart_model_router.wires.stream_checks import finishing, snapshots
+from smart_model_router.wires.dialects import FINISH_CHECKS, SNAPSHOT_READERS
 from smart_model_router.wires.values import count
 
 PROOF_SECONDS = 10.0
@@ -51,8 +51,8 @@ class ProviderStreamReader:
         self._idle = attempts.context.state.timeouts.idle
         request = sent.request
         choices = (count(asked) or 1) if (asked := request.body.get("n")) else 1
-        self._with_snapshots = snapshots(request.dialect).read
-        self.guard = StreamGuard(finishing(request.dialect, choices), exact="schema" in request.needs)
+        self._with_snapshots = SNAPSHOT_READERS[request.dialect]().read
+        self.guard = StreamGuard(FINISH_CHECKS[request.dialect](choices), exact="schema" in request.needs)
         """The state of its answer so far."""
         self._translator = None if sent.translation is None else sent.translation.events()
         self._admitted_at = admitted.lease.admitted_at

@@ -1,6 +1,6 @@
 """Pure: the dialects and server-sent events, as bytes and dicts.
 
-A dialect is one module (chat.py, messages.py, responses.py, embeddings.py) and one row in each table of dialects.py.
+A dialect is one module (chat.py, messages.py, responses.py) and one row in each table of dialects.py.
 """
 
 from __future__ import annotations

@@ -1,16 +1,30 @@
-"""Chat Completions: its stream chunks and its answers."""
+"""Chat Completions: its stream chunks, the end of a stream, snapshots among its chunks, and its answers."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
 
 from smart_model_router.domain.outcome import EventKind, StreamEvent, Usage
-from smart_model_router.wires.outcomes import UNFINISHED_REASONS, Answer, failure_of
-from smart_model_router.wires.values import count, is_list, items, mapping, text
+from smart_model_router.wires.outcomes import UNFINISHED_REASONS, Answer, contradiction, failure_of
+from smart_model_router.wires.values import (
+    ESCAPED,
+    count,
+    dumps,
+    is_list,
+    is_object,
+    items,
+    mapping,
+    missing_arguments,
+    missing_text,
+    text,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+_CONTENT: Final = EventKind.CONTENT
+_NO_CONTENT = (EventKind.META, EventKind.FINISH)
 # What a caller would miss besides `content`: `reasoning` and `reasoning_details` are OpenRouter's and vLLM's,
 # `reasoning_content` is DeepSeek's, llama.cpp's and xAI's, `function_call` the first form of `tool_calls`.
 _OTHER_CONTENT = (
@@ -77,6 +91,11 @@ def _text_alone(choices: list[Any]) -> str | None:
     if not isinstance(content, str) or any(value and key not in _OF_TEXT for key, value in delta.items()):
         return None
     return content
+
+
+def written(data: dict[str, Any]) -> StreamEvent:
+    """The event with these data."""
+    return read_event(b"", data, f"data: {dumps(data)}\n\n".encode(errors=ESCAPED))
 
 
 def is_prose(data: Mapping[str, Any]) -> bool:
@@ -160,3 +179,193 @@ def visible(content: object) -> str:
     # Mistral's reasoning models stream lists of parts.
     parts = map(mapping, items(content))
     return "".join(text(part.get("text")) for part in parts if part.get("type") == "text")
+
+
+class ChatFinishing:
+    """A stream is finished when every choice has a finish reason."""
+
+    __slots__ = ("_done", "_expected", "_seen", "finished")
+
+    def __init__(self, choices: int) -> None:
+        self._expected = choices  # a number, as callers may ask for a thousand million
+        self._seen: set[int] = set()
+        self._done: set[int] = set()
+        self.finished = False
+
+    def take(self, event: StreamEvent) -> bool:
+        """See FinishCheck."""
+        # Visible text is of choice 0, which is expected anyway: nearly every event goes this way.
+        if event.text and event.finish is None and not self._done:
+            return True
+        choices = None if event.data is None else event.data.get("choices")
+        is_content = event.kind is _CONTENT
+        if not choices or not isinstance(choices, list):  # a usage chunk, or a provider's own event without its JSON
+            return self._choice(0, event.finish, has_content=is_content)
+        belongs = True
+        for choice in choices:
+            if isinstance(choice, dict):
+                place = count(index) or 0 if (index := choice.get("index")) else 0
+                reason = choice.get("finish_reason")
+                finish = reason if isinstance(reason, str) else ""
+                has_content = is_content and has_content_in(mapping(choice.get("delta")))
+                belongs = self._choice(place, finish, has_content=has_content) and belongs
+        return belongs
+
+    def _choice(self, place: int, finish: str | None, *, has_content: bool) -> bool:
+        if has_content and (self.finished or place in self._done):
+            return False
+        self._seen.add(place)
+        if finish:
+            self._done.add(place)
+            of_expected = sum(done < self._expected for done in self._done)
+            self.finished = of_expected == self._expected and self._done >= self._seen
+        return True
+
+    def missing(self) -> str:
+        """See FinishCheck."""
+        # Some providers answer once where several choices were asked for: those that came count.
+        return "" if self._done and self._done >= self._seen else "a finish reason"
+
+
+# Chat Completions: a chunk may hold a `message`, all that was said so far, where its delta says nothing.
+#
+# Perplexity sends one with every chunk; a server that cannot stream sends its whole answer as one.
+_TEXTS = ("content", "refusal")
+_THOUGHTS = ("reasoning_content", "reasoning")
+"""Two names of one thing; some servers send both."""
+
+
+@dataclass(slots=True)
+class _Call:
+    place: int
+    call_id: str
+    arguments: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _ToldInChat:
+    """The content that the deltas of one choice carried."""
+
+    texts: dict[str, list[str]] = field(default_factory=lambda: {key: [] for key in (*_TEXTS, *_THOUGHTS[:1])})
+    calls: list[_Call] = field(default_factory=list)
+    anything: bool = False
+
+    def take(self, delta: Mapping[str, Any]) -> None:
+        self.anything = self.anything or has_content_in(delta)
+        for key, (_, said) in _texts(delta).items():
+            self.texts[key].append(said)
+        for call in map(mapping, items(delta.get("tool_calls"))):
+            call_id, place = text(call.get("id")), count(call.get("index")) or 0
+            known = next((one for one in reversed(self.calls) if one.place == place), None)
+            if known is None or (call_id and known.call_id != call_id):
+                known = _Call(place, call_id)
+                self.calls.append(known)
+            known.arguments.append(_arguments(call))
+
+    def missing(self, message: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The delta with what a message says beyond these; None when it contradicts them."""
+        calls = self._missing_calls(items(message.get("tool_calls")))
+        if calls is None:
+            return None
+        if not self.anything:
+            return {**message, "tool_calls": calls} if calls else dict(message)
+        delta: dict[str, Any] = {}
+        for key, (name, whole) in _texts(message).items():
+            rest = missing_text("".join(self.texts[key]), whole)
+            if rest is None:
+                return None
+            if rest:
+                delta[name] = rest
+        return {**delta, "tool_calls": calls} if calls else delta
+
+    def _missing_calls(self, calls: Sequence[Any]) -> list[dict[str, Any]] | None:
+        out: list[dict[str, Any]] = []
+        new = max((one.place for one in self.calls), default=-1) + 1
+        for at, call in enumerate(map(mapping, calls)):
+            known = self._call(at, text(call.get("id")))
+            if known is None:
+                out.append({**call, "index": new})
+                new += 1
+                continue
+            rest = missing_arguments("".join(known.arguments), _arguments(call))
+            if rest is None:
+                return None
+            if rest:
+                out.append({"index": known.place, "function": {"arguments": rest}})
+        return out
+
+    def _call(self, at: int, call_id: str) -> _Call | None:
+        if call_id:
+            return next((one for one in self.calls if one.call_id == call_id), None)
+        return self.calls[at] if at < len(self.calls) else None
+
+
+class ChatSnapshots:
+    """One stream."""
+
+    __slots__ = ("_choices", "_first", "_text")
+
+    def __init__(self) -> None:
+        self._first = _ToldInChat()
+        self._text = self._first.texts["content"]
+        self._choices = {0: self._first}
+
+    def read(self, events: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
+        """The events; a chunk whose message says more than the deltas says it in its delta."""
+        changed: list[StreamEvent] | None = None
+        for at, event in enumerate(events):
+            data = event.data
+            if data is None:
+                continue
+            if event.text:
+                self._text.append(event.text)
+                self._first.anything = True
+                continue
+            if event.kind in _NO_CONTENT and not _has_message(data):
+                continue
+            made = self._read(event, data)
+            if made is not event:
+                changed = list(events) if changed is None else changed
+                changed[at] = made
+        return events if changed is None else changed
+
+    def _read(self, event: StreamEvent, data: Mapping[str, Any]) -> StreamEvent:
+        choices: list[Any] = []
+        grown = False
+        for choice in items(data.get("choices")):
+            told = self._choices.setdefault(count(mapping(choice).get("index")) or 0, _ToldInChat())
+            delta, message = mapping(mapping(choice).get("delta")), mapping(mapping(choice).get("message"))
+            told.take(delta)
+            choices.append(choice)
+            if has_content_in(delta) or not has_content_in(message):
+                continue
+            missing = told.missing(message)
+            if missing is None:
+                return contradiction(event, "a chunk's message")
+            if missing:
+                told.take(missing)
+                grown = True
+                rest = {key: value for key, value in choice.items() if key != "message"}
+                choices[-1] = {**rest, "delta": {**delta, **missing}}
+        if not grown:
+            return event
+        made = written({**data, "choices": choices})
+        return made._replace(usage=event.usage, failure=event.failure)
+
+
+def _has_message(data: Mapping[str, Any]) -> bool:
+    choices = data.get("choices")
+    return isinstance(choices, list) and any(isinstance(choice, dict) and "message" in choice for choice in choices)
+
+
+def _texts(said: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    """The texts of a delta or a message, each with the name it has there."""
+    found = {key: (key, visible(said.get(key))) for key in _TEXTS}
+    name = next((name for name in _THOUGHTS if said.get(name)), _THOUGHTS[0])
+    found[_THOUGHTS[0]] = name, text(said.get(name))
+    return {key: told for key, told in found.items() if told[1]}
+
+
+def _arguments(call: Mapping[str, Any]) -> str:
+    given = mapping(call.get("function")).get("arguments")
+    return dumps(given) if is_object(given) else text(given)

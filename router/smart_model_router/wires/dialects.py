@@ -1,19 +1,23 @@
-"""The bytes of a provider read as its dialect: frames, their meaning, whole answers, and a running count of tokens."""
+"""The bytes of a provider read as its dialect: frames, their meaning, whole answers, and a running count of tokens.
+
+A dialect is a module with a row in each table of this one.
+"""
 
 from __future__ import annotations
 
 import re
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, StreamEvent, Usage
 from smart_model_router.wires import chat, messages, responses
 from smart_model_router.wires.chat import read_usage
 from smart_model_router.wires.outcomes import Answer
-from smart_model_router.wires.values import decode_object, dumps, is_list, mapping
+from smart_model_router.wires.responses_snapshots import ResponsesSnapshots
+from smart_model_router.wires.values import decode_object, is_list, mapping
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from smart_model_router.domain.request import Dialect
 
@@ -203,19 +207,60 @@ def _mended(dialect: Dialect, event: bytes, data: bytes, frame: bytes) -> Stream
     return EVENT_READERS[dialect](event, decoded, frame.decode(errors="replace").encode())._replace(failure=NOT_UTF8)
 
 
-_ESCAPED = "backslashreplace"
-"""The error handler for half a surrogate, which JSON may hold and UTF-8 may not."""
+_WRITERS: Mapping[Dialect, Callable[[dict[str, Any]], StreamEvent]] = MappingProxyType(
+    {"chat": chat.written, "messages": messages.written, "responses": responses.written}
+)
 
 
 def written(dialect: Dialect, data: Iterable[dict[str, Any]]) -> list[StreamEvent]:
     """The events with these data, in order: all dialects but Chat name their events."""
-    read = EVENT_READERS[dialect]
-    if dialect == "chat":
-        return [read(b"", one, f"data: {dumps(one)}\n\n".encode(errors=_ESCAPED)) for one in data]
-    return [
-        read(f"{one['type']}".encode(), one, f"event: {one['type']}\ndata: {dumps(one)}\n\n".encode(errors=_ESCAPED))
-        for one in data
-    ]
+    write = _WRITERS[dialect]
+    return [write(one) for one in data]
+
+
+class FinishCheck(Protocol):
+    """Follows one stream. `finished`: all of the answer has come, whatever becomes of the transport.
+
+    Content after that belongs to no answer.
+    """
+
+    finished: bool
+
+    def take(self, event: StreamEvent) -> bool:
+        """Take an event with content or meaning; False when it is content that belongs to no part of the answer."""
+        ...
+
+    def missing(self) -> str:
+        """Return the part that an answer lacks although its terminator came; "" for a whole one."""
+        ...
+
+
+FINISH_CHECKS: Mapping[Dialect, Callable[[int], FinishCheck]] = MappingProxyType(
+    {
+        "chat": chat.ChatFinishing,
+        "messages": messages.MessagesFinishing,
+        "responses": responses.ResponsesFinishing,
+    }
+)
+"""For one stream of a streaming dialect, and the number of answers that were asked for: the rules of its end."""
+
+
+class Snapshots(Protocol):
+    """Follows one stream of a provider that may put into a snapshot what no delta carried.
+
+    A caller who reads deltas, and every translation, would lose it while the answer ends well. So deltas are made of
+    what a snapshot adds; one that contradicts the deltas before it is an event that cannot be read.
+    """
+
+    def read(self, events: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
+        """The events, with deltas for what only a snapshot among them says; MALFORMED instead of a contradiction."""
+        ...
+
+
+SNAPSHOT_READERS: Mapping[Dialect, Callable[[], Snapshots]] = MappingProxyType(
+    {"chat": chat.ChatSnapshots, "messages": messages.MessagesSnapshots, "responses": ResponsesSnapshots}
+)
+"""The reader of snapshots for one stream of a streaming dialect."""
 
 
 _ID_PREFIXES = ("chatcmpl-", "msg_", "resp_")

@@ -1,16 +1,27 @@
-"""Messages: its stream events and its answers."""
+"""Messages: its stream events, the end of a stream, snapshots among its events, and its answers."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from smart_model_router.domain.outcome import EventKind, StreamEvent, Usage
-from smart_model_router.wires.outcomes import UNFINISHED_REASONS, Answer, failure_of
-from smart_model_router.wires.values import count, is_list, is_object, items, mapping, text
+from smart_model_router.wires.outcomes import UNFINISHED_REASONS, Answer, contradiction, failure_of
+from smart_model_router.wires.values import (
+    ESCAPED,
+    count,
+    dumps,
+    is_list,
+    is_object,
+    is_same_json,
+    items,
+    mapping,
+    text,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+_CONTENT: Final = EventKind.CONTENT
 # Event types that mean the same whatever they hold, and add no text. Those not named here or in `read_event` are
 # passed on as META: new ones may appear at any time (Anthropic's versioning policy).
 _KINDS = {"content_block_stop": EventKind.META, "message_stop": EventKind.END, "ping": EventKind.PING}
@@ -47,6 +58,11 @@ def read_event(event: bytes, data: dict[str, Any], raw: bytes) -> StreamEvent:
         return StreamEvent(EventKind.META if finish is None else EventKind.FINISH, raw, data, finish, usage, None, "")
     known = _KINDS.get(name)
     return StreamEvent(EventKind.META, raw, data) if known is None else StreamEvent(known, raw, data, text="")
+
+
+def written(data: dict[str, Any]) -> StreamEvent:
+    """The event with these data."""
+    return read_event(b"", data, f"event: {data['type']}\ndata: {dumps(data)}\n\n".encode(errors=ESCAPED))
 
 
 def is_prose(data: Mapping[str, Any]) -> bool:
@@ -109,3 +125,76 @@ def _has_content(block: Mapping[str, Any]) -> bool:
         return False
     key = _BLOCK_TEXT.get(name)
     return True if key is None else bool(block.get(key))
+
+
+class MessagesFinishing:
+    """A stream is finished when there is a stop reason, and no block is open."""
+
+    __slots__ = ("_open", "_stopped", "finished")
+
+    def __init__(self, choices: int) -> None:
+        del choices  # there is one
+        self._open: set[int] = set()
+        self._stopped = False
+        self.finished = False
+
+    def take(self, event: StreamEvent) -> bool:
+        """See FinishCheck."""
+        data, finished = event.data, self.finished
+        if event.text and not finished:  # a part of a block
+            return True
+        if data is not None:
+            kind, at = data.get("type"), count(data.get("index")) or 0
+            if kind == "content_block_start":
+                if finished:
+                    return False
+                self._open.add(at)
+            elif kind == "content_block_stop":
+                self._open.discard(at)
+            elif at not in self._open and mapping(data.get("delta")).get("type") == "input_json_delta":
+                return event.kind is not _CONTENT  # arguments of no call
+        if event.finish is not None:
+            self._stopped = True
+        self.finished = self._stopped and not self._open
+        return not (finished and event.kind is _CONTENT)
+
+    def missing(self) -> str:
+        """See FinishCheck."""
+        if not self._stopped:
+            return "a stop reason"
+        return f"the end of block {min(self._open)}" if self._open else ""
+
+
+# Messages: a call's start may hold its whole input, which its deltas then repeat.
+#
+# A text or thought that its block's start holds is a part of it, to which the deltas add: that is no snapshot.
+
+
+class MessagesSnapshots:
+    """One stream."""
+
+    __slots__ = ("_given",)
+
+    def __init__(self) -> None:
+        self._given: dict[int, tuple[Mapping[str, Any], list[str]]] = {}
+        """By the index of an open call: the input that its start holds, and the pieces of its deltas."""
+
+    def read(self, events: Sequence[StreamEvent]) -> Sequence[StreamEvent]:
+        """The events; MALFORMED instead of the end of a call whose start holds another input than its deltas."""
+        return [event if event.text or not event.data else self._read(event) for event in events]
+
+    def _read(self, event: StreamEvent) -> StreamEvent:
+        data = mapping(event.data)
+        kind, at = data.get("type"), count(data.get("index")) or 0
+        if kind == "content_block_start":
+            given = mapping(data.get("content_block")).get("input")
+            if given and is_object(given):
+                self._given[at] = given, []
+        elif at in self._given and kind == "content_block_delta":
+            self._given[at][1].append(text(mapping(data.get("delta")).get("partial_json")))
+        elif at in self._given and kind == "content_block_stop":
+            given, pieces = self._given.pop(at)
+            told = "".join(pieces)
+            if told and not is_same_json(told, given):
+                return contradiction(event, "the input in a call's start")
+        return event

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from smart_model_router.domain.fast_dataclass import quick
-from smart_model_router.domain.outcome import Failure, FailureClass
+from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, StreamEvent
 from smart_model_router.wires.values import count, items, mapping
 
 if TYPE_CHECKING:
@@ -235,3 +235,9 @@ def failure_of(error: object) -> Failure:
     status = error_status(error)
     found = class_of_codes(status, error_codes(error))
     return Failure(found, error_message(error) or "the provider sent an error without a message", status)
+
+
+def contradiction(event: StreamEvent, what: str) -> StreamEvent:
+    """Return the event of a snapshot that contradicts its deltas. Its usage still counts."""
+    failure = Failure(FailureClass.MALFORMED, f"{what} contradicts the deltas before it")
+    return StreamEvent(EventKind.MALFORMED, event.raw, usage=event.usage, failure=failure)

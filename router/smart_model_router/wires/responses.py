@@ -1,4 +1,4 @@
-"""Responses: its stream events and its answers."""
+"""Responses: its stream events, the end of a stream, and its answers; for snapshots see responses_snapshots.py."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from smart_model_router.domain.outcome import EventKind, StreamEvent, Usage
 from smart_model_router.wires.outcomes import UNFINISHED_REASONS, Answer, failure_of
-from smart_model_router.wires.values import count, is_list, items, mapping, text
+from smart_model_router.wires.values import ESCAPED, count, dumps, is_list, items, mapping, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,6 +50,11 @@ def read_event(event: bytes, data: dict[str, Any], raw: bytes) -> StreamEvent:
         empty = mapping(data.get("item")).get("type") in ("message", "reasoning")
         return StreamEvent(EventKind.META if empty else EventKind.CONTENT, raw, data)
     return StreamEvent(EventKind.META, raw, data)
+
+
+def written(data: dict[str, Any]) -> StreamEvent:
+    """The event with these data."""
+    return read_event(b"", data, f"event: {data['type']}\ndata: {dumps(data)}\n\n".encode(errors=ESCAPED))
 
 
 def place_of(data: Mapping[str, Any]) -> int | str:
@@ -118,3 +123,22 @@ def _has_content(item: Mapping[str, Any]) -> bool:
         return isinstance(item.get("type"), str)
     parts = map(mapping, items(item.get("content")))
     return any(part.get(_PART_TEXT.get(text(part.get("type")), "type")) for part in parts)
+
+
+class ResponsesFinishing:
+    """A stream is finished when its terminal event came."""
+
+    __slots__ = ("finished",)
+
+    def __init__(self, choices: int) -> None:
+        del choices
+        self.finished = False
+
+    def take(self, event: StreamEvent) -> bool:
+        """See FinishCheck."""
+        self.finished = self.finished or event.finish is not None
+        return True
+
+    def missing(self) -> str:
+        """See FinishCheck."""
+        return "" if self.finished else "a status"

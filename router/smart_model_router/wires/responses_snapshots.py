@@ -10,48 +10,22 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, StreamEvent
-from smart_model_router.wires.dialects import written
-from smart_model_router.wires.responses import ENDS, place_of
-from smart_model_router.wires.values import count, decode_text, dumps, is_object, items, mapping, text
+from smart_model_router.domain.outcome import StreamEvent
+from smart_model_router.wires.outcomes import contradiction
+from smart_model_router.wires.responses import ENDS, place_of, written
+from smart_model_router.wires.values import (
+    count,
+    dumps,
+    is_object,
+    items,
+    mapping,
+    missing_arguments,
+    missing_text,
+    text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-
-def missing_text(told: str, whole: str) -> str | None:
-    """The end of `whole` that the deltas did not tell; None when they told another text.
-
-    Some servers strip spaces from a snapshot, or leave it empty: one that is shorter than its deltas adds nothing.
-    """
-    if whole.startswith(told):
-        return whole[len(told) :]
-    if told.strip().startswith(whole.strip()):
-        return ""
-    begun, rest = told.lstrip(), whole.lstrip()
-    return rest[len(begun) :] if rest.startswith(begun) else None
-
-
-def missing_arguments(told: str, whole: str) -> str | None:
-    """The same of a call's arguments, which may be written with other spaces."""
-    rest = missing_text(told, whole)
-    if (rest is None or rest) and told.strip() and is_same_json(told, whole):
-        return ""
-    return rest
-
-
-def is_same_json(one: str, other: object) -> bool:
-    """Return whether a text is JSON of a value, given as itself or as another text."""
-    try:
-        return bool(decode_text(one) == (decode_text(other) if isinstance(other, str) else other))
-    except (ValueError, RecursionError):
-        return False
-
-
-def contradiction(event: StreamEvent, what: str) -> StreamEvent:
-    """Return the event of a snapshot that contradicts its deltas. Its usage still counts."""
-    failure = Failure(FailureClass.MALFORMED, f"{what} contradicts the deltas before it")
-    return StreamEvent(EventKind.MALFORMED, event.raw, usage=event.usage, failure=failure)
 
 
 _TEXT, _REFUSAL = "response.output_text", "response.refusal"
@@ -302,7 +276,7 @@ class ResponsesSnapshots:
     def _made(self, event: StreamEvent, kind: str, at: Mapping[str, Any], **more: Any) -> StreamEvent:
         """An event of our own. It has the number of the one before it: a client that resumes there misses nothing."""
         numbered = {} if self._number is None else {"sequence_number": self._number}
-        return written("responses", [{"type": kind, **numbered, **at, **more}])[0]._replace(failure=event.failure)
+        return written({"type": kind, **numbered, **at, **more})._replace(failure=event.failure)
 
 
 def _keep_order(kind: str, later: Sequence[_Item]) -> None:

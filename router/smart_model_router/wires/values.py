@@ -91,6 +91,8 @@ def given(body: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in body.items() if value is not None}
 
 
+ESCAPED = "backslashreplace"
+"""The error handler for half a surrogate, which JSON may hold and UTF-8 may not."""
 dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 """JSON as the dialects write it."""
 
@@ -316,3 +318,32 @@ class ElementCount:
 
 def _structural(piece: bytes) -> int:
     return piece.count(b",") + piece.count(b"[") + piece.count(b"{")
+
+
+def missing_text(told: str, whole: str) -> str | None:
+    """The end of `whole` that the deltas did not tell; None when they told another text.
+
+    Some servers strip spaces from a snapshot, or leave it empty: one that is shorter than its deltas adds nothing.
+    """
+    if whole.startswith(told):
+        return whole[len(told) :]
+    if told.strip().startswith(whole.strip()):
+        return ""
+    begun, rest = told.lstrip(), whole.lstrip()
+    return rest[len(begun) :] if rest.startswith(begun) else None
+
+
+def missing_arguments(told: str, whole: str) -> str | None:
+    """The same of a call's arguments, which may be written with other spaces."""
+    rest = missing_text(told, whole)
+    if (rest is None or rest) and told.strip() and is_same_json(told, whole):
+        return ""
+    return rest
+
+
+def is_same_json(one: str, other: object) -> bool:
+    """Return whether a text is JSON of a value, given as itself or as another text."""
+    try:
+        return bool(decode_text(one) == (decode_text(other) if isinstance(other, str) else other))
+    except (ValueError, RecursionError):
+        return False

@@ -6,7 +6,7 @@ import pytest
 
 from smart_model_router.core.stream import StreamGuard, StreamState
 from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, StreamEvent, Usage
-from smart_model_router.wires.stream_checks import finishing
+from smart_model_router.wires.dialects import FINISH_CHECKS
 
 HEAD = StreamEvent(EventKind.META, b"head")
 TEXT = StreamEvent(EventKind.CONTENT, b"text")
@@ -22,7 +22,7 @@ def fed(
     *events: StreamEvent, skipping: bool = False, exact: bool = False, choices: int = 1
 ) -> tuple[StreamGuard, list[StreamEvent]]:
     """Make a guard that saw `events`, and what it delivered of them."""
-    guard = StreamGuard(finishing("chat", choices), exact=exact)
+    guard = StreamGuard(FINISH_CHECKS["chat"](choices), exact=exact)
     guard.skipping = skipping or guard.skipping
     delivered = [out for event in events for out in guard.feed(event)]
     return guard, delivered
@@ -218,7 +218,7 @@ def test_replaced_bytes_are_noted_and_no_schema_has_any() -> None:
     guard, delivered = fed(mended, mended, STOP, END)
     assert delivered == [mended, mended, STOP, END]
     assert (guard.state, guard.mended, guard.notes) == (StreamState.COMPLETE, 2, ["replaced"])
-    assert StreamGuard(finishing("chat")).feed(mended) == (mended,)
+    assert StreamGuard(FINISH_CHECKS["chat"](1)).feed(mended) == (mended,)
     assert failed_as(fed(mended, exact=True)[0]) is FailureClass.MALFORMED
 
 
@@ -236,7 +236,7 @@ def test_replaced_bytes_in_what_repeats_the_text_count_as_well() -> None:
 
 def test_what_begins_after_the_finish_is_content_too_late() -> None:
     """A block of Messages that opens when all was said."""
-    guard = StreamGuard(finishing("messages"))
+    guard = StreamGuard(FINISH_CHECKS["messages"](1))
     for event in (TEXT, StreamEvent(EventKind.FINISH, b"", finish="end_turn")):
         guard.feed(event)
     assert guard.feed(StreamEvent(EventKind.META, b"", {"type": "content_block_start", "index": 1})) == ()
@@ -245,7 +245,7 @@ def test_what_begins_after_the_finish_is_content_too_late() -> None:
 
 def test_arguments_without_a_call_are_a_failure() -> None:
     """They would be lost on the way to another dialect."""
-    guard = StreamGuard(finishing("messages"))
+    guard = StreamGuard(FINISH_CHECKS["messages"](1))
     delta = {"type": "input_json_delta", "partial_json": "{}"}
     event = StreamEvent(EventKind.CONTENT, b"", {"type": "content_block_delta", "index": 0, "delta": delta})
     assert guard.feed(event) == ()

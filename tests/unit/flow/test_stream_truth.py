@@ -16,10 +16,10 @@ from smart_model_router.core.overlap import Overlap
 from smart_model_router.core.stream import StreamGuard, StreamState
 from smart_model_router.domain.outcome import EventKind, StreamEvent
 from smart_model_router.domain.request import Dialect
-from smart_model_router.wires import StreamReader, dialects, responses_snapshots, stream_checks
-from smart_model_router.wires.responses_snapshots import missing_text
-from smart_model_router.wires.stream_checks import finishing
+from smart_model_router.wires import StreamReader, chat, dialects, messages, responses_snapshots
+from smart_model_router.wires.dialects import FINISH_CHECKS
 from smart_model_router.wires.stream_join import Told
+from smart_model_router.wires.values import missing_text
 from tests.lies.answers import Block, content_of, frames_of
 from tests.lies.judging import DIALECTS, POLICIES, Case, violations, violations_of
 from tests.lies.lying import LIES
@@ -84,7 +84,7 @@ def test_a_cut_at_any_byte_is_seen(dialect: Dialect) -> None:
     finish = next(at for at, frame in enumerate(frames) if frame.role == "finish")
     finished = len(b"".join(frame.raw for frame in frames[: finish + 1]).rstrip(b"\n"))
     for size in range(len(raw) + 1):
-        reader, guard = StreamReader(dialect), StreamGuard(finishing(dialect))
+        reader, guard = StreamReader(dialect), StreamGuard(FINISH_CHECKS[dialect](1))
         got = [out for event in (*reader.feed(raw[:size]), *reader.end()) for out in guard.feed(event)]
         guard.end()
         assert (guard.state is StreamState.COMPLETE) == (size >= finished), size
@@ -98,7 +98,7 @@ def test_a_cut_at_any_byte_is_seen(dialect: Dialect) -> None:
 def test_an_event_over_the_size_cap_is_a_fault() -> None:
     """Eight megabytes of one event may be text like any other."""
     frames = frames_of("chat", (Block("text", ("a", "x" * dialects.MAX_FRAME_BYTES, "b")),), "a")
-    reader, guard = StreamReader("chat"), StreamGuard(finishing("chat"))
+    reader, guard = StreamReader("chat"), StreamGuard(FINISH_CHECKS["chat"](1))
     got = [out for frame in frames for event in reader.feed(frame.raw) for out in guard.feed(event)]
     assert guard.state is StreamState.FAILED
     assert [event.data["choices"][0]["delta"]["content"] for event in got if event.data is not None] == ["", "a"]
@@ -120,7 +120,7 @@ def finished_is_continued(patch: pytest.MonkeyPatch) -> None:
 
 def any_end_is_one(patch: pytest.MonkeyPatch) -> None:
     """As it was: the terminator of Messages needs no stop reason, and no end of a block."""
-    patch.setattr(finishing.__globals__["_MessagesFinishing"], "missing", lambda _: "")
+    patch.setattr(messages.MessagesFinishing, "missing", lambda _: "")
 
 
 def lines_are_ignored(patch: pytest.MonkeyPatch) -> None:
@@ -142,8 +142,8 @@ def too_much_is_trimmed(patch: pytest.MonkeyPatch) -> None:
 def snapshots_are_passed_over(patch: pytest.MonkeyPatch) -> None:
     """As it was: what no delta carried is nothing, and nothing contradicts the deltas."""
     for reader in (
-        stream_checks.ChatSnapshots,
-        stream_checks.MessagesSnapshots,
+        chat.ChatSnapshots,
+        messages.MessagesSnapshots,
         responses_snapshots.ResponsesSnapshots,
     ):
         patch.setattr(reader, "read", lambda _, events: events)
@@ -151,7 +151,7 @@ def snapshots_are_passed_over(patch: pytest.MonkeyPatch) -> None:
 
 def contradictions_are_passed_over(patch: pytest.MonkeyPatch) -> None:
     """A snapshot that is no continuation of the deltas says nothing."""
-    for module in (stream_checks, responses_snapshots):
+    for module in (chat, responses_snapshots):
         patch.setattr(module, "missing_text", lambda told, whole: missing_text(told, whole) or "")
 
 

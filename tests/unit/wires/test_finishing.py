@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from smart_model_router.domain.request import Dialect
-from smart_model_router.wires.stream_checks import FinishCheck, finishing
+from smart_model_router.wires.dialects import FINISH_CHECKS, FinishCheck
 from tests.unit.wires.translating import event
 
 
@@ -18,7 +18,7 @@ def chunk(index: int = 0, text: str = "", finish: str | None = None) -> dict[str
 
 def taken(dialect: Dialect, *events: dict[str, Any], choices: int = 1) -> tuple[FinishCheck, list[bool]]:
     """What became of these events."""
-    found = finishing(dialect, choices)
+    found = FINISH_CHECKS[dialect](choices)
     return found, [found.take(event(dialect, data)) for data in events]
 
 

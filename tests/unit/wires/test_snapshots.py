@@ -9,8 +9,7 @@ import pytest
 
 from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, StreamEvent
 from smart_model_router.domain.request import Dialect
-from smart_model_router.wires.dialects import text_of
-from smart_model_router.wires.stream_checks import snapshots
+from smart_model_router.wires.dialects import SNAPSHOT_READERS, text_of
 from tests.unit.wires.translating import event
 
 TEXT = {"item_id": "m", "output_index": 0, "content_index": 0}
@@ -19,7 +18,7 @@ CALL = {"item_id": "f", "output_index": 1}
 
 def read(dialect: Dialect, *events: Mapping[str, Any]) -> list[StreamEvent]:
     """The events of a stream that came in one piece, with what snapshots add."""
-    return list(snapshots(dialect).read([event(dialect, dict(data)) for data in events]))
+    return list(SNAPSHOT_READERS[dialect]().read([event(dialect, dict(data)) for data in events]))
 
 
 def response(kind: str, **more: Any) -> dict[str, Any]:
@@ -89,7 +88,7 @@ def test_a_stream_whose_snapshots_agree_is_as_it_came() -> None:
             *(done(message("ab")), completed(message("ab"))),
         )
     ]
-    assert all(one is other for one, other in zip(snapshots("responses").read(events), events, strict=True))
+    assert all(one is other for one, other in zip(SNAPSHOT_READERS["responses"]().read(events), events, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -227,14 +226,14 @@ def test_items_that_all_have_one_place_are_told_apart_by_their_ids() -> None:
 
 def test_text_with_replaced_bytes_is_not_compared() -> None:
     """It is noted and not complete as it is; its snapshot has other bytes."""
-    reader = snapshots("responses")
+    reader = SNAPSHOT_READERS["responses"]()
     fault = Failure(FailureClass.MALFORMED, "replaced")
     mended = event("responses", delta("a\ufffd"))._replace(failure=fault)
     assert kinds([*reader.read([mended]), *reader.read([event("responses", done(message("ab")))])]) == [
         *("output_text.delta", "output_item.done")
     ]
     late = event("responses", done(message("a\ufffdc")))._replace(failure=fault)
-    got = snapshots("responses").read([event("responses", delta("a")), late])
+    got = SNAPSHOT_READERS["responses"]().read([event("responses", delta("a")), late])
     assert [one.failure for one in got] == [None, fault, fault]
 
 
@@ -299,7 +298,7 @@ def test_a_message_that_says_what_the_deltas_said_is_passed_on() -> None:
             {**chunk({"content": ""}, message={"content": "hello"}, finish_reason="stop"), "usage": usage},
         )
     ]
-    assert all(one is other for one, other in zip(snapshots("chat").read(events), events, strict=True))
+    assert all(one is other for one, other in zip(SNAPSHOT_READERS["chat"]().read(events), events, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -332,7 +331,7 @@ def test_events_of_a_provider_of_ones_own_are_left_alone() -> None:
         StreamEvent(EventKind.CONTENT, b"data: {}\n\n", {}, text="a"),
         StreamEvent(EventKind.CONTENT, b"data: {}\n\n", {"choices": [7]}, text="a"),
     ]
-    assert list(snapshots("chat").read(odd)) == odd
+    assert list(SNAPSHOT_READERS["chat"]().read(odd)) == odd
 
 
 # Messages -------------------------------------------------------------------------------------------------

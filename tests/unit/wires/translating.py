@@ -7,7 +7,7 @@ from typing import Any
 from smart_model_router.domain.outcome import StreamEvent
 from smart_model_router.domain.request import Dialect
 from smart_model_router.wires import read_event
-from smart_model_router.wires.stream_checks import snapshots
+from smart_model_router.wires.dialects import SNAPSHOT_READERS
 from smart_model_router.wires.translate import EventTranslator, Losses, Terms, Translation, Untranslatable, translate
 from smart_model_router.wires.values import dumps
 
@@ -52,7 +52,7 @@ def fed(translator: EventTranslator, upstream: StreamEvent) -> list[StreamEvent]
 
 def streamed(asked: Dialect, goal: Dialect, events: list[dict[str, Any]], **more: Any) -> list[dict[str, Any]]:
     """A complete stream in the dialect asked."""
-    translator, reader = EventTranslator(sent(asked, goal, **more)), snapshots(goal)
+    translator, reader = EventTranslator(sent(asked, goal, **more)), SNAPSHOT_READERS[goal]()
     made = [out for one in events for read in reader.read([event(goal, one)]) for out in fed(translator, read)]
     return [dict(out.data) for out in [*made, *translator.end()] if out.data is not None]
 
