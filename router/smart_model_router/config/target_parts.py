@@ -11,9 +11,8 @@ from urllib.parse import urlsplit
 
 from smart_model_router.config.known_models import KnownTarget
 from smart_model_router.config.provider_loading import keys_of
-from smart_model_router.config.rules import FACTS
+from smart_model_router.config.rules import FACTS, strategy_named
 from smart_model_router.config.secret import Secret
-from smart_model_router.config.strategy_names import strategy_named
 from smart_model_router.config.tree import DefaultsConfig, ModelConfig, ProviderConfig, RouterConfig, TargetConfig
 from smart_model_router.config.tree_path import spelled
 from smart_model_router.core.gate import Gate
