@@ -1,4 +1,4 @@
-"""Good answers in every dialect: Chat, Messages, Responses, embeddings, the list of models, and the table of dialects."""
+"""Good answers: Chat, Messages, Responses, embeddings, the list of models, and the table of dialects."""
 
 from __future__ import annotations
 
