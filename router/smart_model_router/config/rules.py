@@ -22,32 +22,8 @@ if TYPE_CHECKING:
     from smart_model_router.config.tree import ModelConfig, RouterConfig, TargetConfig
     from smart_model_router.config.tree_path import Path
 
-GROUP = "smart_model_router.strategies"
+STRATEGY_GROUP = "smart_model_router.strategies"
 """The group of entry points."""
-
-
-def strategy_named(name: str, key: str) -> Selector:
-    """Return the strategy that a configuration names at `key`.
-
-    An attribute is a Selector, or a class that makes one without arguments. Raises ConfigurationError with the key,
-    the name and the reason.
-    """
-    if name in STRATEGIES:
-        return STRATEGIES[name]
-    reference = reference_of(name, GROUP)
-    if reference is None:
-        raise ConfigurationError(key, name, f"a strategy is needed; {did_you_mean(name, STRATEGIES)}")
-    try:
-        found = imported(reference)
-        made = found() if isinstance(found, type) else found
-    except Exception as error:  # foreign code: whatever it raises is the reason
-        reason = f"a strategy that can be imported is needed ({type(error).__name__}: {error})"
-        raise ConfigurationError(key, name, reason) from error
-    if not isinstance(made, Selector) or not callable(made.order):
-        raise ConfigurationError(key, name, "a Selector is needed: an object with `order` and `redistributes`")
-    return made
-
-
 DEFAULT_LADDER = ("frontier", "standard", "economy", "local")
 """The names of tiers that were given none, best first."""
 FACTS = (
@@ -364,3 +340,25 @@ def mentions_of(models: Mapping[str, ModelConfig]) -> Iterator[tuple[Path, Targe
 
 def _default_name(index: int) -> str:
     return DEFAULT_LADDER[index] if index < len(DEFAULT_LADDER) else f"tier-{index + 1}"
+
+
+def strategy_named(name: str, key: str) -> Selector:
+    """Return the strategy that a configuration names at `key`.
+
+    An attribute is a Selector, or a class that makes one without arguments. Raises ConfigurationError with the key,
+    the name and the reason.
+    """
+    if name in STRATEGIES:
+        return STRATEGIES[name]
+    reference = reference_of(name, STRATEGY_GROUP)
+    if reference is None:
+        raise ConfigurationError(key, name, f"a strategy is needed; {did_you_mean(name, STRATEGIES)}")
+    try:
+        found = imported(reference)
+        made = found() if isinstance(found, type) else found
+    except Exception as error:  # foreign code: whatever it raises is the reason
+        reason = f"a strategy that can be imported is needed ({type(error).__name__}: {error})"
+        raise ConfigurationError(key, name, reason) from error
+    if not isinstance(made, Selector) or not callable(made.order):
+        raise ConfigurationError(key, name, "a Selector is needed: an object with `order` and `redistributes`")
+    return made
