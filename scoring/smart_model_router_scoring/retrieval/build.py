@@ -64,15 +64,14 @@ def scan(root: Path, notes: Notes) -> Listing:
             file = Path(folder, name)
             if name.startswith(".") or file.suffix.lower() not in MOST_BYTES or file.is_symlink():
                 continue
-            if file.suffix.lower() == PDF and not pdfs:
-                unread.append(file.relative_to(root).as_posix())
-                continue
             try:
                 one = _found(root, file, notes)
             except OSError as error:
                 unreadable(error)
                 continue
-            if one is not None:
+            if one is not None and file.suffix.lower() == PDF and not pdfs:
+                unread.append(one.path)
+            elif one is not None:
                 found.append(one)
     if unread:  # they have not vanished
         closed.update(unread)
