@@ -15,6 +15,7 @@ import statistics
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,11 +30,13 @@ from smart_model_router_scoring.fusion import FusionConfig
 from smart_model_router_scoring.options import ConfigError
 from smart_model_router_scoring.retrieval import (
     HashedEmbedder,
+    HeavyHashedVectors,
     QueryOrchestrator,
     QueryResults,
     RetrievalConfig,
     index_folder,
 )
+from smart_model_router_scoring.retrieval.orchestrator import HASHED_WEIGHT, HASHED_WEIGHT_MOST
 
 DEPTH = 100
 SURE = 20.0
@@ -68,17 +71,18 @@ class Indexed:
 
 
 def asking(db: Path, *, min_confidence: float = 0.0, **weights: float) -> QueryOrchestrator:
-    """An orchestrator that returns everything, unless told otherwise; a weight of 0 switches a strategy off."""
+    """An orchestrator that returns everything, unless told otherwise; without a weight hashed vectors take no part."""
     fusion = FusionConfig(weights={**RetrievalConfig().fusion.weights, **weights}, min_confidence=min_confidence)
-    return QueryOrchestrator(db, embedder=HashedEmbedder(), config=RetrievalConfig(fusion=fusion, timeouts=PATIENT))
+    embedder = HashedEmbedder() if weights.get("vector") else None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HeavyHashedVectors)  # their cost is what is measured
+        return QueryOrchestrator(db, embedder=embedder, config=RetrievalConfig(fusion=fusion, timeouts=PATIENT))
 
 
 SYSTEMS: Mapping[str, Mapping[str, float]] = {
-    "keyword": {"vector": 0.0, "graph": 0.0},
-    "keyword, links": {"vector": 0.0},
-    "default with hashed vectors": {},
-    "hashed vectors at 0.25": {"vector": 0.25},
-    "hashed vectors at 0.05": {"vector": 0.05},
+    "keyword": {"graph": 0.0},
+    "default: keyword, links": {},
+    **{f"hashed vectors at {weight}": {"vector": weight} for weight in (HASHED_WEIGHT, 0.05, HASHED_WEIGHT_MOST, 1.0)},
 }
 """The first is the baseline of the others."""
 
@@ -168,7 +172,7 @@ def _log_odds(score: float) -> float:
 
 async def judged(found: Indexed, every: Sequence[Collection]) -> Judged:
     """Ask a collection its own questions and those it cannot answer. Hashed vectors are no evidence: without them."""
-    orchestrator, mine = asking(found.db, vector=0.0), found.collection
+    orchestrator, mine = asking(found.db), found.collection
     by_hand = await scores(orchestrator, (mine.questions[one] for one in mine.by_hand))
     scripted = await scores(orchestrator, (text for one, text in mine.questions.items() if one in mine.scripted))
     others = {

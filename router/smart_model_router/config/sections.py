@@ -136,9 +136,13 @@ Share = Annotated[float, Unit("ratio"), Interval(ge=0, le=1)]
 
 @dataclass(frozen=True, kw_only=True)
 class SearchWeightsConfig(Options):
-    """The weight of each strategy's ranks; 0 switches one off."""
+    """The weight of each strategy's ranks; 0 switches one off.
 
-    vector: Weight = 1.0
+    Without a weight, vectors of an `embedding_model` weigh 1.0. Hashed vectors, which rank worse than keywords, then
+    take part (at 1.0) only on a founding scale, which counts on them, or where keywords weigh 0.
+    """
+
+    vector: Weight | None = None
     keyword: Weight = 1.0
     graph: Weight = 0.05
 
@@ -172,6 +176,13 @@ class SearchConfig(Options):
     min_confidence: Share = 0.3
     evidence_gate: Share = 0.0
     recency: bool = False
+
+    @property
+    def uses_vectors(self) -> bool:
+        """True when vector search takes part: that of a model unless it weighs 0, hashed vectors where asked for."""
+        if self.weights.vector is not None:
+            return self.weights.vector > 0
+        return self.embedding_model is not None or self.scale != "evidence" or not self.weights.keyword
 
     @property
     def scale(self) -> Literal["evidence", "attainment", "raw"]:

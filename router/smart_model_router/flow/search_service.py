@@ -30,11 +30,11 @@ def index_file(config: SearchConfig, data_directory: Path) -> Path:
 
 
 def embedder(config: SearchConfig, embed: EmbedCall | None) -> Embedder | None:
-    """The embedder: `search.embedding_model` by way of `embed`, else the hashed one; None without numpy.
+    """The embedder: `search.embedding_model` by way of `embed`, else the hashed one.
 
-    Raises ConfigurationError for a model that nothing can ask.
+    None when vector search takes no part, or without numpy. Raises ConfigurationError for a model that nothing can ask.
     """
-    if importlib.util.find_spec("numpy") is None:
+    if not config.uses_vectors or importlib.util.find_spec("numpy") is None:
         return None
     from smart_model_router_scoring.retrieval import CallableEmbedder, HashedEmbedder  # noqa: PLC0415
 
@@ -69,7 +69,7 @@ def orchestrator(
     try:
         fusion = FusionConfig(
             k=config.rrf_k_constant,
-            weights={name: getattr(config.weights, name) for name in strategies},
+            weights={name: weight for name in strategies if (weight := getattr(config.weights, name)) is not None},
             calibration=Sigmoid(
                 # Evidence does not judge the passages that a model of meaning finds: those keep their attainment.
                 scale="attainment" if by_evidence else config.scale,

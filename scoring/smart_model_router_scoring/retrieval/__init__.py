@@ -20,6 +20,7 @@ from smart_model_router_scoring.retrieval.index import (
 from smart_model_router_scoring.retrieval.orchestrator import (
     NOTHING_FOUND,
     Explained,
+    HeavyHashedVectors,
     Passage,
     QueryOrchestrator,
     QueryResults,
@@ -39,6 +40,7 @@ __all__ = [
     "ForeignIndex",
     "Found",
     "HashedEmbedder",
+    "HeavyHashedVectors",
     "IndexBusy",
     "IndexFacts",
     "IndexNotReady",

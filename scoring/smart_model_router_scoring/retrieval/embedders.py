@@ -82,7 +82,8 @@ class HashedEmbedder:
 
     What it is: lexical. It brings inflections, compounds and misspellings together ("routing", "router", "ruoter"),
     which the keyword index does only in part, and it knows no meaning: a synonym is a stranger to it. For meaning,
-    give an `Embedder` that has a model behind it.
+    give an `Embedder` that has a model behind it. Ranks by it are worse than those by keywords on most collections:
+    beside keywords it weighs next to nothing unless a weight is written (see `QueryOrchestrator`).
     """
 
     def __init__(self, dimensions: int = 1024) -> None:

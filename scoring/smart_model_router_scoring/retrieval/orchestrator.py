@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
+import warnings
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -115,6 +116,14 @@ GRAPH_WEIGHT = 0.05
 """A neighbour did not match the question, something that links to it did: worth a nudge, not a vote.
 
 At 0.25 links cost our own documents 0.049 of nDCG@10 (docs/benchmarks.md); at 0.05 they cost no collection anything."""
+HASHED_WEIGHT = 0.01
+"""The weight of hashed vectors without one in `FusionConfig.weights`, as a share of that of keywords.
+
+They add passages that keywords do not find. At 0.01 they cost no collection anything, at 0.25 the Factbook 0.030 of
+nDCG@10, at 1.0 three of five collections 0.018 to 0.076 (docs/benchmarks.md).
+"""
+HASHED_WEIGHT_MOST = 0.25
+"""The share above which a weight of hashed vectors is warned of."""
 TIMEOUTS = MappingProxyType({"keyword": 2.0, "vector": 5.0, GRAPH: 1.0})
 TIMEOUT_SECONDS = 2.0
 _FACTS = "facts"
@@ -141,11 +150,17 @@ class RetrievalConfig:
         object.__setattr__(self, "timeouts", MappingProxyType(dict(self.timeouts)))
 
 
+class HeavyHashedVectors(UserWarning):
+    """Hashed vectors weigh more than a quarter of what keywords do: results rank worse than by keywords alone."""
+
+
 class QueryOrchestrator:
     """Asks an index questions. It may be shared by any number of tasks of one event loop.
 
-    `embedder` must be that of the index for vector search to take part. `now` gives seconds since 1970, for
-    recency; without it recency counts for nothing. `strategies` replace keyword and vector search.
+    `embedder` must be that of the index for vector search to take part. Beside keywords, scored by evidence, a
+    `HashedEmbedder` weighs 0.01 of them unless `weights` names `vector`; more than 0.25 of them is warned of
+    (HeavyHashedVectors). `now` gives seconds since 1970, for recency; without it recency counts for nothing.
+    `strategies` replace keyword and vector search.
     """
 
     def __init__(
@@ -158,13 +173,13 @@ class QueryOrchestrator:
         strategies: Sequence[Strategy] | None = None,
     ) -> None:
         self._index = index if isinstance(index, SearchIndex) else SearchIndex(index)
-        self._config = config or RetrievalConfig()
         self._now = now
         given: list[Strategy] = [KeywordSearch()]
         if embedder is not None:
             given.append(VectorSearch(embedder))
-        fusion = self._config.fusion
         chosen = given if strategies is None else strategies
+        self._config = _with_light_hashed_vectors(config or RetrievalConfig(), chosen)
+        fusion = self._config.fusion
         self._names = [*(one.name for one in chosen), GRAPH]
         check_names(fusion.weights, self._names)
         self._strategies = tuple(one for one in chosen if fusion.weight(one.name))
@@ -252,11 +267,36 @@ class QueryOrchestrator:
         return rows, fused, judged
 
 
+def _with_light_hashed_vectors(config: RetrievalConfig, strategies: Iterable[Strategy]) -> RetrievalConfig:
+    """Give hashed vectors beside keyword search their light weight, unless a weight is written: warn of a heavy one.
+
+    A founding scale keeps the founding weight of 1.0: on `raw` keywords alone never reach `min_confidence`.
+    """
+    fusion = config.fusion
+    names = {one.name for one in strategies if isinstance(one, KeywordSearch) or _is_hashed(one)}
+    keyword = fusion.weight(KeywordSearch.name)
+    if config.evidence is None or names != {KeywordSearch.name, VectorSearch.name} or not keyword:
+        return config
+    written = fusion.weights.get(VectorSearch.name)
+    if written is None:
+        weights = {**fusion.weights, VectorSearch.name: HASHED_WEIGHT * keyword}
+        return replace(config, fusion=replace(fusion, weights=weights))
+    if written > HASHED_WEIGHT_MOST * keyword:
+        message = (
+            f"weights.vector {written:g}: hashed vectors rank worse than keywords; at most"
+            f" {HASHED_WEIGHT_MOST * keyword:g} is advised beside a keyword weight of {keyword:g}"
+        )
+        warnings.warn(message, HeavyHashedVectors, stacklevel=3)
+    return config
+
+
+def _is_hashed(strategy: Strategy) -> bool:
+    return isinstance(strategy, VectorSearch) and isinstance(strategy.embedder, HashedEmbedder)
+
+
 def _is_lexical(strategy: Strategy) -> bool:
     """True for a strategy that finds by words and their letters alone."""
-    if isinstance(strategy, VectorSearch):
-        return isinstance(strategy.embedder, HashedEmbedder)
-    return isinstance(strategy, KeywordSearch)
+    return isinstance(strategy, KeywordSearch) or _is_hashed(strategy)
 
 
 class _Search:

@@ -12,7 +12,7 @@ import pytest
 from smart_model_router.config import RouterConfig, SearchConfig
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.flow import search_service
-from smart_model_router_scoring.retrieval import Passage, QueryOrchestrator
+from smart_model_router_scoring.retrieval import HashedEmbedder, HeavyHashedVectors, Passage, QueryOrchestrator
 from tests.unit.scoring.retrieval.folders import DAY, NOW, indexed, write
 
 CONFIG: dict[str, Any] = {
@@ -34,6 +34,7 @@ async def scores(db: Path, **search: Any) -> list[float]:
 
 
 @pytest.mark.asyncio
+@pytest.mark.filterwarnings("ignore::smart_model_router_scoring.retrieval.HeavyHashedVectors")
 @pytest.mark.parametrize(
     "changed",
     [
@@ -57,7 +58,7 @@ async def test_every_number_of_the_section_changes_scores(tmp_path: Path, change
         "b.md": "# Statistics\n\nIn a file, or in several files.\n",
         "c.md": "# Other\n\n[a](a.md)\n",
     }
-    db, _ = await indexed(tmp_path, documents, search_service.embedder(SearchConfig(), None))
+    db, _ = await indexed(tmp_path, documents, HashedEmbedder())
     assert await scores(db, **changed) != await scores(db)
 
 
@@ -97,10 +98,9 @@ PROBES = (
 @pytest.mark.asyncio
 async def test_the_defaults_of_the_section_are_those_of_the_library(tmp_path: Path) -> None:
     """Nothing that is optional is on: the same answers, to the bit, with and without a section."""
-    hashed = search_service.embedder(SearchConfig(), None)
-    db, _ = await indexed(tmp_path, embedder=hashed)
+    db, _ = await indexed(tmp_path, embedder=search_service.embedder(SearchConfig(), None))
     configured = search_service.orchestrator(read().search, db, now=lambda: NOW)
-    plain = QueryOrchestrator(db, embedder=hashed, now=lambda: NOW)
+    plain = QueryOrchestrator(db, now=lambda: NOW)
     assert len(PROBES) >= 22
     assert [await configured.query(text) for text in PROBES] == [await plain.query(text) for text in PROBES]
 
@@ -108,8 +108,8 @@ async def test_the_defaults_of_the_section_are_those_of_the_library(tmp_path: Pa
 @pytest.mark.asyncio
 async def test_timeouts_are_those_of_the_section(tmp_path: Path) -> None:
     """A strategy that has no time is left out and named."""
-    db, _ = await indexed(tmp_path, embedder=search_service.embedder(SearchConfig(), None))
-    search = read(timeouts={"vector": 0.000001}).search
+    db, _ = await indexed(tmp_path, embedder=HashedEmbedder())
+    search = read(timeouts={"vector": 0.000001}, weights={"vector": 0.1}).search
     found = await search_service.orchestrator(search, db, now=lambda: NOW).query("statistics")
     assert dict(found.degraded) == {"vector": "no answer within 1e-06 s"}
 
@@ -152,10 +152,54 @@ async def test_vectors_come_from_the_model_that_is_configured(tmp_path: Path) ->
         search_service.embedder(read(embedding_model="other").search, None)
 
 
+@pytest.mark.asyncio
+async def test_without_a_model_the_default_is_keywords_and_links(tmp_path: Path) -> None:
+    """Also in an index that has hashed vectors: the default ranks nothing by them, and misses nothing."""
+    assert search_service.embedder(read().search, None) is None
+    db, _ = await indexed(tmp_path, embedder=HashedEmbedder())
+    made = search_service.orchestrator(read().search, db, now=lambda: NOW)
+    found = [await made.query(text, explain=True) for text in PROBES]
+    assert all(dict(results.degraded) == {} for results in found)
+    assert {name for results in found for one in results.explained for name in one.ranks} == {"keyword", "graph"}
+
+
+@pytest.mark.parametrize(
+    ("search", "used"),
+    [
+        ({"weights": {"vector": 0.25}}, True),
+        ({"weights": {"vector": 0}}, False),
+        ({"weights": {"keyword": 0}}, True),
+        ({"score_calibration_scale": "raw"}, True),
+        ({"score_calibration_steepness": 9}, True),
+        ({"score_calibration_scale": "raw", "weights": {"vector": 0}}, False),
+    ],
+    ids=str,
+)
+def test_hashed_vectors_take_part_where_the_configuration_counts_on_them(search: dict[str, Any], used: bool) -> None:
+    """A written weight decides; without one a founding scale, or no other search, has them as before."""
+    assert isinstance(search_service.embedder(read(**search).search, None), HashedEmbedder) == used
+
+
+def test_a_written_weight_that_ranks_worse_than_keywords_works_and_is_warned_of() -> None:
+    """Above a quarter of the weight of keywords; the key and the highest advised weight are named."""
+    with pytest.warns(HeavyHashedVectors, match=r"weights\.vector 1: .* at most 0\.25"):
+        search_service.orchestrator(read(weights={"vector": 1.0}).search, Path("x"), now=lambda: NOW)
+    for weights in ({"vector": 0.25}, {"vector": 1.0, "keyword": 4.0}, {"vector": 1.0, "keyword": 0}):
+        search_service.orchestrator(read(weights=weights).search, Path("x"), now=lambda: NOW)
+
+
+@pytest.mark.asyncio
+async def test_a_founding_scale_keeps_its_scores(tmp_path: Path) -> None:
+    """On `raw` keywords alone never reach `min_confidence`: hashed vectors weigh 1.0 there, as founded."""
+    search = read(score_calibration_scale="raw").search
+    db, _ = await indexed(tmp_path, embedder=search_service.embedder(search, None))
+    assert await search_service.orchestrator(search, db, now=lambda: NOW).query("circuit breaker")
+
+
 def test_without_numpy_there_are_no_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keywords need nothing that is not in Python."""
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert search_service.embedder(SearchConfig(), None) is None
+    assert search_service.embedder(read(weights={"vector": 0.25}).search, None) is None
     assert isinstance(search_service.orchestrator(SearchConfig(), Path("x"), now=lambda: NOW), QueryOrchestrator)
 
 

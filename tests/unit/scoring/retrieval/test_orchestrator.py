@@ -93,6 +93,21 @@ async def test_every_score_explains_itself(tmp_path: Path) -> None:
     assert (await asked.query("circuit breaker failures")).explained == ()
 
 
+async def test_hashed_vectors_without_a_weight_add_passages_after_those_of_keywords(tmp_path: Path) -> None:
+    """The first ones are as by keywords alone, then comes what letters bring; a written weight orders anew."""
+    documents = {f"{n:02}.txt": f"breaker {'cup ' * n}" for n in range(1, 13)} | {"far.txt": "breakfast"}
+    db, _ = await indexed(tmp_path, documents, HashedEmbedder())
+
+    async def found(embedder: HashedEmbedder | None, **weights: float) -> list[str]:
+        config = replace(EVERYTHING, fusion=replace(EVERYTHING.fusion, weights=weights))
+        asked = QueryOrchestrator(db, embedder=embedder, config=config)
+        return [chunk_id for chunk_id, _ in await asked.query("breaker cup", top_k=20, top_n=20)]
+
+    words = await found(None)
+    assert await found(HashedEmbedder()) == [*words, "far.txt#L1-L1"]
+    assert await found(HashedEmbedder(), vector=0.25) != [*words, "far.txt#L1-L1"]
+
+
 async def test_fewer_results_are_the_first_of_more(tmp_path: Path) -> None:
     """The prefix property, over every number of results up to `top_k`, also where `top_k` hides some of the chunks."""
     db, _ = await indexed(tmp_path, {f"{n}.txt": f"tea {'cup ' * n}" for n in range(20)}, HashedEmbedder())
