@@ -13,7 +13,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from smart_model_router.domain.errors import ConfigurationError
-from smart_model_router.domain.names import did_you_mean, imported, reference_of
+from smart_model_router.domain.import_path import imported, reference_of
+from smart_model_router.domain.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

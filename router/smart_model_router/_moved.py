@@ -41,7 +41,7 @@ MOVED = {
         "simulation.setting": "rehearsal.simulation.scenario",
         "simulation.traffic": "rehearsal.simulation.workload",
         "simulation.weather": "rehearsal.simulation.provider_behaviour",
-        "suggest": "domain.names",
+        "suggest": "domain.suggest",
         "telemetry": "observability",
         "wildcards": "flow.wildcards",
     }.items()

@@ -18,7 +18,6 @@ from smart_model_router.core.fallback import RetryBudget, Shedding
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.events import StoreChanged
 from smart_model_router.domain.forwarded_headers import Destination
-from smart_model_router.domain.names import did_you_mean
 from smart_model_router.domain.ports import (
     EventSink,
     SupportsClientHeaders,
@@ -27,6 +26,7 @@ from smart_model_router.domain.ports import (
     SupportsStatus,
 )
 from smart_model_router.domain.redaction import ContentCapture, Scrubber
+from smart_model_router.domain.suggest import did_you_mean
 from smart_model_router.flow.clock import SystemClock, SystemDice, WallClock, here
 from smart_model_router.flow.kept_responses import KeptResponses
 from smart_model_router.flow.state import RouterState

@@ -12,7 +12,7 @@ from smart_model_router.cli.configured import configured
 from smart_model_router.cli.output import ExitCode, print_answer, print_json, print_line, print_listed, print_table
 from smart_model_router.cli.serve import listening
 from smart_model_router.domain.errors import ConfigurationError
-from smart_model_router.domain.names import did_you_mean
+from smart_model_router.domain.suggest import did_you_mean
 from smart_model_router.rehearsal.chaos import SCENARIOS, Result, Scorecard, Verdict, play
 from smart_model_router_providers.fault import FaultServer, load_script
 from smart_model_router_providers.fault.script import Script

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from smart_model_router.cli.output import ExitCode, print_answer, print_json, print_listed
 from smart_model_router.core.flow_config import Measures
 from smart_model_router.domain.errors import ConfigurationError
-from smart_model_router.domain.names import did_you_mean
+from smart_model_router.domain.suggest import did_you_mean
 from smart_model_router.rehearsal.simulation import SCENARIOS, History, simulate
 from smart_model_router.rehearsal.simulation.grid import NAMED, select, whole_grid
 from smart_model_router.rehearsal.simulation.grid_run import HEADINGS, run_many

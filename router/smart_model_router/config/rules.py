@@ -14,8 +14,9 @@ from smart_model_router.config.tree_path import spelled
 from smart_model_router.core.passthrough_rules import KNOWN, is_route
 from smart_model_router.core.selection import STRATEGIES, Selector
 from smart_model_router.domain.errors import ConfigurationError
-from smart_model_router.domain.names import did_you_mean, imported, reference_of
+from smart_model_router.domain.import_path import imported, reference_of
 from smart_model_router.domain.recovery_policy import parse_recovery
+from smart_model_router.domain.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from smart_model_router.config.sections import ContentConfig

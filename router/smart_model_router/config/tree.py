@@ -20,8 +20,8 @@ from smart_model_router.core.cooldown import CooldownConfig
 from smart_model_router.core.fallback import BackoffConfig, HedgeConfig, RetryBudgetConfig, SheddingConfig
 from smart_model_router.core.flow_config import GateConfig, Measures, PatienceConfig, RoutingConfig, TimeoutConfig
 from smart_model_router.domain.errors import ModelNotFound
-from smart_model_router.domain.names import unknown_model
 from smart_model_router.domain.request import Dialect, HostedTools, Need, Prefill, Target
+from smart_model_router.domain.suggest import unknown_model
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from smart_model_router.domain.names import did_you_mean
+from smart_model_router.domain.suggest import did_you_mean
 
 RecoveryMode = Literal["none", "continue", "buffered", "hold_back", "restart"]
 MOST_HELD_BACK = 100_000

@@ -16,8 +16,8 @@ from smart_model_router.core.media_tokens import media_tokens
 from smart_model_router.core.passthrough_rules import is_path
 from smart_model_router.domain.body_encoding import LARGE_BYTES
 from smart_model_router.domain.errors import ModelNotFound, RouterUnavailable
-from smart_model_router.domain.names import unknown_model
 from smart_model_router.domain.request import media_of
+from smart_model_router.domain.suggest import unknown_model
 from smart_model_router.flow.off_loop import off_loop
 from smart_model_router.gateway.client_keys import ApiClient, UsageReservation
 from smart_model_router.gateway.request_body import (

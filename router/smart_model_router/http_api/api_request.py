@@ -11,10 +11,10 @@ from typing import Any, Literal, NamedTuple, TypeGuard, get_args
 
 from smart_model_router.domain.errors import InvalidRequest, TranslationRefused
 from smart_model_router.domain.forwarded_headers import FORWARDED, query_of, readable
-from smart_model_router.domain.names import did_you_mean
 from smart_model_router.domain.ports import PassedCall
 from smart_model_router.domain.report import RouteReport
 from smart_model_router.domain.request import CRITICALITIES, Criticality, Dialect, Operation, RequestOptions
+from smart_model_router.domain.suggest import did_you_mean
 from smart_model_router.http_api.http_reply import Family
 from smart_model_router.wires.completions import Completion, PromptError
 from smart_model_router.wires.values import decode_any, is_list, is_object

@@ -12,8 +12,8 @@ from urllib.parse import parse_qs
 
 from smart_model_router.core.media_tokens import media_tokens
 from smart_model_router.domain.errors import DeadlineExceeded, InvalidRequest, ModelNotFound, RouterUnavailable
-from smart_model_router.domain.names import unknown_model
 from smart_model_router.domain.request import Operation, RequestOptions, media_of
+from smart_model_router.domain.suggest import unknown_model
 from smart_model_router.flow.model_list import NamedModel
 from smart_model_router.http_api.api_errors import NO_MODEL, ProblemError
 from smart_model_router.http_api.api_request import ENDPOINTS, ApiRequest, read_options

@@ -45,7 +45,7 @@ def test_the_same_heading_twice_has_two_anchors() -> None:
 
 
 def test_comments_are_no_text_and_lines_keep_their_numbers() -> None:
-    """What follows is where it was."""
+    """The text after a comment keeps its line number."""
     [block] = read_markdown("<!-- a\ncomment -->\n\ntext\n")
     assert (block.text, block.first_line, block.last_line) == ("text", 4, 4)
 

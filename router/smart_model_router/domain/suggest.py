@@ -1,10 +1,8 @@
-"""Names as people write them: the nearest known one to an unknown one, and the object that an import path names."""
+"""Did you mean: the known word nearest to an unknown one."""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable
-from importlib.metadata import entry_points
 
 
 def unknown_model(name: str, known: Iterable[str]) -> str:
@@ -23,17 +21,3 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
         return f"did you mean {lowered[near[0]]!r}?"
     shown = ", ".join(sorted(words)[:20])
     return f"known: {shown}" + (", ..." if len(words) > 20 else "") if words else ""
-
-
-def reference_of(name: str, group: str) -> str | None:
-    """Return the import path that `name` stands for: itself, or that of an entry point; None when there is none."""
-    return name if ":" in name else next((found.value for found in entry_points(group=group, name=name)), None)
-
-
-def imported(reference: str) -> object:
-    """Import `package.module:attribute`. Raises whatever the module raises, ImportError and AttributeError."""
-    module, _, attributes = reference.partition(":")
-    found: object = importlib.import_module(module)
-    for attribute in attributes.split("."):
-        found = getattr(found, attribute)
-    return found
