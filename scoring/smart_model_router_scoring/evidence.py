@@ -145,6 +145,9 @@ SOFT = 0.05
 """Added to every spread: a feature that is the same for all null questions must not decide alone."""
 MOST_SPREADS = 3.0
 """Above the null; more proves nothing. Small indexes have narrow nulls."""
+MOST_MIDDLE: Features = MappingProxyType({"window": 0.3, "near": 0.3, "heading": 0.3, "known": 0.5})
+"""The most that the middle of the null may be. An index of many subjects answers null questions, too: without a limit
+it would refuse all that it answers no better than those."""
 OUTLIER = 3.0
 """Deviations of a subject's questions from the other subjects', above which the index answers that subject."""
 _LEAST_DEVIATION = 0.02
@@ -176,7 +179,10 @@ class Null:
         kept = [one for subject, found in asked.items() if subject not in dropped for one in found]
         names = (*PASSAGE, *QUESTION)
         values = {name: [one[name] for one in kept] for name in names}
-        spreads = {name: (statistics.median(of), statistics.pstdev(of) + SOFT) for name, of in values.items()}
+        spreads = {
+            name: (min(statistics.median(of), MOST_MIDDLE.get(name, 1.0)), statistics.pstdev(of) + SOFT)
+            for name, of in values.items()
+        }
         return cls(MappingProxyType(spreads), dropped)
 
     def to_json(self) -> str:
@@ -252,12 +258,12 @@ class EvidenceModel:
 
     answers: Logistic = field(
         default_factory=lambda: Logistic(
-            weights={"window": 0.531, "near": 0.671, "heading": 0.12, "known": 0.876, "breadth": 0.78}, bias=-2.832
+            weights={"window": 0.51, "near": 0.639, "heading": 0.14, "known": 0.882, "breadth": 0.799}, bias=-2.783
         )
     )
     relevance: Logistic = field(
         default_factory=lambda: Logistic(
-            weights={"window": 0.197, "near": 0.275, "heading": 0.412, ATTAINMENT: 0.072}, bias=-0.947
+            weights={"window": 0.175, "near": 0.274, "heading": 0.405, ATTAINMENT: 0.072}, bias=-0.911
         )
     )
     meaning: str = "fitted confidence"

@@ -127,7 +127,22 @@ def test_nothing_found_is_said_and_is_no_failure(smr: Smr) -> None:
     smr("index", "docs")
     done = smr("query", "zebra crossings", "--answer")
     assert (done.returncode, done.stdout) == (0, "No relevant documents found.\n")
-    assert "not found in these documents: the confidence has to be 0.30 or more" in done.stderr
+    assert "probably not found in these documents: the confidence has to be 0.30 or more" in done.stderr
+
+
+def test_a_heavy_weight_of_hashed_vectors_is_told_in_one_line(smr: Smr) -> None:
+    """Without a place in our source."""
+    tree = {
+        "version": 1,
+        "providers": {"a": {"kind": "openai_compatible", "base_url": "http://127.0.0.1:1/v1"}},
+        "models": {"smart": {"tiers": [{"targets": ["a/big"]}]}},
+        "search": {"weights": {"vector": 0.5}},
+    }
+    (smr.folder / "smart-router.yaml").write_text(json.dumps(tree), encoding="utf-8")
+    smr("index", "docs")
+    told = [line for line in smr("query", QUESTION).stderr.splitlines() if "hashed vectors rank worse" in line]
+    assert len(told) == 1
+    assert told[0].startswith("smr: weights.vector 0.5: ")
 
 
 def test_an_index_of_an_older_version_is_made_anew_and_says_so(smr: Smr) -> None:

@@ -6,7 +6,8 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -132,7 +133,10 @@ async def _ask_index(query: Query) -> int:
     found = indexed(query.db, query.config)
     async with AsyncExitStack() as stack:
         embed = await embeddings(found, stack)
-        orchestrator = search_service.orchestrator(found.search, found.file, now=time.time, embed=embed)
+        with warnings.catch_warnings(record=True) as warned:
+            orchestrator = search_service.orchestrator(found.search, found.file, now=time.time, embed=embed)
+        for warning in warned:
+            print_line(f"smr: {warning.message}")
         results = await orchestrator.query(query.question, top_n=query.top_n, explain=query.explain)
     documents = await asyncio.to_thread(_documents, found.file, results) if query.show else {}
     if query.as_json:
@@ -141,7 +145,7 @@ async def _ask_index(query: Query) -> int:
         print_json({**told, "documents": shown} if query.show else told)
         return ExitCode.OK
     if results:
-        print_table(("score", "", "where", "heading", "text"), _rows(results), sys.stdout)
+        print_table(("score", "", "where", "heading", "text"), _rows(results.passages), sys.stdout)
     else:
         print_answer(f"{NOTHING_FOUND}\n")
     for passage in results.passages if query.show else ():
@@ -153,7 +157,10 @@ async def _ask_index(query: Query) -> int:
     facts = results.facts
     sure = "" if results.answers is None else f"; confidence that they answer the question: {results.answers:.2f}"
     if not results and results.answers is not None:
-        print_line(f"not found in these documents: the confidence has to be {found.search.min_confidence:.2f} or more")
+        needed = f"the confidence has to be {found.search.min_confidence:.2f} or more"
+        print_line(f"probably not found in these documents: {needed}{'; nearest by words:' if results.nearest else ''}")
+        for row in _rows(results.nearest):
+            print_line("  " + "  ".join(part for part in row[2:] if part))
     considered = f"{len(results)} of {results.considered} chunks considered"
     print_line(f"{considered}; {facts.documents} documents of {facts.root}{sure}")
     if results.answers_term is not None:
@@ -172,8 +179,8 @@ async def _answer(query: Query, found: Indexed, results: QueryResults) -> str:
         return text_of_answer((await router.chat(body)).body)
 
 
-def _rows(results: QueryResults) -> Iterator[tuple[str, ...]]:
-    for passage in results.passages:
+def _rows(passages: Iterable[Passage]) -> Iterator[tuple[str, ...]]:
+    for passage in passages:
         text = " ".join(passage.text.split())
         shown = text if len(text) <= _EXCERPT else text[: _EXCERPT - 1] + "…"
         yield f"{passage.score:.3f}", interpret(passage.score), passage.chunk_id, passage.heading, shown
@@ -225,6 +232,7 @@ def _as_dict(results: QueryResults, answer: str | None) -> dict[str, Any]:
         "considered": results.considered,
         "meaning": results.meaning,
         "answers": results.answers,
+        "nearest": [{"chunk_id": one.chunk_id, "heading": one.heading, "text": one.text} for one in results.nearest],
     }
     if results.explained:
         told["explanations"] = [as_dict(one) for one in results.explained]

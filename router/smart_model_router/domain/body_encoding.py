@@ -144,7 +144,7 @@ def _as_it_came(body: Mapping[str, Any], written: bytes, stream: bool, ask_usage
     count = bytes.count if len(written) <= LARGE_BYTES else _count_in_steps
     if count(written, _KEY) != 1 or (count(written, b"\\u00") and any(count(written, one) for one in _ESCAPED)):
         return None
-    found = _MODEL.match(written, written.find(_KEY))
+    found = _MODEL.match(written, _place_of(written, _KEY))
     if found is None:
         return None
     if found[1] != model_name(body["model"]) and json.loads(found[1]) != body["model"]:
@@ -169,6 +169,13 @@ def _count_in_steps(written: bytes, key: bytes) -> int:
     """Count a key in a large text in steps, so that the loop never waits long for this thread."""
     behind = _STEP + len(key) - 1  # a key that begins in one step may end in the next one
     return sum(written.count(key, at, at + behind) for at in range(0, len(written), _STEP))
+
+
+def _place_of(written: bytes, key: bytes) -> int:
+    """The place of a key that is there, looked for in the same steps."""
+    behind = _STEP + len(key) - 1
+    places = (written.find(key, at, at + behind) for at in range(0, len(written), _STEP))
+    return next(place for place in places if place >= 0)
 
 
 def _encode(rest: dict[str, Any], large: bool) -> bytes:

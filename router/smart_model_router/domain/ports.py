@@ -108,7 +108,8 @@ class ProviderStream(Protocol):
 class PieceStream(ProviderStream, Protocol):
     """A stream whose pieces are awaited as they come and read by plain calls: a coroutine less for each of them.
 
-    Optional: a stream with `next_piece` is read like this instead of being iterated.
+    Optional: a stream with `next_piece` is read like this instead of being iterated. The `text` of its events is
+    believed (see `StreamEvent`): None is always right.
     """
 
     @property

@@ -171,9 +171,12 @@ class ProviderStreamReader:
 
     def cut_short(self, why: str = "the caller left") -> None:
         """As `abandon`, for a caller that has a part of the answer: `untaken` completes it where it is finished."""
-        if self.guard.finished and not self.guard.ended:
-            self.untaken = self._delivered(self.guard.end(""))
-        self.abandon(why)
+        ended = self.guard.end("") if self.guard.finished and not self.guard.ended else ()
+        self.abandon(why)  # first: nothing that its end is made of may keep a slot
+        try:
+            self.untaken = self._delivered(ended)
+        except Exception as bug:  # noqa: BLE001 - the caller leaves, and its cancellation must not become another error
+            self.guard.spoil(f"the end of the answer cannot be made: {type(bug).__name__}: {bug}"[:300])
 
     async def close_proved(self) -> None:
         """Count it as answered, as its content was all that was wanted, and close its connection."""

@@ -41,7 +41,8 @@ class QueryRequest(BaseModel):
 class QueryResponse(BaseModel):
     """The answer, and (chunk id, score) of what it is made from, best first; `degraded` is what was missing.
 
-    `answers` is the confidence that the index answers the question, where the scale has one.
+    `answers` is the confidence that the index answers the question, where the scale has one. Where it is too low there
+    are no results, and `nearest` are those that would be.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -50,14 +51,21 @@ class QueryResponse(BaseModel):
     results: list[tuple[str, float]]
     degraded: dict[str, str] = {}
     answers: float | None = None
+    nearest: list[tuple[str, float]] = []
     explanations: list[dict[str, Any]] | None = None
 
 
 def response_of(answer: str, found: QueryResults, *, explain: bool) -> QueryResponse:
     """The response for these results."""
     told = [as_dict(one) for one in found.explained] if explain else None
-    results, degraded = list(found), dict(found.degraded)
-    return QueryResponse(answer=answer, results=results, degraded=degraded, answers=found.answers, explanations=told)
+    return QueryResponse(
+        answer=answer,
+        results=list(found),
+        degraded=dict(found.degraded),
+        answers=found.answers,
+        nearest=[(one.chunk_id, one.score) for one in found.nearest],
+        explanations=told,
+    )
 
 
 def as_dict(one: Explained) -> dict[str, Any]:

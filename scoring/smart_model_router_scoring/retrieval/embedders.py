@@ -16,10 +16,11 @@ from smart_model_router_scoring.tokens import question_words
 MOST_TERMS = 32
 """Words of a question that are searched for; the first ones. A pasted page is not a question."""
 FUNCTION_WORDS = frozenset(
-    "a about after all also an and any are as at be because been but by can could did do does for from had has have"
-    " he her his how i if in into is it its may more most no not of on one or other our out over she should so some"
-    " such than that the their them then there these they this those to under up was we were what when where which"
-    " while who why will with would you your".split()
+    "a about after all also am an and any anybody anyone are as at be because been but by can could did do does for"
+    " from had has have he hello her hey hi his how i if in into is it its know may me more most my myself no"
+    " not of on one or other our out over please she should so some somebody someone such tell than thank thanks"
+    " that the their them then there these they this those to under up us want was we were what when where"
+    " which while who why will with would you your".split()
 )
 """English words that say nothing of a subject. In other languages nothing is left out."""
 

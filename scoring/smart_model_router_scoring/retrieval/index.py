@@ -40,7 +40,7 @@ class ForeignIndex(ValueError):
     """The index is of another folder: writing would remove everything of that one."""
 
 
-FORMAT = f"5/{unicodedata.unidata_version}"
+FORMAT = f"6/{unicodedata.unidata_version}"
 """The version of the tables, terms and null questions, and of Unicode: words folded by another are not found."""
 BUSY_SECONDS = 10.0
 """The seconds that a writer waits for another one."""

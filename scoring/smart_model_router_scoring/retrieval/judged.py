@@ -27,11 +27,15 @@ class ScoredHit:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The hits of one question. `answers` is the confidence that the index answers it; None: not known."""
+    """The hits of one question. `answers` is the confidence that the index answers it; None: not known.
+
+    `nearest` are those that are no results, as that confidence is too low.
+    """
 
     hits: tuple[ScoredHit, ...]
     meaning: str
     answers: float | None = None
+    nearest: tuple[ScoredHit, ...] = ()
     explain: Callable[[], Term | None] = lambda: None
 
 
@@ -47,14 +51,14 @@ def by_evidence(
     hits: Sequence[tuple[Hit[str], PassageEvidence]],
     min_confidence: float,
 ) -> Judged:
-    """The hits with the relevance that their passages show; none when the index does not answer the question.
+    """The hits with the relevance that their passages show; only `nearest` ones when `answers` is too low.
 
     `features` are those of the question.
     """
     answers = model.answers.score(features, null)
-    shown = hits if answers >= min_confidence else ()
-    scored = tuple(_scored(model, null, shown))
-    return Judged(scored, model.meaning, answers, lambda: model.answers.explain("answers", features, null))
+    scored = tuple(_scored(model, null, hits))
+    shown, nearest = (scored, ()) if answers >= min_confidence else ((), scored)
+    return Judged(shown, model.meaning, answers, nearest, lambda: model.answers.explain("answers", features, null))
 
 
 def _scored(model: EvidenceModel, null: Null, hits: Sequence[tuple[Hit[str], PassageEvidence]]) -> Iterator[ScoredHit]:

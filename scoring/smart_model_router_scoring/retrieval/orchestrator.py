@@ -80,7 +80,8 @@ class QueryResults(list[tuple[str, float]]):
     `passages`, their texts; `explained`, with `explain=True`; `degraded`, the strategies that gave no answer and why;
     `considered`, how many chunks were looked at; `facts`, what they were taken from; `meaning` of the scores.
     `answers` is the confidence that the index answers the question (None on a founding scale, which has no such
-    number), `answers_term` its computation, with `explain=True`.
+    number), `answers_term` its computation, with `explain=True`. Where it is too low there are no results; `nearest`
+    are then the passages that would be, for a person to judge.
     """
 
     def __init__(
@@ -95,6 +96,7 @@ class QueryResults(list[tuple[str, float]]):
         meaning: str,
         answers: float | None = None,
         answers_term: Term | None = None,
+        nearest: Sequence[Passage] = (),
     ) -> None:
         super().__init__(pairs)
         self.passages = tuple(passages)
@@ -105,6 +107,7 @@ class QueryResults(list[tuple[str, float]]):
         self.meaning = meaning
         self.answers = answers
         self.answers_term = answers_term
+        self.nearest = tuple(nearest)
 
 
 log = logging.getLogger("smart_model_router_scoring.retrieval")
@@ -226,7 +229,9 @@ class QueryOrchestrator:
     async def _results(self, search: _Search, text: str, top_n: int, explain: bool) -> QueryResults:
         # One visit to the index and its thread: each costs more than the evidence does.
         rows, fused, judged = await search.facts_lane.run(lambda sql: self._judge(sql, search, text, top_n))
-        passages = [rows[one.hit.id].passage(one.hit.id, one.score) for one in judged.hits]
+        passages, nearest = (
+            [rows[one.hit.id].passage(one.hit.id, one.score) for one in hits] for hits in (judged.hits, judged.nearest)
+        )
         return QueryResults(
             ((one.hit.id, one.score) for one in judged.hits),
             passages=passages,
@@ -237,6 +242,7 @@ class QueryOrchestrator:
             meaning=judged.meaning,
             answers=judged.answers,
             answers_term=judged.explain() if explain else None,
+            nearest=nearest,
         )
 
     def _judge(

@@ -40,7 +40,7 @@ def read_pdf(raw: bytes, *, seconds: int = SECONDS, stopped: Callable[[], bool] 
     Raises OSError when the child cannot be started. Nothing in the file raises.
     """
     limits = map(str, (seconds, MEMORY_BYTES, MOST_PAGES, MOST_CHARACTERS))
-    # -P: a `pypdf.py` beside the documents is not imported.
+    # -P: a `pypdf.py` beside the child's own file is not imported.
     command = [sys.executable, "-P", str(_CHILD), *limits]
     # A file, not a pipe: what `communicate` did not write before a timeout it forgets.
     with tempfile.TemporaryFile() as given:

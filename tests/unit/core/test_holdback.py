@@ -95,6 +95,15 @@ def test_what_is_dropped_is_counted_and_gone() -> None:
     assert held.waiting == 0
 
 
+def test_nothing_waits_after_a_release_where_nothing_waited_before() -> None:
+    """With 0 characters `release` goes back to delivering every event at once, pings included."""
+    held = HoldBack(0)
+    held.hold()
+    assert held.take(META, 0) == []
+    assert held.release() == [META]
+    assert [held.take(event, 0) for event in (META, PING)] == [[META], [PING]]
+
+
 def test_everything_waits_from_hold_to_release() -> None:
     """A call, a finish reason, any text; afterwards it is as before."""
     held = HoldBack(2)

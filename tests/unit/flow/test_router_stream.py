@@ -15,6 +15,7 @@ from smart_model_router.domain.events import AttemptFinished, RequestFinished
 from smart_model_router.domain.outcome import EventKind, Failure, FailureClass, StreamEvent, Usage
 from smart_model_router.flow.router_stream import RouterStream
 from smart_model_router.testing import FakeProvider, FakeReply, chunk
+from smart_model_router.wires.translate.translation import EventTranslator
 from tests.world import BODY, DOWN, HandMade, World, now, served_by, swallow, virtual, world
 
 CUT = Failure(FailureClass.TRUNCATED, "cut")
@@ -417,6 +418,32 @@ async def test_a_caller_that_leaves_before_the_end_of_a_translated_answer_has_no
     assert not stream.report.complete
     assert classes(w) == [("a/big", None)]
     assert [event.outcome for event in w.sink.of(RequestFinished)] == ["cancelled"]
+    w.assert_idle()
+
+
+@pytest.mark.parametrize("leaving", ["cancel", "close"])
+@virtual
+async def test_a_bug_in_the_end_of_a_translation_keeps_no_slot(leaving: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A caller that leaves is cancelled as ever, and has no whole answer."""
+
+    async def finished() -> AsyncIterator[StreamEvent]:
+        yield chunk({"content": "I look."})
+        yield chunk({}, finish="stop")
+        await asyncio.sleep(60.0)
+
+    def broken(self: EventTranslator) -> list[StreamEvent]:
+        raise KeyError("bug")
+
+    monkeypatch.setattr(EventTranslator, "end", broken)
+    w = world(["a/big"], replies={"a": HandMade(finished)})
+    stream = w.router.stream_messages({**BODY, "max_tokens": 9})
+    reading = asyncio.ensure_future(read(stream))
+    await asyncio.sleep(1.0)
+    if leaving == "close":
+        await stream.aclose()
+    await swallow(reading)
+    assert reading.cancelled() or leaving == "close"
+    assert not stream.report.complete
     w.assert_idle()
 
 

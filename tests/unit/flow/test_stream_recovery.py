@@ -164,6 +164,22 @@ async def test_a_tool_call_is_never_gone_on_with() -> None:
 
 
 @virtual
+async def test_a_call_beside_a_text_is_seen_in_events_that_say_they_are_text() -> None:
+    """A provider of a user's own may set `text` beside a call: the call is not delivered and gone on with."""
+
+    async def events() -> AsyncIterator[StreamEvent]:
+        call = {"index": 0, "id": "c", "function": {"name": "f", "arguments": "{"}}
+        yield chunk({"content": "I look.", "tool_calls": [call]})._replace(text="I look.")
+        yield StreamEvent(EventKind.ERROR, b"", failure=CUT)
+
+    w = fleet(HandMade(events), WHOLE)
+    chunks = await read(w.router.stream_chat(BODY, recovery="continue"))
+    assert not any("tool_calls" in choice["delta"] for data in chunks for choice in data["choices"])
+    assert text_of_all(chunks) == text_of_all(await read(fleet(WHOLE, WHOLE).router.stream_chat(BODY)))
+    w.assert_idle()
+
+
+@virtual
 async def test_a_restart_is_told_before_the_new_answer() -> None:
     """One event that says what is void; `text` is that of the new answer; who does not accept it is told of the cut."""
     w = fleet(BROKEN, WHOLE)

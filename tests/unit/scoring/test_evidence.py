@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from smart_model_router_scoring.evidence import (
     ATTAINMENT,
     BEST,
+    MOST_MIDDLE,
     MOST_SPREADS,
     NEAR,
     PASSAGE,
@@ -156,6 +157,30 @@ def test_a_subject_that_the_index_answers_is_no_part_of_the_null() -> None:
     null = Null.of({**others, "its own": [features(0.9), features(0.8)]})
     assert null.dropped == ("its own",)
     assert null.spreads == Null.of(others).spreads
+
+
+def test_the_null_of_an_index_of_many_subjects_leaves_room_above_it() -> None:
+    """It answers the null's questions like its own: the middle has a limit, and what it knows stays above it."""
+    null = Null.of({f"s{n}": [features(1.0), features(0.9)] for n in range(5)})
+    assert null.dropped == ()
+    assert {name: middle for name, (middle, _) in null.spreads.items()} == pytest.approx(
+        {**MOST_MIDDLE, "breadth": 0.95}
+    )
+    assert EvidenceModel().answers.score(features(0.95), null) > 0.9
+
+
+@pytest.mark.parametrize("name", [*PASSAGE, *QUESTION])
+def test_each_feature_counts_for_the_shipped_answer(name: str) -> None:
+    """None has the weight 0: a fit that gives one none means that the feature is to be deleted."""
+    shipped = EvidenceModel().answers
+    assert shipped.score({**features(0.2), name: 0.4}, Null()) > shipped.score(features(0.2), Null())
+
+
+@pytest.mark.parametrize("name", [*PASSAGE, ATTAINMENT])
+def test_each_feature_counts_for_the_shipped_relevance(name: str) -> None:
+    """As for the answer."""
+    shipped, low = EvidenceModel().relevance, features(0.2) | {ATTAINMENT: 0.2}
+    assert shipped.score({**low, name: 0.4}, Null()) > shipped.score(low, Null())
 
 
 def test_the_null_survives_as_text() -> None:

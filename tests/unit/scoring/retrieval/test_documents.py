@@ -31,6 +31,14 @@ async def test_a_document_is_fetched_whole(tmp_path: Path, path: str) -> None:
     assert found.lines(2, 2) == found.text.split("\n")[1:2]
 
 
+async def test_offsets_are_of_characters_and_not_of_bytes(tmp_path: Path) -> None:
+    """A line behind letters of two and four bytes begins where its text does."""
+    db, _ = await indexed(tmp_path, {"é.md": "# Café 🚲\n\nnaïve\nlast\n"})
+    found = SearchIndex(db).fetch("é.md")
+    assert [found.text[start:].split("\n")[0] for start in found.line_offsets] == found.text.split("\n")
+    assert found.lines(4, 4) == ["last"]
+
+
 async def test_the_lines_of_a_result_are_those_of_its_document(tmp_path: Path) -> None:
     """A citation can be looked up: what the chunk says stands in its lines."""
     db, _ = await indexed(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from benchmarks.search.collections import EVERYDAY, pydoc
+from benchmarks.search.collections import EVERYDAY, debian, pydoc
 
 from smart_model_router_scoring.evidence import BEST
 from smart_model_router_scoring.fusion import FusionConfig
@@ -24,6 +24,7 @@ from smart_model_router_scoring.retrieval import (
     Strategy,
     index_folder,
 )
+from smart_model_router_scoring.retrieval.null_questions import NULL_QUESTIONS
 from smart_model_router_scoring.retrieval.strategies import KeywordSearch, VectorSearch
 from tests.unit.scoring.retrieval.folders import DAY, NOW, Broken, indexed, write
 
@@ -57,6 +58,25 @@ async def test_most_questions_that_can_be_answered_are_and_few_others(topics: Pa
     assert await answered(topics, EVERYDAY) <= 0.25
 
 
+async def test_polite_words_do_not_make_a_question_unanswerable(tmp_path: Path) -> None:
+    """No document has them, and a word that the index does not know counts most of all."""
+    packages = debian()
+    packages.write(tmp_path / "docs")
+    await index_folder(tmp_path / "docs", tmp_path / "i.db", now=NOW)
+    asked = [packages.questions[one] for one in packages.by_hand]
+    plain = await answered(tmp_path / "i.db", asked)
+    for polite in ("please tell me ", "hello, I want to know ", "thanks, does anybody know "):
+        assert await answered(tmp_path / "i.db", [polite + one for one in asked]) == plain
+
+
+async def test_an_index_of_many_subjects_answers_their_questions(tmp_path: Path) -> None:
+    """Eight of the fifteen subjects of the null: it must not be taken for what the index does not know."""
+    titles = [text for texts in list(NULL_QUESTIONS.values())[:8] for text in texts]
+    pages = {f"{n}.md": f"# {title}\n\nIt is written on page {n} of the handbook.\n" for n, title in enumerate(titles)}
+    db, _ = await indexed(tmp_path, pages)
+    assert await answered(db, titles) == 1.0
+
+
 async def test_a_question_that_the_index_does_not_answer_has_no_results_and_says_how_sure_it_is(topics: Path) -> None:
     """`answers` is there in both cases, with its computation; 0 keeps results of any confidence, in the same order."""
     asked, unasked = "how do I rebind a variable of the enclosing function", "where can I watch the new spy film"
@@ -72,13 +92,16 @@ async def test_a_question_that_the_index_does_not_answer_has_no_results_and_says
     assert (list(nothing), nothing.answers < 0.1) == ([], True)
     everything = await QueryOrchestrator(topics, config=KEEP_ALL).query(unasked)
     assert (len(everything), everything.answers) == (5, nothing.answers)
+    assert (nothing.nearest, found.nearest) == (everything.passages, ())
+    just = FusionConfig(min_confidence=nothing.answers, weights={"graph": 0.25})
+    assert await QueryOrchestrator(topics, config=replace(KEEP_ALL, fusion=just)).query(unasked) == everything
     assert await QueryOrchestrator(topics, config=KEEP_ALL).query(asked) == found
 
 
 async def test_whether_an_index_answers_does_not_depend_on_how_many_results_are_asked_for(topics: Path) -> None:
     """It is asked of the same BEST passages."""
     asked = QueryOrchestrator(topics)
-    answers = {(await asked.query("reverse a list in place", top_n=n)).answers for n in (1, 5, BEST)}
+    answers = {(await asked.query("reverse a list in place", top_n=n)).answers for n in (1, 5, BEST, 100)}
     assert len(answers) == 1
 
 
