@@ -82,7 +82,7 @@ async def sample(found: Indexed, away: Sequence[str]) -> Sample:
     """Ask an index everything."""
     snapshot = SearchIndex(found.db).snapshot("facts")
     mine, facts, counts = found.collection, snapshot.facts, TermCounts()
-    shares = [hit.rrf / hit.basis.attainable for hit in Fusion().fuse({"keyword": list(range(BEST))}, top_n=BEST).hits]
+    shares = [hit.attainment for hit in Fusion().fuse({"keyword": list(range(BEST))}, top_n=BEST).hits]
 
     def ask(sql: sqlite3.Connection, text: str, grades: Mapping[str, float]) -> Row:
         stems = DEFAULT_TOKENIZER.question(text)

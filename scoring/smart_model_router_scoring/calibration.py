@@ -37,7 +37,7 @@ DEFAULTS = {
 
 
 class Calibration(Protocol):
-    """A curve. `attainable` is the highest sum of reciprocal ranks there could have been.
+    """A curve. `attainable` is the highest sum there could have been.
 
     `meaning` is "probability" for a curve fitted to labels, "confidence index" for every other.
     """
@@ -76,6 +76,11 @@ class Sigmoid:
         threshold, steepness = self.parameters
         check_number("threshold", threshold, -math.inf)
         check_positive("steepness", steepness)
+
+    @property
+    def given(self) -> tuple[float | None, float | None]:
+        """Threshold and steepness where they are no defaults."""
+        return self.threshold, self.steepness
 
     @property
     def parameters(self) -> tuple[float, float]:

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from smart_model_router_scoring.calibration import Isotonic, Sigmoid
 from smart_model_router_scoring.fusion.hits import MOST, Basis, Facts, Fused, Hit, Listed, reciprocal_sums
 from smart_model_router_scoring.fusion.pipeline import TOP_N, Fusion, answered, check_top_n, split, without_answer
+from smart_model_router_scoring.fusion.scales import RRF
 
 
 def calibrate_scores(curve: Sigmoid | Isotonic, raw: ArrayLike, attainable: float = 0.0) -> NDArray[np.float64]:
@@ -63,9 +64,15 @@ def fuse(
     evidence: Mapping[Id, float] | None = None,
     top_n: int = TOP_N,
 ) -> Fused[Id]:
-    """Return the result of `fusion.fuse` for the same arguments. Lists of numbers may be numpy arrays."""
+    """Return the result of `fusion.fuse` for the same arguments. Lists of numbers may be numpy arrays.
+
+    By ranks only: where scores are fused, it is `fusion.fuse` itself.
+    """
     check_top_n(top_n)
     fusion.check(results)
+    if fusion.config.fusion != RRF:
+        plain: Any = {name: of.tolist() if isinstance(of, np.ndarray) else of for name, of in results.items()}
+        return fusion.fuse(plain, modified_times=modified_times, now=now, evidence=evidence, top_n=top_n)
     basis = fusion.basis(answered(results))
     arrays = {name: found for name, found in results.items() if isinstance(found, np.ndarray)}
     ids, scores = split({name: found for name, found in results.items() if not isinstance(found, np.ndarray)})

@@ -41,7 +41,11 @@ NOW = datetime(2026, 3, 1, tzinfo=UTC)
 IDS = st.sampled_from([*"abcdefgh", "é", "文", "\U0001f600", ""])
 NAMES = ("vector", "keyword", "graph", "tags")
 STRATEGIES = st.sampled_from(NAMES)
-LISTS = st.dictionaries(STRATEGIES, st.lists(IDS, max_size=12), max_size=4)
+SCORES = st.sampled_from([0.0, 1.0, 0.5, -2.0, 3.25, 12.0, 1e300, -1e300, 5e-324, math.nan, None])
+SCORED = st.lists(st.tuples(IDS, SCORES), max_size=12)
+LISTS: st.SearchStrategy[dict[str, Any]] = st.dictionaries(
+    STRATEGIES, st.one_of(st.lists(IDS, max_size=12), SCORED), max_size=4
+)
 WEIGHTS = st.dictionaries(STRATEGIES, st.sampled_from([0, 0.1, 0.25, 1, 1 / 3, 2.5, 1e6]), max_size=4)
 KS = st.sampled_from([0, 1, 60, 61.5, 1_000_000])
 # Days before NOW at and about the limits, and what is no time at all.
@@ -52,17 +56,27 @@ TIMES: st.SearchStrategy[object] = st.one_of(
 EVIDENCE = st.one_of(st.sampled_from([0.0, 0.2, 0.4, 1.0, -1.0, math.nan, math.inf]), st.floats(0, 1))
 NUMBERS = st.one_of(st.floats(), st.sampled_from([0.0, 1.0, 0.5, -0.0, 1e308, -1e308, 5e-324]))
 SHARES = st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.35, 0.4, 0.75, 0.8, 1.0]))
-CURVES = st.sampled_from(
+CURVES: st.SearchStrategy[Sigmoid | Isotonic] = st.sampled_from(
     [Sigmoid(), Sigmoid(scale="raw"), Isotonic(knots=((0.2, 0.1), (0.5, 0.4), (0.5, 0.6), (0.9, 0.9)))]
 )
 FACTS = st.fixed_dictionaries(
     {"modified_times": st.dictionaries(IDS, TIMES), "evidence": st.dictionaries(IDS, EVIDENCE), "now": st.just(NOW)}
 )
+FUSIONS = st.sampled_from(["rrf", "relative", "distribution"])
+
+
+def _reachable(fusion: str, calibration: Sigmoid | Isotonic) -> bool:
+    return fusion == "rrf" or calibration != Sigmoid(scale="raw")
+
+
 CONFIGS = st.builds(
     FusionConfig,
+    fusion=st.shared(FUSIONS, key="fusion"),
     k=KS,
     weights=WEIGHTS,
-    calibration=CURVES,
+    calibration=st.shared(FUSIONS, key="fusion").flatmap(
+        lambda fusion: CURVES.filter(lambda curve: _reachable(fusion, curve))
+    ),
     min_confidence=st.just(0.0),
     evidence_gate=st.builds(
         EvidenceGate, threshold=st.sampled_from([0.0, 0.2, 0.5]), action=st.sampled_from(["scale", "drop"])
@@ -92,10 +106,17 @@ def test_explanations_recompose(lists: dict[str, list[str]], config: FusionConfi
         assert 0.0 <= hit.score <= 1.0
 
 
+def _distinct(listed: list[Any]) -> list[Any]:
+    """The list without repetitions of an id: the first one counts."""
+    keyed = {(one[0] if isinstance(one, tuple) else one): one for one in reversed(listed)}
+    firsts = [keyed.pop(one[0] if isinstance(one, tuple) else one, None) for one in listed]
+    return [one for one in firsts if one is not None]
+
+
 @given(LISTS, CONFIGS, FACTS)
 def test_repetitions_change_nothing(lists: dict[str, list[str]], config: FusionConfig, facts: dict[str, Any]) -> None:
     """A list with its repetitions is the list without."""
-    once = {name: list(dict.fromkeys(ids)) for name, ids in lists.items()}
+    once = {name: _distinct(ids) for name, ids in lists.items()}
     assert Fusion(config, strategies=NAMES).fuse(lists, **facts) == Fusion(config, strategies=NAMES).fuse(once, **facts)
 
 
@@ -105,9 +126,8 @@ def test_fewer_results_are_the_first_of_more(
 ) -> None:
     """The prefix property between two top_n, with a cut and without."""
     weights = {**config.weights, "vector": 1.0}
-    fusion = Fusion(
-        FusionConfig(weights=weights, min_confidence=least, evidence_gate=config.evidence_gate), strategies=NAMES
-    )
+    settings: dict[str, Any] = {"fusion": config.fusion, "weights": weights, "evidence_gate": config.evidence_gate}
+    fusion = Fusion(FusionConfig(min_confidence=least, **settings), strategies=NAMES)
     fewer, more = sorted((a, b))
     assert fusion.fuse(lists, top_n=fewer, **facts).hits == fusion.fuse(lists, top_n=more, **facts).hits[:fewer]
 
@@ -136,7 +156,48 @@ def test_scaling_all_weights_changes_no_score(
     assert pairs[0] == pairs[1]
 
 
-@given(LISTS, IDS, WEIGHTS)
+GRADED = st.dictionaries(IDS, st.sampled_from([0.0, 0.25, 1.0, 3.0, 3.5, 12.0]), min_size=1, max_size=8)
+SCORE_FUSIONS = st.sampled_from(["relative", "distribution"])
+
+
+@given(GRADED, GRADED, IDS, st.sampled_from([0.125, 1.0, 40.0]), SCORE_FUSIONS)
+def test_a_higher_score_never_lowers_a_total(
+    scores: dict[str, float], others: dict[str, float], key: str, rise: float, fusion: str
+) -> None:
+    """The id whose score rises in one list keeps its total at least, and by `relative` its place, too."""
+    assume(key in scores)
+    before, after = (
+        fuse_results({"keyword": list(of.items()), "vector": list(others.items())}, fusion=fusion)
+        for of in (scores, {**scores, key: scores[key] + rise})
+    )
+    assert dict(after)[key] >= dict(before)[key] - 1e-12
+    if fusion == "relative":
+        places = [[id_ for id_, total in of if total > dict(of)[key] + 1e-12] for of in (before, after)]
+        assert len(places[1]) <= len(places[0])
+
+
+@given(GRADED, GRADED, st.sampled_from([0.5, 3.0, 1e6]), st.sampled_from([0.0, -7.0, 1e3]), SCORE_FUSIONS)
+def test_the_scale_and_the_shift_of_a_list_change_nothing(
+    scores: dict[str, float], others: dict[str, float], scale: float, shift: float, fusion: str
+) -> None:
+    """BM25 in other units, or with a constant added, fuses alike."""
+    moved = [(key, scale * score + shift) for key, score in scores.items()]
+    found, wanted = (
+        dict(fuse_results({"keyword": of, "vector": list(others.items())}, fusion=fusion))
+        for of in (moved, list(scores.items()))
+    )
+    assert found == pytest.approx(wanted, abs=1e-9)
+
+
+@given(LISTS, CONFIGS)
+def test_attainment_is_a_share(lists: dict[str, Any], config: FusionConfig) -> None:
+    """0..1 by every method; 1 is what the best everywhere has."""
+    for hit in Fusion(config, strategies=NAMES).fuse(lists, top_n=100).hits:
+        assert 0.0 <= hit.attainment <= 1.0 + 1e-12
+        assert abs(hit.explain_attainment().recompose() - hit.attainment) <= 1e-12
+
+
+@given(st.dictionaries(STRATEGIES, st.lists(IDS, max_size=12), max_size=4), IDS, WEIGHTS)
 def test_a_better_rank_never_lowers_a_score(lists: dict[str, list[str]], key: str, weights: dict[str, float]) -> None:
     """Whoever moves to the front of one list scores at least what it did."""
     used = {name: weights[name] for name in weights.keys() & lists.keys()}

@@ -20,8 +20,16 @@ from smart_model_router_scoring.evaluate.metrics import (
     bootstrap,
     sign_flip_test,
 )
-from smart_model_router_scoring.fusion.hits import Facts, ranks_of, reciprocal_sums
-from smart_model_router_scoring.fusion.pipeline import RRF_K, TOP_N, Fusion, answered, check_top_n, fuse_results
+from smart_model_router_scoring.fusion.hits import Facts, ranks_of, sums
+from smart_model_router_scoring.fusion.pipeline import (
+    RRF_K,
+    TOP_N,
+    Fusion,
+    answered,
+    check_top_n,
+    fuse_results,
+    split,
+)
 from smart_model_router_scoring.options import ConfigError, Notes, check_number
 
 Run = Mapping[str, Sequence[Any]]
@@ -199,7 +207,7 @@ def diagnose(lists: Mapping[str, _RankedLists], qrels: Qrels, fusion: Fusion, *,
     everything = Fusion(replace(fusion.config, min_confidence=0.0))
     findings: list[Finding] = []
     for query in sorted(qrels):
-        ranks = {name: ranks_of(ids or ()) for name, ids in lists.get(query, {}).items()}
+        ranks = {name: ranks_of(ids) for name, ids in split(lists.get(query, {}))[0].items()}
         places = _places(everything, lists.get(query, {}))
         lost: list[Finding] = []
         for key in sorted((key for key, grade in qrels[query].items() if grade > 0), key=str):
@@ -219,10 +227,11 @@ def diagnose(lists: Mapping[str, _RankedLists], qrels: Qrels, fusion: Fusion, *,
 
 def _places(everything: Fusion, lists: _RankedLists) -> dict[Any, tuple[int, float]]:
     """Every id with its place and its score, uncut."""
-    basis = everything.basis(answered(lists))
-    ranks = {name: ranks_of(lists[name] or ()) for name in basis.weights}
-    sums = reciprocal_sums(ranks, basis.weights, basis.k)
-    hits = everything.best(sums, ranks, basis, Facts(), len(sums))
+    ids, scores = split(lists)
+    basis = everything.basis(answered(lists), scores)
+    ranks = {name: ranks_of(ids[name]) for name in basis.weights}
+    totals = sums(ranks, scores, basis)
+    hits = everything.best(totals, ranks, basis, Facts(), len(totals))
     return {hit.id: (place, hit.score) for place, hit in enumerate(hits, 1)}
 
 

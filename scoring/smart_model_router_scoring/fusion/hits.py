@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar, cast
 from smart_model_router_scoring.calibration import Calibration
 from smart_model_router_scoring.decay import age_days, is_future
 from smart_model_router_scoring.explain import Term, combined, given
+from smart_model_router_scoring.fusion.scales import DISTRIBUTION, RELATIVE, RRF, ScoreScale
 from smart_model_router_scoring.options import ConfigError, Note, check_choice, check_number, is_number
 
 Id = TypeVar("Id", str, int)
@@ -57,27 +58,41 @@ def best_evidence(relevance: Mapping[str, Mapping[Id, float]]) -> dict[Id, float
 class Basis:
     """The data that all hits of one fusion share: the weight of each strategy that answered, `k`, the curve, the best.
 
-    `attainable` is the sum an id would have that is first in every one of these strategies.
+    `attainable` is the sum an id would have that is first in every one of these strategies. `scales` are those of the
+    lists that have scores, for a `fusion` that uses them.
     """
 
     weights: Mapping[str, float]
     k: float
     calibration: Calibration
     attainable: float
+    fusion: str = RRF
+    scales: Mapping[str, ScoreScale] = field(default_factory=dict)
+
+    def rank_share(self, rank: int) -> float:
+        """The share of a rank in a list without scores: its reciprocal rank as a share of that of rank 1."""
+        return (self.k + 1) / (self.k + rank)
+
+
+_SUMS: Mapping[str, str] = MappingProxyType(
+    {RRF: "reciprocal ranks", RELATIVE: "relative scores", DISTRIBUTION: "distribution-based scores"}
+)
+"""Names of the sums that are explained."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hit(Generic[Id]):
-    """A result. `score` is calibrated (0..1), `fused` is what it was calibrated from: rrf x recency x evidence.
+    """A result. `score` is calibrated (0..1), `fused` is what it was calibrated from: total x recency x evidence.
 
+    `total` is the weighted sum of its reciprocal ranks or, by another `fusion`, of its shares of each list's scale.
     `ranks` are its ranks in the strategies that found it, `scores` the scores that they gave it (where the lists had
-    any; they change no order), `age_days` its age where known, `notes` the faults of its data.
+    any), `age_days` its age where known, `notes` the faults of its data.
     """
 
     id: Id
     score: float
     fused: float
-    rrf: float
+    total: float
     recency: float
     evidence: float
     ranks: Mapping[str, int]
@@ -90,30 +105,41 @@ class Hit(Generic[Id]):
         """The computation of the score. It recomposes to `score`."""
         return self.basis.calibration.explain(self.explain_order(), self.basis.attainable)
 
-    def explain_ranks(self) -> Term:
-        """The sum of reciprocal ranks. It recomposes to `rrf`."""
-        basis = self.basis
-        strategies = [
-            combined(
-                strategy,
-                "ratio",
-                [
-                    given("weight", basis.weights[strategy]),
-                    combined("k + rank", "sum", [given("k", basis.k), self._rank(strategy, rank)]),
-                ],
-            )
-            for strategy, rank in self.ranks.items()
-        ]
-        return combined("reciprocal ranks", "sum", strategies)
+    @property
+    def attainment(self) -> float:
+        """`total` as a share of the sum of an id that is first in every strategy that answered, 0..1."""
+        return self.total / self.basis.attainable
 
-    def _rank(self, strategy: str, rank: int) -> Term:
+    def explain_attainment(self) -> Term:
+        """The computation of the attainment. It recomposes to `attainment`."""
+        return combined("attainment", "ratio", [self.explain_total(), given("attainable", self.basis.attainable)])
+
+    def explain_total(self) -> Term:
+        """The sum over strategies. It recomposes to `total`."""
+        one = self._reciprocal if self.basis.fusion == RRF else self._share
+        parts = [one(strategy, given("weight", self.basis.weights[strategy])) for strategy in self.ranks]
+        return combined(_SUMS[self.basis.fusion], "sum", parts)
+
+    def _reciprocal(self, strategy: str, weight: Term) -> Term:
+        return combined(strategy, "ratio", [weight, self._rank(strategy)])
+
+    def _share(self, strategy: str, weight: Term) -> Term:
+        scale = self.basis.scales.get(strategy)
+        if scale is not None:
+            share = scale.explain(self.scores.get(strategy))
+        else:
+            first = combined("k + 1", "sum", [given("k", self.basis.k), given("rank", 1)])
+            share = combined("share", "ratio", [first, self._rank(strategy)])
+        return combined(strategy, "product", [weight, share])
+
+    def _rank(self, strategy: str) -> Term:
         told = {"score": self.scores[strategy]} if strategy in self.scores else {}
-        return given("rank", rank, **told)
+        return combined("k + rank", "sum", [given("k", self.basis.k), given("rank", self.ranks[strategy], **told)])
 
     def explain_order(self) -> Term:
         """The number by which hits are ordered. It recomposes to `fused`."""
         told = {} if self.age_days is None else {"age in days": round(self.age_days, 1)}
-        parts = [self.explain_ranks(), given("recency", self.recency, **told), given("evidence", self.evidence)]
+        parts = [self.explain_total(), given("recency", self.recency, **told), given("evidence", self.evidence)]
         return combined("fused", "product", parts)
 
 
@@ -267,6 +293,19 @@ def reciprocal_sums(ranks: Ranks[Id], weights: Mapping[str, float], k: float) ->
                 terms[key] = [weight / (k + rank)]
             else:
                 found.append(weight / (k + rank))
+    return {key: math.fsum(parts) for key, parts in terms.items()}
+
+
+def sums(ranks: Ranks[Id], scores: Mapping[str, Mapping[Id, float]], basis: Basis) -> dict[Id, float]:
+    """The total of each id: the sum of weight x reciprocal rank, or of weight x share, correctly rounded."""
+    if basis.fusion == RRF:
+        return reciprocal_sums(ranks, basis.weights, basis.k)
+    terms: dict[Id, list[float]] = {}
+    for strategy, ranked in ranks.items():
+        weight, scale = basis.weights[strategy], basis.scales.get(strategy)
+        for key, rank in ranked.items():
+            share = basis.rank_share(rank) if scale is None else scale.share(scores[strategy].get(key))
+            terms.setdefault(key, []).append(weight * share)
     return {key: math.fsum(parts) for key, parts in terms.items()}
 
 

@@ -1,4 +1,4 @@
-"""Reciprocal rank fusion from lists to hits: its options, its steps, and the functions under their founding names."""
+"""Fusion from lists to hits: its options, its steps, and the functions under their founding names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from smart_model_router_scoring.calibration import RAW_STEEPNESS, RAW_THRESHOLD, Calibration, Sigmoid
 from smart_model_router_scoring.fusion.hits import (
@@ -24,12 +24,14 @@ from smart_model_router_scoring.fusion.hits import (
     ids_and_scores,
     ordered,
     ranks_of,
-    reciprocal_sums,
+    sums,
 )
+from smart_model_router_scoring.fusion.scales import METHODS, RRF, SCALES, ScoreScale
 from smart_model_router_scoring.options import ConfigError, check_choice, check_count, check_number, is_number
 
 Id = TypeVar("Id", str, int)
-
+Scores = Mapping[str, Mapping[Any, float]]
+"""Strategy -> id -> score, of the lists that have scores."""
 
 RRF_K = 60
 """The constant of Cormack, Clarke and Buettcher (2009), the authors of reciprocal rank fusion."""
@@ -49,8 +51,21 @@ class FusionConfig:
     `k` (0..1,000,000) damps the first ranks. `weights` (0..1,000,000) are those of strategies; one that is not named
     weighs 1.0, and 0 disables one. A hit whose calibrated score is below `min_confidence` (0..1) is left out; 0 keeps
     all. `tie_breaks` names what decides between equal scores, before the id does: keys of `TIE_BREAKS`.
+
+    `fusion` says what is added up, each times the weight of its strategy:
+
+    - `rrf`: reciprocal ranks, 1 / (k + rank). Scores count for nothing.
+    - `relative`: a score as a share of the way from the lowest of its list (0) to the highest (1).
+    - `distribution`: a score as a share of the way from three standard deviations below the mean of its list (0) to
+      three above (1); an outlier may be above 1.
+
+    By the latter two the scores of a list count and not its order. The scores of one hit or of equal ones are 1.0 each
+    (`relative`) or 0.5 (`distribution`); what is no finite number is 0.0 and noted. A list without scores (plain ids,
+    or no finite number in it) gives (k + 1) / (k + rank): its first has 1.0. The scale `raw` of a sigmoid that has no
+    threshold and steepness of its own is for sums of reciprocal ranks, and refused.
     """
 
+    fusion: str = RRF
     k: float = RRF_K
     weights: Mapping[str, float] = field(default_factory=dict)
     calibration: Calibration = field(default_factory=Sigmoid)
@@ -59,6 +74,11 @@ class FusionConfig:
     tie_breaks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        check_choice("fusion", self.fusion, METHODS)
+        curve = self.calibration
+        if self.fusion != RRF and isinstance(curve, Sigmoid) and curve.scale == "raw" and None in curve.given:
+            allowed = f"a threshold and a steepness of the sums of `{self.fusion}`, or the scale attainment,"
+            raise ConfigError("score_calibration_scale", "raw", allowed)
         check_number("k", self.k, 0, LARGEST)
         for name, weight in self.weights.items():
             check_number(f"weights.{name}", weight, 0, LARGEST)
@@ -127,29 +147,38 @@ class Fusion:
         """
         check_top_n(top_n)
         self.check(results)
-        basis = self.basis(answered(results))
         ids, scores = split(results)
+        basis = self.basis(answered(results), scores)
         facts = Facts(modified_times, now, evidence, scores)
         ranks = {name: ranks_of(ids[name]) for name in basis.weights}
-        sums = reciprocal_sums(ranks, basis.weights, basis.k)
-        return Fused(tuple(self.best(sums, ranks, basis, facts, top_n)), without_answer(results), len(sums))
+        totals = sums(ranks, scores, basis)
+        return Fused(tuple(self.best(totals, ranks, basis, facts, top_n)), without_answer(results), len(totals))
 
     def check(self, results: Iterable[str]) -> None:
         """Refuse (ConfigError) a weight whose name is no strategy's, these included."""
         check_names(self.config.weights, {*self._strategies, *results})
 
-    def basis(self, strategies: Iterable[str]) -> Basis:
-        """Return the shared data of hits of these strategies, without those of weight 0. Sorted like explanations."""
-        weights = {name: self.config.weight(name) for name in sorted(strategies) if self.config.weight(name)}
-        attainable = math.fsum(weight / (self.config.k + 1) for weight in weights.values())
-        return Basis(weights, self.config.k, self.config.calibration, attainable)
+    def basis(self, strategies: Iterable[str], scores: Scores = MappingProxyType({})) -> Basis:
+        """Return the shared data of hits of these strategies, without those of weight 0. Sorted like explanations.
+
+        `scores` are those of the lists that have any.
+        """
+        config = self.config
+        weights = {name: config.weight(name) for name in sorted(strategies) if config.weight(name)}
+        if config.fusion == RRF:
+            attainable = math.fsum(weight / (config.k + 1) for weight in weights.values())
+            return Basis(weights, config.k, config.calibration, attainable)
+        found = {name: SCALES[config.fusion](scores[name].values()) for name in weights if name in scores}
+        scales: dict[str, ScoreScale] = {name: scale for name, scale in found.items() if scale is not None}
+        best = (weight * (scales[name].best if name in scales else 1.0) for name, weight in weights.items())
+        return Basis(weights, config.k, config.calibration, math.fsum(best), config.fusion, scales)
 
     def best(
-        self, sums: Mapping[Id, float], ranks: Ranks[Id], basis: Basis, facts: Facts[Id], top_n: int
+        self, totals: Mapping[Id, float], ranks: Ranks[Id], basis: Basis, facts: Facts[Id], top_n: int
     ) -> list[Hit[Id]]:
-        """The best hits of these sums: ordered, then cut at `min_confidence` (a calibration never changes an order)."""
+        """The best hits: ordered by these totals, then cut at `min_confidence` (a calibration never changes an order)."""
         gate, tie_breaks = self.config.evidence_gate, self.config.tie_breaks
-        scores = facts.apply(sums, gate)
+        scores = facts.apply(totals, gate)
 
         def ranks_in(key: Id) -> dict[str, int]:
             return {name: ranked[key] for name, ranked in ranks.items() if key in ranked}
@@ -168,7 +197,7 @@ class Fusion:
                     id=key,
                     score=score,
                     fused=scores[key],
-                    rrf=sums[key],
+                    total=totals[key],
                     recency=facts.recency(key),
                     evidence=gate.factor(facts.relevance(key)) or 0.0,
                     ranks=ranks_in(key),
@@ -205,17 +234,19 @@ def fuse_results(
     modified_times: Mapping[Id, object] | None = None,
     *,
     now: datetime | None = None,
+    fusion: str = RRF,
 ) -> list[tuple[Id, float]]:
-    """Every id with its fused, uncalibrated score: reciprocal ranks times recency. Highest first, then by id.
+    """Every id with its fused, uncalibrated score: its total times recency. Highest first, then by id.
 
     Raises ConfigError as `FusionConfig` and `Fusion.fuse` do.
     """
-    config = FusionConfig(k=k, weights=weights or {})
+    config = FusionConfig(k=k, weights=weights or {}, fusion=fusion, min_confidence=0.0)
     check_names(config.weights, results)
+    ids, scored = split(results)
+    basis = Fusion(config, strategies=ids).basis(ids, scored)
     facts = Facts(modified_times, now)
-    ranks = {name: ranks_of(ids) for name, ids in split(results)[0].items() if config.weight(name)}
-    sums = reciprocal_sums(ranks, {name: config.weight(name) for name in ranks}, k)
-    scores = facts.apply(sums, config.evidence_gate)
+    totals = sums({name: ranks_of(ids[name]) for name in basis.weights}, scored, basis)
+    scores = facts.apply(totals, config.evidence_gate)
     return [(key, scores[key]) for key in ordered(scores)]
 
 

@@ -65,7 +65,7 @@ def _scored(model: EvidenceModel, null: Null, hits: Sequence[tuple[Hit[str], Pas
     """A hit scores at most what the hit above it does: its place is evidence too, and the better one for order."""
     above = 1.0
     for hit, passage in hits:
-        features = {**passage.features, ATTAINMENT: hit.rrf / hit.basis.attainable}
+        features = {**passage.features, ATTAINMENT: hit.attainment}
         relevance = model.relevance.score(features, null)
         above = min(relevance, above)
         yield ScoredHit(hit, above, _Relevance(model, null, features, hit, above))
@@ -83,9 +83,8 @@ class _Relevance:
 
     def __call__(self) -> Term:
         """The term."""
-        attainable = given("attainable", self.hit.basis.attainable)
-        share = combined(ATTAINMENT, "ratio", [self.hit.explain_ranks(), attainable])
-        own = self.model.relevance.explain("relevance", self.features, self.null, {ATTAINMENT: share})
+        share = {ATTAINMENT: self.hit.explain_attainment()}
+        own = self.model.relevance.explain("relevance", self.features, self.null, share)
         if own.value <= self.score:
             return own
         return combined("score", "min", [own, given("score of the hit above", self.score)])

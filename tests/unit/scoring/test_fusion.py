@@ -504,7 +504,7 @@ def test_a_hit_explains_its_score_to_a_person() -> None:
     ]
     assert hit.explain().recompose() == pytest.approx(hit.score, abs=1e-12)
     assert hit.fused == pytest.approx((2 / 62 + 1 / 61) * 1.1 * 0.75)
-    assert hit.rrf == pytest.approx(2 / 62 + 1 / 61)
+    assert hit.total == pytest.approx(2 / 62 + 1 / 61)
 
 
 @pytest.mark.parametrize(
