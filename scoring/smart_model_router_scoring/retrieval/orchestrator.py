@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from smart_model_router_scoring.calibration import Sigmoid, interpret
-from smart_model_router_scoring.evidence import BEST, EvidenceModel, QuestionTerms, question_evidence
+from smart_model_router_scoring.evidence import BEST, EvidenceModel, PassageEvidence, QuestionTerms, question_evidence
 from smart_model_router_scoring.explain import Term
 from smart_model_router_scoring.fusion import (
     TOP_N,
@@ -40,6 +40,7 @@ from smart_model_router_scoring.retrieval.strategies import (
     Strategy,
     VectorSearch,
     evidence_of,
+    holes,
     neighbours,
 )
 
@@ -265,10 +266,11 @@ class QueryOrchestrator:
         facts, best = search.snapshot.facts, lists[words.name][:BEST]
         stems = words.tokenizer.question(text)
         question = QuestionTerms.of(stems, words.counts.of(sql, stems, facts.generation), facts.chunks)
-        wanted = dict.fromkeys(rows[chunk_id].row for chunk_id in (*best, *(hit.id for hit in fused.hits)))
-        passages = evidence_of(sql, question, wanted)
-        features = question_evidence(question, [passages[rows[chunk_id].row] for chunk_id in best])
-        hits = [(hit, passages[rows[hit.id].row]) for hit in fused.hits]
+        others = {rows[hit.id].row: hit.id for hit in fused.hits if hit.id not in search.evidence}
+        found = evidence_of(sql, question, others)
+        passages = search.evidence | {others[row]: passage for row, passage in found.items()}
+        features = question_evidence(question, [passages[chunk_id] for chunk_id in best])
+        hits = [(hit, passages[hit.id]) for hit in fused.hits]
         judged = by_evidence(self._evidence, facts.null, features, hits, self._config.fusion.min_confidence)
         return rows, fused, judged
 
@@ -312,6 +314,7 @@ class _Search:
         self.snapshot = snapshot
         self.lists: dict[str, list[str]] = {}
         self.relevance: dict[str, dict[str, float]] = {}
+        self.evidence: dict[str, PassageEvidence] = {}
         self.degraded: dict[str, str] = {}
         self._config = config
         self._depth = depth
@@ -350,6 +353,7 @@ class _Search:
         known = {one.chunk_id: one.relevance for one in found if one.relevance is not None}
         if known:
             self.relevance[name] = known
+        self.evidence.update((one.chunk_id, one.evidence) for one in found if one.evidence is not None)
 
     def explained(self, one: ScoredHit, passage: Passage) -> Explained:
         """The explanation of one result."""
@@ -387,9 +391,7 @@ class _Row:
 
 def _rows(sql: sqlite3.Connection, chunk_ids: Sequence[str]) -> dict[str, _Row]:
     """Return the facts about these chunks."""
-    query = (
-        "SELECT chunks.id, path, heading, body, modified FROM chunks JOIN documents ON documents.id = document"
-        " WHERE chunk_id = ?"
-    )
-    found = {chunk_id: sql.execute(query, (chunk_id,)).fetchone() for chunk_id in chunk_ids}
-    return {chunk_id: _Row(*row) for chunk_id, row in found.items() if row is not None}
+    columns = "chunk_id, chunks.id, path, heading, body, modified"
+    chunks = "chunks JOIN documents ON documents.id = document"
+    query = f"SELECT {columns} FROM {chunks} WHERE chunk_id IN {holes(chunk_ids)}"  # noqa: S608 - ours
+    return {chunk_id: _Row(*row) for chunk_id, *row in sql.execute(query, tuple(chunk_ids))}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sqlite3
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -14,7 +14,6 @@ from smart_model_router_scoring.evidence import (
     Features,
     PassageEvidence,
     QuestionTerms,
-    information,
     passage_evidence,
     question_evidence,
 )
@@ -29,10 +28,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One chunk. `relevance` (0..1) is its relevance to the question by itself; None: unknown."""
+    """One chunk. `relevance` (0..1) is its relevance to the question by itself; None: unknown.
+
+    `evidence` is the one that the relevance comes from, where it is that of words.
+    """
 
     chunk_id: str
     relevance: float | None = None
+    evidence: PassageEvidence | None = None
 
 
 class Strategy(Protocol):
@@ -111,8 +114,8 @@ class KeywordSearch:
             stems = self.tokenizer.question(text)
             counts = self.counts.of(sql, stems, facts.generation)
             rows = best_rows(sql, stems, limit, facts.chunks, counts)
-            covered = _coverage(sql, list(rows), {stem: information(counts[stem], facts.chunks) for stem in stems})
-            return [Found(chunk_id, covered[row]) for row, chunk_id in rows.items()]
+            found = evidence_of(sql, QuestionTerms.of(stems, counts, facts.chunks), rows)
+            return [Found(chunk_id, found[row].share, found[row]) for row, chunk_id in rows.items()]
 
         return await snapshot.lane(self.name).run(work)
 
@@ -125,25 +128,27 @@ def best_rows(sql: sqlite3.Connection, stems: Sequence[str], limit: int, chunks:
     )
     if expression is None:
         return {}
-    best: list[tuple[float, str, int]] = []
+    best: dict[int, float] = {}
+    last = math.inf
     for row, score in sql.execute(_SCORED, (HEADING_WEIGHT, expression, MOST_ROWS)):
         # Among equals the id decides, and not when they were indexed: all that are as good as the last one are kept.
-        if len(best) >= limit and score > best[limit - 1][0]:
+        if len(best) >= limit and score > last:
             break
-        best.append((score, _chunk_id(sql, row), row))
-    return {row: chunk_id for _, chunk_id, row in sorted(best)[:limit]}
+        best[row] = last = score
+    query = f"SELECT id, chunk_id FROM chunks WHERE id IN {holes(best)}"  # noqa: S608 - ours
+    ids = dict(sql.execute(query, tuple(best)))
+    return {row: ids[row] for row in sorted(best, key=lambda row: (best[row], ids[row]))[:limit]}
 
 
-_STEMS = "SELECT heading, body FROM stems WHERE id = ?"
+def holes(values: Collection[object]) -> str:
+    """The list of an SQL `IN` for as many values."""
+    return f"({','.join('?' * len(values))})"
 
 
-def evidence_of(sql: sqlite3.Connection, question: QuestionTerms, rows: Iterable[int]) -> dict[int, PassageEvidence]:
+def evidence_of(sql: sqlite3.Connection, question: QuestionTerms, rows: Collection[int]) -> dict[int, PassageEvidence]:
     """The evidence of the chunks of these rows."""
-    found: dict[int, PassageEvidence] = {}
-    for row in rows:
-        heading, body = sql.execute(_STEMS, (row,)).fetchone()
-        found[row] = passage_evidence(question, heading.split(), body.split())
-    return found
+    query = f"SELECT id, heading, body FROM stems WHERE id IN {holes(rows)}"  # noqa: S608 - ours
+    return {row: passage_evidence(question, heading, body) for row, heading, body in sql.execute(query, tuple(rows))}
 
 
 def features_by_words(
@@ -153,7 +158,8 @@ def features_by_words(
     counted = counts.of(sql, stems, generation)
     question = QuestionTerms.of(stems, counted, chunks)
     rows = best_rows(sql, stems, BEST, chunks, counted)
-    return question_evidence(question, list(evidence_of(sql, question, rows).values()))
+    found = evidence_of(sql, question, rows)
+    return question_evidence(question, [found[row] for row in rows])
 
 
 def _expression(terms: Sequence[str], counts: Mapping[str, int], chunks: int) -> str | None:
@@ -175,22 +181,6 @@ def _expression(terms: Sequence[str], counts: Mapping[str, int], chunks: int) ->
     if rare == len(useful):
         return any_of(useful)
     return f"{any_of(useful[:rare])} AND {any_of([*useful, *useful[rare:]])}"
-
-
-def _coverage(sql: sqlite3.Connection, rows: Sequence[int], information: Mapping[str, float]) -> dict[int, float]:
-    """For each row, the information of the question's words it has, as a share of all of it."""
-    whole = math.fsum(information.values())
-    has: dict[int, list[float]] = {row: [] for row in rows}
-    query = f"SELECT rowid FROM words WHERE words MATCH ? AND rowid IN ({','.join('?' * len(rows))})"  # noqa: S608 - ours
-    for term in information:
-        for (row,) in sql.execute(query, (quoted(term), *rows)):
-            has[row].append(information[term])
-    return {row: min(math.fsum(parts) / whole, 1.0) if whole else 0.0 for row, parts in has.items()}
-
-
-def _chunk_id(sql: sqlite3.Connection, row: int) -> str:
-    chunk_id: str = sql.execute("SELECT chunk_id FROM chunks WHERE id = ?", (row,)).fetchone()[0]
-    return chunk_id
 
 
 _DIGITS = 6
