@@ -86,7 +86,7 @@ class WordsAlone(KeywordSearch):
         def work(sql: sqlite3.Connection) -> list[Found]:
             stems, facts = self.tokenizer.question(text), snapshot.facts
             counts = self.counts.of(sql, stems, facts.generation)
-            return [Found(chunk_id) for chunk_id in best_rows(sql, stems, limit, facts.chunks, counts).values()]
+            return [Found(name) for name, _ in best_rows(sql, stems, limit, facts.chunks, counts).values()]
 
         return await snapshot.lane(self.name).run(work)
 

@@ -89,14 +89,15 @@ async def sample(found: Indexed, away: Sequence[str]) -> Sample:
         counted = counts.of(sql, stems, facts.generation)
         question = QuestionTerms.of(stems, counted, facts.chunks)
         rows = best_rows(sql, stems, BEST, facts.chunks, counted)
-        passages = list(evidence_of(sql, question, rows).values())
+        evidence = evidence_of(sql, question, rows)
+        passages = [evidence[row] for row in rows]
         whole = question_evidence(question, passages)
         judged = [
             (
                 {**passage.features, ATTAINMENT: share},
                 grades.get(found.document(chunk_id), 0.0) > 0,
             )
-            for chunk_id, passage, share in zip(rows.values(), passages, shares, strict=False)
+            for (chunk_id, _), passage, share in zip(rows.values(), passages, shares, strict=False)
         ]
         return Row(whole, judged)
 

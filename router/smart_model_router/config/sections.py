@@ -167,6 +167,7 @@ class SearchConfig(Options):
     index: str | None = None
     model: str | None = None
     embedding_model: str | None = None
+    fusion: Literal["rrf", "relative", "distribution"] = "rrf"
     rrf_k_constant: Annotated[float, Interval(ge=0, le=1_000_000)] = 60.0
     weights: SearchWeightsConfig = field(default_factory=SearchWeightsConfig)
     timeouts: SearchTimeoutsConfig = field(default_factory=SearchTimeoutsConfig)

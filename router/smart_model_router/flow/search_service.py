@@ -68,6 +68,7 @@ def orchestrator(
     by_evidence = config.scale == "evidence"
     try:
         fusion = FusionConfig(
+            fusion=config.fusion,
             k=config.rrf_k_constant,
             weights={name: weight for name in strategies if (weight := getattr(config.weights, name)) is not None},
             calibration=Sigmoid(

@@ -1,8 +1,8 @@
-"""Several ranked lists become one (reciprocal rank fusion), with scores that mean the same from query to query."""
+"""Several lists become one, by their ranks or their scores, with scores that mean the same from query to query."""
 
 from __future__ import annotations
 
-from smart_model_router_scoring.fusion.hits import EvidenceGate, Fused, Hit, best_evidence, recency_multiplier
+from smart_model_router_scoring.fusion.hits import EvidenceGate, Fused, Hit, Listed, best_evidence, recency_multiplier
 from smart_model_router_scoring.fusion.pipeline import (
     TOP_N,
     Fusion,
@@ -23,6 +23,7 @@ __all__ = [
     "Fusion",
     "FusionConfig",
     "Hit",
+    "Listed",
     "UnreachableConfidence",
     "best_evidence",
     "check_names",

@@ -176,7 +176,7 @@ class Fusion:
     def best(
         self, totals: Mapping[Id, float], ranks: Ranks[Id], basis: Basis, facts: Facts[Id], top_n: int
     ) -> list[Hit[Id]]:
-        """The best hits: ordered by these totals, then cut at `min_confidence` (a calibration never changes an order)."""
+        """The best hits by total, ordered, then cut at `min_confidence` (a calibration never changes an order)."""
         gate, tie_breaks = self.config.evidence_gate, self.config.tie_breaks
         scores = facts.apply(totals, gate)
 

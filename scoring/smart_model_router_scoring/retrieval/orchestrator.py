@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import sqlite3
 import warnings
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -22,6 +23,7 @@ from smart_model_router_scoring.fusion import (
     Fused,
     Fusion,
     FusionConfig,
+    Listed,
     best_evidence,
     check_names,
     check_top_n,
@@ -255,7 +257,7 @@ class QueryOrchestrator:
         words = self._words if KeywordSearch.name in lists else None
         now = self._now() if self._now is not None and self._config.recency else None
         fused = (self._fusion if words is None else self._ordering).fuse(
-            lists,
+            search.scored(lists),
             modified_times=None if now is None else {chunk_id: row.modified for chunk_id, row in rows.items()},
             now=None if now is None else datetime.fromtimestamp(now, UTC),
             evidence=best_evidence(search.relevance),
@@ -308,13 +310,14 @@ def _is_lexical(strategy: Strategy) -> bool:
 
 
 class _Search:
-    """The lists of one question: strategy -> chunk ids, best first."""
+    """The lists of one question: strategy -> chunk ids, best first, and their scores."""
 
     def __init__(self, snapshot: Snapshot, config: RetrievalConfig, depth: int) -> None:
         self.snapshot = snapshot
         self.lists: dict[str, list[str]] = {}
         self.relevance: dict[str, dict[str, float]] = {}
         self.evidence: dict[str, PassageEvidence] = {}
+        self.scores: dict[str, dict[str, float]] = {}
         self.degraded: dict[str, str] = {}
         self._config = config
         self._depth = depth
@@ -343,7 +346,8 @@ class _Search:
         if not fusion.weight(GRAPH) or not self.snapshot.facts.links:
             return
         weights = {name: fusion.weight(name) for name in self.lists}
-        seeds = [chunk_id for chunk_id, _ in fuse_results(self.lists, fusion.k, weights)[:SEEDS]]
+        fused = fuse_results(self.scored(self.lists), fusion.k, weights, fusion=fusion.fusion)
+        seeds = [chunk_id for chunk_id, _ in fused[:SEEDS]]
         found = await self._ask(GRAPH, self.facts_lane.run(lambda sql: neighbours(sql, seeds, self._depth)))
         if found:
             self._keep(GRAPH, found)
@@ -354,6 +358,16 @@ class _Search:
         if known:
             self.relevance[name] = known
         self.evidence.update((one.chunk_id, one.evidence) for one in found if one.evidence is not None)
+        scores = known | {one.chunk_id: one.score for one in found if one.score is not None}
+        if scores:
+            self.scores[name] = scores
+
+    def scored(self, lists: Mapping[str, Sequence[str]]) -> dict[str, Listed[str]]:
+        """These lists with the scores of their strategies, as far as they gave any."""
+        return {
+            name: [(key, self.scores[name].get(key, math.nan)) for key in ids] if name in self.scores else ids
+            for name, ids in lists.items()
+        }
 
     def explained(self, one: ScoredHit, passage: Passage) -> Explained:
         """The explanation of one result."""

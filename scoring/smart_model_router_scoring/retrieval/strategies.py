@@ -30,12 +30,14 @@ if TYPE_CHECKING:
 class Found:
     """One chunk. `relevance` (0..1) is its relevance to the question by itself; None: unknown.
 
-    `evidence` is the one that the relevance comes from, where it is that of words.
+    `evidence` is the one that the relevance comes from, where it is that of words; `score` the number by which the
+    strategy orders, on any scale, higher is better (None: the relevance is).
     """
 
     chunk_id: str
     relevance: float | None = None
     evidence: PassageEvidence | None = None
+    score: float | None = None
 
 
 class Strategy(Protocol):
@@ -103,7 +105,7 @@ class KeywordSearch:
         self.counts = TermCounts()
 
     async def search(self, text: str, limit: int, snapshot: Snapshot) -> Sequence[Found]:
-        """See `Strategy`. The relevance is the share of the question's information that a chunk has."""
+        """See `Strategy`. The score is BM25, the relevance the share of the question's information that a chunk has."""
         facts = snapshot.facts
         if facts.tokenizer != self.tokenizer.name:
             raise NotAvailable(
@@ -115,13 +117,18 @@ class KeywordSearch:
             counts = self.counts.of(sql, stems, facts.generation)
             rows = best_rows(sql, stems, limit, facts.chunks, counts)
             found = evidence_of(sql, QuestionTerms.of(stems, counts, facts.chunks), rows)
-            return [Found(chunk_id, found[row].share, found[row]) for row, chunk_id in rows.items()]
+            return [Found(name, found[row].share, found[row], score) for row, (name, score) in rows.items()]
 
         return await snapshot.lane(self.name).run(work)
 
 
-def best_rows(sql: sqlite3.Connection, stems: Sequence[str], limit: int, chunks: int, counts: Counts) -> dict[int, str]:
-    """The rows of the best chunks by BM25 for these stems, best first, with their ids. The index has `chunks`."""
+def best_rows(
+    sql: sqlite3.Connection, stems: Sequence[str], limit: int, chunks: int, counts: Counts
+) -> dict[int, tuple[str, float]]:
+    """The rows of the best chunks by BM25 for these stems, best first, with their ids and scores.
+
+    The index has `chunks`. Scores of one question compare with each other and not with those of another one.
+    """
     terms = list(dict.fromkeys(stems))
     expression = _expression(
         sorted((term for term in terms if counts[term]), key=lambda term: (counts[term], term)), counts, chunks
@@ -137,7 +144,8 @@ def best_rows(sql: sqlite3.Connection, stems: Sequence[str], limit: int, chunks:
         best[row] = last = score
     query = f"SELECT id, chunk_id FROM chunks WHERE id IN {holes(best)}"  # noqa: S608 - ours
     ids = dict(sql.execute(query, tuple(best)))
-    return {row: ids[row] for row in sorted(best, key=lambda row: (best[row], ids[row]))[:limit]}
+    order = sorted(best, key=lambda row: (best[row], ids[row]))[:limit]
+    return {row: (ids[row], -best[row]) for row in order}
 
 
 def holes(values: Collection[object]) -> str:

@@ -39,6 +39,8 @@ async def scores(db: Path, **search: Any) -> list[float]:
     "changed",
     [
         {"rrf_k_constant": 1},
+        {"fusion": "relative"},
+        {"fusion": "distribution"},
         {"weights": {"vector": 5}},
         {"weights": {"keyword": 5}},
         {"weights": {"graph": 5}},
@@ -60,6 +62,15 @@ async def test_every_number_of_the_section_changes_scores(tmp_path: Path, change
     }
     db, _ = await indexed(tmp_path, documents, HashedEmbedder())
     assert await scores(db, **changed) != await scores(db)
+
+
+def test_scores_that_no_founding_threshold_fits_are_refused() -> None:
+    """`raw` is for sums of reciprocal ranks; the key is named, and thresholds of one's own are accepted."""
+    raw = {"score_calibration_scale": "raw", "fusion": "relative"}
+    with pytest.raises(ConfigurationError, match=r"search\.score_calibration_scale.*raw.*threshold and a steepness"):
+        search_service.orchestrator(read(**raw).search, Path("x"), now=lambda: NOW)
+    own = {**raw, "score_calibration_threshold": 0.5, "score_calibration_steepness": 5}
+    assert isinstance(search_service.orchestrator(read(**own).search, Path("x"), now=lambda: NOW), QueryOrchestrator)
 
 
 @pytest.mark.asyncio

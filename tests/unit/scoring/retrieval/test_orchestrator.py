@@ -22,10 +22,11 @@ from smart_model_router_scoring.retrieval import (
     QueryOrchestrator,
     QueryResults,
     RetrievalConfig,
+    SearchIndex,
     Snapshot,
 )
 from smart_model_router_scoring.retrieval.answering import answer
-from smart_model_router_scoring.retrieval.strategies import KeywordSearch
+from smart_model_router_scoring.retrieval.strategies import KeywordSearch, VectorSearch
 from tests.unit.scoring.retrieval.folders import DAY, DOCUMENTS, NOW, Broken, Marks, indexed, write
 
 pytestmark = pytest.mark.asyncio
@@ -169,6 +170,60 @@ async def test_the_order_in_which_strategies_answer_changes_nothing(tmp_path: Pa
     ]
     assert runs[0] == runs[1] == runs[2]
     assert runs[0][0][0] == names[2]
+
+
+@pytest.mark.parametrize("fusion", ["relative", "distribution"])
+async def test_strategies_hand_their_scores_to_the_fusion(tmp_path: Path, fusion: str) -> None:
+    """By ranks two strategies that disagree are even; by scores the one that is surer decides, and explains it."""
+    db, _ = await indexed(tmp_path)
+    a, b, c = "breaker.md#L1-L3", "page.html#L1-L1", "store.txt#L1-L3"
+    lists = [
+        Says("sure", Found(b, score=9.0), Found(a, score=1.0), Found(c, score=0.5)),
+        Says("close", Found(a, 0.91), Found(b, 0.9), Found(c, 0.1)),
+    ]
+
+    async def asked(**settings: Any) -> QueryResults:
+        config = replace(EVERYTHING, fusion=FusionConfig(min_confidence=0.0, weights={"graph": 0.0}, **settings))
+        return await QueryOrchestrator(db, config=config, strategies=lists).query("x", explain=True)
+
+    assert [chunk_id for chunk_id, _ in await asked()] == [a, b, c]
+    found = await asked(fusion=fusion)
+    assert [chunk_id for chunk_id, _ in found] == [b, a, c]
+    for one in found.explained:
+        assert one.term.recompose() == pytest.approx(one.passage.score, abs=1e-12)
+    share = found.explained[0].order.find("sure")
+    assert share is not None
+    assert [part.name for part in share.parts] == ["weight", "share"]
+
+
+async def test_keywords_hand_over_bm25_and_vectors_the_cosine(tmp_path: Path) -> None:
+    """The numbers that order their lists; the first of a list has the highest."""
+    embedder = Marks("statistics", "file", "queue")
+    db, _ = await indexed(tmp_path, embedder=embedder)
+    snapshot = SearchIndex(db).snapshot("keyword", "vector")
+    words = await KeywordSearch().search("statistics file or queue", 10, snapshot)
+    vectors = await VectorSearch(embedder).search("statistics file queue", 10, snapshot)
+    snapshot.close()
+    assert [one.chunk_id for one in words] == ["store.txt#L1-L3", "how/waiting.md#L1-L3"]
+    best, second = (one.score or 0.0 for one in words)
+    assert best > second > 0
+    assert [one.score for one in vectors] == [None] * len(vectors)  # the relevance is the cosine
+    assert [round(one.relevance or 0, 3) for one in vectors] == [0.816, 0.577]
+
+
+@pytest.mark.parametrize("fusion", ["relative", "distribution"])
+async def test_evidence_is_explained_with_any_fusion(tmp_path: Path, fusion: str) -> None:
+    """The place of a hit is its attainment by that fusion; scores recompose, and links count by their ranks."""
+    db, _ = await indexed(tmp_path, embedder=HashedEmbedder())
+    config = RetrievalConfig(fusion=FusionConfig(fusion=fusion, min_confidence=0.0))
+    asked = QueryOrchestrator(db, embedder=HashedEmbedder(), config=config)
+    found = await asked.query("how long does a circuit breaker wait in the queue", explain=True)
+    assert {name for one in found.explained for name in one.ranks} == {"keyword", "vector", "graph"}
+    for one in found.explained:
+        assert one.term.recompose() == pytest.approx(one.passage.score, abs=1e-12)
+        attainment = one.term.find("attainment")
+        assert attainment is not None
+        assert 0.0 <= attainment.value <= 1.0
 
 
 async def test_a_strategy_that_finds_what_is_not_there_changes_nothing(tmp_path: Path) -> None:
