@@ -100,6 +100,8 @@ T = TypeVar("T")
 
 BATCH = 128
 """Chunks embedded in one call."""
+STEMMED = 512
+"""Chunks whose words become stems together: what a word costs that was not seen before falls with their number."""
 OLDER_FORMAT = "older_format"
 """The code of the note that an index of another version was replaced. Nothing was left out for it."""
 SETTLED_NS = 2_000_000_000
@@ -179,6 +181,7 @@ class _Writer:
         self._notes = Notes()
         self._done = {"added": 0, "changed": 0, "removed": 0, "unchanged": 0}
         self._embedded = 0
+        self._unstemmed: list[tuple[int | None, str, str]] = []
 
     @classmethod
     def open(cls, db: Path, root: Path, tokenizer: Tokenizer, embedder: str | None) -> _Writer:
@@ -231,6 +234,7 @@ class _Writer:
             if self.stopped:
                 return
             self._look_at(found, known.get(found.path), now_ns)
+        self._stem()
         there = {found.path for found in listing.files}
         for path, facts in known.items():
             # What we were not let to look at has not vanished.
@@ -283,14 +287,26 @@ class _Writer:
             columns = "document, chunk_id, heading, body, first_line, last_line"
             insert = f"INSERT INTO chunks ({columns}) VALUES (?, ?, ?, ?, ?, ?)"  # noqa: S608 - ours
             row = self._sql.execute(insert, values).lastrowid
-            stems = (row, *(" ".join(self._tokenizer.document(text)) for text in (heading, chunk.text)))
-            self._sql.execute("INSERT INTO stems (id, heading, body) VALUES (?, ?, ?)", stems)
-            self._sql.execute("INSERT INTO words (rowid, heading, body) VALUES (?, ?, ?)", stems)
+            self._unstemmed.append((row, heading, chunk.text))
             anchors = [(document, anchor, row) for anchor in chunk.anchors]
             self._sql.executemany("INSERT OR IGNORE INTO anchors VALUES (?, ?, ?)", anchors)
         targets = [(target, link.anchor) for link in page.links if (target := _target(path, link)) is not None]
         rows = [(document, position, *one) for position, one in enumerate(dict.fromkeys(targets))]
         self._sql.executemany("INSERT INTO links VALUES (?, ?, ?, ?)", rows)
+        if len(self._unstemmed) >= STEMMED:
+            self._stem()
+
+    def _stem(self) -> None:
+        """Write the stems of the chunks that have none yet."""
+        headings = self._tokenizer.documents([heading for _, heading, _ in self._unstemmed])
+        bodies = self._tokenizer.documents([body for _, _, body in self._unstemmed])
+        rows = [
+            (row, " ".join(heading), " ".join(body))
+            for (row, _, _), heading, body in zip(self._unstemmed, headings, bodies, strict=True)
+        ]
+        self._sql.executemany("INSERT INTO stems (id, heading, body) VALUES (?, ?, ?)", rows)
+        self._sql.executemany("INSERT INTO words (rowid, heading, body) VALUES (?, ?, ?)", rows)
+        self._unstemmed.clear()
 
     def _forget(self, document: object) -> None:
         # FTS5 forgets words of an outside table when it is told them again.

@@ -15,6 +15,7 @@ from smart_model_router_scoring.retrieval.decoding import Tell
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
+    from markdown_it.rules_core import StateCore
     from markdown_it.token import Token
 
 __all__ = [
@@ -305,12 +306,13 @@ def read_markdown(text: str, tell: Tell = ignored) -> list[Block]:
         while last > first and not lines[last - 1].strip():
             last -= 1
         level = int(tokens[0].tag[1]) if tokens[0].type == "heading_open" else 0
-        anchors = tuple(_HTML_ANCHOR.findall(" ".join(_html(tokens))))
+        html = " ".join(_html(tokens))
+        anchors = tuple(_HTML_ANCHOR.findall(html))
         said = _visible(tokens) if level else _COMMENT.sub("", "\n".join(lines[first:last]))
         if level:
             anchors = (_slug(said, slugs), *anchors)
         if said.strip() or anchors:
-            blocks.append(Block(said, first + 1, last, level, anchors, tuple(_links(tokens))))
+            blocks.append(Block(said, first + 1, last, level, anchors, tuple(_links(tokens, html))))
     return blocks
 
 
@@ -338,7 +340,20 @@ def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt  # noqa: PLC0415 - the extra `scoring`, and only indexing pays
     from mdit_py_plugins.front_matter import front_matter_plugin  # noqa: PLC0415
 
-    return MarkdownIt("commonmark").enable("table").use(front_matter_plugin)
+    parser = MarkdownIt("commonmark").enable("table").use(front_matter_plugin)
+    parser.core.ruler.at("inline", _parse_inline)
+    return parser
+
+
+def _parse_inline(state: StateCore) -> None:
+    """Parse the words of headings, and of other blocks those that may hold a link or HTML: half the time of parsing."""
+    before, parser = "", _parser()
+    for token in state.tokens:
+        if token.type == "inline":
+            token.children = []
+            if before == "heading_open" or "[" in token.content or "<" in token.content:
+                parser.inline.parse(token.content, parser, state.env, token.children)
+        before = token.type
 
 
 def _groups(tokens: Sequence[Token]) -> Iterator[list[Token]]:
@@ -368,9 +383,9 @@ def _visible(tokens: Sequence[Token]) -> str:
     return " ".join("".join(words).split())
 
 
-def _links(tokens: Sequence[Token]) -> Iterator[Link]:
+def _links(tokens: Sequence[Token], html: str) -> Iterator[Link]:
     written = [str(token.attrs.get("href", "")) for token in _inline(tokens) if token.type == "link_open"]
-    for href in [*written, *_HTML_LINK.findall(" ".join(_html(tokens)))]:
+    for href in [*written, *_HTML_LINK.findall(html)]:
         link = link_of(unquote(href))
         if link is not None:
             yield link

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from smart_model_router_scoring.retrieval.embedders import MOST_TERMS, telling
@@ -25,31 +25,38 @@ class Stemmer:
         self._lock = threading.Lock()
         self._sql: sqlite3.Connection | None = None
 
-    def of(self, words: Iterable[str]) -> list[str]:
-        """The stems of these words, in order. A word has one, seldom none or several."""
-        given = list(words)
+    def of(self, texts: Sequence[Sequence[str]]) -> list[list[str]]:
+        """The stems of the words of each text, in order. A word has one, seldom none or several.
+
+        Words that are new cost less the more of them are learnt at once.
+        """
         known = self._known
         try:
-            return [stem for word in given for stem in known[word]]
+            return [[stem for word in words for stem in known[word]] for words in texts]
         except KeyError:
             with self._lock:
-                return self._learn(given)
+                known = self._learn(texts)
+                return [[stem for word in words for stem in known[word]] for words in texts]
 
-    def _learn(self, words: list[str]) -> list[str]:
+    def _learn(self, texts: Iterable[Iterable[str]]) -> dict[str, tuple[str, ...]]:
         if len(self._known) > _MOST_KNOWN:
             self._known = {}
         known = self._known
+        unknown = dict.fromkeys(word for words in texts for word in words if word not in known)
         # FTS5 would cut a Thai word at its vowels.
-        known.update((word, (word,)) for word in words if is_unspaced(word))
-        new = [word for word in dict.fromkeys(words) if word not in known]
+        known.update((word, (word,)) for word in unknown if is_unspaced(word))
+        new = [word for word in unknown if word not in known]
         sql = self._tokenizer()
-        sql.execute("DELETE FROM t")
-        sql.executemany("INSERT INTO t (rowid, word) VALUES (?, ?)", enumerate(new))
         found: list[list[str]] = [[] for _ in new]
-        for stem, row in sql.execute("SELECT term, doc FROM v ORDER BY doc, offset"):
-            found[row].append(stem)
+        sql.execute("BEGIN")  # each word in a transaction of its own would take ten times as long
+        try:
+            sql.executemany("INSERT INTO t (rowid, word) VALUES (?, ?)", enumerate(new))
+            for stem, row in sql.execute("SELECT term, doc FROM v ORDER BY doc, offset"):
+                found[row].append(stem)
+        finally:
+            sql.execute("ROLLBACK")
         known.update(zip(new, map(tuple, found), strict=True))
-        return [stem for word in words for stem in known[word]]
+        return known
 
     def _tokenizer(self) -> sqlite3.Connection:
         if self._sql is None:
@@ -67,8 +74,8 @@ class Tokenizer(Protocol):
         """The name of its rules. An index says whose terms it has; one of another name is made anew."""
         ...
 
-    def document(self, text: str) -> list[str]:
-        """The terms of a text, in order."""
+    def documents(self, texts: Sequence[str]) -> Sequence[Sequence[str]]:
+        """The terms of each text, in order."""
         ...
 
     def question(self, text: str) -> list[str]:
@@ -84,13 +91,13 @@ class StemsAndPairs:
 
     name = "porter-pairs-1"
 
-    def document(self, text: str) -> list[str]:
+    def documents(self, texts: Sequence[str]) -> list[list[str]]:
         """See `Tokenizer`."""
-        return _STEMMER.of(document_words(text))
+        return _STEMMER.of(list(map(document_words, texts)))
 
     def question(self, text: str) -> list[str]:
         """See `Tokenizer`: its first MOST_TERMS telling words."""
-        return _STEMMER.of(telling(question_words(text))[:MOST_TERMS])
+        return _STEMMER.of([telling(question_words(text))[:MOST_TERMS]])[0]
 
 
 DEFAULT_TOKENIZER = StemsAndPairs()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -64,13 +65,13 @@ class Letters:
 
     name = "letters"
 
-    def document(self, text: str) -> list[str]:
+    def documents(self, texts: Sequence[str]) -> list[list[str]]:
         """See `Tokenizer`."""
-        return [letter for letter in text.lower() if letter.isalpha()]
+        return [self.question(text) for text in texts]
 
     def question(self, text: str) -> list[str]:
         """See `Tokenizer`."""
-        return self.document(text)
+        return [letter for letter in text.lower() if letter.isalpha()]
 
 
 async def test_a_tokenizer_of_ones_own_cuts_documents_and_questions(tmp_path: Path) -> None:

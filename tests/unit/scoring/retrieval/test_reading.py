@@ -39,6 +39,20 @@ def test_a_hash_inside_code_is_no_heading() -> None:
     assert (block.level, block.links) == (0, ())
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "see [it](b.md)",
+        "see [it][there]\n\n[there]: b.md",
+        'see <a href="b.md">it</a>',
+        "| it |\n|---|\n| [it](b.md) |",
+    ],
+)
+def test_a_link_is_found_however_it_is_written(text: str) -> None:
+    """As one of Markdown, with its target beside it or elsewhere, as one of HTML, and in a table."""
+    assert next(iter(read_markdown(text))).links == (Link("b.md"),)
+
+
 def test_the_same_heading_twice_has_two_anchors() -> None:
     """The second is numbered, as GitHub does."""
     assert [one.anchors for one in read_markdown("# A b!\n\n# A b!\n")] == [("a-b",), ("a-b-1",)]
