@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from smart_model_router._moved import MOVED
+from smart_model_router.domain.lazy_names import lazy_names
 from smart_model_router_scoring._moved import install
 
 if TYPE_CHECKING:
@@ -101,17 +101,4 @@ _HOMES = {
     "smart_model_router_providers.sdk": ("SdkProvider",),
 }
 install(MOVED)
-_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
-
-
-def __getattr__(name: str) -> object:
-    """Import a public name when it is asked for: a command line that only prints help needs none of them."""
-    if name not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found: object = getattr(import_module(_HOME_OF[name]), name)
-    globals()[name] = found
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _HOMES, globals())

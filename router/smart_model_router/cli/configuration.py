@@ -22,9 +22,9 @@ from smart_model_router.config.origins import DEFAULT, Value, plain, values_in_f
 from smart_model_router.config.provider_loading import make_provider
 from smart_model_router.config.schema import json_schema
 from smart_model_router.config.secret import MASK, masked
-from smart_model_router.config.tree_path import spelled
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.suggest import did_you_mean
+from smart_model_router.domain.tree_path import spelled
 from smart_model_router_providers.catalog import KINDS, is_kind, kind_of
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import Any
 import yaml
 
 from smart_model_router.config.secret import masked
-from smart_model_router.config.tree_path import Path, spelled
 from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router.domain.tree_path import Path, spelled
 
 LIMIT_BYTES = 262_144
 _LIMIT_NODES = 20_000

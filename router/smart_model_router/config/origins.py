@@ -12,7 +12,7 @@ from smart_model_router.config.hints import FROM_KEY, SWITCH
 from smart_model_router.config.rules import FACTS, mentions_of
 from smart_model_router.config.secret import MASK, Secret, masked_urls
 from smart_model_router.config.tree import RouterConfig
-from smart_model_router.config.tree_path import Path
+from smart_model_router.domain.tree_path import Path
 
 DEFAULT = "default"
 

@@ -16,9 +16,9 @@ from smart_model_router.config import conversion, hints
 from smart_model_router.config.hints import Hint, SupportsShortForm
 from smart_model_router.config.retired import RETIRED
 from smart_model_router.config.secret import MASK, Secret, masked, masked_urls
-from smart_model_router.config.tree_path import Path, spelled
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.suggest import did_you_mean
+from smart_model_router.domain.tree_path import Path, spelled
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails

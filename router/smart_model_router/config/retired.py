@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from smart_model_router.config.sections import GatewayConfig
-from smart_model_router.config.tree_path import Path, spelled
 from smart_model_router.core.breaker import BreakerConfig
 from smart_model_router.core.capacity import AdaptiveConfig
+from smart_model_router.domain.tree_path import Path, spelled
 
 if TYPE_CHECKING:
     from smart_model_router.config.document import Document

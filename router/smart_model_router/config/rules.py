@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from smart_model_router.config import aliases as patterns
 from smart_model_router.config.secret import masked, masked_urls
-from smart_model_router.config.tree_path import spelled
 from smart_model_router.core.passthrough_rules import KNOWN, is_route
 from smart_model_router.core.selection import STRATEGIES, Selector
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.import_path import imported, reference_of
 from smart_model_router.domain.recovery_policy import parse_recovery
 from smart_model_router.domain.suggest import did_you_mean
+from smart_model_router.domain.tree_path import spelled
 
 if TYPE_CHECKING:
     from smart_model_router.config.sections import ContentConfig
     from smart_model_router.config.tree import ModelConfig, RouterConfig, TargetConfig
-    from smart_model_router.config.tree_path import Path
+    from smart_model_router.domain.tree_path import Path
 
 STRATEGY_GROUP = "smart_model_router.strategies"
 """The group of entry points."""

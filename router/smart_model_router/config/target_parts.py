@@ -14,7 +14,6 @@ from smart_model_router.config.provider_loading import keys_of
 from smart_model_router.config.rules import FACTS, strategy_named
 from smart_model_router.config.secret import Secret
 from smart_model_router.config.tree import DefaultsConfig, ModelConfig, ProviderConfig, RouterConfig, TargetConfig
-from smart_model_router.config.tree_path import spelled
 from smart_model_router.core.gate import Gate
 from smart_model_router.core.gate_registry import GateRegistry
 from smart_model_router.core.passthrough_rules import Route, RouteTarget, by_path
@@ -32,6 +31,7 @@ from smart_model_router.domain.ports import (
 from smart_model_router.domain.recovery_policy import parse_recovery
 from smart_model_router.domain.request import Dialect, Operation, Target
 from smart_model_router.domain.shared_state import SharedKeys, slot_scope
+from smart_model_router.domain.tree_path import spelled
 from smart_model_router.wires.translate import reachable
 from smart_model_router_providers.catalog import KINDS, Kind, failure_domain, kind_of, limit_pool, resolve
 from smart_model_router_providers.signals import FAMILIES

@@ -7,7 +7,7 @@ import yaml
 from smart_model_router.config import RouterConfig
 from smart_model_router.config.document import parse
 from smart_model_router.config.origins import plain, values_in_force
-from smart_model_router.config.tree_path import spelled
+from smart_model_router.domain.tree_path import spelled
 
 SECRET = "sk-live-" + "z9" * 16
 FILE = """\

@@ -9,8 +9,8 @@ from typing import Any, Literal
 from smart_model_router.config import conversion
 from smart_model_router.config.document import Document
 from smart_model_router.config.hints import Hint
-from smart_model_router.config.tree_path import Path, spelled
 from smart_model_router.core.checked_options import within
+from smart_model_router.domain.tree_path import Path, spelled
 
 Verdict = Literal["mapped", "changed", "left out"]
 

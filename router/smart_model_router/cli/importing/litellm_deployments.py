@@ -13,8 +13,8 @@ from smart_model_router.cli.importing.import_report import ImportReport
 from smart_model_router.cli.importing.litellm_names import Prefix
 from smart_model_router.config.hints import fields_of
 from smart_model_router.config.tree import DefaultsConfig, PriceConfig, ProviderConfig, TargetConfig, ThinkingConfig
-from smart_model_router.config.tree_path import Path
 from smart_model_router.core.checked_options import within
+from smart_model_router.domain.tree_path import Path
 
 _OWN_SERVERS = frozenset({"openai_compatible", "ollama", "vllm"})
 """Kinds whose servers fail each for itself."""
