@@ -3,7 +3,7 @@
 .DEFAULT_GOAL := help
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
-# What the run under coverage has already tested: all of tests/unit/scoring but retrieval.
+# What the run under coverage has already tested beside core and research: all of tests/unit/scoring but retrieval.
 PURE_SCORING = $(addprefix --ignore ,$(filter-out %/retrieval,$(wildcard tests/unit/scoring/*)))
 LOCK := $(BIN)/uv pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes --no-header
 # pyright brings its own node from the package registry; without this it also asks whether a newer one exists.
@@ -25,7 +25,7 @@ LANES := test-pure test-units test-sockets test-alone
 # Empty is "not set": hundreds of processes that tests start would compile our source each time.
 $(LANES): export PYTHONDONTWRITEBYTECODE =
 
-test: setup  ## every test, in four lanes; core and the mathematics of scoring are covered by every branch
+test: setup  ## every test, in four lanes; core, workflows and the mathematics of scoring are covered by every branch
 	@failed=; for lane in $(LANES); do echo "== $$lane"; \
 		$(MAKE) --no-print-directory $$lane || failed="$$failed $$lane"; done; \
 	test -z "$$failed" || { echo "failed:$$failed"; exit 1; }
@@ -34,12 +34,13 @@ test: setup  ## every test, in four lanes; core and the mathematics of scoring a
 test-pure:
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -n auto --dist worksteal \
-		tests/unit/core tests/unit/scoring tests/property --ignore tests/unit/scoring/retrieval
+		tests/unit/core tests/unit/research tests/unit/scoring tests/property --ignore tests/unit/scoring/retrieval
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
 test-units:
-	$(BIN)/pytest -n auto --dist worksteal tests/unit tests/meta tests/simulation --ignore tests/unit/core $(PURE_SCORING)
+	$(BIN)/pytest -n auto --dist worksteal tests/unit tests/meta tests/simulation --ignore tests/unit/core \
+		--ignore tests/unit/research $(PURE_SCORING)
 
 # Sockets and processes are mostly waited for: more of them than cores, a file's tests in one process, which share its
 # servers. What measures real time, or needs the whole machine, is marked `alone`, and is.

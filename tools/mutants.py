@@ -25,7 +25,7 @@ from mutmut.stats import status_by_exit_code
 ROOT = Path(__file__).resolve().parents[1]
 WORK = ROOT / ".mutants"
 REQUIRED = 0.95
-SOURCE_ROOTS = ("router", "providers", "stats", "scoring")
+SOURCE_ROOTS = ("router", "providers", "stats", "scoring", "research")
 NOTICED = {"killed", "timeout", "segfault", "suspicious", "caught by type check"}
 # The latter two collect garbage at the end of every run: half of the time of most mutants.
 LEFT_OUT = ("cacheprovider", "unraisableexception", "threadexception")

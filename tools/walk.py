@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from smart_model_router import SmartModelRouter
 
 HERE = Path(__file__).resolve().parents[1]
-SOURCES = ("router", "providers", "stats", "scoring")
+SOURCES = ("router", "providers", "stats", "scoring", "research")
 _MAIN = "smart_model_router"
 _USAGE = {"prompt_tokens": 4, "completion_tokens": 1, "total_tokens": 5}
 _QUESTION: dict[str, Any] = {

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = ("router", "providers", "stats", "scoring", "tools", "benchmarks", "examples")
+FOLDERS = ("router", "providers", "stats", "scoring", "research", "tools", "benchmarks", "examples")
 DOCUMENTS = ("*.md", "docs/*.md", "docs/adr/README.md", "docs/design/*.md", "docs/how-to/*.md")
 DATA = {
     "benchmarks/search/collections.py",

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCE_ROOTS = tuple(ROOT / root for root in ("router", "providers", "stats", "scoring"))
+SOURCE_ROOTS = tuple(ROOT / root for root in ("router", "providers", "stats", "scoring", "research"))
 NODE_ID = re.compile(r"tests/[\w/]+\.py::\w+(?:::\w+)?")
 
 

@@ -16,7 +16,7 @@ from tests.meta.repository import ROOT, SOURCE_ROOTS, modules, project, relative
 
 FILES = sorted(
     path
-    for folder in ("router", "providers", "stats", "scoring", "tests", "examples", "benchmarks", "tools")
+    for folder in ("router", "providers", "stats", "scoring", "research", "tests", "examples", "benchmarks", "tools")
     for path in (ROOT / folder).rglob("*.py")
 )
 MODULES = dict(modules())

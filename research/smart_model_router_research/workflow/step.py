@@ -1,0 +1,163 @@
+"""A step of a workflow, and what its work is given. Checked as a part of a definition (checks.py)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from smart_model_router_research.workflow.definition import WorkflowDefinition
+
+OnError = Literal["fail", "continue"]
+InputType = Literal["any", "string", "number", "integer", "boolean", "list", "mapping"]
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """The costs of model calls: tokens, US dollars, seconds, calls. All at least 0."""
+
+    tokens: float = 0.0
+    usd: float = 0.0
+    seconds: float = 0.0
+    calls: float = 0.0
+
+    def __add__(self, other: Costs) -> Costs:
+        return Costs(
+            self.tokens + other.tokens, self.usd + other.usd, self.seconds + other.seconds, self.calls + other.calls
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepInput:
+    """The argument of a step's `run`.
+
+    `inputs` and `options` are those of the step with their references resolved. `run_inputs` are the inputs of the
+    workflow, `steps` the outputs of the steps that this one needs (null for one that has none). `services` are those
+    of the run's context. `step` is the full name (`outer.inner` in a subgraph), `attempt` counts from 1.
+    `idempotency_key` is the same for each attempt of the same work. `deadline` is monotonic. `charge` adds to what the
+    run has spent; a step calls it once for each thing that it paid for.
+    """
+
+    run_id: str
+    step: str
+    inputs: Mapping[str, Any]
+    run_inputs: Mapping[str, Any] = field(default_factory=dict)
+    steps: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    services: Mapping[str, Any] = field(default_factory=dict)
+    attempt: int = 1
+    idempotency_key: str = ""
+    deadline: float = math.inf
+    charge: Callable[[Costs], None] = lambda _: None
+
+
+@dataclass(frozen=True, slots=True)
+class StepLoop:
+    """A loop: after its step, go back to the step `to` while `condition` is true, at most `max_passes` times.
+
+    For engines with the capability `cycles`.
+    """
+
+    to: str
+    condition: str
+    max_passes: int = 10
+
+
+@dataclass(frozen=True, slots=True)
+class RoundScope:
+    """The place of a step in the rounds that a template was expanded to: `prev`, `last` and `round_number`.
+
+    `prev` leads from a step of the template to the step of the round before, `last` to those of all rounds before, the
+    latest first, `short` from an output that one step of the template declares to that step. In round 1 all are empty.
+    """
+
+    number: int
+    prev: Mapping[str, str] = field(default_factory=dict)
+    last: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    short: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowInput:
+    """An input of a workflow. One without a default that is not required is null when it is not given.
+
+    `minimum` and `maximum` are for numbers; `enum` lists all values that are allowed.
+    """
+
+    type: InputType = "any"
+    default: Any = None
+    required: bool = False
+    enum: Sequence[Any] | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+
+
+Run = Callable[[StepInput], Awaitable[Mapping[str, Any]]]
+"""The work of a step: its outputs are values of JSON by name."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step. `needs` are the steps that have to be settled before it.
+
+    `when` is an expression (text; `${...}` around it may be left out), or true or false: the step runs only on true.
+    `always` runs it although steps that it needs failed or were skipped. `on_error="continue"` lets its dependants run
+    when it fails. `timeout` is in seconds, for each attempt; `attempts` at least 1. `inputs` are values of JSON whose
+    texts may have references, `${...}`. `outputs` are the names that it declares (None: any). `estimate` are the costs
+    that it will probably have (tokens, usd, seconds, calls). `workflow` is the subgraph of kind `workflow`, `message`
+    the question of kind `approval`; `options` are the keys that its kind has of its own. `round` is set by expansion.
+
+    Steps are checked as parts of a WorkflowDefinition.
+    """
+
+    name: str
+    run: Run | None = None
+    needs: Sequence[str] = ()
+    when: str | bool | None = None
+    always: bool = False
+    on_error: OnError = "fail"
+    timeout: float | None = None
+    attempts: int = 1
+    kind: str = field(default="call", kw_only=True)
+    inputs: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    outputs: Sequence[str] | None = field(default=None, kw_only=True)
+    estimate: Mapping[str, float] = field(default_factory=dict, kw_only=True)
+    workflow: WorkflowDefinition | None = field(default=None, kw_only=True)
+    message: str | None = field(default=None, kw_only=True)
+    loop: StepLoop | None = field(default=None, kw_only=True)
+    options: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    round: RoundScope | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        for name in ("needs", "outputs"):
+            object.__setattr__(self, name, fixed(getattr(self, name)))
+        for name in ("inputs", "estimate", "options"):
+            object.__setattr__(self, name, owned(getattr(self, name)))
+
+    @property
+    def declared_outputs(self) -> frozenset[str] | None:
+        """The names of its outputs, None when they are not declared. A subgraph declares those of its workflow."""
+        if self.outputs is None:
+            return None if self.workflow is None else frozenset(self.workflow.outputs)
+        return frozenset(self.outputs)
+
+
+def owned(value: Any) -> Any:
+    """Return a copy of JSON data, which later changes of the original leave alone; anything else as it is."""
+    try:
+        return _copied(value)
+    except RecursionError:  # a fault, which the check of the definition finds
+        return value
+
+
+def _copied(value: Any) -> Any:
+    if type(value) is dict:
+        return {key: _copied(member) for key, member in value.items()}
+    return [_copied(member) for member in value] if type(value) is list else value
+
+
+def fixed(names: Any) -> Any:
+    """Return a list as a tuple; anything else as it is."""
+    return tuple(names) if isinstance(names, list) else names
