@@ -29,7 +29,7 @@ from smart_model_router_scoring.fusion import Fusion, FusionConfig
 from smart_model_router_scoring.retrieval import HashedEmbedder, SearchIndex, index_folder
 from smart_model_router_scoring.retrieval.embedders import any_of
 from smart_model_router_scoring.retrieval.stems import DEFAULT_TOKENIZER
-from smart_model_router_scoring.retrieval.strategies import VectorSearch
+from smart_model_router_scoring.retrieval.vectors import VectorSearch
 
 Lists = dict[str, list[tuple[str, float]]]
 DEPTH = 100

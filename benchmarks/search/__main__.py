@@ -1,9 +1,9 @@
 """`make bench-search`: how good rankings are on judged collections, and how well search knows what it cannot answer.
 
 `python -m benchmarks.search [--only NAME ...] [--ranking | --answers] [--indexes DIR] [--runs DIR]`. Every ranking is
-compared with keywords alone, question by question. For answers, each collection is asked its own questions and those
-that no document of its subject answers: everyday ones, and those of the other collections. `--indexes` keeps the
-indexes for the next run; `--runs` writes rankings for `smr evaluate`.
+compared with keywords alone, question by question. For answers, by words and with the extra `embed`, each collection is
+asked its own questions and those that no document of its subject answers: everyday ones, and those of the other
+collections. `--indexes` keeps the indexes for the next run; `--runs` writes rankings for `smr evaluate`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from benchmarks.search.collections import BUILDERS, Collection, asked_of, cannot_answer, collections, write_run
 from benchmarks.search.measures import Labelled, auroc, ece_over_halves, keeping, share
@@ -26,17 +27,20 @@ from benchmarks.search.measures import Labelled, auroc, ece_over_halves, keeping
 from smart_model_router_scoring.calibration import fit_platt
 from smart_model_router_scoring.evaluate import compare, evaluate
 from smart_model_router_scoring.evaluate.metrics import METRICS
+from smart_model_router_scoring.evidence import EvidenceModel
 from smart_model_router_scoring.fusion import FusionConfig
 from smart_model_router_scoring.options import ConfigError
 from smart_model_router_scoring.retrieval import (
+    Embedder,
     HashedEmbedder,
     HeavyHashedVectors,
     QueryOrchestrator,
     QueryResults,
     RetrievalConfig,
+    WordLlamaEmbedder,
     index_folder,
 )
-from smart_model_router_scoring.retrieval.orchestrator import HASHED_WEIGHT, HASHED_WEIGHT_MOST
+from smart_model_router_scoring.retrieval.orchestrator import HASHED_WEIGHT, HASHED_WEIGHT_MOST, WORDLLAMA_WEIGHT
 
 DEPTH = 100
 SURE = 20.0
@@ -46,50 +50,68 @@ PATIENT = {"keyword": 600.0, "vector": 600.0, "graph": 600.0}
 """Timeouts that are never met: else the load of the machine would leave out a late strategy."""
 
 
+WORDS, HASHED, EMBED = "words", "hashed", "embed"
+EMBEDDERS: Mapping[str, Embedder] = {HASHED: HashedEmbedder(), EMBED: WordLlamaEmbedder()}
+
+
 @dataclass(frozen=True, slots=True)
 class Indexed:
-    """A collection and its index."""
+    """A collection and its indexes, one for each embedder; keywords alone are asked of the last one."""
 
     collection: Collection
-    db: Path
+    folder: Path
 
     @classmethod
-    async def of(cls, collection: Collection, folder: Path) -> Indexed:
+    async def of(cls, collection: Collection, folder: Path, kinds: Iterable[str] = EMBEDDERS) -> Indexed:
         """Write the documents and index them; what is there already is kept."""
-        root, db = folder / collection.name, folder / f"{collection.name}.sqlite"
+        found, root = cls(collection, folder), folder / collection.name
         await asyncio.to_thread(collection.write, root)
-        started = time.process_time()
-        report = await index_folder(root, db, now=time.time(), embedder=HashedEmbedder())
-        spent = time.process_time() - started
-        told = f"{report.documents} documents, {report.chunks} chunks, {len(collection.questions)} questions"
-        print(f"{collection.name}: {told} ({len(collection.by_hand)} by hand); {spent:.1f} s CPU", file=sys.stderr)
-        return cls(collection, db)
+        for kind in kinds:
+            started = time.process_time()
+            report = await index_folder(root, found.db(kind), now=time.time(), embedder=EMBEDDERS[kind])
+            spent = time.process_time() - started
+            told = f"{report.documents} documents, {report.chunks} chunks, {len(collection.questions)} questions"
+            by_hand = len(collection.by_hand)
+            print(f"{collection.name} ({kind}): {told} ({by_hand} by hand); {spent:.1f} s CPU", file=sys.stderr)
+        return found
+
+    def db(self, kind: str) -> Path:
+        """The index for this kind of search."""
+        return self.folder / f"{self.collection.name}-{kind if kind in EMBEDDERS else EMBED}.sqlite"
 
     def document(self, chunk_id: str) -> str:
         """The document of a chunk."""
         return chunk_id.partition("#")[0].removesuffix(self.collection.suffix)
 
+    def asking(
+        self, kind: str, weights: Mapping[str, float] = MappingProxyType({}), model: EvidenceModel | None = None
+    ) -> QueryOrchestrator:
+        """An orchestrator that returns everything. `model` judges in place of the defaults."""
+        fusion = FusionConfig(weights={**RetrievalConfig().fusion.weights, **weights}, min_confidence=0.0)
+        config = RetrievalConfig(fusion=fusion, timeouts=PATIENT)
+        if model is not None:
+            config = replace(config, evidence=model, evidence_with_cosines=model)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", HeavyHashedVectors)  # their cost is what is measured
+            return QueryOrchestrator(self.db(kind), embedder=EMBEDDERS.get(kind), config=config)
 
-def asking(db: Path, *, min_confidence: float = 0.0, **weights: float) -> QueryOrchestrator:
-    """An orchestrator that returns everything, unless told otherwise; without a weight hashed vectors take no part."""
-    fusion = FusionConfig(weights={**RetrievalConfig().fusion.weights, **weights}, min_confidence=min_confidence)
-    embedder = HashedEmbedder() if weights.get("vector") else None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HeavyHashedVectors)  # their cost is what is measured
-        return QueryOrchestrator(db, embedder=embedder, config=RetrievalConfig(fusion=fusion, timeouts=PATIENT))
 
-
-SYSTEMS: Mapping[str, Mapping[str, float]] = {
-    "keyword": {"graph": 0.0},
-    "default: keyword, links": {},
-    **{f"hashed vectors at {weight}": {"vector": weight} for weight in (HASHED_WEIGHT, 0.05, HASHED_WEIGHT_MOST, 1.0)},
+SYSTEMS: Mapping[str, tuple[str, Mapping[str, float]]] = {
+    "keyword": (WORDS, {"graph": 0.0}),
+    "default: keyword, links": (WORDS, {}),
+    f"default with `embed`: vectors at {WORDLLAMA_WEIGHT}": (EMBED, {}),
+    **{f"wordllama at {weight}": (EMBED, {"vector": weight}) for weight in (0.1, 0.5, 1.0)},
+    **{
+        f"hashed vectors at {weight}": (HASHED, {"vector": weight})
+        for weight in (HASHED_WEIGHT, 0.05, HASHED_WEIGHT_MOST, 1.0)
+    },
 }
-"""The first is the baseline of the others."""
+"""The kind of search, and its weights. The first is the baseline of the others."""
 
 
-async def rankings(found: Indexed, weights: Mapping[str, float]) -> dict[str, list[str]]:
+async def rankings(found: Indexed, kind: str, weights: Mapping[str, float]) -> dict[str, list[str]]:
     """The documents of each question, each at the place of its best chunk."""
-    orchestrator, run = asking(found.db, **weights), {}
+    orchestrator, run = found.asking(kind, weights), {}
     for name, text in found.collection.questions.items():
         results = await orchestrator.query(text, top_k=DEPTH, top_n=DEPTH)
         run[name] = list(dict.fromkeys(found.document(chunk_id) for chunk_id, _ in results))
@@ -100,8 +122,8 @@ async def print_rankings(found: Indexed, runs: Path | None) -> None:
     """A row for each system."""
     baseline: dict[str, list[str]] = {}
     grades = found.collection.grades
-    for system, weights in SYSTEMS.items():
-        run = await rankings(found, weights)
+    for system, (kind, weights) in SYSTEMS.items():
+        run = await rankings(found, kind, weights)
         if runs is not None:
             write_run(runs, found.collection, system, run)
         means = evaluate(run, grades).metrics
@@ -115,7 +137,8 @@ async def print_rankings(found: Indexed, runs: Path | None) -> None:
 
 def answers(results: QueryResults) -> float:
     """The confidence that the index answers the question."""
-    return 0.0 if results.answers is None else results.answers
+    assert results.answers is not None, results.degraded
+    return results.answers
 
 
 async def scores(orchestrator: QueryOrchestrator, questions: Iterable[str]) -> list[float]:
@@ -170,9 +193,9 @@ def _log_odds(score: float) -> float:
     return math.log(score / (1 - score)) if 0 < score < 1 else math.copysign(SURE, score - 0.5)
 
 
-async def judged(found: Indexed, every: Sequence[Collection]) -> Judged:
-    """Ask a collection its own questions and those it cannot answer. Hashed vectors are no evidence: without them."""
-    orchestrator, mine = asking(found.db), found.collection
+async def judged(found: Indexed, every: Sequence[Collection], kind: str) -> Judged:
+    """Ask a collection its own questions and those it cannot answer."""
+    orchestrator, mine = found.asking(kind), found.collection
     by_hand = await scores(orchestrator, (mine.questions[one] for one in mine.by_hand))
     scripted = await scores(orchestrator, (text for one, text in mine.questions.items() if one in mine.scripted))
     others = {
@@ -191,16 +214,18 @@ async def measure(told: argparse.Namespace, folder: Path) -> None:
         for found in indexed:
             await print_rankings(found, told.runs)
     if both or told.answers:
-        await print_answers(indexed, every)
+        for kind in (WORDS, EMBED):
+            print(f"\nevidence: {kind}")
+            await print_answers(indexed, every, kind)
 
 
-async def print_answers(indexed: Sequence[Indexed], every: Sequence[Collection]) -> None:
+async def print_answers(indexed: Sequence[Indexed], every: Sequence[Collection], kind: str) -> None:
     """A row for each collection, and the means."""
     columns = ("AUROC", f"kept at {SHIPPED}", "scripted kept", "accepted", "accepted where 95 % are kept", "ECE")
     print(f"| collection (own by hand + scripted, away) | {' | '.join(columns)} |\n|{'---|' * 7}")
     rows = []
     for found in indexed:
-        rows.append(await judged(found, every))
+        rows.append(await judged(found, every, kind))
         print(rows[-1].row(), flush=True)
     kept = statistics.fmean(share(one.by_hand, SHIPPED).mean for one in rows)
     accepted = statistics.fmean(share(one.away, SHIPPED).mean for one in rows)

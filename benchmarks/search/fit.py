@@ -15,35 +15,30 @@ import math
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from benchmarks.search.__main__ import Indexed
+from benchmarks.search.__main__ import EMBED, WORDS, Indexed
 from benchmarks.search.collections import UNTUNED, collections, disjoint
 from benchmarks.search.measures import auroc, keeping
 
 from smart_model_router_scoring.evidence import (
     ATTAINMENT,
     BEST,
-    PASSAGE,
+    COSINES,
     QUESTION,
+    WITH_COSINES,
     EvidenceModel,
     Features,
     Logistic,
     Null,
-    QuestionTerms,
-    question_evidence,
 )
-from smart_model_router_scoring.fusion import Fusion
+from smart_model_router_scoring.evidence import WORDS as BY_WORDS
 from smart_model_router_scoring.retrieval import RetrievalConfig, SearchIndex
-from smart_model_router_scoring.retrieval.stems import DEFAULT_TOKENIZER
-from smart_model_router_scoring.retrieval.strategies import TermCounts, best_rows, evidence_of
 
 if TYPE_CHECKING:
-    import sqlite3
-
     from numpy.typing import NDArray
 
 RIDGE = 0.02
@@ -53,7 +48,9 @@ STEPS = 20_000
 DIGITS = 3
 SHIPPED = RetrievalConfig().fusion.min_confidence
 MOST_DIFFERENT = 0.02
-RELEVANT = (*PASSAGE, ATTAINMENT)
+FEATURES: Mapping[str, Sequence[str]] = {WORDS: BY_WORDS, EMBED: (*BY_WORDS, *COSINES)}
+"""Of a passage, by the kind of search."""
+DEFAULTS: Mapping[str, EvidenceModel] = {WORDS: EvidenceModel(), EMBED: WITH_COSINES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,39 +74,42 @@ class Sample:
         """The log-odds of each row."""
         return [curve.logit(row.question, self.null) for row in rows]
 
+    def auroc(self, name: str) -> float:
+        """That of one feature by itself."""
+        return auroc([row.question[name] for row in self.own.values()], [row.question[name] for row in self.away])
 
-async def sample(found: Indexed, away: Sequence[str]) -> Sample:
-    """Ask an index everything."""
-    snapshot = SearchIndex(found.db).snapshot("facts")
-    mine, facts, counts = found.collection, snapshot.facts, TermCounts()
-    shares = [hit.attainment for hit in Fusion().fuse({"keyword": list(range(BEST))}, top_n=BEST).hits]
 
-    def ask(sql: sqlite3.Connection, text: str, grades: Mapping[str, float]) -> Row:
-        stems = DEFAULT_TOKENIZER.question(text)
-        counted = counts.of(sql, stems, facts.generation)
-        question = QuestionTerms.of(stems, counted, facts.chunks)
-        rows = best_rows(sql, stems, BEST, facts.chunks, counted)
-        evidence = evidence_of(sql, question, rows)
-        passages = [evidence[row] for row in rows]
-        whole = question_evidence(question, passages)
-        judged = [
-            (
-                {**passage.features, ATTAINMENT: share},
-                grades.get(found.document(chunk_id), 0.0) > 0,
-            )
-            for (chunk_id, _), passage, share in zip(rows.values(), passages, shares, strict=False)
-        ]
-        return Row(whole, judged)
+@dataclass(frozen=True, kw_only=True)
+class Recorder(Logistic):
+    """A function that remembers the features it was given."""
 
-    def everything(sql: sqlite3.Connection) -> Sample:
-        by_people = mine.questions if mine.name == UNTUNED else mine.by_hand
-        own = {one: ask(sql, mine.questions[one], mine.grades.get(one, {})) for one in by_people}
-        return Sample(mine.name, own, [ask(sql, text, {}) for text in away], facts.null)
+    seen: list[Features] = field(default_factory=list)
 
-    try:
-        return await snapshot.lane("facts").run(everything)
-    finally:
-        snapshot.close()
+    def score(self, features: Features, null: Null) -> float:
+        """See `Logistic`."""
+        self.seen.append(features)
+        return super().score(features, null)
+
+
+async def sample(found: Indexed, away: Sequence[str], kind: str) -> Sample:
+    """Ask an index everything, as a user does."""
+    asked, passages = (Recorder(weights=dict.fromkeys(FEATURES[kind], 1.0), bias=0.0) for _ in range(2))
+    orchestrator = found.asking(kind, model=EvidenceModel(answers=asked, relevance=passages))
+    mine = found.collection
+
+    async def ask(text: str, grades: Mapping[str, float]) -> Row:
+        asked.seen.clear()
+        passages.seen.clear()
+        results = await orchestrator.query(text, top_n=BEST)
+        relevant = (grades.get(found.document(chunk_id), 0.0) > 0 for chunk_id, _ in results)
+        return Row(asked.seen[0], list(zip(passages.seen, relevant, strict=True)))
+
+    by_people = mine.questions if mine.name == UNTUNED else mine.by_hand
+    own = {one: await ask(mine.questions[one], mine.grades.get(one, {})) for one in by_people}
+    facts = SearchIndex(found.db(kind)).facts()
+    null = facts.null_with_cosines if kind == EMBED else facts.null
+    assert null is not None
+    return Sample(mine.name, own, [await ask(text, {}) for text in away], null)
 
 
 def logistic(names: Sequence[str], kinds: Sequence[tuple[Null, Sequence[Features], bool]]) -> Logistic:
@@ -134,16 +134,16 @@ def logistic(names: Sequence[str], kinds: Sequence[tuple[Null, Sequence[Features
     return Logistic(weights=found_weights, bias=round(float(at[-1]), DIGITS))
 
 
-def model(samples: Sequence[Sample]) -> EvidenceModel:
+def model(samples: Sequence[Sample], kind: str) -> EvidenceModel:
     """Both functions, fitted on these collections."""
     answers = logistic(
-        (*PASSAGE, *QUESTION),
+        (*FEATURES[kind], *QUESTION),
         [(one.null, [row.question for row in rows], own)
          for one in samples for rows, own in ((list(one.own.values()), True), (one.away, False))],
     )  # fmt: skip
     prior = round(math.log(ANSWERABLE / (1 - ANSWERABLE)), DIGITS)
     relevance = logistic(
-        RELEVANT,
+        (*FEATURES[kind], ATTAINMENT),
         [(one.null, [features for row in one.own.values() for features, good in row.passages if good == label], label)
          for one in samples for label in (True, False)],
     )  # fmt: skip
@@ -158,21 +158,17 @@ def print_model(found: EvidenceModel) -> None:
         print(f"{name}: weights {dict(one.weights)}, bias {one.bias}")
 
 
-def judge(held: Sample, others: Sequence[Sample]) -> tuple[float, float]:
+def judge(held: Sample, others: Sequence[Sample], kind: str) -> tuple[float, float]:
     """Print how weights of the others do on a collection; (kept, accepted) at the shipped threshold."""
-    curve = model(others).answers
+    curve = model(others, kind).answers
     own, away = held.scores(curve, held.own.values()), held.scores(curve, held.away)
     threshold, at_95 = math.log(SHIPPED / (1 - SHIPPED)), keeping(own)
     kept, accepted = (sum(value >= threshold for value in of) / len(of) for of in (own, away))
     mine = sum(value >= at_95 for value in away) / len(away)
-    singles = {
-        name: auroc([row.question[name] for row in held.own.values()], [row.question[name] for row in held.away])
-        for name in curve.weights
-    }
-    best = max(singles, key=lambda name: singles[name])
+    best = max(curve.weights, key=lambda name: sum(one.auroc(name) for one in others))
     print(
         f"| {held.name} ({len(own)}, {len(away)}) | {kept:.3f} | {accepted:.3f} | {mine:.3f} | {auroc(own, away):.3f}"
-        f" | {best} {singles[best]:.3f} | {', '.join(held.null.dropped)} |"
+        f" | {best} {held.auroc(best):.3f} | {', '.join(held.null.dropped)} |"
     )
     return kept, accepted
 
@@ -188,10 +184,27 @@ def differing(samples: Sequence[Sample], fitted: Logistic, shipped: Logistic) ->
     return changed.count(True) / len(changed)
 
 
-async def samples_of(folder: Path) -> list[Sample]:
+async def samples_of(folder: Path, kind: str) -> list[Sample]:
     """Each collection that is there."""
     every = collections()
-    return [await sample(await Indexed.of(one, folder), disjoint(one, every)) for one in every]
+    return [await sample(await Indexed.of(one, folder, (EMBED,)), disjoint(one, every), kind) for one in every]
+
+
+def report(samples: Sequence[Sample], kind: str) -> float:
+    """Print what is fitted and how it does; the share of questions that the shipped weights decide otherwise."""
+    fitted = model([one for one in samples if one.name != UNTUNED], kind)
+    print(f"evidence: {kind}")
+    print_model(fitted)
+    columns = ("kept", "accepted", "accepted where 95 % are kept", "AUROC", "best feature of the others", "dropped")
+    print(f"| held out (own, away) | {' | '.join(columns)} |\n|{'---|' * 7}")
+    rows = [
+        judge(one, [other for other in samples if other is not one and other.name != UNTUNED], kind) for one in samples
+    ]
+    kept, accepted = (sum(row[at] for row in rows) / len(rows) for at in (0, 1))
+    print(f"mean: {kept:.3f} kept, {accepted:.3f} accepted")
+    different = differing(samples, fitted.answers, DEFAULTS[kind].answers)
+    print(f"decided otherwise by the shipped weights: {different:.1%}", flush=True)
+    return different
 
 
 def main() -> int:
@@ -201,16 +214,9 @@ def main() -> int:
     parser.add_argument("--check", action="store_true")
     told = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        samples = asyncio.run(samples_of(told.indexes or Path(name)))
-    fitted = model([one for one in samples if one.name != UNTUNED])
-    print_model(fitted)
-    print("| held out (own, away) | kept | accepted | accepted where 95 % are kept | AUROC | best feature | dropped |")
-    rows = [judge(one, [other for other in samples if other is not one and other.name != UNTUNED]) for one in samples]
-    kept, accepted = (sum(row[at] for row in rows) / len(rows) for at in (0, 1))
-    print(f"mean: {kept:.3f} kept, {accepted:.3f} accepted")
-    different = differing(samples, fitted.answers, EvidenceModel().answers)
-    print(f"decided otherwise by the shipped weights: {different:.1%}")
-    return int(told.check and different > MOST_DIFFERENT)
+        folder = told.indexes or Path(name)
+        different = [report(asyncio.run(samples_of(folder, kind)), kind) for kind in FEATURES]
+    return int(told.check and max(different) > MOST_DIFFERENT)
 
 
 if __name__ == "__main__":

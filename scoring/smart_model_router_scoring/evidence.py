@@ -1,4 +1,4 @@
-"""Evidence that an index answers a question, from the words of its best passages; and the score that it makes.
+"""Evidence that an index answers a question, from its best passages (words, cosines); and the score that it makes.
 
 Two numbers: how relevant one passage is, and whether the index answers the question at all. Both are logistic in
 features that never lower a score, each measured in spreads above what questions score that the index cannot answer
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
@@ -26,11 +26,19 @@ NEAR = 5
 BEST = 10
 """Passages that are looked at, in the order in which keyword search found them."""
 
-PASSAGE: tuple[str, ...] = ("window", "near", "heading")
+WORDS: tuple[str, ...] = ("window", "near", "heading")
+COSINES: tuple[str, ...] = ("cosine", "cosine_telling")
+PASSAGE: tuple[str, ...] = (*WORDS, *COSINES)
 QUESTION: tuple[str, ...] = ("known", "breadth")
 ATTAINMENT = "attainment"
+COSINE_COUNTS = 2.0
+"""Of a cosine beside two shares, in the choice of the best passage."""
 Features = Mapping[str, float]
 Stems = Sequence[str]
+Cosines = tuple[float, float]
+"""Those of a passage with the question, and with the question's telling words."""
+NO_COSINES: Cosines = (0.0, 0.0)
+"""Where there are no vectors, or none that are evidence."""
 
 
 def information(count: int, chunks: int) -> float:
@@ -73,11 +81,24 @@ class PassageEvidence:
     features: Features
     share: float
 
+    @property
+    def standing(self) -> float:
+        """Its place among the passages of a question: the greatest is the best one."""
+        return self.share + self.features["window"] + COSINE_COUNTS * self.features["cosine"]
+
+    def with_cosines(self, cosines: Cosines) -> PassageEvidence:
+        """The same with cosines."""
+        return PassageEvidence({**self.features, **_named(cosines)}, self.share)
+
+
+def _named(cosines: Cosines) -> Features:
+    return dict(zip(COSINES, cosines, strict=True))
+
 
 def passage_evidence(question: QuestionTerms, heading: str, body: str) -> PassageEvidence:
     """The evidence of a passage whose heading and body have these stems, in order, with one space between two.
 
-    All are shares of the question's information. window: in its best WINDOW stems and the heading. near: in pairs of
+    They are shares of the question's information. window: in its best WINDOW stems and the heading. near: in pairs of
     words that follow each other in the question and stand together here, or of which the heading has one. heading: in
     the heading. The share in the whole passage and the number of words found add nothing on other collections.
     """
@@ -91,6 +112,7 @@ def passage_evidence(question: QuestionTerms, heading: str, body: str) -> Passag
         "window": question.share(_best_window(told, above, places) if places else has, question.whole),
         "near": question.share(near, question.paired) if question.pairs else float(bool(has)),
         "heading": question.share(above, question.whole),
+        **_named(NO_COSINES),
     }
     return PassageEvidence(features, question.share(has, question.whole))
 
@@ -134,13 +156,15 @@ def _best_window(told: Mapping[str, float], above: set[str], places: Mapping[str
 
 
 def question_evidence(question: QuestionTerms, passages: Sequence[PassageEvidence]) -> Features:
-    """The features of a question with its best passages (the first BEST of these).
+    """The features of a question with its best passages: the BEST of keyword search first, then those of vectors.
 
-    Those of the passage that has most of the question; known: the share of the question's information that the index
-    has at all; breadth: the mean share that BEST passages have (a passage that is not there has none).
+    Those of words are of the best passage; cosines are the greatest ones. known: the share of the question's
+    information that the index has at all; breadth: the mean share that the first BEST passages have (a passage that is
+    not there has none).
     """
-    best = max(passages, key=lambda one: one.share + one.features["window"], default=None)
+    best = max(passages, key=lambda one: one.standing, default=None)
     features: dict[str, float] = dict.fromkeys(PASSAGE, 0.0) if best is None else dict(best.features)
+    features |= {name: max(one.features[name] for one in passages) for name in COSINES if passages}
     features["known"] = min(question.known / question.whole, 1.0) if question.whole else 0.0
     features["breadth"] = math.fsum(one.share for one in passages[:BEST]) / BEST
     return features
@@ -150,7 +174,9 @@ SOFT = 0.05
 """Added to every spread: a feature that is the same for all null questions must not decide alone."""
 MOST_SPREADS = 3.0
 """Above the null; more proves nothing. Small indexes have narrow nulls."""
-MOST_MIDDLE: Features = MappingProxyType({"window": 0.3, "near": 0.3, "heading": 0.3, "known": 0.5})
+MOST_MIDDLE: Features = MappingProxyType(
+    {"window": 0.3, "near": 0.3, "heading": 0.3, "known": 0.5, **dict.fromkeys(COSINES, 0.25)}
+)
 """The most that the middle of the null may be. An index of many subjects answers null questions, too: without a limit
 it would refuse all that it answers no better than those."""
 OUTLIER = 3.0
@@ -274,9 +300,29 @@ class EvidenceModel:
     meaning: str = "fitted confidence"
 
 
-Ask = Callable[[str], Features]
-
-
-def ask_null(questions: Mapping[str, Sequence[str]], ask: Ask) -> Null:
-    """The null of an index that `ask` asks one question."""
-    return Null.of({subject: [ask(text) for text in texts] for subject, texts in questions.items()})
+WITH_COSINES = EvidenceModel(
+    answers=Logistic(
+        weights={
+            "window": 0.45,
+            "near": 0.393,
+            "heading": 0.07,
+            "cosine": 0.618,
+            "cosine_telling": 0.633,
+            "known": 0.611,
+            "breadth": 0.595,
+        },
+        bias=-3.39,
+    ),
+    relevance=Logistic(
+        weights={
+            "window": 0.111,
+            "near": 0.145,
+            "heading": 0.451,
+            "cosine": 0.341,
+            "cosine_telling": 0.119,
+            ATTAINMENT: 0.151,
+        },
+        bias=-1.247,
+    ),
+)
+"""The default where an embedder gives cosines, fitted with those of wordllama."""

@@ -46,16 +46,17 @@ def test_a_folder_is_indexed_and_asked(smr: Smr) -> None:
     assert (found.returncode, found.stderr.count("\n")) == (0, 1)
     first = found.stdout.splitlines()[2]
     assert BEST in first
-    assert "good" in first
+    assert "excellent" in first
     assert "Waiting > How long" in first
 
 
 def test_explain_says_why_in_words_and_in_numbers(smr: Smr) -> None:
     """Rank and relevance in each strategy, then the computation down to its parts."""
     smr("index", "docs", "--db", "i.db")
-    told = smr("query", QUESTION, "--db", "i.db", "--explain", "--top-n", "1").stdout
+    told = smr("query", QUESTION, "--db", "i.db", "--explain").stdout
     assert "keyword: rank 1, it has " in told
-    assert "vector: not found" in told
+    assert "vector: rank 2, cosine 0.4" in told
+    assert "keyword: not found" in told
     assert "reciprocal ranks = " in told
     assert "attainable = " in told
 
@@ -63,7 +64,7 @@ def test_explain_says_why_in_words_and_in_numbers(smr: Smr) -> None:
 def test_json_is_one_object_in_every_case(smr: Smr) -> None:
     """Results with their passages; the report of indexing; an error."""
     report = json.loads(smr("index", "docs", "--json").stdout)
-    assert (report["added"], report["chunks"], report["embedded"]) == (4, 5, 0)
+    assert (report["added"], report["chunks"], report["embedded"]) == (4, 5, 5)
     told = json.loads(smr("query", QUESTION, "--json", "--explain").stdout)
     assert told["results"][0] == [BEST, pytest.approx(told["explanations"][0]["score"])]
     assert (told["passages"][0]["chunk_id"], told["degraded"]) == (BEST, {})
@@ -136,7 +137,7 @@ def test_a_heavy_weight_of_hashed_vectors_is_told_in_one_line(smr: Smr) -> None:
         "version": 1,
         "providers": {"a": {"kind": "openai_compatible", "base_url": "http://127.0.0.1:1/v1"}},
         "models": {"smart": {"tiers": [{"targets": ["a/big"]}]}},
-        "search": {"weights": {"vector": 0.5}},
+        "search": {"embedder": "hashed", "weights": {"vector": 0.5}},
     }
     (smr.folder / "smart-router.yaml").write_text(json.dumps(tree), encoding="utf-8")
     smr("index", "docs")

@@ -99,6 +99,9 @@ def _faults(config: RouterConfig) -> Iterator[ConfigurationError]:
         named = getattr(config.search, key)
         if named is not None and patterns.resolve(named, config.models, config.aliases) is None:
             yield _unknown(("search", key), named, "a model", config.names)
+    if config.search.embedding_model is not None and config.search.embedder != "auto":
+        wanted = "'auto' is needed beside `search.embedding_model`, which makes the vectors"
+        yield ConfigurationError("search.embedder", config.search.embedder, wanted)
     local = config.local
     yield from _at_most("prompt_cap_tokens", local.prompt_cap_tokens, "context_tokens", local.context_tokens - 1)
     yield from _at_most("max_tokens", local.max_tokens, "context_tokens", local.context_tokens)

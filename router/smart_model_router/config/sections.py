@@ -138,8 +138,7 @@ Share = Annotated[float, Unit("ratio"), Interval(ge=0, le=1)]
 class SearchWeightsConfig(Options):
     """The weight of each strategy's ranks; 0 switches one off.
 
-    Without a weight, vectors of an `embedding_model` weigh 1.0. Hashed vectors, which rank worse than keywords, then
-    take part (at 1.0) only on a founding scale, which counts on them, or where keywords weigh 0.
+    Without a weight, vectors weigh what suits their embedder: see `SearchConfig.embedder`.
     """
 
     vector: Weight | None = None
@@ -161,12 +160,14 @@ class SearchConfig(Options):
     """Retrieval. Threshold and steepness default to those of a founding scale (`raw`: 0.035 and 150, as founded).
 
     `index` is the file that `smr index` makes; `model` writes answers from the results, `embedding_model` makes
-    vectors (both are public names).
+    vectors (both are public names). `embedder` says what makes them without such a model: `auto` is `wordllama` where
+    the extra `embed` is installed, else `hashed` where `uses_hashed_vectors`, else none.
     """
 
     index: str | None = None
     model: str | None = None
     embedding_model: str | None = None
+    embedder: Literal["auto", "wordllama", "hashed", "none"] = "auto"
     fusion: Literal["rrf", "relative", "distribution"] = "rrf"
     rrf_k_constant: Annotated[float, Interval(ge=0, le=1_000_000)] = 60.0
     weights: SearchWeightsConfig = field(default_factory=SearchWeightsConfig)
@@ -179,11 +180,12 @@ class SearchConfig(Options):
     recency: bool = False
 
     @property
-    def uses_vectors(self) -> bool:
-        """True when vector search takes part: that of a model unless it weighs 0, hashed vectors where asked for."""
-        if self.weights.vector is not None:
-            return self.weights.vector > 0
-        return self.embedding_model is not None or self.scale != "evidence" or not self.weights.keyword
+    def uses_hashed_vectors(self) -> bool:
+        """True when hashed vectors, which rank worse than keywords, take part without being named by `embedder`.
+
+        Their weight asks for them, a founding scale, which counts on them, or keywords that weigh 0.
+        """
+        return bool(self.weights.vector) or self.scale != "evidence" or not self.weights.keyword
 
     @property
     def scale(self) -> Literal["evidence", "attainment", "raw"]:

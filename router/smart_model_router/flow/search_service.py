@@ -30,17 +30,27 @@ def index_file(config: SearchConfig, data_directory: Path) -> Path:
 
 
 def embedder(config: SearchConfig, embed: EmbedCall | None) -> Embedder | None:
-    """The embedder: `search.embedding_model` by way of `embed`, else the hashed one.
+    """The embedder: `search.embedding_model` by way of `embed`, else that of `search.embedder`.
 
-    None when vector search takes no part, or without numpy. Raises ConfigurationError for a model that nothing can ask.
+    None when vector search takes no part, or without numpy. Raises ConfigurationError for a model that nothing can ask,
+    and for `wordllama` without its extra.
     """
-    if not config.uses_vectors or importlib.util.find_spec("numpy") is None:
+    if config.weights.vector == 0 or config.embedder == "none" or importlib.util.find_spec("numpy") is None:
         return None
-    from smart_model_router_scoring.retrieval import CallableEmbedder, HashedEmbedder  # noqa: PLC0415
+    from smart_model_router_scoring.retrieval import (  # noqa: PLC0415
+        CallableEmbedder,
+        HashedEmbedder,
+        WordLlamaEmbedder,
+        wordllama_is_installed,
+    )
 
     model = config.embedding_model
+    if model is None and config.embedder in {"auto", "wordllama"} and wordllama_is_installed():
+        return WordLlamaEmbedder()
+    if config.embedder == "wordllama":
+        raise ConfigurationError("search.embedder", "wordllama", "`pip install 'smart-model-router[embed]'` is needed")
     if model is None:
-        return HashedEmbedder()
+        return HashedEmbedder() if config.embedder == "hashed" or config.uses_hashed_vectors else None
     if embed is None:
         raise ConfigurationError("search.embedding_model", model, "a router that can ask it is needed")
 
@@ -72,7 +82,7 @@ def orchestrator(
             k=config.rrf_k_constant,
             weights={name: weight for name in strategies if (weight := getattr(config.weights, name)) is not None},
             calibration=Sigmoid(
-                # Evidence does not judge the passages that a model of meaning finds: those keep their attainment.
+                # An hour without keyword search has no evidence: its passages have their attainment.
                 scale="attainment" if by_evidence else config.scale,
                 threshold=config.score_calibration_threshold,
                 steepness=config.score_calibration_steepness,

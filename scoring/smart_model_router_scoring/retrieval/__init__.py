@@ -28,6 +28,11 @@ from smart_model_router_scoring.retrieval.orchestrator import (
 )
 from smart_model_router_scoring.retrieval.stems import Tokenizer
 from smart_model_router_scoring.retrieval.strategies import Found, KeywordSearch, NotAvailable, Strategy
+from smart_model_router_scoring.retrieval.wordllama_embedder import (
+    EmbedderUnavailable,
+    WordLlamaEmbedder,
+    wordllama_is_installed,
+)
 
 __all__ = [
     "INDEXED_ANYWAY",
@@ -36,6 +41,7 @@ __all__ = [
     "CallableEmbedder",
     "ChunkLines",
     "Embedder",
+    "EmbedderUnavailable",
     "Explained",
     "ForeignIndex",
     "Found",
@@ -58,5 +64,7 @@ __all__ = [
     "Strategy",
     "Tokenizer",
     "UnknownDocument",
+    "WordLlamaEmbedder",
     "index_folder",
+    "wordllama_is_installed",
 ]

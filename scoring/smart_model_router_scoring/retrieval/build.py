@@ -12,17 +12,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from smart_model_router_scoring.evidence import Features, ask_null
 from smart_model_router_scoring.options import Note, Notes
 from smart_model_router_scoring.retrieval.documents import packed_text
-from smart_model_router_scoring.retrieval.embedders import Embedder, packed
+from smart_model_router_scoring.retrieval.embedders import Embedder, is_lexical, packed, unpacked
 from smart_model_router_scoring.retrieval.files import MOST_BYTES, PDF, page_of_file
-from smart_model_router_scoring.retrieval.index import FORMAT, TABLES, ForeignIndex, IndexBusy, open_to_write
-from smart_model_router_scoring.retrieval.null_questions import NULL_QUESTIONS
+from smart_model_router_scoring.retrieval.index import (
+    FORMAT,
+    NULL,
+    NULL_WITH_COSINES,
+    TABLES,
+    ForeignIndex,
+    IndexBusy,
+    open_to_write,
+)
+from smart_model_router_scoring.retrieval.null import ask_null, texts_to_embed
 from smart_model_router_scoring.retrieval.pdf import can_read_pdf
 from smart_model_router_scoring.retrieval.reading import Chunk, Link, Page
 from smart_model_router_scoring.retrieval.stems import DEFAULT_TOKENIZER, Tokenizer
-from smart_model_router_scoring.retrieval.strategies import TermCounts, features_by_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +152,9 @@ async def index_folder(
             for batch in writer.unembedded():
                 vectors = await embedder.embed([text for _, text in batch])
                 await _finished(writer, writer.keep, [chunk for chunk, _ in batch], vectors)
+            for texts in writer.null_texts() if not is_lexical(embedder) else ():
+                vectors = await embedder.embed(texts)
+                await _finished(writer, writer.keep_null, texts, vectors)
         return await _finished(writer, writer.commit)
     finally:
         writer.close()
@@ -167,6 +176,12 @@ def _root(folder: str | Path) -> Path:
     if not root.is_dir():
         raise NotADirectoryError(20, "not a folder", str(folder))
     return root
+
+
+_TABLES = (
+    "words", "stems", "null_vectors", "vectors", "links", "anchors", "chunks", "texts", "documents", "about",
+)  # fmt: skip
+"""In an order in which they can be dropped."""
 
 
 class _Writer:
@@ -214,15 +229,16 @@ class _Writer:
         if about and other is not None:
             self._notes.add(OLDER_FORMAT, db, f"made anew: it was of {other} {about[other]}, this is {mine[other]}")
         if other is not None:
-            for name in ("words", "stems", "vectors", "links", "anchors", "chunks", "texts", "documents", "about"):
+            for name in _TABLES:
                 self._sql.execute(f"DROP TABLE IF EXISTS {name}")
             for statement in TABLES.split(";\n"):
                 self._sql.execute(statement)
             about = {**mine, "root": str(self._root), "generation": "0"}
             self._sql.executemany("INSERT INTO about VALUES (?, ?)", about.items())
         if about.get("embedder") != self._embedder:
-            self._sql.execute("DELETE FROM vectors")
-            self._sql.execute("DELETE FROM about WHERE key = 'embedder'")
+            for table in ("vectors", "null_vectors"):
+                self._sql.execute(f"DELETE FROM {table}")  # noqa: S608 - ours
+            self._sql.execute("DELETE FROM about WHERE key IN ('embedder', ?, ?)", (NULL, NULL_WITH_COSINES))
             self._embedded = -1  # to be counted as a change even if no text is there to embed
 
     def update(self, now_ns: int) -> None:
@@ -335,6 +351,17 @@ class _Writer:
         self._sql.executemany("INSERT INTO vectors VALUES (?, ?)", rows)
         self._embedded = max(self._embedded, 0) + len(rows)
 
+    def null_texts(self) -> Iterator[list[str]]:
+        """The texts of the null without a vector, in batches."""
+        known = {text for (text,) in self._sql.execute("SELECT text FROM null_vectors")}
+        left = [text for text in texts_to_embed() if text not in known]
+        yield from (left[at : at + BATCH] for at in range(0, len(left), BATCH))
+
+    def keep_null(self, texts: Sequence[str], vectors: Sequence[Sequence[float]]) -> None:
+        """Write the vectors of texts of the null."""
+        rows = [(text, packed(one)) for text, one in zip(texts, vectors, strict=True)]
+        self._sql.executemany("INSERT INTO null_vectors VALUES (?, ?)", rows)
+
     def commit(self) -> IndexReport:
         """Make it so."""
         changed = self._done["added"] + self._done["changed"] + self._done["removed"]
@@ -347,8 +374,8 @@ class _Writer:
         generation = "UPDATE about SET value = value + ? WHERE key = 'generation'"
         self._sql.execute(generation, (1 if changed or self._embedded else 0,))
         about: dict[str, object] = {**figures, **({"embedder": self._embedder} if self._embedder else {})}
-        if changed or self._sql.execute("SELECT 1 FROM about WHERE key = 'null'").fetchone() is None:
-            about["null"] = self._null(figures["chunks"])
+        if changed or self._sql.execute("SELECT 1 FROM about WHERE key = ?", (NULL,)).fetchone() is None:
+            about |= self._nulls(figures["chunks"])
         self._sql.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", about.items())
         if changed * 10 > figures["documents"]:
             self._sql.execute("INSERT INTO words (words) VALUES ('optimize')")
@@ -363,14 +390,13 @@ class _Writer:
             counts=dict(self._notes.counts),
         )
 
-    def _null(self, chunks: int) -> str:
+    def _nulls(self, chunks: int) -> dict[str, str]:
         """The scores of questions that have nothing to do with this index, as JSON."""
-        counts = TermCounts()
-
-        def ask(text: str) -> Features:
-            return features_by_words(self._sql, self._tokenizer.question(text), chunks, counts, 0)
-
-        return ask_null(NULL_QUESTIONS, ask).to_json()
+        found = self._sql.execute("SELECT text, vector FROM null_vectors").fetchall()
+        vectors = {text: unpacked(vector) for text, vector in found}
+        by_words, with_cosines = ask_null(self._sql, self._tokenizer, chunks, vectors or None)
+        told = {NULL: by_words.to_json()}
+        return told if with_cosines is None else {**told, NULL_WITH_COSINES: with_cosines.to_json()}
 
     def close(self) -> None:
         """End; without a commit nothing has happened."""

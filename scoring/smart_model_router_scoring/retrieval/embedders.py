@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Protocol
 
 from smart_model_router_scoring.options import check_count
-from smart_model_router_scoring.tokens import question_words
+from smart_model_router_scoring.tokens import is_unspaced, question_words
 
 MOST_TERMS = 32
 """Words of a question that are searched for; the first ones. A pasted page is not a question."""
@@ -31,6 +31,12 @@ def telling(words: Iterable[str]) -> list[str]:
     return [word for word in given if word not in FUNCTION_WORDS] or given
 
 
+def telling_text(text: str) -> str:
+    """The telling words of a question as a text to embed. All of it in scripts without spaces."""
+    words = question_words(text)
+    return text if any(map(is_unspaced, words)) else " ".join(telling(words)[:MOST_TERMS])
+
+
 def quoted(term: str) -> str:
     """A word as an FTS5 string: in quotes nothing is an operator."""
     return '"' + term.replace('"', '""') + '"'
@@ -46,6 +52,11 @@ def packed(vector: Sequence[float]) -> bytes:
     length = math.sqrt(math.fsum(value * value for value in vector))
     usable = 0.0 < length < math.inf  # false for NaN
     return struct.pack(f"<{len(vector)}e", *(value / length if usable else 0.0 for value in vector))
+
+
+def unpacked(vector: bytes) -> tuple[float, ...]:
+    """The vector that `packed` wrote."""
+    return struct.unpack(f"<{len(vector) // 2}e", vector)
 
 
 class Embedder(Protocol):
@@ -109,6 +120,11 @@ class HashedEmbedder:
                 sums[place % self._dimensions] += weight * share
         length = math.sqrt(math.fsum(value * value for value in sums))
         return [value / length for value in sums] if length else sums
+
+
+def is_lexical(embedder: Embedder) -> bool:
+    """True where vectors are words and letters only, and so no evidence beside words."""
+    return isinstance(embedder, HashedEmbedder)
 
 
 _GRAMS = (3, 4)

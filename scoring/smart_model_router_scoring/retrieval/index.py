@@ -40,8 +40,10 @@ class ForeignIndex(ValueError):
     """The index is of another folder: writing would remove everything of that one."""
 
 
-FORMAT = f"6/{unicodedata.unidata_version}"
+FORMAT = f"7/{unicodedata.unidata_version}"
 """The version of the tables, terms and null questions, and of Unicode: words folded by another are not found."""
+NULL = "null"
+NULL_WITH_COSINES = "null with cosines"
 BUSY_SECONDS = 10.0
 """The seconds that a writer waits for another one."""
 
@@ -69,6 +71,7 @@ CREATE TABLE links (
 ) WITHOUT ROWID;
 CREATE INDEX links_to ON links (target);
 CREATE TABLE vectors (chunk INTEGER PRIMARY KEY REFERENCES chunks ON DELETE CASCADE, vector BLOB NOT NULL);
+CREATE TABLE null_vectors (text TEXT PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE stems (id INTEGER PRIMARY KEY, heading TEXT NOT NULL, body TEXT NOT NULL);
 CREATE VIRTUAL TABLE words USING fts5 (
   heading, body, content = 'stems', content_rowid = 'id',
@@ -78,7 +81,8 @@ CREATE VIRTUAL TABLE words USING fts5 (
 """`links.target` is a path from the root, there or not: a link is an edge as soon as its target is indexed.
 `stems` has the rows of `chunks` with their stems, in order, and is the content of `words`: evidence reads them in a
 third of the time that FTS5 takes to give its own content back. FTS5 cuts them at spaces only: marks belong to a Thai
-term. `about` has the null."""
+term. `about` has the nulls: by words, and with cosines where the vectors are evidence. `null_vectors` are those of the
+questions, so that a change of documents embeds none of them again."""
 
 
 def open_to_read(path: Path) -> sqlite3.Connection:
@@ -126,7 +130,7 @@ _INTERRUPT_SECONDS = 0.005
 
 @dataclass(frozen=True, slots=True)
 class IndexFacts:
-    """The size of a snapshot. `generation` changes with every change of content; `null` was asked of this one."""
+    """The size of a snapshot. `generation` changes with every change of content; the nulls were asked of this one."""
 
     path: str
     root: str
@@ -137,6 +141,7 @@ class IndexFacts:
     embedder: str | None
     tokenizer: str
     null: Null = field(default_factory=Null)
+    null_with_cosines: Null | None = None
 
 
 class Lane:
@@ -246,5 +251,6 @@ class SearchIndex:
             links=int(about["links"]),
             embedder=about.get("embedder"),
             tokenizer=about["tokenizer"],
-            null=Null.from_json(about["null"]),
+            null=Null.from_json(about[NULL]),
+            null_with_cosines=Null.from_json(about[NULL_WITH_COSINES]) if NULL_WITH_COSINES in about else None,
         )

@@ -15,7 +15,14 @@ from pathlib import Path
 from types import MappingProxyType
 
 from smart_model_router_scoring.calibration import Sigmoid, interpret
-from smart_model_router_scoring.evidence import BEST, EvidenceModel, PassageEvidence, QuestionTerms, question_evidence
+from smart_model_router_scoring.evidence import (
+    BEST,
+    WITH_COSINES,
+    EvidenceModel,
+    PassageEvidence,
+    QuestionTerms,
+    question_evidence,
+)
 from smart_model_router_scoring.explain import Term
 from smart_model_router_scoring.fusion import (
     TOP_N,
@@ -31,7 +38,7 @@ from smart_model_router_scoring.fusion import (
     retrieval_depth,
 )
 from smart_model_router_scoring.options import ConfigError, check_count, check_positive
-from smart_model_router_scoring.retrieval.embedders import Embedder, HashedEmbedder
+from smart_model_router_scoring.retrieval.embedders import Embedder, HashedEmbedder, is_lexical
 from smart_model_router_scoring.retrieval.index import IndexFacts, Lane, SearchIndex, Snapshot
 from smart_model_router_scoring.retrieval.judged import Judged, ScoredHit, by_evidence, by_rank
 from smart_model_router_scoring.retrieval.strategies import (
@@ -40,11 +47,12 @@ from smart_model_router_scoring.retrieval.strategies import (
     KeywordSearch,
     NotAvailable,
     Strategy,
-    VectorSearch,
     evidence_of,
     holes,
     neighbours,
 )
+from smart_model_router_scoring.retrieval.vectors import Nearest, VectorSearch
+from smart_model_router_scoring.retrieval.wordllama_embedder import EmbedderUnavailable, WordLlamaEmbedder
 
 NOTHING_FOUND = "No relevant documents found."
 
@@ -128,6 +136,8 @@ HASHED_WEIGHT = 0.01
 They add passages that keywords do not find. At 0.01 they cost no collection anything, at 0.25 the Factbook 0.030 of
 nDCG@10, at 1.0 three of five collections 0.018 to 0.076 (docs/benchmarks.md).
 """
+WORDLLAMA_WEIGHT = 0.25
+"""The same of a `WordLlamaEmbedder`. It gains 0.01 to 0.07 of nDCG@10 on each of five collections; at 1.0 one loses."""
 HASHED_WEIGHT_MOST = 0.25
 """The share above which a weight of hashed vectors is warned of."""
 TIMEOUTS = MappingProxyType({"keyword": 2.0, "vector": 5.0, GRAPH: 1.0})
@@ -139,14 +149,16 @@ _FACTS = "facts"
 class RetrievalConfig:
     """The settings for questions. `timeouts` are seconds by strategy (above 0; 2.0 for one that is not named).
 
-    `evidence` scores results, and an index that does not answer a question (below `fusion.min_confidence`) gives none.
-    None, or a strategy that finds what words do not show, leaves both to the calibration of `fusion`: the founding
-    scales. `recency` lets younger documents come first and raises no score of `evidence`; it is off, as the times of a
-    folder are often those of a checkout. Raises ConfigError for invalid values.
+    `evidence` scores results, and an index that does not answer a question (below `fusion.min_confidence`) gives none;
+    `evidence_with_cosines` does so where vectors that are evidence took part. With `evidence` None, or a strategy of
+    another kind, the calibration of `fusion` does both: the founding scales. `recency` lets younger documents come
+    first and raises no score of `evidence`; it is off, as the times of a folder are often those of a checkout. Raises
+    ConfigError for invalid values.
     """
 
     fusion: FusionConfig = field(default_factory=lambda: FusionConfig(weights={GRAPH: GRAPH_WEIGHT}))
     evidence: EvidenceModel | None = field(default_factory=EvidenceModel)
+    evidence_with_cosines: EvidenceModel = WITH_COSINES
     recency: bool = False
     timeouts: Mapping[str, float] = field(default_factory=lambda: TIMEOUTS)
 
@@ -164,9 +176,9 @@ class QueryOrchestrator:
     """Asks an index questions. It may be shared by any number of tasks of one event loop.
 
     `embedder` must be that of the index for vector search to take part. Beside keywords, scored by evidence, a
-    `HashedEmbedder` weighs 0.01 of them unless `weights` names `vector`; more than 0.25 of them is warned of
-    (HeavyHashedVectors). `now` gives seconds since 1970, for recency; without it recency counts for nothing.
-    `strategies` replace keyword and vector search.
+    `WordLlamaEmbedder` weighs 0.25 and a `HashedEmbedder` 0.01 of them unless `weights` names `vector`; of the latter
+    more than 0.25 is warned of (HeavyHashedVectors). `now` gives seconds since 1970, for recency; without it recency
+    counts for nothing. `strategies` replace keyword and vector search.
     """
 
     def __init__(
@@ -184,7 +196,7 @@ class QueryOrchestrator:
         if embedder is not None:
             given.append(VectorSearch(embedder))
         chosen = given if strategies is None else strategies
-        self._config = _with_light_hashed_vectors(config or RetrievalConfig(), chosen)
+        self._config = _with_vector_weight(config or RetrievalConfig(), chosen)
         fusion = self._config.fusion
         self._names = [*(one.name for one in chosen), GRAPH]
         check_names(fusion.weights, self._names)
@@ -192,8 +204,9 @@ class QueryOrchestrator:
         if not self._strategies:
             raise ConfigError("weights", dict(fusion.weights), "a weight above 0 for keyword or vector search")
         self._evidence = self._config.evidence or EvidenceModel()
-        # Words are no evidence against a passage that a model of meaning found.
-        judge = self._config.evidence is not None and all(_is_lexical(one) for one in self._strategies)
+        # Of what another kind of strategy finds, nothing is known.
+        known = all(isinstance(one, KeywordSearch | VectorSearch) for one in self._strategies)
+        judge = self._config.evidence is not None and known
         words = (one for one in self._strategies if isinstance(one, KeywordSearch))
         self._words = next(words, None) if judge else None
         if self._words is None:
@@ -265,33 +278,41 @@ class QueryOrchestrator:
         )
         if words is None:
             return rows, fused, by_rank(fused.hits, self._config.fusion.calibration.meaning)
-        facts, best = search.snapshot.facts, lists[words.name][:BEST]
+        facts, nearest = search.snapshot.facts, search.nearest
+        model, null, best = self._evidence, facts.null, lists[words.name][:BEST]
+        if nearest is not None and facts.null_with_cosines is not None:
+            model, null = self._config.evidence_with_cosines, facts.null_with_cosines
+            best = list(dict.fromkeys([*best, *lists[VectorSearch.name][:BEST]]))
         stems = words.tokenizer.question(text)
         question = QuestionTerms.of(stems, words.counts.of(sql, stems, facts.generation), facts.chunks)
-        others = {rows[hit.id].row: hit.id for hit in fused.hits if hit.id not in search.evidence}
+        wanted = dict.fromkeys((*best, *(hit.id for hit in fused.hits)))
+        others = {rows[one].row: one for one in wanted if one not in search.evidence}
         found = evidence_of(sql, question, others)
         passages = search.evidence | {others[row]: passage for row, passage in found.items()}
+        if nearest is not None:
+            passages |= {one: passages[one].with_cosines(nearest.cosines(one)) for one in wanted}
         features = question_evidence(question, [passages[chunk_id] for chunk_id in best])
         hits = [(hit, passages[hit.id]) for hit in fused.hits]
-        judged = by_evidence(self._evidence, facts.null, features, hits, self._config.fusion.min_confidence)
+        judged = by_evidence(model, null, features, hits, self._config.fusion.min_confidence)
         return rows, fused, judged
 
 
-def _with_light_hashed_vectors(config: RetrievalConfig, strategies: Iterable[Strategy]) -> RetrievalConfig:
-    """Give hashed vectors beside keyword search their light weight, unless a weight is written: warn of a heavy one.
+def _with_vector_weight(config: RetrievalConfig, strategies: Iterable[Strategy]) -> RetrievalConfig:
+    """Give vectors beside keyword search the weight of their embedder, unless a weight is written: warn of a heavy one.
 
     A founding scale keeps the founding weight of 1.0: on `raw` keywords alone never reach `min_confidence`.
     """
     fusion = config.fusion
-    names = {one.name for one in strategies if isinstance(one, KeywordSearch) or _is_hashed(one)}
-    keyword = fusion.weight(KeywordSearch.name)
-    if config.evidence is None or names != {KeywordSearch.name, VectorSearch.name} or not keyword:
+    embedder = next((one.embedder for one in strategies if isinstance(one, VectorSearch)), None)
+    weight = next((share for kind, share in _WEIGHTS.items() if isinstance(embedder, kind)), None)
+    keyword = fusion.weight(KeywordSearch.name) if any(isinstance(one, KeywordSearch) for one in strategies) else 0.0
+    if config.evidence is None or weight is None or not keyword:
         return config
     written = fusion.weights.get(VectorSearch.name)
     if written is None:
-        weights = {**fusion.weights, VectorSearch.name: HASHED_WEIGHT * keyword}
+        weights = {**fusion.weights, VectorSearch.name: weight * keyword}
         return replace(config, fusion=replace(fusion, weights=weights))
-    if written > HASHED_WEIGHT_MOST * keyword:
+    if embedder is not None and is_lexical(embedder) and written > HASHED_WEIGHT_MOST * keyword:
         message = (
             f"weights.vector {written:g}: hashed vectors rank worse than keywords; at most"
             f" {HASHED_WEIGHT_MOST * keyword:g} is advised beside a keyword weight of {keyword:g}"
@@ -300,13 +321,8 @@ def _with_light_hashed_vectors(config: RetrievalConfig, strategies: Iterable[Str
     return config
 
 
-def _is_hashed(strategy: Strategy) -> bool:
-    return isinstance(strategy, VectorSearch) and isinstance(strategy.embedder, HashedEmbedder)
-
-
-def _is_lexical(strategy: Strategy) -> bool:
-    """True for a strategy that finds by words and their letters alone."""
-    return isinstance(strategy, KeywordSearch) or _is_hashed(strategy)
+_WEIGHTS: Mapping[type[Embedder], float] = {HashedEmbedder: HASHED_WEIGHT, WordLlamaEmbedder: WORDLLAMA_WEIGHT}
+"""Of vectors without a weight that is written, as a share of that of keywords. Those of others weigh 1.0."""
 
 
 class _Search:
@@ -319,6 +335,7 @@ class _Search:
         self.evidence: dict[str, PassageEvidence] = {}
         self.scores: dict[str, dict[str, float]] = {}
         self.degraded: dict[str, str] = {}
+        self.nearest: Nearest | None = None
         self._config = config
         self._depth = depth
 
@@ -354,6 +371,8 @@ class _Search:
 
     def _keep(self, name: str, found: Sequence[Found]) -> None:
         self.lists[name] = [one.chunk_id for one in found]
+        if isinstance(found, Nearest):
+            self.nearest = found
         known = {one.chunk_id: one.relevance for one in found if one.relevance is not None}
         if known:
             self.relevance[name] = known
@@ -383,7 +402,7 @@ class _Search:
                 return await search
         except TimeoutError:
             self.degraded[name] = f"no answer within {seconds:g} s"
-        except NotAvailable as why:
+        except (NotAvailable, EmbedderUnavailable) as why:
             self.degraded[name] = str(why)
         except Exception as error:  # whatever an embedder or a strategy raises, the others still answer
             log.warning("the strategy %s failed", name, exc_info=error)

@@ -1,29 +1,17 @@
-"""The strategies of a search: keywords, vectors, and the neighbours of what they found."""
+"""The strategies of a search that need no vectors: keywords, and the neighbours of what was found."""
 
 from __future__ import annotations
 
 import math
 import sqlite3
-import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from smart_model_router_scoring.evidence import (
-    BEST,
-    Features,
-    PassageEvidence,
-    QuestionTerms,
-    passage_evidence,
-    question_evidence,
-)
-from smart_model_router_scoring.retrieval.embedders import Embedder, any_of, quoted
+from smart_model_router_scoring.evidence import PassageEvidence, QuestionTerms, passage_evidence
+from smart_model_router_scoring.retrieval.embedders import any_of, quoted
 from smart_model_router_scoring.retrieval.index import Snapshot
 from smart_model_router_scoring.retrieval.stems import DEFAULT_TOKENIZER, Tokenizer
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,17 +147,6 @@ def evidence_of(sql: sqlite3.Connection, question: QuestionTerms, rows: Collecti
     return {row: passage_evidence(question, heading, body) for row, heading, body in sql.execute(query, tuple(rows))}
 
 
-def features_by_words(
-    sql: sqlite3.Connection, stems: Sequence[str], chunks: int, counts: TermCounts, generation: int
-) -> Features:
-    """The evidence that an index of `chunks` answers a question of these stems, as keyword search alone sees it."""
-    counted = counts.of(sql, stems, generation)
-    question = QuestionTerms.of(stems, counted, chunks)
-    rows = best_rows(sql, stems, BEST, chunks, counted)
-    found = evidence_of(sql, question, rows)
-    return question_evidence(question, [found[row] for row in rows])
-
-
 def _expression(terms: Sequence[str], counts: Mapping[str, int], chunks: int) -> str | None:
     """Return the expression to match, from words that exist, rarest first. None without any.
 
@@ -189,68 +166,6 @@ def _expression(terms: Sequence[str], counts: Mapping[str, int], chunks: int) ->
     if rare == len(useful):
         return any_of(useful)
     return f"{any_of(useful[:rare])} AND {any_of([*useful, *useful[rare:]])}"
-
-
-_DIGITS = 6
-"""Of a cosine: fewer than machines agree on, so that every one of them finds the same order."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Matrix:
-    """The vectors of one generation, in the order of chunk ids."""
-
-    generation: int
-    chunk_ids: tuple[str, ...]
-    rows: NDArray[np.float32]
-
-
-class VectorSearch:
-    """Finds chunks whose vectors point where the question's does. Needs numpy (the extra `scoring`)."""
-
-    name = "vector"
-
-    def __init__(self, embedder: Embedder) -> None:
-        self.embedder = embedder
-        self._matrix: _Matrix | None = None
-        self._loading = threading.Lock()
-
-    async def search(self, text: str, limit: int, snapshot: Snapshot) -> Sequence[Found]:
-        """See `Strategy`. The relevance is the cosine; chunks with none above 0 are not found."""
-        facts = snapshot.facts
-        if facts.embedder != self.embedder.name:
-            has = f"vectors of {facts.embedder}" if facts.embedder else "no vectors"
-            raise NotAvailable(f"the index has {has}, the question would be embedded by {self.embedder.name}")
-        vectors = await self.embedder.embed([text])
-        return await snapshot.lane(self.name).run(lambda sql: self._search(sql, facts.generation, vectors[0], limit))
-
-    def _search(self, sql: sqlite3.Connection, generation: int, vector: Sequence[float], limit: int) -> list[Found]:
-        import numpy as np  # noqa: PLC0415 - an extra
-
-        matrix = self._loaded(sql, generation)
-        if not matrix.chunk_ids:
-            return []
-        asked = np.asarray(vector, dtype=np.float64)
-        if asked.shape != (matrix.rows.shape[1],):
-            raise NotAvailable(f"the question has {asked.shape[0]} dimensions, the index {matrix.rows.shape[1]}")
-        length = float(np.sqrt(np.sum(asked * asked)))
-        if not 0.0 < length < np.inf:
-            return []
-        cosines = np.round(matrix.rows @ (asked / length).astype(np.float32), _DIGITS)
-        best = np.argsort(-cosines, kind="stable")[:limit]
-        return [Found(matrix.chunk_ids[at], min(float(cosines[at]), 1.0)) for at in best if cosines[at] > 0]
-
-    def _loaded(self, sql: sqlite3.Connection, generation: int) -> _Matrix:
-        import numpy as np  # noqa: PLC0415 - an extra
-
-        with self._loading:
-            matrix = self._matrix
-            if matrix is None or matrix.generation != generation:
-                query = "SELECT chunk_id, vector FROM vectors JOIN chunks ON id = chunk ORDER BY chunk_id"
-                found = sql.execute(query).fetchall()
-                whole = np.frombuffer(b"".join(vector for _, vector in found), dtype="<f2").astype(np.float32)
-                matrix = _Matrix(generation, tuple(name for name, _ in found), whole.reshape(max(len(found), 1), -1))
-                self._matrix = matrix
-            return matrix
 
 
 SEEDS = 10

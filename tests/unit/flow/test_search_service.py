@@ -12,7 +12,13 @@ import pytest
 from smart_model_router.config import RouterConfig, SearchConfig
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.flow import search_service
-from smart_model_router_scoring.retrieval import HashedEmbedder, HeavyHashedVectors, Passage, QueryOrchestrator
+from smart_model_router_scoring.retrieval import (
+    HashedEmbedder,
+    HeavyHashedVectors,
+    Passage,
+    QueryOrchestrator,
+    WordLlamaEmbedder,
+)
 from tests.unit.scoring.retrieval.folders import DAY, NOW, indexed, write
 
 CONFIG: dict[str, Any] = {
@@ -25,6 +31,12 @@ CONFIG: dict[str, Any] = {
 def read(**search: Any) -> RouterConfig:
     """A configuration with this section."""
     return RouterConfig.from_mapping({**CONFIG, "search": search})
+
+
+@pytest.fixture
+def no_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The extra `embed` is not installed."""
+    monkeypatch.setattr("smart_model_router_scoring.retrieval.wordllama_is_installed", lambda: False)
 
 
 async def scores(db: Path, **search: Any) -> list[float]:
@@ -61,7 +73,7 @@ async def test_every_number_of_the_section_changes_scores(tmp_path: Path, change
         "c.md": "# Other\n\n[a](a.md)\n",
     }
     db, _ = await indexed(tmp_path, documents, HashedEmbedder())
-    assert await scores(db, **changed) != await scores(db)
+    assert await scores(db, embedder="hashed", **changed) != await scores(db, embedder="hashed")
 
 
 def test_scores_that_no_founding_threshold_fits_are_refused() -> None:
@@ -109,9 +121,10 @@ PROBES = (
 @pytest.mark.asyncio
 async def test_the_defaults_of_the_section_are_those_of_the_library(tmp_path: Path) -> None:
     """Nothing that is optional is on: the same answers, to the bit, with and without a section."""
-    db, _ = await indexed(tmp_path, embedder=search_service.embedder(SearchConfig(), None))
+    embedder = WordLlamaEmbedder()
+    db, _ = await indexed(tmp_path, embedder=embedder)
     configured = search_service.orchestrator(read().search, db, now=lambda: NOW)
-    plain = QueryOrchestrator(db, now=lambda: NOW)
+    plain = QueryOrchestrator(db, embedder=embedder, now=lambda: NOW)
     assert len(PROBES) >= 22
     assert [await configured.query(text) for text in PROBES] == [await plain.query(text) for text in PROBES]
 
@@ -120,7 +133,7 @@ async def test_the_defaults_of_the_section_are_those_of_the_library(tmp_path: Pa
 async def test_timeouts_are_those_of_the_section(tmp_path: Path) -> None:
     """A strategy that has no time is left out and named."""
     db, _ = await indexed(tmp_path, embedder=HashedEmbedder())
-    search = read(timeouts={"vector": 0.000001}, weights={"vector": 0.1}).search
+    search = read(timeouts={"vector": 0.000001}, embedder="hashed").search
     found = await search_service.orchestrator(search, db, now=lambda: NOW).query("statistics")
     assert dict(found.degraded) == {"vector": "no answer within 1e-06 s"}
 
@@ -164,6 +177,7 @@ async def test_vectors_come_from_the_model_that_is_configured(tmp_path: Path) ->
 
 
 @pytest.mark.asyncio
+@pytest.mark.usefixtures("no_extra")
 async def test_without_a_model_the_default_is_keywords_and_links(tmp_path: Path) -> None:
     """Also in an index that has hashed vectors: the default ranks nothing by them, and misses nothing."""
     assert search_service.embedder(read().search, None) is None
@@ -186,11 +200,13 @@ async def test_without_a_model_the_default_is_keywords_and_links(tmp_path: Path)
     ],
     ids=str,
 )
+@pytest.mark.usefixtures("no_extra")
 def test_hashed_vectors_take_part_where_the_configuration_counts_on_them(search: dict[str, Any], used: bool) -> None:
     """A written weight decides; without one a founding scale, or no other search, has them as before."""
     assert isinstance(search_service.embedder(read(**search).search, None), HashedEmbedder) == used
 
 
+@pytest.mark.usefixtures("no_extra")
 def test_a_written_weight_that_ranks_worse_than_keywords_works_and_is_warned_of() -> None:
     """Above a quarter of the weight of keywords; the key and the highest advised weight are named."""
     with pytest.warns(HeavyHashedVectors, match=r"weights\.vector 1: .* at most 0\.25"):
@@ -199,7 +215,40 @@ def test_a_written_weight_that_ranks_worse_than_keywords_works_and_is_warned_of(
         search_service.orchestrator(read(weights=weights).search, Path("x"), now=lambda: NOW)
 
 
+@pytest.mark.parametrize(
+    ("search", "kind"),
+    [
+        ({}, WordLlamaEmbedder),
+        ({"score_calibration_scale": "raw"}, WordLlamaEmbedder),
+        ({"embedder": "wordllama"}, WordLlamaEmbedder),
+        ({"embedder": "hashed"}, HashedEmbedder),
+        ({"embedder": "none"}, type(None)),
+        ({"embedder": "none", "weights": {"vector": 1}}, type(None)),
+        ({"weights": {"vector": 0}}, type(None)),
+    ],
+    ids=str,
+)
+def test_the_extra_is_the_default_where_it_is_installed(search: dict[str, Any], kind: type) -> None:
+    """`search.embedder` names another one, or none."""
+    assert type(search_service.embedder(read(**search).search, None)) is kind
+
+
+@pytest.mark.usefixtures("no_extra")
+def test_an_embedder_that_is_not_installed_is_told_with_the_command_that_installs_it() -> None:
+    """When it is asked for by name; `auto` goes without."""
+    with pytest.raises(ConfigurationError, match=r"search\.embedder.*pip install 'smart-model-router\[embed\]'"):
+        search_service.embedder(read(embedder="wordllama").search, None)
+    assert search_service.embedder(read().search, None) is None
+
+
+def test_two_embedders_are_refused() -> None:
+    """A model and a name."""
+    with pytest.raises(ConfigurationError, match=r"search\.embedder.*'auto' is needed beside"):
+        read(embedder="hashed", embedding_model="smart")
+
+
 @pytest.mark.asyncio
+@pytest.mark.usefixtures("no_extra")
 async def test_a_founding_scale_keeps_its_scores(tmp_path: Path) -> None:
     """On `raw` keywords alone never reach `min_confidence`: hashed vectors weigh 1.0 there, as founded."""
     search = read(score_calibration_scale="raw").search

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from smart_model_router_scoring.evidence import (
     ATTAINMENT,
     BEST,
+    COSINES,
     MOST_MIDDLE,
     MOST_SPREADS,
     NEAR,
@@ -20,11 +21,12 @@ from smart_model_router_scoring.evidence import (
     QUESTION,
     SOFT,
     WINDOW,
+    WITH_COSINES,
+    WORDS,
     EvidenceModel,
     Logistic,
     Null,
     QuestionTerms,
-    ask_null,
     information,
     passage_evidence,
     question_evidence,
@@ -111,7 +113,7 @@ def test_words_that_are_everywhere_prove_nothing() -> None:
     """A question without information has no share of it anywhere."""
     question = QuestionTerms.of(["a", "b"], {"a": 20, "b": 20}, 10)
     found = passage_evidence(question, "a", "a b")
-    assert (found.share, found.features) == (0.0, {"window": 0.0, "near": 0.0, "heading": 0.0})
+    assert (found.share, found.features) == (0.0, dict.fromkeys(PASSAGE, 0.0))
     assert question_evidence(question, [found])["known"] == 0.0
 
 
@@ -126,6 +128,17 @@ def test_a_question_has_the_features_of_its_best_passage_and_two_of_its_own() ->
     assert question_evidence(question, [*passages, *passages[:1] * 20])["breadth"] == pytest.approx(
         (passages[0].share * (BEST - 1) + passages[1].share) / BEST
     )
+
+
+def test_the_best_passage_is_that_of_most_words_and_meaning_and_cosines_are_the_greatest() -> None:
+    """A passage without a word of the question can be the best one by its cosine; any passage gives a cosine."""
+    question = asked("open", "breaker")
+    words = passage_evidence(question, "", "open x")
+    meaning = passage_evidence(question, "", "x y").with_cosines((0.9, 0.1))
+    assert question_evidence(question, [words, meaning])["window"] == 0.0
+    found = question_evidence(question, [words.with_cosines((0.2, 0.6)), meaning.with_cosines((0.3, 0.1))])
+    assert found["window"] == pytest.approx(0.5)
+    assert [found[name] for name in COSINES] == [0.3, 0.6]
 
 
 def test_without_a_passage_there_is_no_evidence() -> None:
@@ -167,23 +180,35 @@ def test_the_null_of_an_index_of_many_subjects_leaves_room_above_it() -> None:
     assert EvidenceModel().answers.score(features(0.95), null) > 0.9
 
 
-@pytest.mark.parametrize("name", [*PASSAGE, *QUESTION])
-def test_each_feature_counts_for_the_shipped_answer(name: str) -> None:
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        *((EvidenceModel(), name) for name in (*WORDS, *QUESTION)),
+        *((WITH_COSINES, name) for name in (*PASSAGE, *QUESTION)),
+    ],
+)
+def test_each_feature_counts_for_the_shipped_answer(model: EvidenceModel, name: str) -> None:
     """None has the weight 0: a fit that gives one none means that the feature is to be deleted."""
-    shipped = EvidenceModel().answers
+    shipped = model.answers
     assert shipped.score({**features(0.2), name: 0.4}, Null()) > shipped.score(features(0.2), Null())
 
 
-@pytest.mark.parametrize("name", [*PASSAGE, ATTAINMENT])
-def test_each_feature_counts_for_the_shipped_relevance(name: str) -> None:
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        *((EvidenceModel(), name) for name in (*WORDS, ATTAINMENT)),
+        *((WITH_COSINES, name) for name in (*PASSAGE, ATTAINMENT)),
+    ],
+)
+def test_each_feature_counts_for_the_shipped_relevance(model: EvidenceModel, name: str) -> None:
     """As for the answer."""
-    shipped, low = EvidenceModel().relevance, features(0.2) | {ATTAINMENT: 0.2}
+    shipped, low = model.relevance, features(0.2) | {ATTAINMENT: 0.2}
     assert shipped.score({**low, name: 0.4}, Null()) > shipped.score(low, Null())
 
 
 def test_the_null_survives_as_text() -> None:
     """To the bit, as the index keeps it."""
-    null = ask_null({"a": ["x", "yy"], "b": ["zzz"]}, lambda text: features(len(text) / 7))
+    null = Null.of({"a": [features(1 / 7), features(2 / 7)], "b": [features(3 / 7)]})
     assert Null.from_json(null.to_json()) == null
 
 
@@ -207,10 +232,11 @@ SHARES = st.floats(0, 1)
 NULLS = st.fixed_dictionaries(
     {name: st.tuples(SHARES, st.floats(SOFT, 1)) for name in (*PASSAGE, *QUESTION)}
 ).map(Null)  # fmt: skip
+CURVES = [curve for model in (EvidenceModel(), WITH_COSINES) for curve in (model.answers, model.relevance)]
 FOUND = st.fixed_dictionaries(dict.fromkeys((*PASSAGE, *QUESTION, ATTAINMENT), SHARES))
 
 
-@pytest.mark.parametrize("curve", [EvidenceModel().answers, EvidenceModel().relevance])
+@pytest.mark.parametrize("curve", CURVES)
 @given(null=NULLS, found=FOUND, more=FOUND)
 def test_more_evidence_never_lowers_a_score(
     curve: Logistic, null: Null, found: dict[str, float], more: dict[str, float]
@@ -220,7 +246,7 @@ def test_more_evidence_never_lowers_a_score(
     assert curve.score(above, null) >= curve.score(found, null)
 
 
-@pytest.mark.parametrize("curve", [EvidenceModel().answers, EvidenceModel().relevance])
+@pytest.mark.parametrize("curve", CURVES)
 @given(null=NULLS, found=FOUND)
 def test_a_score_is_explained_term_by_term(curve: Logistic, null: Null, found: dict[str, float]) -> None:
     """Computed again from the leaves it is the same to 1e-12, also where a feature has an explanation of its own."""
@@ -232,8 +258,8 @@ def test_a_score_is_explained_term_by_term(curve: Logistic, null: Null, found: d
 
 def test_the_defaults_name_features_that_exist() -> None:
     """And say what their scores are."""
-    model = EvidenceModel()
-    assert set(model.answers.weights) == {*PASSAGE, *QUESTION}
-    assert set(model.relevance.weights) == {*PASSAGE, ATTAINMENT}
+    for model, passage in ((EvidenceModel(), WORDS), (WITH_COSINES, PASSAGE)):
+        assert set(model.answers.weights) == {*passage, *QUESTION}
+        assert set(model.relevance.weights) == {*passage, ATTAINMENT}
     assert model.meaning == "fitted confidence"
     assert dataclasses.replace(model, meaning="x").meaning == "x"

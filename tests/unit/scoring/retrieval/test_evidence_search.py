@@ -14,7 +14,6 @@ from benchmarks.search.collections import EVERYDAY, debian, pydoc
 from smart_model_router_scoring.evidence import BEST
 from smart_model_router_scoring.fusion import FusionConfig
 from smart_model_router_scoring.retrieval import (
-    CallableEmbedder,
     Found,
     HashedEmbedder,
     QueryOrchestrator,
@@ -25,8 +24,9 @@ from smart_model_router_scoring.retrieval import (
     index_folder,
 )
 from smart_model_router_scoring.retrieval.null_questions import NULL_QUESTIONS
-from smart_model_router_scoring.retrieval.strategies import KeywordSearch, VectorSearch
-from tests.unit.scoring.retrieval.folders import DAY, NOW, Broken, indexed, write
+from smart_model_router_scoring.retrieval.strategies import KeywordSearch
+from smart_model_router_scoring.retrieval.vectors import VectorSearch
+from tests.unit.scoring.retrieval.folders import DAY, NOW, indexed, write
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 KEEP_ALL = RetrievalConfig(fusion=FusionConfig(min_confidence=0.0, weights={"graph": 0.25}))
@@ -144,21 +144,6 @@ async def test_recency_orders_and_raises_no_score(tmp_path: Path) -> None:
     assert max(score for _, score in recent) <= max(score for _, score in plain)
 
 
-async def test_words_do_not_judge_what_a_model_of_meaning_finds(tmp_path: Path) -> None:
-    """Passages without a word of the question are found by their vectors: the founding scale scores them."""
-
-    async def same(texts: Sequence[str]) -> list[list[float]]:
-        return [[1.0, 0.0] for _ in texts]
-
-    meaning = CallableEmbedder("meaning", same)
-    db, _ = await indexed(tmp_path, embedder=meaning)
-    found = await QueryOrchestrator(db, embedder=meaning, config=KEEP_ALL).query("zebra")
-    assert (len(found), found.answers, found.meaning) == (5, None, "confidence index")
-    hashed = HashedEmbedder()
-    db, _ = await indexed(tmp_path / "h", embedder=hashed)
-    assert (await QueryOrchestrator(db, embedder=hashed).query("zebra")).answers is not None
-
-
 async def test_without_words_the_founding_scale_scores(tmp_path: Path) -> None:
     """A keyword search that is late leaves no evidence; with `evidence=None` none is wanted."""
     db, _ = await indexed(tmp_path, embedder=HashedEmbedder())
@@ -173,4 +158,3 @@ async def test_without_words_the_founding_scale_scores(tmp_path: Path) -> None:
     assert late
     founding = await QueryOrchestrator(db, config=replace(KEEP_ALL, evidence=None)).query("circuit breaker")
     assert (founding.answers, founding.meaning) == (None, "confidence index")
-    assert (await QueryOrchestrator(db, embedder=Broken()).query("circuit breaker")).answers is None

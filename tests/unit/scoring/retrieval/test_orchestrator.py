@@ -26,7 +26,8 @@ from smart_model_router_scoring.retrieval import (
     Snapshot,
 )
 from smart_model_router_scoring.retrieval.answering import answer
-from smart_model_router_scoring.retrieval.strategies import KeywordSearch, VectorSearch
+from smart_model_router_scoring.retrieval.strategies import KeywordSearch
+from smart_model_router_scoring.retrieval.vectors import VectorSearch
 from tests.unit.scoring.retrieval.folders import DAY, DOCUMENTS, NOW, Broken, Marks, indexed, write
 
 pytestmark = pytest.mark.asyncio

@@ -23,7 +23,8 @@ from smart_model_router_scoring.retrieval import (
 )
 from smart_model_router_scoring.retrieval.embedders import MOST_TERMS, any_of
 from smart_model_router_scoring.retrieval.stems import DEFAULT_TOKENIZER
-from smart_model_router_scoring.retrieval.strategies import KeywordSearch, VectorSearch, neighbours
+from smart_model_router_scoring.retrieval.strategies import KeywordSearch, neighbours
+from smart_model_router_scoring.retrieval.vectors import VectorSearch
 from tests.unit.scoring.retrieval.folders import Broken, Marks, indexed
 
 pytestmark = pytest.mark.asyncio
