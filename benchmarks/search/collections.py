@@ -1,7 +1,8 @@
 """The judged collections of search, each built from a package, from this repository or from shared data.
 
 Debian's synopses are a file here, Python's topics are in its standard library, our documents are `docs/`, Cranfield is
-read where it is at hand, and the World Factbook comes from a wheel (`benchmarks/_environments`).
+read where it is at hand, the World Factbook comes from a wheel (`benchmarks/_environments`) and the Anarchist FAQ from a
+package of Debian.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks._environments import ROOT, install
+from benchmarks._environments import FOLDER, ROOT, install
 
 HERE = Path(__file__).parent
 DEBIAN = HERE / "debian_tags.json"
@@ -211,18 +212,58 @@ def _plain(text: str) -> str:
     return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", text)).split())
 
 
+_TITLE = re.compile(r"<h[1-6][^>]*>(.*?)</h[1-6]>", re.DOTALL)
+
+
+def anarchism() -> Collection | None:
+    """An Anarchist FAQ, from Debian's package of that name. A scripted question is the title of a section.
+
+    Its titles are questions. The questions by hand were written from the documents before any score of them was seen.
+    """
+    try:
+        folder = _debian_package("anarchism") / "usr/share/doc/anarchism/html"
+    except (OSError, subprocess.SubprocessError) as error:
+        print(f"without the Anarchist FAQ: {error}", file=sys.stderr)
+        return None
+    documents = {file.stem: file.read_text("utf-8", "replace") for file in sorted(folder.glob("*.html"))}
+    titled: dict[str, list[str]] = {}
+    for name, text in documents.items():
+        for title in map(_plain, _TITLE.findall(text)):
+            asked = re.sub(r"^(?:[A-J]\.)?[\d.]+ +", "", title)
+            if asked != title and asked.endswith("?") and len(asked.split()) in range(4, 20):
+                titled.setdefault(asked, []).append(name)
+    chosen = sorted(titled, key=place)[:SCRIPTED]
+    return _asked("anarchism", "politics", documents, [(one, titled[one]) for one in chosen], ".html")
+
+
+def _debian_package(name: str) -> Path:
+    """The files of a package, fetched by apt when they are not there."""
+    folder = FOLDER / f"debian-{name}"
+    if not (folder / "complete").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["apt-get", "download", name], cwd=folder, check=True)  # noqa: S603, S607 - our own name
+        [package] = folder.glob("*.deb")
+        subprocess.run(["dpkg-deb", "-x", package, folder], check=True)  # noqa: S603, S607 - as above
+        (folder / "complete").touch()
+    return folder
+
+
 BUILDERS: Mapping[str, Callable[[], Collection | None]] = {
     "debian-tags": debian,
     "cranfield": cranfield,
     "pydoc": pydoc,
     "docs": docs,
     "factbook": factbook,
+    "anarchism": anarchism,
 }
+APART = frozenset({"anarchism"})
+"""Collections that are built only when they are named: nothing was tuned on them, or judged by them before."""
 
 
 def collections(*names: str) -> list[Collection]:
-    """Those of these names, or all, that can be built here."""
-    return [one for name in names or BUILDERS if (one := BUILDERS[name]()) is not None]
+    """Those of these names, or all that are not APART, that can be built here."""
+    chosen = names or [name for name in BUILDERS if name not in APART]
+    return [one for name in chosen if (one := BUILDERS[name]()) is not None]
 
 
 def asked_of(others: Sequence[Collection]) -> dict[str, list[str]]:
