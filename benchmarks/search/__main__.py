@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from benchmarks.search.collections import BUILDERS, Collection, asked_of, cannot_answer, collections, write_run
+from benchmarks.search.collections import APART, BUILDERS, Collection, asked_of, cannot_answer, collections, write_run
 from benchmarks.search.measures import Labelled, auroc, ece_over_halves, keeping, share
 
 from smart_model_router_scoring.calibration import fit_platt
@@ -169,7 +169,10 @@ class Judged:
             *(f"{share(of, SHIPPED).mean:.3f}" if of else "" for of in (self.by_hand, self.scripted)),
             told(self.away, SHIPPED),
             told(self.away, own),
-            f"{ece_over_halves([*self.by_hand, *self.scripted], self.away, _platt):.3f}",
+            *(
+                f"{ece_over_halves([*self.by_hand, *self.scripted], self.away, _platt, balanced=balanced):.3f}"
+                for balanced in (False, True)
+            ),
         ]
         return f"| {self.name} ({len(self.by_hand)}+{len(self.scripted)}, {len(self.away)}) | {' | '.join(cells)} |"
 
@@ -206,7 +209,7 @@ async def judged(found: Indexed, every: Sequence[Collection], kind: str) -> Judg
 
 async def measure(told: argparse.Namespace, folder: Path) -> None:
     """Print the tables that were asked for."""
-    every = collections()
+    every = [*collections(), *(one for name in APART.intersection(told.only or ()) for one in collections(name))]
     both = told.ranking == told.answers
     indexed = [await Indexed.of(one, folder) for one in every if not told.only or one.name in told.only]
     if both or told.ranking:
@@ -221,8 +224,16 @@ async def measure(told: argparse.Namespace, folder: Path) -> None:
 
 async def print_answers(indexed: Sequence[Indexed], every: Sequence[Collection], kind: str) -> None:
     """A row for each collection, and the means."""
-    columns = ("AUROC", f"kept at {SHIPPED}", "scripted kept", "accepted", "accepted where 95 % are kept", "ECE")
-    print(f"| collection (own by hand + scripted, away) | {' | '.join(columns)} |\n|{'---|' * 7}")
+    columns = (
+        "AUROC",
+        f"kept at {SHIPPED}",
+        "scripted kept",
+        "accepted",
+        "accepted where 95 % are kept",
+        "ECE",
+        "balanced",
+    )
+    print(f"| collection (own by hand + scripted, away) | {' | '.join(columns)} |\n|{'---|' * 8}")
     rows = []
     for found in indexed:
         rows.append(await judged(found, every, kind))

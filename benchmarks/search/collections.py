@@ -1,7 +1,7 @@
 """The judged collections of search, each built from a package, from this repository or from shared data.
 
 Debian's synopses are a file here, Python's topics are in its standard library, our documents are `docs/`, Cranfield is
-read where it is at hand, the World Factbook comes from a wheel (`benchmarks/_environments`) and the Anarchist FAQ from a
+read where it is at hand, the World Factbook comes from a wheel (`benchmarks/_environments`), the Anarchist FAQ from a
 package of Debian.
 """
 
@@ -213,6 +213,7 @@ def _plain(text: str) -> str:
 
 
 _TITLE = re.compile(r"<h[1-6][^>]*>(.*?)</h[1-6]>", re.DOTALL)
+_NUMBER = re.compile(r"(?:\b[A-J]\.|^)\d[\d.]* +")
 
 
 def anarchism() -> Collection | None:
@@ -229,8 +230,9 @@ def anarchism() -> Collection | None:
     titled: dict[str, list[str]] = {}
     for name, text in documents.items():
         for title in map(_plain, _TITLE.findall(text)):
-            asked = re.sub(r"^(?:[A-J]\.)?[\d.]+ +", "", title)
-            if asked != title and asked.endswith("?") and len(asked.split()) in range(4, 20):
+            asked = _NUMBER.sub("", title)
+            # A list of contents has several titles in one.
+            if asked != title and asked.endswith("?") and len(asked.split()) > 3 and _NUMBER.search(asked) is None:
                 titled.setdefault(asked, []).append(name)
     chosen = sorted(titled, key=place)[:SCRIPTED]
     return _asked("anarchism", "politics", documents, [(one, titled[one]) for one in chosen], ".html")
