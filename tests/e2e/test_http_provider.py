@@ -828,7 +828,8 @@ async def test_what_nobody_closed_is_silent(case: str) -> None:
 @pytest.mark.parametrize("faulty", ["drops", "flood"])
 async def test_a_list_of_models_is_bounded_in_time_and_size(faulty: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that comes drop by drop never lets a single read time out."""
-    monkeypatch.setattr(http, "_SECONDS", 0.5)
+    if faulty == "drops":  # a flood may take a busy machine longer than this
+        monkeypatch.setattr(http, "_SECONDS", 0.5)
     monkeypatch.setattr(http, "_BYTES", 100_000)
 
     async def send(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
