@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 if TYPE_CHECKING:
     import numpy as np
@@ -93,8 +93,7 @@ def _loaded() -> _Model:
         from wordllama import WordLlama  # type: ignore[import-untyped] # noqa: PLC0415 - it has no types; an extra
     finally:
         root.removeHandler(silent)
-    model: _Model = WordLlama.load(cache_dir=folder, disable_download=True)
-    return model
+    return cast("_Model", WordLlama.load(cache_dir=folder, disable_download=True))
 
 
 _WAY_OUT = "install the extra `embed` again, or search without it (`search.embedder: none`)"
