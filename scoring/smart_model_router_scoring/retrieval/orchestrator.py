@@ -235,6 +235,9 @@ class QueryOrchestrator:
         lanes = [*(one.name for one in self._strategies), _FACTS]
         snapshot = await asyncio.to_thread(self._index.snapshot, *lanes)
         try:
+            for one in self._strategies:
+                if isinstance(one, VectorSearch):
+                    await one.prepare(snapshot.facts)
             search = _Search(snapshot, self._config, retrieval_depth(top_k, top_n))
             await search.run(self._strategies, text)
             await search.expand()

@@ -6,13 +6,15 @@ import sqlite3
 import threading
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from smart_model_router_scoring.evidence import NO_COSINES, Cosines
 from smart_model_router_scoring.retrieval.embedders import Embedder, is_lexical, telling_text
-from smart_model_router_scoring.retrieval.index import Snapshot
+from smart_model_router_scoring.retrieval.index import IndexFacts, Snapshot
 from smart_model_router_scoring.retrieval.strategies import Found, NotAvailable
+from smart_model_router_scoring.retrieval.wordllama_embedder import EmbedderUnavailable, WordLlamaEmbedder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -101,6 +103,12 @@ class VectorSearch:
         self.embedder = embedder
         self._matrix: tuple[int, VectorMatrix] | None = None
         self._loading = threading.Lock()
+
+    async def prepare(self, facts: IndexFacts) -> None:
+        """Load what the first question needs, before its deadline begins. What fails here fails in `search`."""
+        if isinstance(self.embedder, WordLlamaEmbedder) and facts.embedder == self.embedder.name:
+            with suppress(EmbedderUnavailable):
+                await self.embedder.load()
 
     async def search(self, text: str, limit: int, snapshot: Snapshot) -> Sequence[Found]:
         """See `Strategy`. The relevance is the cosine; chunks with none above 0 are not found.

@@ -56,6 +56,11 @@ class WordLlamaEmbedder:
         """The model, and the beginning of the hash of its weights."""
         return f"{PACKAGE}/{MODEL}/{next(iter(FILES.values()))[:12]}"
 
+    async def load(self) -> None:
+        """Load the model unless it is loaded, outside the deadline of a first question. Raises EmbedderUnavailable."""
+        if not _loaded.cache_info().currsize:
+            await asyncio.to_thread(_model)
+
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """One vector a text, of its first 8,000 characters; of a text without any, zeros."""
         return await asyncio.to_thread(_embed, [text[:MOST_CHARACTERS] for text in texts])

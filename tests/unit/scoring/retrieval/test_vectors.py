@@ -83,6 +83,30 @@ async def test_the_model_is_loaded_once_and_not_on_the_loop(monkeypatch: pytest.
 
 
 @pytest.mark.asyncio
+async def test_a_first_question_is_not_late_for_the_loading_of_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its deadline begins when the model is there; a model that cannot be loaded is told as any failure."""
+    embedder = WordLlamaEmbedder()
+    db, _ = await indexed(tmp_path, embedder=embedder)
+    loaded: list[int] = []
+
+    async def embed(texts: Sequence[str]) -> list[list[float]]:
+        loaded.append(wordllama_embedder._loaded.cache_info().currsize)
+        return [[1.0] * 256 for _ in texts]
+
+    monkeypatch.setattr(embedder, "embed", embed)
+    wordllama_embedder._loaded.cache_clear()
+    await QueryOrchestrator(db, embedder=embedder).query("circuit breaker")
+    assert loaded == [1]
+    monkeypatch.undo()
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    wordllama_embedder._loaded.cache_clear()
+    found = await QueryOrchestrator(db, embedder=embedder).query("circuit breaker")
+    assert "smart-model-router[embed]" in found.degraded["vector"]
+
+
+@pytest.mark.asyncio
 async def test_a_model_of_other_content_is_not_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrong hash and a missing file are an error that names the file and the ways out; so is a missing package."""
     spec = ModuleSpec("wordllama", None, origin=str(tmp_path / "__init__.py"))
