@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import os
 import posixpath
 import sqlite3
@@ -243,7 +244,7 @@ class _Writer:
 
     def update(self, now_ns: int) -> None:
         """Read what is new or changed; forget what is gone."""
-        query = "SELECT path, id, mtime_ns, size, digest, settled FROM documents"
+        query = "SELECT path, id, mtime_ns, size, digest, settled, notes FROM documents"
         known = {path: facts for path, *facts in self._sql.execute(query)}
         listing = scan(self._root, self._notes)
         for found in listing.files:
@@ -260,7 +261,7 @@ class _Writer:
 
     def _look_at(self, found: Found, known: list[object] | None, now_ns: int) -> None:
         if known is not None and known[1:3] == [found.mtime_ns, found.size] and known[4]:
-            self._done["unchanged"] += 1
+            self._leave(found.path, known)
             return
         try:
             raw = found.file.read_bytes()
@@ -273,10 +274,12 @@ class _Writer:
         if known is not None and known[3] == digest:
             same = "UPDATE documents SET modified = ?, mtime_ns = ?, size = ?, settled = ? WHERE id = ?"
             self._sql.execute(same, (*times, known[0]))
-            self._done["unchanged"] += 1
+            self._leave(found.path, known)
             return
+        notes: list[tuple[str, str]] = []
 
         def tell(code: str, detail: str) -> None:
+            notes.append((code, detail))
             self._notes.add(code, found.path, detail)
 
         try:
@@ -287,10 +290,16 @@ class _Writer:
         if known is not None:
             self._forget(known[0])
         self._done["added" if known is None else "changed"] += 1
-        columns = "path, digest, modified, mtime_ns, size, settled"
-        insert = f"INSERT INTO documents ({columns}) VALUES (?, ?, ?, ?, ?, ?)"  # noqa: S608 - ours
-        document = self._sql.execute(insert, (found.path, digest, *times)).lastrowid
+        columns = "path, digest, modified, mtime_ns, size, settled, notes"
+        insert = f"INSERT INTO documents ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - ours
+        document = self._sql.execute(insert, (found.path, digest, *times, json.dumps(notes))).lastrowid
         self._write(document, found.path, page)
+
+    def _leave(self, path: str, known: list[object]) -> None:
+        """Keep what the index has of a file, and note again what was noted when it was read."""
+        self._done["unchanged"] += 1
+        for code, detail in json.loads(str(known[5])):
+            self._notes.add(code, path, detail)
 
     def _write(self, document: int | None, path: str, page: Page) -> None:
         self._sql.execute("INSERT INTO texts VALUES (?, ?)", (document, packed_text(page.text)))

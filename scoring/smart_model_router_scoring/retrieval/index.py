@@ -40,7 +40,7 @@ class ForeignIndex(ValueError):
     """The index is of another folder: writing would remove everything of that one."""
 
 
-FORMAT = f"7/{unicodedata.unidata_version}"
+FORMAT = f"8/{unicodedata.unidata_version}"
 """The version of the tables, terms and null questions, and of Unicode: words folded by another are not found."""
 NULL = "null"
 NULL_WITH_COSINES = "null with cosines"
@@ -51,7 +51,8 @@ TABLES = """
 CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE documents (
   id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, modified REAL NOT NULL,
-  mtime_ns INTEGER NOT NULL, size INTEGER NOT NULL, digest BLOB NOT NULL, settled INTEGER NOT NULL
+  mtime_ns INTEGER NOT NULL, size INTEGER NOT NULL, digest BLOB NOT NULL, settled INTEGER NOT NULL,
+  notes TEXT NOT NULL
 );
 CREATE TABLE chunks (
   id INTEGER PRIMARY KEY, document INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,

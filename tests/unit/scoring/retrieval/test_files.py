@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from smart_model_router_scoring.retrieval.decoding import decoded
 from smart_model_router_scoring.retrieval.pdf import read_pdf
 from tests.pdf_files import encrypted
 from tests.pdf_files import pdf as pdf_of
-from tests.unit.scoring.retrieval.folders import NOW, write
+from tests.unit.scoring.retrieval.folders import DAY, NOW, write
 
 SAMPLES = [
     ("café au lait", "latin-1", "windows-1252, by its letters"),
@@ -214,6 +215,28 @@ async def test_every_kind_of_file_is_found_and_every_bad_one_is_named(tmp_path: 
         assert [chunk_id for chunk_id, _ in found][:1] == [place]
     [passage] = (await asked.query("lathe")).passages
     assert passage.heading == "Machines"
+
+
+@pytest.mark.asyncio
+async def test_a_file_that_is_not_read_again_is_noted_again(tmp_path: Path) -> None:
+    """It is as it was, so the notes on it are: when nothing changed, and when only its time did."""
+    folder = write(tmp_path / "docs", {"good.txt": "tea"})
+    files = {
+        "nul.txt": b"a\0b",
+        "latin.txt": "La scie à métaux coupe le fer.\n".encode("latin-1"),
+        "locked.pdf": encrypted(pdf_of("Nothing to see."), "word"),
+    }
+    for name, raw in files.items():
+        (folder / name).write_bytes(raw)
+        os.utime(folder / name, (NOW - DAY, NOW - DAY))
+    db = tmp_path / "index.sqlite"
+    first = await index_folder(folder, db, now=NOW)
+    again = await index_folder(folder, db, now=NOW)
+    os.utime(folder / "nul.txt", (NOW - 2 * DAY, NOW - 2 * DAY))
+    touched = await index_folder(folder, db, now=NOW)
+    assert [again.unchanged, touched.unchanged] == [4, 4]
+    assert [note.subject for note in first.notes] == sorted(files)
+    assert first.notes == again.notes == touched.notes
 
 
 @pytest.mark.asyncio
