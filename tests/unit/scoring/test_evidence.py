@@ -130,6 +130,14 @@ def test_a_question_has_the_features_of_its_best_passage_and_two_of_its_own() ->
     )
 
 
+def test_the_best_passage_is_not_the_one_that_has_most_words_far_apart() -> None:
+    """Three of four words together tell more than all four without a window that has two."""
+    question = QuestionTerms.of("abcd", dict.fromkeys("abcd", 10), CHUNKS)
+    apart = passage_evidence(question, "", body("a", WINDOW, "b", WINDOW, "c", WINDOW, "d"))
+    together = passage_evidence(question, "", "a b c")
+    assert question_evidence(question, [apart, together])["window"] == pytest.approx(0.75)
+
+
 def test_the_best_passage_is_that_of_most_words_and_meaning_and_cosines_are_the_greatest() -> None:
     """A passage without a word of the question can be the best one by its cosine; any passage gives a cosine."""
     question = asked("open", "breaker")
@@ -168,6 +176,13 @@ def test_a_subject_that_the_index_answers_is_no_part_of_the_null() -> None:
     null = Null.of({**others, "its own": [features(0.9), features(0.8)]})
     assert null.dropped == ("its own",)
     assert null.spreads == Null.of(others).spreads
+
+
+@pytest.mark.parametrize(("above", "dropped"), [(0.015, ()), (0.025, ("its own",))])
+def test_a_subject_hardly_above_others_that_are_all_alike_is_kept(above: float, dropped: tuple[str, ...]) -> None:
+    """Where none deviates, three least deviations (0.06 of three features together) are no sign of an answer."""
+    others = {f"s{n}": [features(0.2)] for n in range(5)}
+    assert Null.of({**others, "its own": [features(0.2 + above)]}).dropped == dropped
 
 
 def test_the_null_of_an_index_of_many_subjects_leaves_room_above_it() -> None:

@@ -21,6 +21,7 @@ from smart_model_router_scoring.retrieval import (
     SearchIndex,
     Snapshot,
     Strategy,
+    build,
     index_folder,
 )
 from smart_model_router_scoring.retrieval.null_questions import NULL_QUESTIONS
@@ -121,14 +122,25 @@ async def test_scores_never_rise_down_the_list_and_each_explains_itself(topics: 
 
 
 async def test_the_null_is_asked_again_when_content_changes(tmp_path: Path) -> None:
-    """And only then: it is of the index as it is."""
+    """It is of the index as it is."""
     db, _ = await indexed(tmp_path, {"a.txt": "the breaker opens"})
     first = SearchIndex(db).facts().null
     write(tmp_path / "docs", {"b.txt": "thicken a tomato soup without cream"})
     await index_folder(tmp_path / "docs", db, now=NOW)
-    second = SearchIndex(db).facts().null
+    assert SearchIndex(db).facts().null != first
+
+
+async def test_the_null_is_not_asked_again_without_a_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes 150 questions."""
+    db, _ = await indexed(tmp_path, {"a.txt": "the breaker opens"})
+    before = SearchIndex(db).facts().null
+
+    def unwanted(*_: object) -> None:
+        raise AssertionError("asked")
+
+    monkeypatch.setattr(build, "ask_null", unwanted)
     await index_folder(tmp_path / "docs", db, now=NOW)
-    assert first != second == SearchIndex(db).facts().null
+    assert SearchIndex(db).facts().null == before
 
 
 async def test_recency_orders_and_raises_no_score(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from smart_model_router_scoring.retrieval import QueryOrchestrator, index_folder, pdf
-from smart_model_router_scoring.retrieval.decoding import decoded
+from smart_model_router_scoring.retrieval.decoding import decoded, is_western
 from smart_model_router_scoring.retrieval.pdf import read_pdf
 from tests.pdf_files import encrypted
 from tests.pdf_files import pdf as pdf_of
@@ -43,6 +43,27 @@ def read(raw: bytes) -> tuple[str | None, list[tuple[str, str]]]:
 def test_a_text_of_another_charset_is_read_and_noted(text: str, charset: str, taken: str) -> None:
     """The note says which charset was taken, and why."""
     assert read(text.encode(charset)) == (text, [("charset", f"read as {taken}")])
+
+
+@pytest.mark.parametrize(
+    ("raw", "western"),
+    [
+        ("éa", True),
+        ("éa é", False),
+        ("a long text ïò", True),
+        ("a long text ïòé", False),
+        ("5 ° ± 1", True),
+        ("5 ¤ of it", False),
+    ],
+)
+def test_western_letters_are_at_most_half_of_all_and_scattered(raw: str, western: bool) -> None:
+    """Two may stand together, three do not; other signs are those that Western texts have."""
+    assert is_western(raw.encode("cp1252")) is western
+
+
+def test_bytes_that_windows_1252_does_not_have_are_not_western() -> None:
+    """It has no letter for five of them."""
+    assert not is_western(b"a long text \x81")
 
 
 @pytest.mark.parametrize("text", ["plain", "Ünïcode 東京", "", "\ufeffwith a mark"])
@@ -117,19 +138,22 @@ def test_an_endless_pdf_is_ended() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "reason"),
+    ("name", "value", "read", "reason"),
     [
-        ("MOST_PAGES", 2, "it has more than 2 pages"),
-        ("MOST_CHARACTERS", 8, "it has more than 8 characters"),
+        ("MOST_PAGES", 3, 3, ""),
+        ("MOST_PAGES", 2, 2, "it has more than 2 pages"),
+        ("MOST_CHARACTERS", 11, 3, ""),
+        ("MOST_CHARACTERS", 10, 2, "it has more than 10 characters"),
+        ("MOST_CHARACTERS", 5, 1, "it has more than 5 characters"),
     ],
 )
-def test_a_pdf_has_limits(name: str, value: int, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of pages and of characters."""
+def test_a_pdf_is_read_up_to_its_limits(
+    name: str, value: int, read: int, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of pages and of characters: what is within them is kept."""
     monkeypatch.setattr(pdf, name, value)
     found = read_pdf(pdf_of("one", "two", "three"))
-    assert found.ended
-    assert reason in found.ended
-    assert len(found.pages) < 3
+    assert (found.pages, found.ended) == (("one", "two", "three")[:read], reason)
 
 
 def test_a_pdf_that_needs_more_memory_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
