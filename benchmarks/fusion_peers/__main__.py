@@ -26,8 +26,10 @@ from benchmarks.search.collections import Collection, collections, write_run
 
 from smart_model_router_scoring.evaluate import compare, evaluate, tune
 from smart_model_router_scoring.fusion import Fusion, FusionConfig
+from smart_model_router_scoring.fusion.scales import METHODS
 from smart_model_router_scoring.retrieval import HashedEmbedder, SearchIndex, index_folder
 from smart_model_router_scoring.retrieval.embedders import any_of
+from smart_model_router_scoring.retrieval.orchestrator import HASHED_WEIGHT
 from smart_model_router_scoring.retrieval.stems import DEFAULT_TOKENIZER
 from smart_model_router_scoring.retrieval.vectors import VectorSearch
 
@@ -36,14 +38,16 @@ DEPTH = 100
 ALPHA = 0.05
 OURS = "ours"
 TUNED = "ours, tuned"
+DEFAULT = "ours, default weights"
 WEIGHTS = tuple({"keyword": 1.0, "vector": weight} for weight in (0.1, 0.25, 0.5, 1.0))
 KS = (2.0, 10.0, 30.0, 60.0)
 PEERS = {
-    "llama_index_fusion": "llama-index-core",
-    "haystack_joiner": "haystack-ai",
-    "langchain_ensemble": "langchain-classic",
-    "mem0_scoring": "mem0ai",
+    "llama_index_fusion": ("llama-index-core", ("reciprocal_rerank", "relative_score", "dist_based_score")),
+    "haystack_joiner": ("haystack-ai", ("reciprocal_rank_fusion", "distribution_based_rank_fusion")),
+    "langchain_ensemble": ("langchain-classic", ("rrf",)),
+    "mem0_scoring": ("mem0ai", ("additive",)),
 }
+"""The package of each driver, and the methods of fusion it has; the first is its default."""
 QUIET = {"HAYSTACK_TELEMETRY_ENABLED": "False", "MEM0_TELEMETRY": "False", "LANGSMITH_TRACING": "false"}
 
 A: list[tuple[str, float]] = [("a", 0.9), ("b", 0.8), ("c", 0.7), ("d", 0.6)]
@@ -73,13 +77,14 @@ class Peer:
 
     driver: str
     interpreter: Path
+    mode: str
 
     def fuse(self, jobs: Sequence[tuple[Lists, Mapping[str, float] | None]], *, seed: int) -> tuple[str, list[Fused]]:
         """Its version and what it makes of these jobs, in a process of its own with this hash seed."""
         with tempfile.TemporaryDirectory() as home:
             done = subprocess.run(  # noqa: S603 - ours
                 [str(self.interpreter), "-m", f"benchmarks.fusion_peers.{self.driver}"],
-                input=json.dumps([{"lists": lists, "weights": weights} for lists, weights in jobs]),
+                input=json.dumps([{"lists": lists, "weights": weights, "mode": self.mode} for lists, weights in jobs]),
                 env={**os.environ, **QUIET, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": str(seed), "MEM0_DIR": home},
                 stdout=subprocess.PIPE,
                 encoding="utf-8",
@@ -120,18 +125,26 @@ def _documents(collection: Collection, chunks: Sequence[tuple[str, float]]) -> l
     return list(best.items())
 
 
+def default(collection: Collection, lists: Mapping[str, Lists]) -> dict[str, list[str]]:
+    """Ours as it is shipped: by ranks, hashed vectors at their light weight."""
+    fusion = Fusion(FusionConfig(weights={"vector": HASHED_WEIGHT}, min_confidence=0.0))
+    asked = (name for name in lists if name in collection.questions)
+    return {name: [hit.id for hit in fusion.fuse(lists[name], top_n=DEPTH).hits] for name in asked}
+
+
 def tuned(collection: Collection, lists: Mapping[str, Lists]) -> dict[str, list[str]]:
-    """Ours with weights and k chosen by `tune` on the half of the questions that they are not used for."""
+    """Ours with fusion, weights and k chosen by `tune` on the half of the questions that they are not used for."""
     names = sorted(lists)
-    ranked = {name: {strategy: [key for key, _ in found] for strategy, found in lists[name].items()} for name in names}
     run: dict[str, list[str]] = {}
     for half, other in ((names[::2], names[1::2]), (names[1::2], names[::2])):
         grades = {name: collection.grades[name] for name in other if name in collection.grades}
-        chosen = tune({name: ranked[name] for name in other}, grades, weights=WEIGHTS, ks=KS, holdout=0.0)
-        print(f"{collection.name}, tuned on {len(other)} questions: {chosen.weights}, k {chosen.k:g}", file=sys.stderr)
-        config = FusionConfig(k=chosen.k, weights=chosen.weights, min_confidence=0.0)
+        mine = {name: lists[name] for name in other}
+        chosen = tune(mine, grades, weights=WEIGHTS, ks=KS, fusions=METHODS, holdout=0.0)
+        told = f"{chosen.fusion}, {chosen.weights}, k {chosen.k:g}"
+        print(f"{collection.name}, tuned on {len(other)} questions: {told}", file=sys.stderr)
+        config = FusionConfig(fusion=chosen.fusion, k=chosen.k, weights=chosen.weights, min_confidence=0.0)
         fusion = Fusion(config, strategies=("keyword", "vector"))
-        run |= {name: [hit.id for hit in fusion.fuse(ranked[name], top_n=DEPTH).hits] for name in half}
+        run |= {name: [hit.id for hit in fusion.fuse(lists[name], top_n=DEPTH).hits] for name in half}
     return run
 
 
@@ -171,19 +184,23 @@ async def gather() -> dict[str, tuple[Collection, dict[str, Lists]]]:
 
 
 def main(folder: Path | None) -> int:
-    """Install, fuse, compare; the exit code. The runs are written to `folder`, which must be there, if it is given."""
+    """Install, fuse, compare; the exit code. The runs are written to `folder` if it is given."""
     given = asyncio.run(gather())
-    peers = {OURS: Peer(OURS, Path(sys.executable))}
-    peers |= {driver: Peer(driver, install(f"fusion-{package}", package)) for driver, package in PEERS.items()}
+    peers = {f"{OURS}: {mode}": Peer(OURS, Path(sys.executable), mode) for mode in METHODS}
+    for driver, (package, modes) in PEERS.items():
+        interpreter = install(f"fusion-{package}", package)
+        peers |= {f"{driver}: {mode}": Peer(driver, interpreter, mode) for mode in modes}
     runs: dict[str, dict[str, dict[str, list[str]]]] = {}
     versions: dict[str, str] = {}
     for driver, peer in peers.items():
         runs[driver] = {}
         for name, (_, lists) in given.items():
-            versions[driver], fused = peer.fuse([(one, None) for one in lists.values()], seed=0)
+            version, fused = peer.fuse([(one, None) for one in lists.values()], seed=0)
+            versions[driver] = f"{version}, {peer.mode}"
             runs[driver][name] = {question: one.ids for question, one in zip(lists, fused, strict=True)}
-    runs = {OURS: runs[OURS], TUNED: {name: tuned(*found) for name, found in given.items()}, **runs}
-    versions[TUNED] = f"{versions[OURS]}, tuned"
+    versions |= {DEFAULT: DEFAULT, TUNED: TUNED}
+    light = {name: default(*found) for name, found in given.items()}
+    runs = {DEFAULT: light, TUNED: {name: tuned(*found) for name, found in given.items()}, **runs}
     for driver, of in runs.items():
         for name, run in of.items():
             if folder is not None:
@@ -201,18 +218,20 @@ def relevance(
     versions: Mapping[str, str],
 ) -> list[str]:
     """Print the table of relevance; where ours is worse by more than chance."""
-    worse = []
+    worse: list[str] = []
     for name, (collection, _) in given.items():
-        print(f"{name}\n\n| | nDCG@10 | MRR@10 | recall@100 | tuned - this, nDCG@10 | p |\n|---|---|---|---|---|---|")
+        columns = ("nDCG@10", "MRR@10", "recall@100", "default - this, nDCG@10", "p", "tuned - this, nDCG@10", "p")
+        print(f"{name}\n\n| | {' | '.join(columns)} |\n|{'---|' * 8}")
         for driver, of in runs.items():
             found = evaluate(of[name], collection.grades).metrics
             cells = [f"{found[metric].mean:.4f}" for metric in ("ndcg@10", "mrr@10", "recall@100")]
-            against = compare(of[name], runs[TUNED][name], collection.grades)
-            gap = against.difference
-            cells += [f"{gap.mean:+.4f} [{gap.low:+.4f}, {gap.high:+.4f}]", f"{against.p:.2f}"]
+            for mine in (DEFAULT, TUNED):
+                against = compare(of[name], runs[mine][name], collection.grades)
+                gap = against.difference
+                cells += [f"{gap.mean:+.4f} [{gap.low:+.4f}, {gap.high:+.4f}]", f"{against.p:.2f}"]
+                if mine == TUNED and gap.mean < 0 and against.p < ALPHA:
+                    worse.append(f"{name}: {versions[driver]} ranks better")
             print(f"| {versions[driver]} | {' | '.join(cells)} |")
-            if gap.mean < 0 and against.p < ALPHA:
-                worse.append(f"{name}: {versions[driver]} ranks better")
         print()
     return worse
 
@@ -220,11 +239,12 @@ def relevance(
 def reliability(peers: Mapping[str, Peer], versions: Mapping[str, str]) -> list[str]:
     """Print the table of properties; those that ours lacks."""
     tried = {driver: properties(peer) for driver, peer in peers.items()}
-    names = list(tried[OURS])
+    ours = [driver for driver in tried if driver.startswith(OURS)]
+    names = list(tried[ours[0]])
     print(f"| | {' | '.join(names)} |\n|{'---|' * (len(names) + 1)}")
     for driver, found in tried.items():
         print(f"| {versions[driver]} | {' | '.join('yes' if found[name] else 'no' for name in names)} |")
-    return [f"ours lacks: {name}" for name, has in tried[OURS].items() if not has]
+    return [f"{driver} lacks: {name}" for driver in ours for name, has in tried[driver].items() if not has]
 
 
 if __name__ == "__main__":

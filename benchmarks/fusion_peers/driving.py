@@ -18,10 +18,11 @@ Lists = dict[str, list[tuple[str, float]]]
 
 @dataclass(frozen=True)
 class Job:
-    """Lists to fuse, and what each counts (None: as the library does by itself)."""
+    """Lists to fuse, what each counts (None: as the library does by itself), and the library's name of the method."""
 
     lists: Lists
     weights: dict[str, float] | None
+    mode: str
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ def drive(package: str, fuse: Callable[[Job], Fused]) -> None:
     told: list[dict[str, Any]] = []
     for job in json.load(sys.stdin):
         lists = {name: [(key, score) for key, score in found] for name, found in job["lists"].items()}
-        fused = fuse(Job(lists, job["weights"]))
+        fused = fuse(Job(lists, job["weights"], job["mode"]))
         told.append(
             {
                 "ids": list(fused.ids),

@@ -1,4 +1,4 @@
-"""Haystack's DocumentJoiner in the mode reciprocal_rank_fusion."""
+"""Haystack's DocumentJoiner."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def fuse(job: Job) -> Fused:
         name: [document(id=key, content=key, score=score) for key, score in found] for name, found in job.lists.items()
     }
     weights = None if job.weights is None else [job.weights[name] for name in given]
-    joiner = joiners.DocumentJoiner(join_mode="reciprocal_rank_fusion", weights=weights, top_k=100)
+    joiner = joiners.DocumentJoiner(join_mode=job.mode, weights=weights, top_k=100)
     fused = joiner.run(documents=list(given.values()))["documents"]
     kept = {name: [(one.id, one.score) for one in found] for name, found in given.items()} == job.lists
     return Fused([one.id for one in fused], [one.score for one in fused], False, kept)

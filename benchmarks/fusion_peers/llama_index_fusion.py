@@ -1,4 +1,4 @@
-"""LlamaIndex's QueryFusionRetriever in the mode reciprocal_rerank, one query, no model."""
+"""LlamaIndex's QueryFusionRetriever, one query, no model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def fuse(job: Job) -> Fused:
     retriever = retrievers.QueryFusionRetriever(
         [Fixed(found) for found in nodes.values()],
         llm=llms.MockLLM(),
-        mode="reciprocal_rerank",
+        mode=job.mode,
         num_queries=1,
         similarity_top_k=100,
         use_async=False,

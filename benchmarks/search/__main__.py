@@ -22,13 +22,13 @@ from pathlib import Path
 from types import MappingProxyType
 
 from benchmarks.search.collections import APART, BUILDERS, Collection, asked_of, cannot_answer, collections, write_run
-from benchmarks.search.measures import Labelled, auroc, ece_over_halves, keeping, share
+from benchmarks.search.measures import share
 
 from smart_model_router_scoring.calibration import fit_platt
-from smart_model_router_scoring.evaluate import compare, evaluate
+from smart_model_router_scoring.evaluate import Comparison, auroc, compare, evaluate, over_halves, threshold_keeping
 from smart_model_router_scoring.evaluate.metrics import METRICS
-from smart_model_router_scoring.evidence import EvidenceModel
-from smart_model_router_scoring.fusion import FusionConfig
+from smart_model_router_scoring.evaluate.metrics import expected_calibration_error as ece
+from smart_model_router_scoring.fusion.scales import METHODS as FUSIONS
 from smart_model_router_scoring.options import ConfigError
 from smart_model_router_scoring.retrieval import (
     Embedder,
@@ -84,20 +84,18 @@ class Indexed:
         return chunk_id.partition("#")[0].removesuffix(self.collection.suffix)
 
     def asking(
-        self, kind: str, weights: Mapping[str, float] = MappingProxyType({}), model: EvidenceModel | None = None
+        self, kind: str, weights: Mapping[str, float] = MappingProxyType({}), fusion: str = FUSIONS[0]
     ) -> QueryOrchestrator:
-        """An orchestrator that returns everything. `model` judges in place of the defaults."""
-        fusion = FusionConfig(weights={**RetrievalConfig().fusion.weights, **weights}, min_confidence=0.0)
-        config = RetrievalConfig(fusion=fusion, timeouts=PATIENT)
-        if model is not None:
-            config = replace(config, evidence=model, evidence_with_cosines=model)
+        """An orchestrator that returns everything."""
+        default = RetrievalConfig().fusion
+        fused = replace(default, fusion=fusion, weights={**default.weights, **weights}, min_confidence=0.0)
+        config = RetrievalConfig(fusion=fused, timeouts=PATIENT)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", HeavyHashedVectors)  # their cost is what is measured
             return QueryOrchestrator(self.db(kind), embedder=EMBEDDERS.get(kind), config=config)
 
 
 SYSTEMS: Mapping[str, tuple[str, Mapping[str, float]]] = {
-    "keyword": (WORDS, {"graph": 0.0}),
     "default: keyword, links": (WORDS, {}),
     f"default with `embed`: vectors at {WORDLLAMA_WEIGHT}": (EMBED, {}),
     **{f"wordllama at {weight}": (EMBED, {"vector": weight}) for weight in (0.1, 0.5, 1.0)},
@@ -106,12 +104,16 @@ SYSTEMS: Mapping[str, tuple[str, Mapping[str, float]]] = {
         for weight in (HASHED_WEIGHT, 0.05, HASHED_WEIGHT_MOST, 1.0)
     },
 }
-"""The kind of search, and its weights. The first is the baseline of the others."""
+"""The kind of search, and its weights."""
+KEYWORD = "keyword"
+"""The baseline of the others."""
 
 
-async def rankings(found: Indexed, kind: str, weights: Mapping[str, float]) -> dict[str, list[str]]:
+async def rankings(
+    found: Indexed, kind: str, weights: Mapping[str, float], fusion: str = FUSIONS[0]
+) -> dict[str, list[str]]:
     """The documents of each question, each at the place of its best chunk."""
-    orchestrator, run = found.asking(kind, weights), {}
+    orchestrator, run = found.asking(kind, weights, fusion), {}
     for name, text in found.collection.questions.items():
         results = await orchestrator.query(text, top_k=DEPTH, top_n=DEPTH)
         run[name] = list(dict.fromkeys(found.document(chunk_id) for chunk_id, _ in results))
@@ -119,20 +121,38 @@ async def rankings(found: Indexed, kind: str, weights: Mapping[str, float]) -> d
 
 
 async def print_rankings(found: Indexed, runs: Path | None) -> None:
-    """A row for each system."""
-    baseline: dict[str, list[str]] = {}
-    grades = found.collection.grades
+    """A row for each system, by ranks and by scores, less keywords alone and less the same weights by ranks."""
+    baseline = await rankings(found, WORDS, {"graph": 0.0})
+    print_ranking(found, KEYWORD, baseline, [None, None], runs)
     for system, (kind, weights) in SYSTEMS.items():
-        run = await rankings(found, kind, weights)
-        if runs is not None:
-            write_run(runs, found.collection, system, run)
-        means = evaluate(run, grades).metrics
-        cells = [f"{means[metric].mean:.3f} [{means[metric].low:.3f}, {means[metric].high:.3f}]" for metric in METRICS]
-        baseline = baseline or run
-        less = compare(baseline, run, grades)
-        told = f"{less.difference.mean:+.3f} [{less.difference.low:+.3f}, {less.difference.high:+.3f}], p {less.p:.3f}"
-        cells.append("" if run is baseline else told)
-        print(f"| {found.collection.name} | {system} | {' | '.join(cells)} |", flush=True)
+        by_ranks = await rankings(found, kind, weights)
+        print_ranking(found, system, by_ranks, [baseline, None], runs)
+        for fusion in FUSIONS[1:]:
+            run = await rankings(found, kind, weights, fusion)
+            print_ranking(found, f"{system}; {fusion}", run, [baseline, by_ranks], runs)
+
+
+def print_ranking(
+    found: Indexed,
+    system: str,
+    run: dict[str, list[str]],
+    others: Sequence[dict[str, list[str]] | None],
+    runs: Path | None,
+) -> None:
+    """Print the row of a system, with its gain over each of `others`."""
+    grades = found.collection.grades
+    if runs is not None:
+        write_run(runs, found.collection, system, run)
+    means = evaluate(run, grades).metrics
+    cells = [f"{means[metric].mean:.3f} [{means[metric].low:.3f}, {means[metric].high:.3f}]" for metric in METRICS]
+    cells += ["" if other is None else gain(compare(other, run, grades)) for other in others]
+    print(f"| {found.collection.name} | {system} | {' | '.join(cells)} |", flush=True)
+
+
+def gain(less: Comparison) -> str:
+    """The mean difference with its interval, and p."""
+    mean, low, high = less.difference.mean, less.difference.low, less.difference.high
+    return f"{mean:+.3f} [{low:+.3f}, {high:+.3f}], p {less.p:.3f}"
 
 
 def answers(results: QueryResults) -> float:
@@ -163,16 +183,15 @@ class Judged:
 
     def row(self) -> str:
         """AUROC, shares at the shipped threshold and at one that keeps 95 %, ECE."""
-        own = keeping(self.by_hand)
+        own = threshold_keeping(self.by_hand)
+        mine = [(score, True) for score in (*self.by_hand, *self.scripted)]
+        rows = [*mine, *((score, False) for score in self.away)]
         cells = [
             f"{auroc(self.by_hand, self.away):.3f}",
             *(f"{share(of, SHIPPED).mean:.3f}" if of else "" for of in (self.by_hand, self.scripted)),
             told(self.away, SHIPPED),
             told(self.away, own),
-            *(
-                f"{ece_over_halves([*self.by_hand, *self.scripted], self.away, _platt, balanced=balanced):.3f}"
-                for balanced in (False, True)
-            ),
+            *(f"{over_halves(rows, _platt, ece, balanced=balanced)[0]:.3f}" for balanced in (False, True)),
         ]
         return f"| {self.name} ({len(self.by_hand)}+{len(self.scripted)}, {len(self.away)}) | {' | '.join(cells)} |"
 
@@ -183,7 +202,7 @@ def told(values: Sequence[float], threshold: float) -> str:
     return f"{found.mean:.3f} [{found.low:.3f}, {found.high:.3f}]"
 
 
-def _platt(labelled: Labelled) -> Callable[[float], float]:
+def _platt(labelled: Sequence[tuple[float, bool]]) -> Callable[[float], float]:
     try:
         curve = fit_platt([(_log_odds(score), answered) for score, answered in labelled], scale="raw")
     except ConfigError:  # scores that do not rise with answers: the base rate is the best guess
@@ -213,7 +232,7 @@ async def measure(told: argparse.Namespace, folder: Path) -> None:
     both = told.ranking == told.answers
     indexed = [await Indexed.of(one, folder) for one in every if not told.only or one.name in told.only]
     if both or told.ranking:
-        print(f"| collection | search | {' | '.join(METRICS)} | nDCG@10 less keywords |\n|{'---|' * 6}")
+        print(f"| collection | search | {' | '.join(METRICS)} | nDCG@10 less keywords | less rrf |\n|{'---|' * 7}")
         for found in indexed:
             await print_rankings(found, told.runs)
     if both or told.answers:

@@ -303,5 +303,6 @@ def write_run(folder: Path, collection: Collection, system: str, run: Mapping[st
     judged = [
         f"{question} 0 {key} {grade:g}" for question, of in collection.grades.items() for key, grade in of.items()
     ]
+    folder.mkdir(parents=True, exist_ok=True)
     for file, told in ((f"{collection.name}-{name}.run", lines), (f"{collection.name}.qrels", judged)):
         (folder / file).write_text("\n".join(told) + "\n", encoding="utf-8")

@@ -15,15 +15,13 @@ import math
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import numpy as np
 from benchmarks.search.__main__ import EMBED, WORDS, Indexed
 from benchmarks.search.collections import UNTUNED, collections, disjoint
-from benchmarks.search.measures import auroc, keeping
 
+from smart_model_router_scoring.evaluate import auroc, threshold_keeping
 from smart_model_router_scoring.evidence import (
     ATTAINMENT,
     BEST,
@@ -36,16 +34,11 @@ from smart_model_router_scoring.evidence import (
     Null,
 )
 from smart_model_router_scoring.evidence import WORDS as BY_WORDS
-from smart_model_router_scoring.retrieval import RetrievalConfig, SearchIndex
+from smart_model_router_scoring.fitting import DIGITS, fit_logistic
+from smart_model_router_scoring.retrieval import RetrievalConfig
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-RIDGE = 0.02
 ANSWERABLE = 0.57
 """The share of questions that are asked of an index which can answer them. It moves the score, not the order."""
-STEPS = 20_000
-DIGITS = 3
 SHIPPED = RetrievalConfig().fusion.min_confidence
 MOST_DIFFERENT = 0.02
 FEATURES: Mapping[str, Sequence[str]] = {WORDS: BY_WORDS, EMBED: (*BY_WORDS, *COSINES)}
@@ -79,70 +72,34 @@ class Sample:
         return auroc([row.question[name] for row in self.own.values()], [row.question[name] for row in self.away])
 
 
-@dataclass(frozen=True, kw_only=True)
-class Recorder(Logistic):
-    """A function that remembers the features it was given."""
-
-    seen: list[Features] = field(default_factory=list)
-
-    def score(self, features: Features, null: Null) -> float:
-        """See `Logistic`."""
-        self.seen.append(features)
-        return super().score(features, null)
-
-
 async def sample(found: Indexed, away: Sequence[str], kind: str) -> Sample:
     """Ask an index everything, as a user does."""
-    asked, passages = (Recorder(weights=dict.fromkeys(FEATURES[kind], 1.0), bias=0.0) for _ in range(2))
-    orchestrator = found.asking(kind, model=EvidenceModel(answers=asked, relevance=passages))
-    mine = found.collection
+    orchestrator, mine = found.asking(kind), found.collection
+    nulls: list[Null] = []
 
     async def ask(text: str, grades: Mapping[str, float]) -> Row:
-        asked.seen.clear()
-        passages.seen.clear()
         results = await orchestrator.query(text, top_n=BEST)
-        relevant = (grades.get(found.document(chunk_id), 0.0) > 0 for chunk_id, _ in results)
-        return Row(asked.seen[0], list(zip(passages.seen, relevant, strict=True)))
+        assert results.evidence is not None, results.degraded
+        nulls.append(results.evidence.null)
+        judged = results.evidence.passages.items()
+        passages = [(features, grades.get(found.document(chunk_id), 0.0) > 0) for chunk_id, features in judged]
+        return Row(results.evidence.question, passages)
 
     by_people = mine.questions if mine.name == UNTUNED else mine.by_hand
     own = {one: await ask(mine.questions[one], mine.grades.get(one, {})) for one in by_people}
-    facts = SearchIndex(found.db(kind)).facts()
-    null = facts.null_with_cosines if kind == EMBED else facts.null
-    assert null is not None
-    return Sample(mine.name, own, [await ask(text, {}) for text in away], null)
-
-
-def logistic(names: Sequence[str], kinds: Sequence[tuple[Null, Sequence[Features], bool]]) -> Logistic:
-    """The function of least loss over kinds of rows (their null, their features, their label), each kind counting 1."""
-    rows, labels, weights = [], [], []
-    for null, found, label in kinds:
-        rows += [[*(null.above(name, one[name]) for name in names), 1.0] for one in found]
-        labels += [1.0 if label else -1.0] * len(found)
-        weights += [1 / len(found)] * len(found)
-    x, y, w = (np.array(of, dtype=np.float64) for of in (rows, labels, weights))
-    w /= w.sum()
-    penalty = np.append(np.full(len(names), 2 * RIDGE), 0.0)
-    step = 1 / (0.25 * float(np.linalg.eigvalsh((x * w[:, None]).T @ x)[-1]) + 2 * RIDGE)
-    at = momentum = np.zeros(len(names) + 1)
-    for turn in range(STEPS):  # Nesterov's method, projected
-        slope: NDArray[np.float64] = -(x.T @ (w * y / (1 + np.exp(y * (x @ momentum))))) + penalty * momentum
-        new = momentum - step * slope
-        new[:-1] = np.maximum(new[:-1], 0.0)
-        momentum = new + turn / (turn + 3) * (new - at)
-        at = new
-    found_weights = {name: round(float(value), DIGITS) for name, value in zip(names, at, strict=False)}
-    return Logistic(weights=found_weights, bias=round(float(at[-1]), DIGITS))
+    others = [await ask(text, {}) for text in away]
+    return Sample(mine.name, own, others, nulls[0])
 
 
 def model(samples: Sequence[Sample], kind: str) -> EvidenceModel:
     """Both functions, fitted on these collections."""
-    answers = logistic(
+    answers = fit_logistic(
         (*FEATURES[kind], *QUESTION),
         [(one.null, [row.question for row in rows], own)
          for one in samples for rows, own in ((list(one.own.values()), True), (one.away, False))],
     )  # fmt: skip
     prior = round(math.log(ANSWERABLE / (1 - ANSWERABLE)), DIGITS)
-    relevance = logistic(
+    relevance = fit_logistic(
         (*FEATURES[kind], ATTAINMENT),
         [(one.null, [features for row in one.own.values() for features, good in row.passages if good == label], label)
          for one in samples for label in (True, False)],
@@ -162,7 +119,7 @@ def judge(held: Sample, others: Sequence[Sample], kind: str) -> tuple[float, flo
     """Print how weights of the others do on a collection; (kept, accepted) at the shipped threshold."""
     curve = model(others, kind).answers
     own, away = held.scores(curve, held.own.values()), held.scores(curve, held.away)
-    threshold, at_95 = math.log(SHIPPED / (1 - SHIPPED)), keeping(own)
+    threshold, at_95 = math.log(SHIPPED / (1 - SHIPPED)), threshold_keeping(own)
     kept, accepted = (sum(value >= threshold for value in of) / len(of) for of in (own, away))
     mine = sum(value >= at_95 for value in away) / len(away)
     best = max(curve.weights, key=lambda name: sum(one.auroc(name) for one in others))

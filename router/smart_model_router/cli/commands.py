@@ -70,18 +70,49 @@ class Query(Command):
 
 @command(commands, "evaluate", "evaluate:run")
 class Evaluate(Command):
-    """Measure rankings against judgements; --ab compares two of them."""
+    """Measure rankings against judgements, or tune search on them: --tune and --fit, with an index."""
 
     ranking: Annotated[
-        Path, typer.Argument(metavar="RUN", help="Rankings as TREC has them: query Q0 id rank score tag.")
-    ]
-    qrels: Annotated[Path, typer.Argument(metavar="QRELS", help="Judgements as TREC has them: query 0 id grade.")]
+        Path | None, typer.Argument(metavar="RUN", help="Rankings as TREC has them: query Q0 id rank score tag.")
+    ] = None
+    qrels: Annotated[
+        Path | None, typer.Argument(metavar="QRELS", help="Judgements as TREC has them: query 0 id grade.")
+    ] = None
     ab: Annotated[
         Path | None, typer.Option("--ab", metavar="RUN", help="Another run (B): is it better than the first (A)?")
     ] = None
     keep: Annotated[Path | None, typer.Option(metavar="FILE", help="Append the figures to this Markdown file.")] = None
     seed: Annotated[int, typer.Option(min=0, help="Repeats the chance in intervals and tests.")] = 0
+    tune: Annotated[bool, typer.Option("--tune", help="Choose fusion and weights on your questions.")] = False
+    fit: Annotated[bool, typer.Option("--fit", help="Choose min_confidence and curves on your questions.")] = False
+    db: Annotated[Path | None, typer.Option("--index", metavar="FILE", help="--tune, --fit: the index.")] = None
+    questions: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="--tune, --fit: your questions, `id question` a line.")
+    ] = None
+    judgements: Annotated[
+        Path | None, typer.Option("--qrels", metavar="FILE", help="--tune, --fit: judgements of documents, as QRELS.")
+    ] = None
+    away: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="--fit: questions that nothing in the index answers, one a line."),
+    ] = None
+    write: Annotated[
+        Path | None, typer.Option(metavar="CONFIG", help="--tune, --fit: set what is better in this configuration.")
+    ] = None
+    config: Config = None
     as_json: Json = False
+
+    def check(self) -> None:
+        """Refuse a mixture of the two uses, and neither."""
+        tuning = {"--index": self.db, "--questions": self.questions, "--qrels": self.judgements, "--away": self.away}
+        tuning |= {"--write": self.write, "--config": self.config}
+        measuring = {"RUN": self.ranking, "QRELS": self.qrels, "--ab": self.ab, "--keep": self.keep}
+        tunes = self.tune or self.fit
+        wrong = [name for name, value in (measuring if tunes else tuning).items() if value is not None]
+        if wrong:
+            raise typer.BadParameter(f"{', '.join(wrong)} {'without' if tunes else 'with'} --tune or --fit only")
+        if not tunes and (self.ranking is None or self.qrels is None):
+            raise typer.BadParameter("RUN and QRELS are needed, or --tune or --fit")
 
 
 @command(commands, "demo", "demo:run")

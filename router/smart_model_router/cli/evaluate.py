@@ -33,6 +33,10 @@ _Read = TypeVar("_Read")
 def run(asked: Evaluate) -> int:
     """Measure and print; the exit code. Raises ConfigurationError for a file that says nothing, and OSError."""
     run_a, qrels, ab, seed = asked.ranking, asked.qrels, asked.ab, asked.seed
+    if run_a is None or qrels is None:
+        from smart_model_router.cli import tune  # noqa: PLC0415 - retrieval is for those that tune
+
+        return tune.run(asked)
     judged = _read("the judgements", qrels, parse_qrels)
     if not any(grade > 0 for grades in judged.values() for grade in grades.values()):
         raise ConfigurationError("the judgements", str(qrels), "a grade above 0 is needed")

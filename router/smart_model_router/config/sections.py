@@ -156,6 +156,22 @@ class SearchTimeoutsConfig(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CurveConfig:
+    """A logistic function of evidence: `smr evaluate --fit` writes it. Its features are those of `EvidenceModel`."""
+
+    bias: Annotated[float, Interval(ge=-1_000_000, le=1_000_000)]
+    weights: Mapping[str, Weight]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchEvidenceConfig(Options):
+    """Functions in the place of the shipped ones: of a question (`answers`), and of a passage (`relevance`)."""
+
+    answers: CurveConfig | None = None
+    relevance: CurveConfig | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class SearchConfig(Options):
     """Retrieval. Threshold and steepness default to those of a founding scale (`raw`: 0.035 and 150, as founded).
 
@@ -176,6 +192,7 @@ class SearchConfig(Options):
     score_calibration_threshold: Annotated[float, Interval(ge=0, le=1_000_000)] | None = None
     score_calibration_steepness: Annotated[float, Interval(gt=0, le=1_000_000)] | None = None
     min_confidence: Share = 0.3
+    evidence: SearchEvidenceConfig = field(default_factory=SearchEvidenceConfig)
     evidence_gate: Share = 0.0
     recency: bool = False
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,8 @@ from smart_model_router.domain.errors import ConfigurationError
 
 # The scoring package and its dependencies are loaded by users who search.
 if TYPE_CHECKING:
+    from smart_model_router.config.sections import CurveConfig
+    from smart_model_router_scoring.evidence import EvidenceModel, Logistic
     from smart_model_router_scoring.retrieval import Embedder, Passage, QueryOrchestrator
 
 FILE_NAME = "search.sqlite"
@@ -69,13 +72,14 @@ def orchestrator(
     Raises ConfigurationError for an invalid configuration.
     """
     from smart_model_router_scoring.calibration import Sigmoid  # noqa: PLC0415
-    from smart_model_router_scoring.evidence import EvidenceModel  # noqa: PLC0415
+    from smart_model_router_scoring.evidence import WITH_COSINES, EvidenceModel  # noqa: PLC0415
     from smart_model_router_scoring.fusion import EvidenceGate, FusionConfig  # noqa: PLC0415
     from smart_model_router_scoring.options import ConfigError  # noqa: PLC0415
     from smart_model_router_scoring.retrieval import QueryOrchestrator, RetrievalConfig  # noqa: PLC0415
 
     strategies = ("vector", "keyword", "graph")
     by_evidence = config.scale == "evidence"
+    known = {"answers": WITH_COSINES.answers, "relevance": WITH_COSINES.relevance}
     try:
         fusion = FusionConfig(
             fusion=config.fusion,
@@ -93,13 +97,36 @@ def orchestrator(
         timeouts = {name: getattr(config.timeouts, name) for name in strategies}
         retrieval = RetrievalConfig(
             fusion=fusion,
-            evidence=EvidenceModel() if by_evidence else None,
+            evidence=_with_curves(EvidenceModel(), config, known) if by_evidence else None,
+            evidence_with_cosines=_with_curves(WITH_COSINES, config, known),
             recency=config.recency,
             timeouts=timeouts,
         )
         return QueryOrchestrator(file, embedder=embedder(config, embed), config=retrieval, now=now)
     except ConfigError as error:
         raise ConfigurationError(f"search.{error.field}", error.value, f"{error.allowed} is needed") from None
+
+
+def _with_curves(model: EvidenceModel, config: SearchConfig, known: Mapping[str, Logistic]) -> EvidenceModel:
+    """The model with the functions that are configured: those whose features it has.
+
+    `known` are functions of all features. Raises ConfigError for a feature that they do not have.
+    """
+    from smart_model_router_scoring.evidence import Logistic  # noqa: PLC0415
+    from smart_model_router_scoring.options import ConfigError  # noqa: PLC0415
+
+    curves: dict[str, Logistic] = {"answers": model.answers, "relevance": model.relevance}
+    for name, own in curves.items():
+        written: CurveConfig | None = getattr(config.evidence, name)
+        if written is None:
+            continue
+        for feature in written.weights:
+            if feature not in known[name].weights:
+                names = ", ".join(sorted(known[name].weights))
+                raise ConfigError(f"evidence.{name}.weights", feature, f"names of features ({names})")
+        if written.weights.keys() <= own.weights.keys():
+            curves[name] = Logistic(weights=written.weights, bias=written.bias)
+    return replace(model, answers=curves["answers"], relevance=curves["relevance"])
 
 
 def model_of(config: RouterConfig) -> str:

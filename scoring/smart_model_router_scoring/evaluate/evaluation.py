@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import product
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from smart_model_router_scoring.confidence.confidence_index import as_number
 from smart_model_router_scoring.evaluate.metrics import (
@@ -30,6 +30,7 @@ from smart_model_router_scoring.fusion.pipeline import (
     fuse_results,
     split,
 )
+from smart_model_router_scoring.fusion.scales import RRF
 from smart_model_router_scoring.options import ConfigError, Notes, check_number
 
 Run = Mapping[str, Sequence[Any]]
@@ -235,22 +236,78 @@ def _places(everything: Fusion, lists: _RankedLists) -> dict[Any, tuple[int, flo
     return {hit.id: (place, hit.score) for place, hit in enumerate(hits, 1)}
 
 
+Candidate = TypeVar("Candidate")
+UNLIKELY = 0.1
+"""The p of a two-sided test below which a gain counts as one: 0.05 for a gain, as only that is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Generic[Candidate]):
+    """The best of the candidates on the training queries, and what it does to the held-out ones.
+
+    `training` is its mean there, `default` that of the default. `holdout` compares it (B) with the default (A).
+    """
+
+    candidate: Candidate
+    training: float
+    default: float
+    holdout: Comparison
+
+    @property
+    def better(self) -> bool:
+        """True for a gain on the held-out queries that chance alone would hardly give: p below 0.1, two-sided."""
+        return self.holdout.difference.mean > 0 and self.holdout.p < UNLIKELY
+
+
+def choose(
+    runs: Iterable[tuple[Candidate, Run]],
+    default: Run,
+    qrels: Qrels,
+    *,
+    metric: str = "ndcg@10",
+    holdout: float = 0.3,
+    seed: int = 0,
+) -> Choice[Candidate]:
+    """The candidate whose run is best on the training queries, the first of equals; the queries are those of `default`.
+
+    `holdout` (0..1) is the share of judged queries kept aside, one at least. Raises ConfigError for fewer than two
+    judged queries, and for no candidates.
+    """
+    check_number("holdout", holdout, 0, 1)
+    judged = Dice(seed).shuffled(sorted(query for query in qrels if query in default))
+    if len(judged) < 2:
+        raise ConfigError("qrels", len(judged), "at least two queries with lists")
+    aside = min(max(math.ceil(holdout * len(judged)), 1), len(judged) - 1)
+    held, training = ({query: qrels[query] for query in part} for part in (judged[:aside], judged[aside:]))
+    scored = [(_mean(run, training, metric), candidate, run) for candidate, run in runs]
+    if not scored:
+        raise ConfigError("weights", (), "at least one candidate")
+    best, candidate, run = max(scored, key=lambda one: one[0])  # the first of equals
+    comparison = compare(default, run, held, metric=metric, seed=seed)
+    return Choice(candidate, best, _mean(default, training, metric), comparison)
+
+
+def _mean(run: Run, qrels: Qrels, metric: str) -> float:
+    return evaluate(run, qrels, metrics={metric: METRICS[metric]}, resamples=1).metrics[metric].mean
+
+
 Lists = Mapping[str, Mapping[str, Sequence[Any]]]
-"""Query -> strategy -> ids, best first."""
+"""Query -> strategy -> ids, best first, or (id, score)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """The best of the candidates on the training queries, and what it does to the held-out ones.
+    """The best weights, k and fusion on the training queries, and what they do to the held-out ones.
 
-    `training` is its mean there. `holdout` compares it (B) with the defaults (A): all weights 1, k 60. Take it only
-    when that says so.
+    `training` is its mean there. `holdout` compares it (B) with the defaults (A): all weights 1, k 60, by ranks. Take
+    it only when that says so.
     """
 
     weights: Mapping[str, float]
     k: float
     training: float
     holdout: Comparison
+    fusion: str = RRF
 
 
 def tune(
@@ -259,42 +316,22 @@ def tune(
     *,
     weights: Iterable[Mapping[str, float]] = ({},),
     ks: Iterable[float] = (RRF_K,),
+    fusions: Iterable[str] = (RRF,),
     metric: str = "ndcg@10",
     holdout: float = 0.3,
     seed: int = 0,
 ) -> Tuned:
-    """Tries every pair of `weights` and `ks`; the first of equals stays.
+    """Tries every one of `weights` with every one of `ks` and `fusions`; the first of equals stays.
 
     `holdout` (0..1) is the share of judged queries kept aside, one at least. Raises ConfigError for fewer than two
     judged queries, and for no candidates.
     """
-    check_number("holdout", holdout, 0, 1)
-    judged = Dice(seed).shuffled(sorted(query for query in qrels if query in lists))
-    if len(judged) < 2:
-        raise ConfigError("qrels", len(judged), "at least two queries with lists")
-    aside = min(max(math.ceil(holdout * len(judged)), 1), len(judged) - 1)
-    held, training = judged[:aside], judged[aside:]
-    candidates = list(product(weights, ks))
-    if not candidates:
-        raise ConfigError("weights", (), "at least one candidate")
-    scored = [(_mean(lists, qrels, training, candidate, metric), candidate) for candidate in candidates]
-    best, (chosen, k) = max(scored, key=lambda pair: pair[0])  # the first of equals
-    held_qrels = {query: qrels[query] for query in held}
-    comparison = compare(
-        _run(lists, held, ({}, RRF_K)), _run(lists, held, (chosen, k)), held_qrels, metric=metric, seed=seed
-    )
-    return Tuned(dict(chosen), k, best, comparison)
 
+    def run(weight: Mapping[str, float], k: float, fusion: str) -> Run:
+        fused = {query: fuse_results(lists[query], k, weight, fusion=fusion) for query in qrels if query in lists}
+        return {query: [key for key, _ in found] for query, found in fused.items()}
 
-Candidate = tuple[Mapping[str, float], float]
-
-
-def _run(lists: Lists, queries: Iterable[str], candidate: Candidate) -> Run:
-    weights, k = candidate
-    return {query: [key for key, _ in fuse_results(lists[query], k, weights)] for query in queries}
-
-
-def _mean(lists: Lists, qrels: Qrels, queries: Iterable[str], candidate: Candidate, metric: str) -> float:
-    chosen = {query: qrels[query] for query in queries}
-    metrics = {metric: METRICS[metric]}
-    return evaluate(_run(lists, chosen, candidate), chosen, metrics=metrics, resamples=1).metrics[metric].mean
+    runs = ((one, run(*one)) for one in product(weights, ks, fusions))
+    choice = choose(runs, run({}, RRF_K, RRF), qrels, metric=metric, holdout=holdout, seed=seed)
+    chosen, k, fusion = choice.candidate
+    return Tuned(dict(chosen), k, choice.training, choice.holdout, fusion)

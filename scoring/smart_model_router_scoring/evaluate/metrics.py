@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from smart_model_router_scoring.options import Notes, check_count, check_number, is_number
 
@@ -72,6 +73,52 @@ def false_accept_rate(best_scores: Sequence[float], threshold: float) -> float:
     return sum(score >= threshold for score in best_scores) / len(best_scores) if best_scores else 0.0
 
 
+def auroc(own: Sequence[float], away: Sequence[float]) -> float:
+    """The chance that one of `own` scores above one of `away`; a tie counts half. 0.5 without any of a kind."""
+    if not own or not away:
+        return 0.5
+    low = sorted(away)
+    wins = sum(bisect_left(low, score) + bisect_right(low, score) for score in own)
+    return wins / (2 * len(own) * len(away))
+
+
+def threshold_keeping(own: Sequence[float], kept: float = 0.95) -> float:
+    """The highest threshold that keeps this share (0..1) of `own`, which is not empty."""
+    lost = int((1 - kept) * len(own) + 1e-9)
+    return sorted(own)[min(lost, len(own) - 1)]
+
+
+HALVES = 20
+"""Splits of rows into two halves, for the ECE of what is fitted."""
+Row = TypeVar("Row")
+
+
+def over_halves(
+    rows: Sequence[tuple[Row, bool]],
+    fit: Callable[[Sequence[tuple[Row, bool]]], Callable[[Row], float]],
+    *measures: Callable[[Sequence[tuple[float, bool]]], float],
+    balanced: bool = False,
+) -> list[float]:
+    """The mean of each measure over curves that were fitted on one half of the rows and are judged on the other.
+
+    `balanced` takes as many rows of the one label as of the other, by chance.
+    """
+    found: list[list[float]] = []
+    for seed in range(HALVES):
+        mixed = Dice(seed).shuffled(_evened(rows, seed) if balanced else rows)
+        for half in (0, 1):
+            curve = fit(mixed[half::2])
+            judged = [(curve(row), label) for row, label in mixed[1 - half :: 2]]
+            found.append([measure(judged) for measure in measures])
+    return [math.fsum(values) / len(found) for values in zip(*found, strict=True)]
+
+
+def _evened(rows: Sequence[tuple[Row, bool]], seed: int) -> list[tuple[Row, bool]]:
+    kinds = [[row for row in rows if row[1] == label] for label in (True, False)]
+    most = min(map(len, kinds))
+    return [row for kind in kinds for row in Dice(seed).shuffled(kind)[:most]]
+
+
 def _usable(judged: Judged, notes: Notes | None) -> list[tuple[float, bool]]:
     told = notes if notes is not None else Notes()
     usable: list[tuple[float, bool]] = []
@@ -87,6 +134,9 @@ RESAMPLES = 1_000
 _EXACT_UP_TO = 12
 """Pairs that differ, up to which every assignment of signs (4,096 at most) is tried instead of a sample."""
 _MASK = (1 << 64) - 1
+
+
+Item = TypeVar("Item")
 
 
 class Dice:
@@ -107,7 +157,7 @@ class Dice:
         """A number of 0..count-1, each as likely as 64 bits allow."""
         return (self.roll() * count) >> 64
 
-    def shuffled(self, items: Sequence[str]) -> list[str]:
+    def shuffled(self, items: Sequence[Item]) -> list[Item]:
         """The items in an order of chance (Fisher and Yates)."""
         mixed = list(items)
         for last in range(len(mixed) - 1, 0, -1):

@@ -233,6 +233,14 @@ class SearchIndex:
         except sqlite3.Error as error:
             raise IndexNotReady(self.path, str(error)) from None
 
+    def paths(self) -> frozenset[str]:
+        """Return the paths of all documents. Raises IndexNotReady."""
+        try:
+            with closing(open_to_read(self.path)) as connection:
+                return frozenset(path for (path,) in connection.execute("SELECT path FROM documents"))
+        except sqlite3.Error as error:
+            raise IndexNotReady(self.path, str(error)) from None
+
     def facts(self) -> IndexFacts:
         """Return the present content's size. Raises IndexNotReady."""
         snapshot = self.snapshot("facts")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from smart_model_router_scoring.evidence import (
     ATTAINMENT,
@@ -26,10 +27,20 @@ class ScoredHit:
 
 
 @dataclass(frozen=True, slots=True)
+class EvidenceFound:
+    """The features of a question and of the passages of its hits (by chunk id), and what judged them."""
+
+    model: EvidenceModel
+    null: Null
+    question: Features
+    passages: Mapping[str, Features]
+
+
+@dataclass(frozen=True, slots=True)
 class Judged:
     """The hits of one question. `answers` is the confidence that the index answers it; None: not known.
 
-    `nearest` are those that are no results, as that confidence is too low.
+    `nearest` are those that are no results, as that confidence is too low; `evidence` is that of all of them.
     """
 
     hits: tuple[ScoredHit, ...]
@@ -37,6 +48,7 @@ class Judged:
     answers: float | None = None
     nearest: tuple[ScoredHit, ...] = ()
     explain: Callable[[], Term | None] = lambda: None
+    evidence: EvidenceFound | None = None
 
 
 def by_rank(hits: Sequence[Hit[str]], meaning: str) -> Judged:
@@ -56,18 +68,20 @@ def by_evidence(
     `features` are those of the question.
     """
     answers = model.answers.score(features, null)
-    scored = tuple(_scored(model, null, hits))
+    passages = {hit.id: {**passage.features, ATTAINMENT: hit.attainment} for hit, passage in hits}
+    evidence = EvidenceFound(model, null, features, passages)
+    scored = tuple(_scored(evidence, [hit for hit, _ in hits]))
     shown, nearest = (scored, ()) if answers >= min_confidence else ((), scored)
-    return Judged(shown, model.meaning, answers, nearest, lambda: model.answers.explain("answers", features, null))
+    explain = partial(model.answers.explain, "answers", features, null)
+    return Judged(shown, model.meaning, answers, nearest, explain, evidence)
 
 
-def _scored(model: EvidenceModel, null: Null, hits: Sequence[tuple[Hit[str], PassageEvidence]]) -> Iterator[ScoredHit]:
+def _scored(evidence: EvidenceFound, hits: Sequence[Hit[str]]) -> Iterator[ScoredHit]:
     """A hit scores at most what the hit above it does: its place is evidence too, and the better one for order."""
-    above = 1.0
-    for hit, passage in hits:
-        features = {**passage.features, ATTAINMENT: hit.attainment}
-        relevance = model.relevance.score(features, null)
-        above = min(relevance, above)
+    model, null, above = evidence.model, evidence.null, 1.0
+    for hit in hits:
+        features = evidence.passages[hit.id]
+        above = min(model.relevance.score(features, null), above)
         yield ScoredHit(hit, above, _Relevance(model, null, features, hit, above))
 
 

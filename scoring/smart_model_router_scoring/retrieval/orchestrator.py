@@ -40,7 +40,7 @@ from smart_model_router_scoring.fusion import (
 from smart_model_router_scoring.options import ConfigError, check_count, check_positive
 from smart_model_router_scoring.retrieval.embedders import Embedder, HashedEmbedder, is_lexical
 from smart_model_router_scoring.retrieval.index import IndexFacts, Lane, SearchIndex, Snapshot
-from smart_model_router_scoring.retrieval.judged import Judged, ScoredHit, by_evidence, by_rank
+from smart_model_router_scoring.retrieval.judged import EvidenceFound, Judged, ScoredHit, by_evidence, by_rank
 from smart_model_router_scoring.retrieval.strategies import (
     SEEDS,
     Found,
@@ -92,7 +92,7 @@ class QueryResults(list[tuple[str, float]]):
     `considered`, how many chunks were looked at; `facts`, what they were taken from; `meaning` of the scores.
     `answers` is the confidence that the index answers the question (None on a founding scale, which has no such
     number), `answers_term` its computation, with `explain=True`. Where it is too low there are no results; `nearest`
-    are then the passages that would be, for a person to judge.
+    are then the passages that would be, for a person to judge. `evidence` is what both numbers were computed from.
     """
 
     def __init__(
@@ -108,6 +108,7 @@ class QueryResults(list[tuple[str, float]]):
         answers: float | None = None,
         answers_term: Term | None = None,
         nearest: Sequence[Passage] = (),
+        evidence: EvidenceFound | None = None,
     ) -> None:
         super().__init__(pairs)
         self.passages = tuple(passages)
@@ -119,6 +120,7 @@ class QueryResults(list[tuple[str, float]]):
         self.answers = answers
         self.answers_term = answers_term
         self.nearest = tuple(nearest)
+        self.evidence = evidence
 
 
 log = logging.getLogger("smart_model_router_scoring.retrieval")
@@ -262,6 +264,7 @@ class QueryOrchestrator:
             answers=judged.answers,
             answers_term=judged.explain() if explain else None,
             nearest=nearest,
+            evidence=judged.evidence,
         )
 
     def _judge(

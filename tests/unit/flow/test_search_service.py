@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from smart_model_router_scoring.retrieval import (
     HeavyHashedVectors,
     Passage,
     QueryOrchestrator,
+    QueryResults,
     WordLlamaEmbedder,
 )
 from tests.unit.scoring.retrieval.folders import DAY, NOW, indexed, write
@@ -83,6 +85,38 @@ def test_scores_that_no_founding_threshold_fits_are_refused() -> None:
         search_service.orchestrator(read(**raw).search, Path("x"), now=lambda: NOW)
     own = {**raw, "score_calibration_threshold": 0.5, "score_calibration_steepness": 5}
     assert isinstance(search_service.orchestrator(read(**own).search, Path("x"), now=lambda: NOW), QueryOrchestrator)
+
+
+CURVE = {"bias": 0.5, "weights": {"window": 2.0, "heading": 0.0}}
+
+
+@pytest.mark.asyncio
+async def test_configured_functions_of_evidence_judge(tmp_path: Path) -> None:
+    """In the place of the shipped ones, each by itself: features that they do not name count for nothing."""
+    db, _ = await indexed(tmp_path, {"a.md": "# File\n\nStatistics are kept daily.\n", "b.md": "# Other\n\nNothing.\n"})
+
+    async def asked(**evidence: Any) -> QueryResults:
+        made = search_service.orchestrator(read(evidence=evidence, min_confidence=0).search, db, now=lambda: NOW)
+        return await made.query("file statistics daily", explain=True)
+
+    shipped, answers, relevance = await asked(), await asked(answers=CURVE), await asked(relevance=CURVE)
+    assert shipped.answers != answers.answers
+    assert shipped.answers == relevance.answers
+    assert [score for _, score in shipped] == [score for _, score in answers]
+    assert [score for _, score in shipped] != [score for _, score in relevance]
+    assert answers.answers_term is not None
+    assert answers.answers_term.recompose() == pytest.approx(answers.answers, abs=1e-12)
+    assert answers.evidence is not None
+    logit = 0.5 + 2.0 * answers.evidence.null.above("window", answers.evidence.question["window"])
+    assert answers.answers == pytest.approx(1 / (1 + math.exp(-logit)), abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["answers", "relevance"])
+def test_a_feature_that_does_not_exist_is_refused(name: str) -> None:
+    """With the key and the features there are."""
+    curve = {"bias": 0, "weights": {"windwo": 1}}
+    with pytest.raises(ConfigurationError, match=rf"search\.evidence\.{name}\.weights: 'windwo' - .*window"):
+        search_service.orchestrator(read(evidence={name: curve}).search, Path("x"), now=lambda: NOW)
 
 
 @pytest.mark.asyncio

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Sequence
 
 import pytest
 from benchmarks.search.collections import cranfield_grade
-from benchmarks.search.fit import logistic
-from benchmarks.search.measures import auroc, keeping, share
+from benchmarks.search.measures import share
 
-from smart_model_router_scoring.evidence import Null
+from smart_model_router_scoring.evaluate import auroc, brier_score, over_halves, threshold_keeping
+from smart_model_router_scoring.evidence import Logistic, Null
+from smart_model_router_scoring.fitting import LEAST, fit_logistic, refit
 
 
 def test_weights_find_what_tells_and_leave_out_what_misleads() -> None:
@@ -19,7 +21,7 @@ def test_weights_find_what_tells_and_leave_out_what_misleads() -> None:
         label: [{"window": chance.random() + label, "heading": chance.random() - label} for _ in range(200)]
         for label in (True, False)
     }
-    fitted = logistic(("window", "heading"), [(Null(), rows[label], label) for label in (True, False)])
+    fitted = fit_logistic(("window", "heading"), [(Null(), rows[label], label) for label in (True, False)])
     assert fitted.weights["window"] > 0.5
     assert fitted.weights["heading"] == 0.0
     middle = -fitted.bias / fitted.weights["window"]
@@ -30,14 +32,14 @@ def test_each_kind_of_question_counts_alike() -> None:
     """A thousand of the one and ten of the other: the middle stays where it is."""
     few = [{"window": 1.0}] * 10
     for many in (10, 1000):
-        fitted = logistic(("window",), [(Null(), few, True), (Null(), [{"window": 0.0}] * many, False)])
+        fitted = fit_logistic(("window",), [(Null(), few, True), (Null(), [{"window": 0.0}] * many, False)])
         assert -fitted.bias / fitted.weights["window"] == pytest.approx(0.5, abs=0.01)
 
 
 def test_the_measures_of_a_confidence_by_hand() -> None:
     """AUROC counts a tie half; the threshold that keeps 95 % of twenty loses one; a share includes its threshold."""
     assert auroc([0.9, 0.5], [0.5, 0.1]) == pytest.approx(3.5 / 4)
-    assert keeping([number / 20 for number in range(20)]) == 1 / 20
+    assert threshold_keeping([number / 20 for number in range(20)]) == 1 / 20
     assert share([0.1, 0.3, 0.5], 0.3).mean == pytest.approx(2 / 3)
 
 
@@ -45,3 +47,62 @@ def test_the_measures_of_a_confidence_by_hand() -> None:
 def test_a_code_of_cranfield_is_a_grade(code: int, grade: float) -> None:
     """-1 is of no interest, and not the best."""
     assert cranfield_grade(code) == grade
+
+
+def test_an_auroc_without_one_kind_tells_nothing() -> None:
+    """Neither better nor worse than chance; a threshold of one question is its own."""
+    assert auroc([], [0.1]) == auroc([0.1], []) == 0.5
+    assert threshold_keeping([0.4], 0.0) == 0.4
+
+
+def rows(count: int, gap: float, seed: int = 3) -> list[tuple[dict[str, float], bool]]:
+    """Rows of both labels, apart by so much."""
+    chance = random.Random(seed)
+    return [({"window": chance.random() + gap * label}, bool(label)) for _ in range(count) for label in (0, 1)]
+
+
+def test_each_row_counts_alike_where_proportions_are_to_be_kept() -> None:
+    """Three times as many of the one: without any difference between them, that share is the score."""
+    kinds = [(Null(), [{"window": 0.5}] * 300, True), (Null(), [{"window": 0.5}] * 100, False), (Null(), [], False)]
+    assert fit_logistic(("window",), kinds, evenly=False).score({"window": 0.5}, Null()) == pytest.approx(
+        0.75, abs=0.01
+    )
+    assert fit_logistic(("window",), kinds).score({"window": 0.5}, Null()) == pytest.approx(0.5, abs=0.01)
+
+
+def test_halves_judge_what_they_did_not_fit() -> None:
+    """A curve that learns its rows by heart gains nothing by it."""
+    labelled = rows(40, 0.0)
+    at_heart: list[int] = []
+
+    def learn(some: Sequence[tuple[dict[str, float], bool]]) -> Callable[[dict[str, float]], float]:
+        known = {row["window"]: float(label) for row, label in some}
+        at_heart.append(len(known))
+        return lambda row: known.get(row["window"], 0.5)
+
+    assert over_halves(labelled, learn, brier_score) == [0.25]
+    assert set(at_heart) == {40}
+    more = [row for row in rows(40, 0.0, seed=4) if not row[1]]
+    over_halves([*labelled, *more], learn, brier_score, balanced=True)
+    assert set(at_heart) == {40}
+
+
+def test_a_refit_is_better_only_where_both_errors_are_smaller() -> None:
+    """One that was off is replaced; one that is right stays; too few rows of a label are none."""
+    off, right = Logistic(weights={"window": 0.1}, bias=2.0), fit_logistic(("window",), [(Null(), [
+        row for row, label in rows(2_000, 0.8) if label == kind], kind) for kind in (True, False)])  # fmt: skip
+    replaced, kept = (refit(one, Null(), rows(200, 0.8)) for one in (off, right))
+    assert replaced is not None
+    assert kept is not None
+    assert (replaced.better, replaced.positive, replaced.negative) == (True, 200, 200)
+    assert replaced.ece[1] < replaced.ece[0]
+    assert not kept.better
+    assert refit(off, Null(), rows(LEAST - 1, 0.8)) is None
+    assert refit(off, Null(), rows(LEAST, 0.8)) is not None
+
+
+def test_the_base_rate_is_no_better_than_a_function_that_tells() -> None:
+    """Its ECE is 0 and its Brier score is not: where nothing tells, the function in force stays."""
+    found = refit(Logistic(weights={"window": 0.0}, bias=0.0), Null(), rows(100, 0.0))
+    assert found is not None
+    assert not found.better
