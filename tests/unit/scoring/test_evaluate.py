@@ -17,6 +17,7 @@ from smart_model_router_scoring.evaluate import (
     Interval,
     bootstrap,
     brier_score,
+    choose,
     compare,
     diagnose,
     diff,
@@ -440,3 +441,32 @@ def test_the_signs_of_a_throw_are_the_bits_of_the_dice() -> None:
         far += abs(math.fsum(value * (1 - 2 * bit) for value, bit in zip(differences, bits, strict=False))) >= observed
     assert sign_flip_test(differences, seed=9, resamples=500) == (far + 1) / 501
     assert 20 < far < 480
+
+
+CHOICES = {f"q{number:02}": {"a": 1} for number in range(40)}
+FIRST, LAST = (dict.fromkeys(CHOICES, order) for order in (["a", "b"], ["b", "a"]))
+
+
+def test_what_gains_by_more_than_chance_is_better() -> None:
+    """On queries that did not choose it; the first of equals is chosen, and both means of the others are told."""
+    choice = choose([("last", LAST), ("first", FIRST), ("again", FIRST)], LAST, CHOICES, holdout=0.5)
+    assert (choice.candidate, choice.better, choice.training) == ("first", True, 1.0)
+    assert choice.default == pytest.approx(1 / math.log2(3))
+    assert len(choice.holdout.wins) == 20
+
+
+def test_what_chance_could_give_is_no_better() -> None:
+    """No gain, a loss, and a gain on one query of many."""
+    assert not choose([("same", LAST)], LAST, CHOICES).better
+    assert not choose([("worse", LAST)], FIRST, CHOICES).better
+    for query in CHOICES:
+        assert not choose([("one", {**LAST, query: ["a"]})], LAST, CHOICES, holdout=0.5).better
+
+
+def test_the_fusion_is_tuned_too() -> None:
+    """Ranks tie where scores do not: by `relative` the list that is surer decides."""
+    pairs = {"x": [("a", 9.0), ("b", 8.9), ("c", 0.0)], "y": [("b", 0.9), ("a", 0.1), ("c", 0.0)]}
+    qrels = {query: {"b": 1} for query in CHOICES}
+    found = tune(dict.fromkeys(CHOICES, pairs), qrels, fusions=["rrf", "relative"], metric="mrr@10")
+    assert (found.fusion, found.training) == ("relative", 1.0)
+    assert len(found.holdout.wins) == 12

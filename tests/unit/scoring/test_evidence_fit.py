@@ -106,3 +106,11 @@ def test_the_base_rate_is_no_better_than_a_function_that_tells() -> None:
     found = refit(Logistic(weights={"window": 0.0}, bias=0.0), Null(), rows(100, 0.0))
     assert found is not None
     assert not found.better
+
+
+def test_a_fit_that_does_not_settle_ends_with_its_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last step is what it gives."""
+    kinds = [(Null(), [row for row, label in rows(20, 0.5) if label == kind], kind) for kind in (True, False)]
+    settled = fit_logistic(("window",), kinds)
+    monkeypatch.setattr("smart_model_router_scoring.fitting.STEPS", 2)
+    assert 0 < fit_logistic(("window",), kinds).weights["window"] < settled.weights["window"]
