@@ -55,14 +55,14 @@ EMBEDDERS: Mapping[str, Embedder] = {HASHED: HashedEmbedder(), EMBED: WordLlamaE
 
 
 @dataclass(frozen=True, slots=True)
-class Indexed:
+class IndexedCollection:
     """A collection and its indexes, one for each embedder; keywords alone are asked of the last one."""
 
     collection: Collection
     folder: Path
 
     @classmethod
-    async def of(cls, collection: Collection, folder: Path, kinds: Iterable[str] = EMBEDDERS) -> Indexed:
+    async def of(cls, collection: Collection, folder: Path, kinds: Iterable[str] = EMBEDDERS) -> IndexedCollection:
         """Write the documents and index them; what is there already is kept."""
         found, root = cls(collection, folder), folder / collection.name
         await asyncio.to_thread(collection.write, root)
@@ -110,7 +110,7 @@ KEYWORD = "keyword"
 
 
 async def rankings(
-    found: Indexed, kind: str, weights: Mapping[str, float], fusion: str = FUSIONS[0]
+    found: IndexedCollection, kind: str, weights: Mapping[str, float], fusion: str = FUSIONS[0]
 ) -> dict[str, list[str]]:
     """The documents of each question, each at the place of its best chunk."""
     orchestrator, run = found.asking(kind, weights, fusion), {}
@@ -120,7 +120,7 @@ async def rankings(
     return run
 
 
-async def print_rankings(found: Indexed, runs: Path | None) -> None:
+async def print_rankings(found: IndexedCollection, runs: Path | None) -> None:
     """A row for each system, by ranks and by scores, less keywords alone and less the same weights by ranks."""
     baseline = await rankings(found, WORDS, {"graph": 0.0})
     print_ranking(found, KEYWORD, baseline, [None, None], runs)
@@ -133,7 +133,7 @@ async def print_rankings(found: Indexed, runs: Path | None) -> None:
 
 
 def print_ranking(
-    found: Indexed,
+    found: IndexedCollection,
     system: str,
     run: dict[str, list[str]],
     others: Sequence[dict[str, list[str]] | None],
@@ -167,7 +167,7 @@ async def scores(orchestrator: QueryOrchestrator, questions: Iterable[str]) -> l
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class Confidences:
     """The confidences of a collection: of its own questions by hand and by script, and of others by their source."""
 
     name: str
@@ -215,7 +215,7 @@ def _log_odds(score: float) -> float:
     return math.log(score / (1 - score)) if 0 < score < 1 else math.copysign(SURE, score - 0.5)
 
 
-async def judged(found: Indexed, every: Sequence[Collection], kind: str) -> Judged:
+async def judged(found: IndexedCollection, every: Sequence[Collection], kind: str) -> Confidences:
     """Ask a collection its own questions and those it cannot answer."""
     orchestrator, mine = found.asking(kind), found.collection
     by_hand = await scores(orchestrator, (mine.questions[one] for one in mine.by_hand))
@@ -223,14 +223,14 @@ async def judged(found: Indexed, every: Sequence[Collection], kind: str) -> Judg
     others = {
         source: await scores(orchestrator, texts) for source, texts in asked_of(every).items() if source != mine.name
     }
-    return Judged(mine.name, by_hand, scripted, others, cannot_answer(mine, every))
+    return Confidences(mine.name, by_hand, scripted, others, cannot_answer(mine, every))
 
 
 async def measure(told: argparse.Namespace, folder: Path) -> None:
     """Print the tables that were asked for."""
     every = [*collections(), *(one for name in APART.intersection(told.only or ()) for one in collections(name))]
     both = told.ranking == told.answers
-    indexed = [await Indexed.of(one, folder) for one in every if not told.only or one.name in told.only]
+    indexed = [await IndexedCollection.of(one, folder) for one in every if not told.only or one.name in told.only]
     if both or told.ranking:
         print(f"| collection | search | {' | '.join(METRICS)} | nDCG@10 less keywords | less rrf |\n|{'---|' * 7}")
         for found in indexed:
@@ -241,7 +241,7 @@ async def measure(told: argparse.Namespace, folder: Path) -> None:
             await print_answers(indexed, every, kind)
 
 
-async def print_answers(indexed: Sequence[Indexed], every: Sequence[Collection], kind: str) -> None:
+async def print_answers(indexed: Sequence[IndexedCollection], every: Sequence[Collection], kind: str) -> None:
     """A row for each collection, and the means."""
     columns = (
         "AUROC",

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.search.__main__ import EMBED, WORDS, Indexed
+from benchmarks.search.__main__ import EMBED, WORDS, IndexedCollection
 from benchmarks.search.collections import UNTUNED, collections, disjoint
 
 from smart_model_router_scoring.evaluate import auroc, threshold_keeping
@@ -72,7 +72,7 @@ class Sample:
         return auroc([row.question[name] for row in self.own.values()], [row.question[name] for row in self.away])
 
 
-async def sample(found: Indexed, away: Sequence[str], kind: str) -> Sample:
+async def sample(found: IndexedCollection, away: Sequence[str], kind: str) -> Sample:
     """Ask an index everything, as a user does."""
     orchestrator, mine = found.asking(kind), found.collection
     nulls: list[Null] = []
@@ -144,7 +144,9 @@ def differing(samples: Sequence[Sample], fitted: Logistic, shipped: Logistic) ->
 async def samples_of(folder: Path, kind: str) -> list[Sample]:
     """Each collection that is there."""
     every = collections()
-    return [await sample(await Indexed.of(one, folder, (EMBED,)), disjoint(one, every), kind) for one in every]
+    return [
+        await sample(await IndexedCollection.of(one, folder, (EMBED,)), disjoint(one, every), kind) for one in every
+    ]
 
 
 def report(samples: Sequence[Sample], kind: str) -> float:

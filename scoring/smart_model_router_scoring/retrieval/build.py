@@ -33,7 +33,7 @@ from smart_model_router_scoring.retrieval.stems import DEFAULT_TOKENIZER, Tokeni
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SourceFile:
     """A file: `path` from the root, with slashes on every platform."""
 
     path: str
@@ -46,7 +46,7 @@ class Found:
 class Listing:
     """The files of a folder, by path, and the files and folders that cannot be read."""
 
-    files: tuple[Found, ...]
+    files: tuple[SourceFile, ...]
     unreadable: frozenset[str]
 
 
@@ -55,7 +55,7 @@ def scan(root: Path, notes: Notes) -> Listing:
 
     (A symbolic link may lead out of the folder, or in a circle.) What cannot be looked at becomes a note.
     """
-    found: list[Found] = []
+    found: list[SourceFile] = []
     closed: set[str] = set()
     unread: list[str] = []
     pdfs = can_read_pdf()
@@ -87,7 +87,7 @@ def scan(root: Path, notes: Notes) -> Listing:
     return Listing(tuple(sorted(found, key=lambda one: one.path)), frozenset(closed))
 
 
-def _found(root: Path, file: Path, notes: Notes) -> Found | None:
+def _found(root: Path, file: Path, notes: Notes) -> SourceFile | None:
     path = file.relative_to(root).as_posix()
     try:
         path.encode()
@@ -99,7 +99,7 @@ def _found(root: Path, file: Path, notes: Notes) -> Found | None:
     if stat.st_size > most:
         notes.add("too_large", path, f"{stat.st_size} bytes; at most {most}")
         return None
-    return Found(path, file, stat.st_mtime_ns, stat.st_size)
+    return SourceFile(path, file, stat.st_mtime_ns, stat.st_size)
 
 
 P = ParamSpec("P")
@@ -259,7 +259,7 @@ class _Writer:
                 self._forget(facts[0])
                 self._done["removed"] += 1
 
-    def _look_at(self, found: Found, known: list[object] | None, now_ns: int) -> None:
+    def _look_at(self, found: SourceFile, known: list[object] | None, now_ns: int) -> None:
         if known is not None and known[1:3] == [found.mtime_ns, found.size] and known[4]:
             self._leave(found.path, known)
             return
