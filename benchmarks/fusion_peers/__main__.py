@@ -229,7 +229,7 @@ def relevance(
                 against = compare(of[name], runs[mine][name], collection.grades)
                 gap = against.difference
                 cells += [f"{gap.mean:+.4f} [{gap.low:+.4f}, {gap.high:+.4f}]", f"{against.p:.2f}"]
-                if mine == TUNED and gap.mean < 0 and against.p < ALPHA:
+                if mine == TUNED and not driver.startswith(OURS) and gap.mean < 0 and against.p < ALPHA:
                     worse.append(f"{name}: {versions[driver]} ranks better")
             print(f"| {versions[driver]} | {' | '.join(cells)} |")
         print()
