@@ -20,8 +20,8 @@ import yaml
 from smart_model_router.cli.importing import convert
 from smart_model_router.cli.importing.import_report import leaves
 from smart_model_router.config import RouterConfig
-from smart_model_router.config.document import parse
 from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router.domain.yaml_document import parse
 
 LEAST = 12
 """Examples that have to be imported."""

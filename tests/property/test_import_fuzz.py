@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from smart_model_router.cli.importing import convert
 from smart_model_router.cli.importing.import_report import leaves
 from smart_model_router.config import RouterConfig
-from smart_model_router.config.document import parse
 from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router.domain.yaml_document import parse
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "litellm"
 SOURCES: list[Any] = [yaml.load(path.read_text("utf-8"), yaml.BaseLoader) for path in sorted(FOLDER.glob("*.yaml"))]

@@ -11,7 +11,7 @@ from smart_model_router.config import retired
 from smart_model_router.domain.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from smart_model_router.config.document import Document
+    from smart_model_router.domain.yaml_document import Document
 
 T = TypeVar("T")
 VARIABLE = "SMART_ROUTER_CONFIG"
@@ -54,7 +54,7 @@ def read_file(section: type[T], path: str | Path | None, environ: Mapping[str, s
 
 def document_of(path: str | Path) -> Document:
     """The file as plain data with line numbers, nothing in it followed or checked. Raises ConfigurationError."""
-    from smart_model_router.config.document import parse  # noqa: PLC0415 - brings yaml
+    from smart_model_router.domain.yaml_document import parse  # noqa: PLC0415 - brings yaml
 
     return parse(_content(Path(path), str(path)), str(path))
 

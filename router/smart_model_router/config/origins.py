@@ -7,12 +7,12 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, cast
 
 from smart_model_router.config.conversion import references
-from smart_model_router.config.document import Document
 from smart_model_router.config.hints import FROM_KEY, SWITCH
 from smart_model_router.config.rules import FACTS, mentions_of
 from smart_model_router.config.secret import MASK, Secret, masked_urls
 from smart_model_router.config.tree import RouterConfig
 from smart_model_router.domain.tree_path import Path
+from smart_model_router.domain.yaml_document import Document
 
 DEFAULT = "default"
 
@@ -47,7 +47,9 @@ def values_in_force(config: RouterConfig, document: Document | None, name: str) 
         (mention.target, fact, (*path, fact)) for path, mention in mentions_of(config.models) for fact in FACTS
     ]
     # A fact that one mention of a target gives holds for every mention.
-    said = {(target, fact): _origin(path, given, name) for target, fact, path in reversed(facts) if path in given.lines}
+    said = {
+        (target, fact): _origin(path, given, name) for target, fact, path in reversed(facts) if path in given.places
+    }
     repeated = {path: said[target, fact] for target, fact, path in facts if (target, fact) in said}
     found = []
     for path, value in _leaves(config, ()):
@@ -87,9 +89,6 @@ def _origin(path: Path, document: Document, name: str) -> str:
         raw = cast("Any", raw)[step]
     if raw is None:  # a key without a value
         return DEFAULT
-    steps = path
-    while steps not in document.lines:  # what `<<` merged in stands elsewhere
-        steps = steps[:-1]
-    place = f"{name}:{document.lines[steps]}"
+    place = f"{name}:{document.place_of(path)[0]}"
     behind = ", ".join(references(raw)) if isinstance(raw, str) else ""
     return f"{behind} ({place})" if behind else place

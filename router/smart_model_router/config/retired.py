@@ -12,7 +12,7 @@ from smart_model_router.core.capacity import AdaptiveConfig
 from smart_model_router.domain.tree_path import Path, spelled
 
 if TYPE_CHECKING:
-    from smart_model_router.config.document import Document
+    from smart_model_router.domain.yaml_document import Document
 
 _BREAKER = "a sequential test opens the breaker: see `failing_share`, `odds`, `odds_per_call` of `resilience.breaker`"
 _ADAPTIVE = "the in-flight limit is learned by a likelihood ratio: of `resilience.adaptive` only `enabled` is left"

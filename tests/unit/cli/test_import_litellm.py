@@ -10,8 +10,8 @@ import yaml
 
 from smart_model_router.cli.importing import Entry, Imported, convert
 from smart_model_router.config import RouterConfig
-from smart_model_router.config.document import parse
 from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router.domain.yaml_document import parse
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "litellm"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.yaml"))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import yaml
 
 from smart_model_router.config import RouterConfig
-from smart_model_router.config.document import parse
 from smart_model_router.config.origins import plain, values_in_force
 from smart_model_router.domain.tree_path import spelled
+from smart_model_router.domain.yaml_document import parse
 
 SECRET = "sk-live-" + "z9" * 16
 FILE = """\

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from smart_model_router.config import conversion
-from smart_model_router.config.document import Document
 from smart_model_router.config.hints import Hint
 from smart_model_router.core.checked_options import within
 from smart_model_router.domain.tree_path import Path, spelled
+from smart_model_router.domain.yaml_document import Document
 
 Verdict = Literal["mapped", "changed", "left out"]
 
@@ -73,9 +73,7 @@ class ImportReport:
             self._entries[leaf] = Entry(leaf, self._line(leaf), verdict, to, note)
 
     def _line(self, path: Path) -> int:
-        while path not in self._document.lines:  # what `<<` merged in stands elsewhere
-            path = path[:-1]
-        return self._document.lines[path]
+        return self._document.place_of(path)[0]
 
 
 _ENVIRON = "os.environ/"

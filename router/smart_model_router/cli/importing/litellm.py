@@ -13,10 +13,10 @@ from smart_model_router.cli.importing.import_report import Entry, ImportReport
 from smart_model_router.cli.importing.litellm_deployments import Deployment, Deployments
 from smart_model_router.config import hints
 from smart_model_router.config.aliases import text_of
-from smart_model_router.config.document import Document
 from smart_model_router.config.tree import RouterConfig
 from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.tree_path import Path, spelled
+from smart_model_router.domain.yaml_document import Document
 
 # LiteLLM's router_settings, litellm_settings and general_settings: numbers that have a counterpart.
 _WINDOW = "a breaker opens after so many failures in a row, once a sequential test calls the target down"
