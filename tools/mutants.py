@@ -30,6 +30,8 @@ NOTICED = {"killed", "timeout", "segfault", "suspicious", "caught by type check"
 # The latter two collect garbage at the end of every run: half of the time of most mutants.
 LEFT_OUT = ("cacheprovider", "unraisableexception", "threadexception")
 
+_PROTOCOL = "tests/unit/research/test_protocol.py"
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -57,6 +59,19 @@ TARGETS = {
             "--deselect=tests/unit/scoring/tools/test_magic.py::test_the_documented_table_is_the_list",
         ),
         spare=("src/smart_model_router_scoring/retrieval/*",),
+    ),
+    "workflow": Target(
+        mutate=(
+            "src/smart_model_router_research/engine/joining.py",
+            "src/smart_model_router_research/engine/states.py",
+            "src/smart_model_router_research/workflow/expressions.py",
+        ),
+        tests=(
+            "tests/unit/research",
+            *(f"--ignore=tests/unit/research/test_{name}.py" for name in ("definition", "loading", "schema")),
+            # a process of its own, which has not this code
+            f"--deselect={_PROTOCOL}::test_the_router_and_the_command_line_do_not_import_workflows",
+        ),
     ),
 }
 

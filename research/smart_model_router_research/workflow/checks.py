@@ -343,8 +343,10 @@ class _Graph:
         self._suggestions -= 1
         return did_you_mean(str(name), self.by_name) if self._suggestions >= 0 else "the name of a step is needed"
 
-    def comes_before(self, one: str, other: str) -> bool:
+    def comes_before(self, one: object, other: object) -> bool:
         """Return whether `other` needs the step `one`, itself or through others."""
+        if not isinstance(one, str) or not isinstance(other, str):
+            return False
         if self._before is None:
             self._before = {}
             for name in self._order(self._needs()):
@@ -352,7 +354,20 @@ class _Graph:
                 for need in self._needs_of(self.by_name[name]):
                     found |= self._bit[need] | self._before.get(need, 0)
                 self._before[name] = found
-        return bool(self._before.get(other, 0) & self._bit[one])
+        return bool(self._before.get(other, 0) & self._bit.get(one, 0))
+
+    def joins_of_loop(self, first: object, last: object) -> Found:
+        """Yield the needs of steps inside a loop that lie outside of it.
+
+        They settle once, and the steps of a loop often: an engine of supersteps waits for ever at such a join.
+        """
+        inside = [name for name in self.by_name if self.comes_before(first, name)]
+        body = {name for name in inside if name == last or self.comes_before(name, last)}
+        for number, step in enumerate(self.steps):
+            for need in self._needs_of(step) if isinstance(step.name, str) and step.name in body else ():
+                if need not in body and need != first:
+                    expected = f"a step of the loop from {first!r} is needed; only {first!r} may need others"
+                    yield WorkflowFault(("steps", number, "needs", step.needs.index(need)), need, expected)
 
     def _needs_of(self, step: Any) -> list[str]:
         needs = step.needs if isinstance(step.needs, tuple) else ()
@@ -410,10 +425,9 @@ class _References:
         if isinstance(step.message, str):
             yield from self._text((*path, "message"), step.message, step)
         if isinstance(step.loop, StepLoop):
-            if step.loop.to != step.name and not (
-                step.loop.to in self.graph.by_name and self.graph.comes_before(step.loop.to, step.name)
-            ):
+            if step.loop.to != step.name and not self.graph.comes_before(step.loop.to, step.name):
                 yield WorkflowFault((*path, "loop", "to"), step.loop.to, "the step itself, or one before it, is needed")
+            yield from self.graph.joins_of_loop(step.loop.to, step.name)
             yield from self._condition((*path, "loop", "while"), step.loop.condition, step, after=True)
 
     def of_outputs(self) -> Found:
@@ -464,7 +478,8 @@ class _References:
                 hint = did_you_mean(names[0], self.workflow.inputs)
                 yield WorkflowFault(path, written, f"the workflow declares no such input; {hint}")
         elif root == "steps":
-            yield from self._output(path, written, names[0], names[2:], step, after=after)
+            same = {} if step is None or step.round is None else step.round.same
+            yield from self._output(path, written, same.get(names[0], names[0]), names[2:], step, after=after)
         elif step is None or step.round is None:
             yield WorkflowFault(path, written, f"{root} is for the steps of a template of rounds")
         elif step.round.number > 1 and root != "round_number":

@@ -23,6 +23,7 @@ from smart_model_router_research.workflow.step import (
     WorkflowInput,
     fixed,
     owned,
+    scope_of,
 )
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "WorkflowError",
     "WorkflowFault",
     "WorkflowInput",
+    "scope_of",
 ]
 
 Want = Literal["optional", "required"]

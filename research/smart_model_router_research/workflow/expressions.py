@@ -134,6 +134,10 @@ def holds(value: object) -> tuple[bool, str]:
 @lru_cache(maxsize=4096)
 def parse_expression(text: str) -> Expression:
     """Read an expression without its braces. Raises ExpressionError."""
+    return _read_expression(text)
+
+
+def _read_expression(text: str) -> Expression:
     if len(text) > MAX_CHARACTERS:
         raise ExpressionError(text, f"{len(text)} characters; at most {MAX_CHARACTERS} are allowed")
     source = _BLANKS.sub(" ", text).strip()
@@ -184,11 +188,15 @@ class Template:
 @lru_cache(maxsize=4096)
 def parse_template(text: str) -> Template:
     """Read a text with `${...}` in it; `$${` is the text `${`. Raises ExpressionError."""
+    return _read_template(text)
+
+
+def _read_template(text: str) -> Template:
     parts: list[str | Expression] = []
     literal = ""
     at = 0
     while (found := text.find("${", at)) >= 0:
-        if text[found - 1 : found] == "$" and found > at:
+        if text[found - 1 : found] == "$":
             literal += text[at : found - 1] + "${"
             at = found + 2
             continue
@@ -281,7 +289,7 @@ class _Reader:
 
     def _read_path(self, path: Reference) -> None:
         root, *members = path
-        if not members and root in CONSTANTS:
+        if root in CONSTANTS:
             return
         if root not in FORMS:
             known = root.lower() if root.lower() in CONSTANTS else ", ".join(sorted(FORMS))
@@ -340,7 +348,7 @@ _FIXED = {"inputs": 1, "steps": 3, "prev": 1, "last": 1}
 
 
 def _static_path(node: ast.expr) -> Reference | None:
-    """Return the names of `a.b["c"]`, None where another expression is part of it."""
+    """Return the names of `a.b["c"]`, None where another expression is part of it, or a constant its root."""
     names: list[str] = []
     while not isinstance(node, ast.Name):
         if isinstance(node, ast.Attribute):
@@ -350,7 +358,7 @@ def _static_path(node: ast.expr) -> Reference | None:
         else:
             return None
         node = node.value
-    return (node.id, *reversed(names))
+    return None if names and node.id in CONSTANTS else (node.id, *reversed(names))
 
 
 def _in_range(value: float) -> bool:
@@ -398,9 +406,14 @@ class _Evaluation:
     def value(self, node: ast.expr) -> Any:
         """Return the value of a node."""
         found = _VALUES[type(node)](self, node)
-        if self.parts is not None and not isinstance(node, ast.Constant):
+        if self.parts is not None and not isinstance(node, ast.Constant) and self.source(node) not in CONSTANTS:
             self.parts.append(SubValue(self.source(node), found))
         return found
+
+    def owner(self, node: ast.expr) -> Any:
+        """Return the value whose entry is read. A path is one part: `inputs` alone tells a reader nothing."""
+        inside = isinstance(node, ast.Name | ast.Attribute | ast.Subscript)
+        return _VALUES[type(node)](self, node) if inside else self.value(node)
 
     def source(self, node: ast.expr) -> str:
         """Return a node as it was written."""
@@ -428,11 +441,11 @@ class _Evaluation:
 
     def member(self, node: ast.Attribute) -> Any:
         """Return the member of a mapping; one that is missing is null."""
-        return self.entry(node, self.value(node.value), node.attr)
+        return self.entry(node, self.owner(node.value), node.attr)
 
     def index(self, node: ast.Subscript) -> Any:
         """Return the entry of a mapping by name or of a list by number; one that is missing is null."""
-        return self.entry(node, self.value(node.value), self.value(node.slice))
+        return self.entry(node, self.owner(node.value), self.value(node.slice))
 
     def entry(self, node: ast.expr, owner: Any, key: Any) -> Any:
         """Return an entry of `owner`."""

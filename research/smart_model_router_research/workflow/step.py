@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -70,10 +70,12 @@ class RoundScope:
     """The place of a step in the rounds that a template was expanded to: `prev`, `last` and `round_number`.
 
     `prev` leads from a step of the template to the step of the round before, `last` to those of all rounds before, the
-    latest first, `short` from an output that one step of the template declares to that step. In round 1 all are empty.
+    latest first, `short` from an output that one step of the template declares to that step. In round 1 they are empty.
+    `same` leads from a step of the template to the step of this round.
     """
 
     number: int
+    same: Mapping[str, str] = field(default_factory=dict)
     prev: Mapping[str, str] = field(default_factory=dict)
     last: Mapping[str, Sequence[str]] = field(default_factory=dict)
     short: Mapping[str, str] = field(default_factory=dict)
@@ -96,6 +98,7 @@ class WorkflowInput:
 
 Run = Callable[[StepInput], Awaitable[Mapping[str, Any]]]
 """The work of a step: its outputs are values of JSON by name."""
+OutputsOf = Callable[[str], Mapping[str, Any] | None]
 
 
 @dataclass(frozen=True)
@@ -139,9 +142,56 @@ class Step:
     @property
     def declared_outputs(self) -> frozenset[str] | None:
         """The names of its outputs, None when they are not declared. A subgraph declares those of its workflow."""
-        if self.outputs is None:
-            return None if self.workflow is None else frozenset(self.workflow.outputs)
-        return frozenset(self.outputs)
+        given: Any = self.outputs
+        if given is None and self.workflow is not None:
+            return frozenset(self.workflow.outputs)
+        return frozenset(name for name in given if isinstance(name, str)) if isinstance(given, tuple) else None
+
+
+class _Steps(Mapping[str, Any]):
+    """The name `steps` of expressions: each step with its outputs, looked up when it is read."""
+
+    def __init__(self, outputs_of: OutputsOf, rounds: RoundScope | None) -> None:
+        self._outputs_of = outputs_of
+        self._same = {} if rounds is None else rounds.same
+
+    def __getitem__(self, name: str) -> Any:
+        return {"outputs": self._outputs_of(self._same.get(name, name))}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())  # an expression names the step that it reads
+
+    def __len__(self) -> int:
+        return 0
+
+
+def scope_of(step: Step, inputs: Mapping[str, Any], outputs_of: OutputsOf) -> dict[str, Any]:
+    """Return the names that the expressions of a step read.
+
+    `outputs_of` gives the outputs of a step by its name, None for one that has none.
+    """
+    scope = {"inputs": inputs, "steps": _Steps(outputs_of, step.round)}
+    if (rounds := step.round) is None:
+        return scope
+    prev: dict[str, Any] = {name: outputs_of(before) for name, before in rounds.prev.items()}
+    last = {name: _latest([outputs_of(before) or {} for before in earlier]) for name, earlier in rounds.last.items()}
+    return scope | {
+        "round_number": rounds.number,
+        "prev": _with_short(prev, rounds.short),
+        "last": _with_short(last, rounds.short),
+    }
+
+
+def _latest(outputs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return each output as the latest round has it in which it is not null."""
+    found: dict[str, Any] = {}
+    for earlier in reversed(outputs):
+        found |= {name: value for name, value in earlier.items() if value is not None}
+    return found
+
+
+def _with_short(outputs: Mapping[str, Any], short: Mapping[str, str]) -> dict[str, Any]:
+    return {name: (outputs.get(of) or {}).get(name) for name, of in short.items()} | dict(outputs)
 
 
 def owned(value: Any) -> Any:

@@ -359,6 +359,23 @@ def test_a_value_that_is_nested_or_shared_without_end_is_refused() -> None:
     assert found == {"steps[0].inputs": limits}
 
 
+def test_a_join_inside_of_a_loop_is_refused() -> None:
+    """A step outside settles once: at the second pass an engine of supersteps would wait for it for ever."""
+    loop = StepLoop("work", "steps.check.outputs.again")
+    seeds = [step("seed"), step("outside")]
+    inside = [
+        step("work", "seed", "outside"),
+        step("join", "work"),
+        step("check", "join", loop=loop),
+        step("end", "check", "outside"),
+    ]
+    WorkflowDefinition("w", [*seeds, *inside])
+    joins = [step("work", "seed"), step("join", "outside", "work"), step("check", "join", loop=loop)]
+    assert refused(*seeds, *joins) == {
+        "steps[3].needs[0]": "a step of the loop from 'work' is needed; only 'work' may need others"
+    }
+
+
 # ------------------------------------------------------------------------------------------------ references
 
 
@@ -420,7 +437,7 @@ def test_rounds_read_the_steps_of_the_rounds_before() -> None:
     def gate(number: int, when: str) -> Step:
         earlier = [f"gate_r{n}" for n in range(number - 1, 0, -1)]
         scope = (
-            RoundScope(number, {"gate": earlier[0]}, {"gate": earlier}, {"passed": "gate"})
+            RoundScope(number, {}, {"gate": earlier[0]}, {"gate": earlier}, {"passed": "gate"})
             if earlier
             else RoundScope(1)
         )

@@ -1,0 +1,137 @@
+"""Engines for workflows, behind one protocol. Names are imported when asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from smart_model_router.domain.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from smart_model_router_research.engine.joining import (
+        consider,
+        run_state,
+    )
+    from smart_model_router_research.engine.protocol import (
+        Approval,
+        Budget,
+        Capability,
+        Changes,
+        CheckpointRef,
+        ExecutionContext,
+        ExecutionEngine,
+        ExecutionResult,
+        RunEvent,
+        RunEventKind,
+        RunStatus,
+        SupportsCancel,
+        SupportsResume,
+        SupportsStream,
+        SupportsTimeTravel,
+        check_engine,
+        required_capabilities,
+    )
+    from smart_model_router_research.engine.states import (
+        RunState,
+        SkipReason,
+        StepResult,
+        StepState,
+    )
+    from smart_model_router_research.engine.store_port import (
+        NewRun,
+        PendingApproval,
+        RunBusy,
+        RunLease,
+        RunNotFound,
+        RunStore,
+        StaleLease,
+        StoredRun,
+        StoredStep,
+        StoreUnavailable,
+        SupportsDocuments,
+        WorkflowChanged,
+    )
+
+__all__ = [
+    "Approval",
+    "Budget",
+    "Capability",
+    "Changes",
+    "CheckpointRef",
+    "ExecutionContext",
+    "ExecutionEngine",
+    "ExecutionResult",
+    "NewRun",
+    "PendingApproval",
+    "RunBusy",
+    "RunEvent",
+    "RunEventKind",
+    "RunLease",
+    "RunNotFound",
+    "RunState",
+    "RunStatus",
+    "RunStore",
+    "SkipReason",
+    "StaleLease",
+    "StepResult",
+    "StepState",
+    "StoreUnavailable",
+    "StoredRun",
+    "StoredStep",
+    "SupportsCancel",
+    "SupportsDocuments",
+    "SupportsResume",
+    "SupportsStream",
+    "SupportsTimeTravel",
+    "WorkflowChanged",
+    "check_engine",
+    "consider",
+    "required_capabilities",
+    "run_state",
+]
+
+_HOMES = {
+    "smart_model_router_research.engine.joining": (
+        "consider",
+        "run_state",
+    ),
+    "smart_model_router_research.engine.protocol": (
+        "Approval",
+        "Budget",
+        "Capability",
+        "Changes",
+        "CheckpointRef",
+        "ExecutionContext",
+        "ExecutionEngine",
+        "ExecutionResult",
+        "RunEvent",
+        "RunEventKind",
+        "RunStatus",
+        "SupportsCancel",
+        "SupportsResume",
+        "SupportsStream",
+        "SupportsTimeTravel",
+        "check_engine",
+        "required_capabilities",
+    ),
+    "smart_model_router_research.engine.states": (
+        "RunState",
+        "SkipReason",
+        "StepResult",
+        "StepState",
+    ),
+    "smart_model_router_research.engine.store_port": (
+        "NewRun",
+        "PendingApproval",
+        "RunBusy",
+        "RunLease",
+        "RunNotFound",
+        "RunStore",
+        "StaleLease",
+        "StoreUnavailable",
+        "StoredRun",
+        "StoredStep",
+        "SupportsDocuments",
+        "WorkflowChanged",
+    ),
+}
+__getattr__, __dir__ = lazy_names(__name__, _HOMES, globals())

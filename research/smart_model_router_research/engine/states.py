@@ -1,0 +1,116 @@
+"""The states of steps and of runs: which move to which, and the result of a step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from enum import StrEnum
+from typing import Any
+
+from smart_model_router_research.workflow.definition import Costs
+
+FREE = Costs()
+
+
+class StepState(StrEnum):
+    """The state of one step in one run."""
+
+    PENDING = "pending"
+    """Something that it needs has not settled."""
+    READY = "ready"
+    """It will run when there is room."""
+    RUNNING = "running"
+    RETRYING = "retrying"
+    """An attempt failed; the next one is waited for."""
+    PAUSED = "paused"
+    """It waits for a decision from outside."""
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    CANCELLED = "cancelled"
+
+    @property
+    def settled(self) -> bool:
+        """True when it will not change any more."""
+        return not MOVES[self]
+
+
+MOVES: Mapping[StepState, frozenset[StepState]] = {
+    StepState.PENDING: frozenset({StepState.READY, StepState.SKIPPED, StepState.FAILED, StepState.CANCELLED}),
+    StepState.READY: frozenset({StepState.RUNNING, StepState.SKIPPED, StepState.CANCELLED}),
+    StepState.RUNNING: frozenset(
+        {StepState.SUCCEEDED, StepState.FAILED, StepState.RETRYING, StepState.PAUSED, StepState.CANCELLED}
+    ),
+    StepState.RETRYING: frozenset({StepState.RUNNING, StepState.FAILED, StepState.CANCELLED}),
+    StepState.PAUSED: frozenset({StepState.RUNNING, StepState.FAILED, StepState.CANCELLED}),
+    StepState.SUCCEEDED: frozenset(),
+    StepState.FAILED: frozenset(),
+    StepState.SKIPPED: frozenset(),
+    StepState.CANCELLED: frozenset(),
+}
+"""The states that may follow each state; a step is settled where none may."""
+
+
+class SkipReason(StrEnum):
+    """The reason why a step was skipped."""
+
+    CONDITION = "condition"
+    DEPENDENCY_FAILED = "dependency_failed"
+    DEPENDENCY_SKIPPED = "dependency_skipped"
+    BUDGET = "budget"
+    TIMEOUT = "timeout"
+    """The limit of the run came first."""
+
+
+class RunState(StrEnum):
+    """The state of a run: the first two go on, the others are results."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    COMPLETED = "completed"
+    PARTIAL = "partial"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class IllegalMove(RuntimeError):
+    """An engine has a bug: it moved a step to a state that may not follow."""
+
+
+def moved(state: StepState, to: StepState) -> StepState:
+    """Return the state `to`. Raises IllegalMove when it may not follow `state`."""
+    if to not in MOVES[state]:
+        raise IllegalMove(f"{state} -> {to}: {', '.join(sorted(MOVES[state])) or 'nothing'} may follow {state}")
+    return to
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepResult:
+    """The state of a step, and what came of it.
+
+    `outputs` are None unless it succeeded. `error` is the reason of a failure in words, `note` what a reader should
+    know beside (a condition that was no truth value). `attempts` have begun so far; `costs` are what it charged.
+    """
+
+    state: StepState = StepState.PENDING
+    outputs: Mapping[str, Any] | None = None
+    skip_reason: SkipReason | None = None
+    error: str = ""
+    note: str = ""
+    attempts: int = 0
+    costs: Costs = FREE
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON data, without what is as it usually is."""
+        plain = {each.name: getattr(self, each.name) for each in fields(self)}
+        plain |= {"costs": {name: value for name, value in asdict(self.costs).items() if value}}
+        return {name: value for name, value in plain.items() if value or (name == "outputs" and value is not None)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> StepResult:
+        """Return the result that `as_json` wrote. Raises ValueError and TypeError for other data."""
+        read = dict(data)
+        read["state"] = StepState(data["state"])
+        read["skip_reason"] = SkipReason(data["skip_reason"]) if "skip_reason" in data else None
+        read["costs"] = Costs(**data.get("costs", {}))
+        return cls(**read)
