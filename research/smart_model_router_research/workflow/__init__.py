@@ -24,14 +24,19 @@ if TYPE_CHECKING:
         evaluate,
         explain,
     )
+    from smart_model_router_research.workflow.kinds import STEP_KINDS, StepKind
+    from smart_model_router_research.workflow.loading import load_workflow, parse_workflow
+    from smart_model_router_research.workflow.schema import workflow_schema
 
 __all__ = [
+    "STEP_KINDS",
     "Costs",
     "ExpressionError",
     "ExpressionTypeError",
     "RoundScope",
     "Step",
     "StepInput",
+    "StepKind",
     "StepLoop",
     "WorkflowDefinition",
     "WorkflowError",
@@ -39,6 +44,9 @@ __all__ = [
     "WorkflowInput",
     "evaluate",
     "explain",
+    "load_workflow",
+    "parse_workflow",
+    "workflow_schema",
 ]
 
 _HOMES = {
@@ -59,5 +67,8 @@ _HOMES = {
         "evaluate",
         "explain",
     ),
+    "smart_model_router_research.workflow.loading": ("load_workflow", "parse_workflow"),
+    "smart_model_router_research.workflow.schema": ("workflow_schema",),
+    "smart_model_router_research.workflow.kinds": ("STEP_KINDS", "StepKind"),
 }
 __getattr__, __dir__ = lazy_names(__name__, _HOMES, globals())
