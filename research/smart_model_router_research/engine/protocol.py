@@ -138,7 +138,7 @@ class Approval:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Changes:
+class ForkChanges:
     """The changes with which a fork begins: inputs of the workflow, and outputs of settled steps by full name.
 
     A step that reads something changed, or that depends on such a step, runs again.
@@ -327,7 +327,7 @@ class SupportsTimeTravel(Protocol):
         ...
 
     async def fork(
-        self, ref: CheckpointRef, workflow: WorkflowDefinition, context: ExecutionContext, changes: Changes
+        self, ref: CheckpointRef, workflow: WorkflowDefinition, context: ExecutionContext, changes: ForkChanges
     ) -> ExecutionResult:
         """Begin the run `context.run_id` with the steps that had settled at `ref`, changed; the old run stays as it is.
 

@@ -502,6 +502,7 @@ class _References:
         itself = after and step is not None and step.name == name
         if step is not None and not itself and not self.graph.comes_before(name, step.name):
             yield WorkflowFault(path, written, f"{name!r} is not among the steps that {step.name!r} needs")
+            return
         declared = found.declared_outputs
         if members and declared is not None and members[0] not in declared:
             hint = did_you_mean(members[0], declared)

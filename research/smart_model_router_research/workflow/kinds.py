@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from smart_model_router_research.workflow import model_step
 from smart_model_router_research.workflow.step import Run
 
 COMMON = frozenset(
@@ -22,12 +23,14 @@ class StepKind:
 
     `keys` are its other keys beside the common ones, `required` those of both that have to be there. `run` is what it
     runs; without one it runs the `function` that is named, or is the engine's own affair (approval, workflow).
+    `outputs` are the names that a step declares where it names none; None: any.
     """
 
     keys: frozenset[str] = frozenset()
     options: frozenset[str] = frozenset()
     required: frozenset[str] = frozenset()
     run: Run | None = None
+    outputs: tuple[str, ...] | None = None
 
     @property
     def taken(self) -> frozenset[str]:
@@ -36,6 +39,13 @@ class StepKind:
 
 
 STEP_KINDS: Mapping[str, StepKind] = {
+    "model": StepKind(
+        frozenset({"retry"}),
+        options=frozenset(model_step.OPTIONS),
+        required=frozenset({"body"}),
+        run=model_step.ask_model,
+        outputs=model_step.OUTPUTS,
+    ),
     "call": StepKind(frozenset({"function", "retry"}), required=frozenset({"function"})),
     "approval": StepKind(frozenset({"message"})),
     "workflow": StepKind(frozenset({"workflow"}), required=frozenset({"workflow"})),

@@ -11,7 +11,7 @@ from smart_model_router.domain.errors import ConfigurationError
 from smart_model_router.domain.import_path import imported, reference_of
 from smart_model_router.domain.suggest import did_you_mean
 from smart_model_router.domain.tree_path import Path
-from smart_model_router.domain.yaml_document import Document, Limits, parse
+from smart_model_router.domain.yaml_document import Document, DocumentLimits, parse
 from smart_model_router_research.workflow.checks import MAX_STEPS
 from smart_model_router_research.workflow.definition import WorkflowDefinition
 from smart_model_router_research.workflow.expressions import ExpressionError, Reference, Template, parse_template
@@ -19,7 +19,7 @@ from smart_model_router_research.workflow.faults import WorkflowError, WorkflowF
 from smart_model_router_research.workflow.kinds import STEP_KINDS, StepKind
 from smart_model_router_research.workflow.step import RoundScope, Run, Step, StepInput, StepLoop, WorkflowInput
 
-LIMITS = Limits(size=1_048_576, nodes=500_000, repeated=10_000, depth=64)
+LIMITS = DocumentLimits(size=1_048_576, nodes=500_000, repeated=10_000, depth=64)
 ENTRY_POINTS = "smart_model_router.steps"
 MAX_ROUNDS = 100
 TOP_KEYS = ("name", "version", "checkpoint", "stream", "inputs", "steps", "templates", "rounds", "outputs")
@@ -302,7 +302,7 @@ class _Reader:
             retry.get("attempts", 1),
             kind=kind_name,
             inputs=given.get("inputs", {}),
-            outputs=given.get("outputs"),
+            outputs=given.get("outputs", kind.outputs if kind else None),
             estimate=given.get("estimate", {}),
             workflow=subgraph if kind_name == "workflow" else None,
             message=given.get("message") if kind_name == "approval" else None,

@@ -141,8 +141,11 @@ class Step:
 
     @property
     def declared_outputs(self) -> frozenset[str] | None:
-        """The names of its outputs, None when they are not declared. A subgraph declares those of its workflow."""
-        given: Any = self.outputs
+        """The names of its outputs, None when they are not declared.
+
+        A subgraph declares those of its workflow, an approval `approved` and `payload`.
+        """
+        given: Any = ("approved", "payload") if self.kind == "approval" and self.outputs is None else self.outputs
         if given is None and self.workflow is not None:
             return frozenset(self.workflow.outputs)
         return frozenset(name for name in given if isinstance(name, str)) if isinstance(given, tuple) else None

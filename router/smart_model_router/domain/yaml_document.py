@@ -27,7 +27,7 @@ _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]{1,9})?|[-
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class DocumentLimits:
     """The most that a document may have. An alias repeats nodes: `repeated` counts those, `nodes` all."""
 
     size: int = 262_144
@@ -36,7 +36,7 @@ class Limits:
     depth: int = 32
 
 
-CONFIGURATION = Limits()
+CONFIGURATION = DocumentLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Document:
         return self.places.get(path, (1, 1))
 
 
-def parse(content: bytes, name: str, limits: Limits = CONFIGURATION, *, typed: bool = False) -> Document:
+def parse(content: bytes, name: str, limits: DocumentLimits = CONFIGURATION, *, typed: bool = False) -> Document:
     """Read one YAML document; `typed`: scalars have types. `name` is the file's, for errors.
 
     Raises ConfigurationError with file, line and, from a fault of YAML on, column; the others beside the first.
@@ -95,7 +95,7 @@ class _Builder:
     """Composed nodes to plain data. Bounded: an alias may repeat a node, and even hold itself."""
 
     name: str
-    limits: Limits
+    limits: DocumentLimits
     typed: bool
     places: dict[Path, tuple[int, int]] = field(default_factory=dict)
     faults: list[ConfigurationError] = field(default_factory=list)

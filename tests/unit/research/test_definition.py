@@ -431,6 +431,15 @@ def test_the_outputs_of_the_workflow_read_any_step() -> None:
     assert refused(step("a"), outputs={"x": "${prev.a}"}).keys() == {"outputs.x"}
 
 
+def test_an_approval_declares_its_outputs() -> None:
+    """The decision, and what came with it."""
+    ask = Step("ask", kind="approval")
+    WorkflowDefinition("w", [ask, step("b", "ask", when="steps.ask.outputs.approved and steps.ask.outputs.payload.x")])
+    assert refused(ask, step("b", "ask", when="steps.ask.outputs.answer")) == {
+        "steps[1].when": "'ask' declares no such output; known: approved, payload"
+    }
+
+
 def test_rounds_read_the_steps_of_the_rounds_before() -> None:
     """`prev` is the round before, `last` each of them, and an output that one step declares needs no step."""
 

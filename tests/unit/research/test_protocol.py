@@ -21,11 +21,11 @@ from smart_model_router_research.engine import (
     Approval,
     Budget,
     Capability,
-    Changes,
     CheckpointRef,
     ExecutionContext,
     ExecutionEngine,
     ExecutionResult,
+    ForkChanges,
     RunBusy,
     RunEvent,
     RunEventKind,
@@ -82,7 +82,7 @@ class Whole:
         return [await self.checkpoint(run_id)]
 
     async def fork(
-        self, ref: CheckpointRef, workflow: WorkflowDefinition, context: ExecutionContext, changes: Changes
+        self, ref: CheckpointRef, workflow: WorkflowDefinition, context: ExecutionContext, changes: ForkChanges
     ) -> ExecutionResult:
         return await self.execute(workflow, context)
 
