@@ -273,7 +273,7 @@ async def _fit(bench: _Bench, search: SearchConfig, material: Material) -> Fitte
     curves = {name: one for name, one in tried.items() if one is not None}
     answers = curves["answers"].fitted if "answers" in curves and curves["answers"].better else first.model.answers
     before, after = (_Confidences.of(curve, first.null, rows) for curve in (first.model.answers, answers))
-    threshold = math.floor(threshold_keeping(after.own, KEPT) * 10**_DIGITS) / 10**_DIGITS
+    threshold = math.floor(threshold_keeping(after.own, KEPT, after.away) * 10**_DIGITS) / 10**_DIGITS
     return Fitted(before.accepting(search.min_confidence), after.accepting(threshold), curves)
 
 

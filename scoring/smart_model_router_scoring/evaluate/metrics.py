@@ -82,10 +82,17 @@ def auroc(own: Sequence[float], away: Sequence[float]) -> float:
     return wins / (2 * len(own) * len(away))
 
 
-def threshold_keeping(own: Sequence[float], kept: float = 0.95) -> float:
-    """The highest threshold that keeps this share (0..1) of `own`, which is not empty."""
-    lost = int((1 - kept) * len(own) + 1e-9)
-    return sorted(own)[min(lost, len(own) - 1)]
+def threshold_keeping(own: Sequence[float], kept: float = 0.95, away: Sequence[float] = ()) -> float:
+    """The highest threshold that keeps this share (0..1) of `own`, which is not empty.
+
+    With `away`, scores that are better refused: the lowest one that accepts no more of them, which keeps more of `own`.
+    """
+    ordered = sorted(own)
+    highest = ordered[min(int((1 - kept) * len(own) + 1e-9), len(own) - 1)]
+    if not away:
+        return highest
+    refused = max((score for score in away if score < highest), default=-math.inf)
+    return next(score for score in ordered if score > refused)
 
 
 HALVES = 20

@@ -43,6 +43,15 @@ def test_the_measures_of_a_confidence_by_hand() -> None:
     assert share([0.1, 0.3, 0.5], 0.3).mean == pytest.approx(2 / 3)
 
 
+@pytest.mark.parametrize(
+    ("away", "threshold"),
+    [([], 0.4), ([0.1], 0.2), ([0.3], 0.4), ([0.2], 0.4), ([0.4], 0.2), ([0.1, 0.9], 0.2)],
+)
+def test_a_threshold_gives_up_no_question_that_others_do_not_cost(away: list[float], threshold: float) -> None:
+    """It is as low as it can be for the number of others that the highest one accepts."""
+    assert threshold_keeping([0.2, 0.4, 0.8], 0.6, away) == threshold
+
+
 @pytest.mark.parametrize(("code", "grade"), [(-1, 0.0), (1, 4.0), (2, 3.0), (3, 2.0), (4, 1.0)])
 def test_a_code_of_cranfield_is_a_grade(code: int, grade: float) -> None:
     """-1 is of no interest, and not the best."""
