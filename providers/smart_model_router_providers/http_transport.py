@@ -218,15 +218,18 @@ class Line:
         A kept connection that ends before the first byte of the reply was closed by the other side meanwhile: the body
         is sent once more, on a new one.
         """
-        connection = await self._connection(connect_timeout, new=False)
-        protocol = connection.protocol
-        first_byte = FirstByte(protocol) if protocol is not None and self.connections.was_used(protocol) else None
-        try:
-            return await self._post_on(connection, endpoint, payload)
-        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionError):
-            if first_byte is None or first_byte.arrived:
-                raise
-        return await self._post_on(await self._connection(connect_timeout, new=True), endpoint, payload)
+        small, again = len(payload) <= SLICE_BYTES, False
+        rest = b"content-length: %d\r\n\r\n%b" % (len(payload), payload if small else b"")
+        while True:
+            connection = await self._connection(connect_timeout, new=again)
+            protocol = connection.protocol
+            first_byte = FirstByte(protocol) if protocol is not None and self.connections.was_used(protocol) else None
+            try:
+                return await self._exchange(connection, endpoint, rest, None if small else Slices(payload))
+            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionError):
+                if first_byte is None or first_byte.arrived:
+                    raise
+                again = True
 
     async def _connection(self, connect_timeout: float, *, new: bool) -> Connection:
         """A connection that can be used; `new`: none that was kept."""
@@ -252,11 +255,6 @@ class Line:
         connection = await self._connection(connect_timeout, new=False)
         framing = _CHUNKED if length is None else b"content-length: %d\r\n\r\n" % length
         return await self._exchange(connection, endpoint, framing, body)
-
-    def _post_on(self, connection: Connection, endpoint: ProviderEndpoint, payload: bytes) -> Awaitable[Reply]:
-        small = len(payload) <= SLICE_BYTES
-        rest = b"content-length: %d\r\n\r\n%b" % (len(payload), payload if small else b"")
-        return self._exchange(connection, endpoint, rest, None if small else Slices(payload))
 
     async def _exchange(
         self, connection: Connection, endpoint: ProviderEndpoint, rest: bytes, body: AsyncIterator[bytes] | None

@@ -23,7 +23,7 @@ from smart_model_router_providers.signals import read_limits
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+    from collections.abc import AsyncIterator, Iterable, Mapping
 
     import aiohttp
     from aiohttp.connector import Connection
@@ -189,10 +189,6 @@ _ERROR: Final = EventKind.ERROR  # a global, as it is asked for each event: memb
 _NOT_A_STREAM = ("json", "html")
 
 
-class BodyTooLargeError(Exception):
-    """The body went over MAX_BODY_BYTES."""
-
-
 def known_failure(exc: Exception, kind: str) -> Failure:
     """The failure an exception means; raises it again when no library of ours raises such a thing: a bug."""
     if class_of_exception(exc) is None and getattr(exc, "response", None) is None:
@@ -202,29 +198,35 @@ def known_failure(exc: Exception, kind: str) -> Failure:
 
 async def read_whole(reply: Reply, dialect: Dialect, kind: str) -> Outcome:
     """Read the body to its end, give the connection back, and judge the answer."""
-    return await _read_to_end(reply, kind, lambda body: judge(reply.status, reply.headers, body, dialect, kind))
+    body = await _read_to_end(reply, kind)
+    return judge(reply.status, reply.headers, body, dialect, kind) if isinstance(body, bytes) else body
 
 
 async def read_plain(reply: Reply, kind: str) -> Outcome:
     """The same of a reply that is no answer of a model: any JSON object will do. What is not there is its caller's."""
+    body = await _read_to_end(reply, kind)
+    if not isinstance(body, bytes):
+        return body
+    decoded = decode_object(body) if reply.status == 200 else None
+    if decoded is not None:
+        return Success(decoded, body, None, read_limits(kind, reply.headers), reply.headers)
+    failure = classify_response(reply.status, reply.headers, body, kind=kind)
+    return replace(failure, failure_class=FailureClass.INVALID_REQUEST) if reply.status == 404 else failure
 
-    def judged(body: bytes) -> Outcome:
-        decoded = decode_object(body) if reply.status == 200 else None
-        if decoded is not None:
-            return Success(decoded, body, None, read_limits(kind, reply.headers), reply.headers)
-        failure = classify_response(reply.status, reply.headers, body, kind=kind)
-        return replace(failure, failure_class=FailureClass.INVALID_REQUEST) if reply.status == 404 else failure
 
-    return await _read_to_end(reply, kind, judged)
-
-
-async def _read_to_end(reply: Reply, kind: str, judged: Callable[[bytes], Outcome]) -> Outcome:
+async def _read_to_end(reply: Reply, kind: str) -> bytes | Failure:
     headers, status = reply.headers, reply.status
+    parts: list[bytes] = []
+    size = 0
     try:
-        body = await _read_body(reply)
-    except BodyTooLargeError:
-        message = f"the answer is longer than {MAX_BODY_BYTES} bytes"
-        return Failure(FailureClass.MALFORMED, message, status, headers=headers)
+        while chunk := await reply.more():
+            parts.append(chunk)
+            size += len(chunk)
+            if size > MAX_BODY_BYTES:
+                message = f"the answer is longer than {MAX_BODY_BYTES} bytes"
+                return Failure(FailureClass.MALFORMED, message, status, headers=headers)
+            if reply.ended():
+                break
     except Exception as exc:  # noqa: BLE001 - known_failure raises what is not a transport's
         failure = known_failure(exc, kind)
         if status != 200:  # the status already said what happened
@@ -235,7 +237,7 @@ async def _read_to_end(reply: Reply, kind: str, judged: Callable[[bytes], Outcom
         return replace(failure, failure_class=found, status=status, headers=headers)
     finally:
         await reply.aclose()
-    return judged(body)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def judge(status: int, headers: Mapping[str, str], body: bytes, dialect: Dialect, kind: str) -> Outcome:
@@ -336,16 +338,3 @@ class ReplyStream:
         if error is None:
             return event
         return event._replace(failure=classify_error(error, self._reply.headers, raw=event.raw, kind=self._kind))
-
-
-async def _read_body(reply: Reply) -> bytes:
-    parts: list[bytes] = []
-    size = 0
-    while chunk := await reply.more():
-        parts.append(chunk)
-        size += len(chunk)
-        if size > MAX_BODY_BYTES:
-            raise BodyTooLargeError
-        if reply.ended():
-            break
-    return parts[0] if len(parts) == 1 else b"".join(parts)

@@ -45,6 +45,10 @@ class ApiClient:
         self._leases: ClientLeases | None = None
         limits = {what: made for what, made in _limits(config, owner).items() if made is not None}
         self._limits: dict[str, ClientLimit] = limits
+        self.counts_tokens = TOKENS in limits
+        """True when it matters how many tokens a question is."""
+        self.counts_usd = USD in limits
+        """True when it matters what an answer may cost."""
 
     def continue_from(self, before: ApiClient) -> None:
         """The same key before a reload: what it has used is used, of limits that are the same."""
@@ -59,16 +63,6 @@ class ApiClient:
         if leases is not None:
             for limit in self._limits.values():
                 leases.register(limit)
-
-    @property
-    def counts_tokens(self) -> bool:
-        """Return whether it matters how many tokens a question is."""
-        return TOKENS in self._limits
-
-    @property
-    def counts_usd(self) -> bool:
-        """Return whether it matters what an answer may cost."""
-        return USD in self._limits
 
     def may_use(self, model: str) -> bool:
         """Return whether the key is for this public name."""

@@ -90,7 +90,7 @@ class GatewayRequest:
         path: str = self.scope["path"]
         return path
 
-    async def body(self, most: float = math.inf) -> bytes:
+    def body(self, most: float = math.inf) -> Awaitable[bytes]:
         """The whole body, of `most` bytes or what is configured if that is less. Raises ProblemError and ClientLeft.
 
         From here on a client that hangs up ends the walk.
@@ -98,7 +98,7 @@ class GatewayRequest:
         config = self.generation.config.gateway
         limit, elements, timeout = config.body_bytes, config.max_elements, config.body_timeout
         self.client = Client(self.receive, after=min(WATCH_AFTER, timeout))
-        return await self.client.body(self.headers, limit=int(min(limit, most)), elements=elements, timeout=timeout)
+        return self.client.body(self.headers, limit=int(min(limit, most)), elements=elements, timeout=timeout)
 
     def pieces(self) -> Upload:
         """The body in pieces, of `passthrough.max_body` bytes at most. Raises ProblemError.
@@ -111,11 +111,11 @@ class GatewayRequest:
         self.upload = Upload(self.receive, self.headers, limit=limit, silence=silence, on_end=watch)
         return self.upload
 
-    async def reply(self, reply: HttpReply) -> None:
+    def reply(self, reply: HttpReply) -> Awaitable[None]:
         """Answer. Of a reply to a HEAD every server sends the head alone, with the length that a GET's body has."""
         if self.client is not None:
             self.client.close()
-        await self.responder.reply(reply)
+        return self.responder.reply(reply)
 
 
 Walk = Callable[[GatewayRequest], Awaitable[None]]
@@ -196,10 +196,12 @@ class DialectHandler:
         return ask, _prompt_tokens(ask, len(body)) if counting else 0
 
 
-async def admit(generation: RouterGeneration, api_client: ApiClient, ask: ApiRequest, tokens: int) -> UsageReservation:
+def admit(
+    generation: RouterGeneration, api_client: ApiClient, ask: ApiRequest, tokens: int
+) -> Awaitable[UsageReservation]:
     """Let a question of about so many tokens in. Raises ProblemError: 403, or 429 with the time to wait."""
     api_client.check(ask)
-    return await api_client.admit(tokens, dearest_usd(generation.router, ask) if api_client.counts_usd else 0.0)
+    return api_client.admit(tokens, dearest_usd(generation.router, ask) if api_client.counts_usd else 0.0)
 
 
 def _prompt_tokens(ask: ApiRequest, size: int) -> int:

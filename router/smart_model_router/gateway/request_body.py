@@ -42,7 +42,9 @@ def check_head(scope: Scope, headers: Mapping[str, str], limit: int) -> None:
         headers["transfer-encoding"].strip().lower() != "chunked" or scope["http_version"] == "1.0"
     ):
         raise ProblemError(BAD_REQUEST, "transfer-encoding: only chunked, of HTTP/1.1, is understood", closes=True)
-    _check_size(scope, limit)
+    fields = scope["headers"]
+    if sum(map(len, chain.from_iterable(fields))) + 4 * len(fields) > limit:
+        raise ProblemError(HEAD_TOO_LARGE, f"the headers have more than {limit} bytes")
 
 
 def check_once(scope: Scope, headers: Mapping[str, str]) -> None:
@@ -52,12 +54,6 @@ def check_once(scope: Scope, headers: Mapping[str, str]) -> None:
     for name in ONCE:
         if sum(key == name for key, _ in scope["headers"]) > 1:
             raise ProblemError(BAD_REQUEST, f"the header {name.decode()} stands more than once")
-
-
-def _check_size(scope: Scope, limit: int) -> None:
-    headers = scope["headers"]
-    if sum(map(len, chain.from_iterable(headers))) + 4 * len(headers) > limit:
-        raise ProblemError(HEAD_TOO_LARGE, f"the headers have more than {limit} bytes")
 
 
 def _too_large(limit: int) -> ProblemError:

@@ -173,9 +173,8 @@ class Keepalive:
 
 def _written(reply: HttpReply) -> bytes:
     """The headers as HTTP/1.1 has them, with the length of the body."""
-    fields = [f"{name}: {value}\r\n" for name, value in reply.headers.items()]
-    fields.append(f"content-length: {len(reply.body)}\r\n")
-    text = "".join(fields)
+    fields = {**reply.headers, "content-length": str(len(reply.body))}
+    text = "\r\n".join(map(": ".join, fields.items())) + "\r\n"
     if text.count("\n") != len(fields) or text.count("\r") != len(fields):
         raise ValueError("a line break in a header")
     return text.encode("latin-1", "replace")
