@@ -141,19 +141,23 @@ def _as_it_came(body: Mapping[str, Any], written: bytes, stream: bool, ask_usage
 
     There is none where what matters is written once, and no letter of a name is written as an escape.
     """
-    count = bytes.count if len(written) <= LARGE_BYTES else _count_in_steps
-    if count(written, _KEY) != 1 or (count(written, b"\\u00") and any(count(written, one) for one in _ESCAPED)):
+    # From its end a text is searched in less than half of the time that it takes to count in it.
+    find, rfind = (bytes.find, bytes.rfind) if len(written) <= LARGE_BYTES else (_find_in_steps, _rfind_in_steps)
+    place = find(written, _KEY)
+    if place < 0 or rfind(written, _KEY) != place:
         return None
-    found = _MODEL.match(written, _place_of(written, _KEY))
+    if rfind(written, b"\\u00") >= 0 and any(rfind(written, one) >= 0 for one in _ESCAPED):
+        return None
+    found = _MODEL.match(written, place)
     if found is None:
         return None
     if found[1] != model_name(body["model"]) and json.loads(found[1]) != body["model"]:
         return None  # the name as most write it is not read again
     before, after = written[: found.start(1)], written[found.end(1) :]
-    streams = count(written, b'"stream')
     if not stream:
-        return None if streams else (before, after)
-    told = count(written, b'"stream_options"')
+        return None if rfind(written, b'"stream') >= 0 else (before, after)
+    count = bytes.count if len(written) <= LARGE_BYTES else _count_in_steps
+    streams, told = count(written, b'"stream'), count(written, b'"stream_options"')
     if body.get("stream") is not True or streams - told != 1 or told > 1:
         return None
     if not ask_usage:
@@ -171,11 +175,18 @@ def _count_in_steps(written: bytes, key: bytes) -> int:
     return sum(written.count(key, at, at + behind) for at in range(0, len(written), _STEP))
 
 
-def _place_of(written: bytes, key: bytes) -> int:
-    """The place of a key that is there, looked for in the same steps."""
+def _find_in_steps(written: bytes, key: bytes) -> int:
+    """The first place of a key, looked for in the same steps; -1 where there is none."""
     behind = _STEP + len(key) - 1
     places = (written.find(key, at, at + behind) for at in range(0, len(written), _STEP))
-    return next(place for place in places if place >= 0)
+    return next((place for place in places if place >= 0), -1)
+
+
+def _rfind_in_steps(written: bytes, key: bytes) -> int:
+    """The last place of a key, in the same way."""
+    behind = _STEP + len(key) - 1
+    places = (written.rfind(key, at, at + behind) for at in reversed(range(0, len(written), _STEP)))
+    return next((place for place in places if place >= 0), -1)
 
 
 def _encode(rest: dict[str, Any], large: bool) -> bytes:

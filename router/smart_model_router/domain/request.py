@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, TypedDict, get_args
@@ -36,10 +36,15 @@ _NEEDED: Mapping[MediumKind, Need] = MappingProxyType({"image": "images", "pdf":
 _OBJECTS = (dict, Mapping)
 """Types of a JSON object. `dict` goes first: a check of the abstract class alone costs ten times as much, and each
 message of each request is checked."""
+_LISTS = (list, tuple)
 _CACHED_FROM = 4096
 """Bytes: 1,024 tokens. Providers cache no shorter prompt."""
 _ESCAPES_SHOW = 65_536
 """Bytes. Of base64 every 64th character is a slash: a client that escapes them shows it soon."""
+_ASKING_FOR_ABILITIES = frozenset({"tools", "functions", "output_config", "response_format", "text"})
+_REFERRING = frozenset({"container", "previous_response_id", "conversation", "input"})
+_HOLDING = frozenset({"container", "delta", "message", "response"})
+"""Members without which a body needs no ability, refers to nothing, and an answer names nothing that is kept."""
 _INSTEAD_OF_INPUT = ("previous_response_id", "conversation", "prompt")
 WAITING_CRITICALITIES: frozenset[Criticality] = frozenset({"critical_plus", "critical"})
 
@@ -256,8 +261,10 @@ def _text_bytes(size: int, after: bytes, media: tuple[Medium, ...]) -> int:
     return max(0, size - escapes - sum(medium.encoded for medium in media))
 
 
-def _needs(dialect: Dialect, body: Mapping[str, Any], media: Iterable[Medium]) -> frozenset[Need]:
+def _needs(dialect: Dialect, body: Mapping[str, Any], media: Sequence[Medium]) -> frozenset[Need]:
     """The abilities that a target needs to serve this body."""
+    if not media and _ASKING_FOR_ABILITIES.isdisjoint(body):  # as mostly
+        return frozenset()
     found: set[Need] = {_NEEDED[medium.kind] for medium in media if medium.kind in _NEEDED}
     if body.get("tools") or body.get("functions"):
         found.add("tools")
@@ -342,6 +349,8 @@ def state_made(data: Mapping[str, Any]) -> list[str]:
 
     Of an answer of Responses that the provider keeps they are its own, its conversation's and its items'.
     """
+    if _HOLDING.isdisjoint(data) and data.get("object") != "response":
+        return []
     things: list[Any] = [
         holder["container"] for holder in _holders(data, "delta", "message") if holder.get("container")
     ]
@@ -358,7 +367,9 @@ def _holders(data: Mapping[str, Any], *keys: str) -> list[Mapping[str, Any]]:
     return [data, *(inner for key in keys if (inner := data.get(key)) and isinstance(inner, _OBJECTS))]
 
 
-def _state_ids(dialect: Dialect, body: Mapping[str, Any], parts: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+def _state_ids(dialect: Dialect, body: Mapping[str, Any], parts: Sequence[Mapping[str, Any]]) -> frozenset[str]:
+    if not parts and _REFERRING.isdisjoint(body):
+        return frozenset()
     keys = ("previous_response_id", "conversation") if dialect == "responses" else ("container",)
     found = [thing.get("id") if isinstance(thing, _OBJECTS) else thing for key in keys if (thing := body.get(key))]
     if dialect == "responses":
@@ -383,9 +394,15 @@ def is_reference(item: Mapping[str, Any]) -> bool:
 
 def _parts(dialect: Dialect, messages: object) -> list[Mapping[str, Any]]:
     """The parts of all messages that have parts, and of the results of tools; plain text has none."""
-    if not isinstance(messages, (list, tuple)):
+    if not isinstance(messages, _LISTS):
         return []
-    found = _objects_in([message.get("content") for message in messages if isinstance(message, _OBJECTS)])
+    found = _objects_in(
+        [
+            content
+            for message in messages
+            if isinstance(message, _OBJECTS) and isinstance(content := message.get("content"), _LISTS)
+        ]
+    )
     if dialect == "messages":
         found += _objects_in([part.get("content") for part in found])
     elif dialect == "responses":
@@ -403,13 +420,9 @@ def _up_to_first_user(body: Mapping[str, Any]) -> object:
     return messages[: next(of_user, len(messages))]
 
 
-def _objects_in(contents: list[object]) -> list[Mapping[str, Any]]:
+def _objects_in(contents: Iterable[object]) -> list[Mapping[str, Any]]:
     return [
-        part
-        for content in contents
-        if isinstance(content, (list, tuple))
-        for part in content
-        if isinstance(part, _OBJECTS)
+        part for content in contents if isinstance(content, _LISTS) for part in content if isinstance(part, _OBJECTS)
     ]
 
 
