@@ -93,7 +93,7 @@ class RecoveryState:
         if self._holds == "all":
             return 0
         for at, event in enumerate(events):
-            if event.kind is _CONTENT and not event.text and event.data is not None and self._begins_call(event.data):
+            if not event.text and event.kind is _CONTENT and event.data is not None and self._begins_call(event.data):
                 is_first = not self._told.anything and all(before.kind is not _CONTENT for before in events[:at])
                 return 0 if is_first else at
         return len(events)

@@ -57,8 +57,9 @@ class Relabel:
     def frame(self, raw: bytes, data: Mapping[str, Any]) -> bytes:
         """One server-sent event."""
         inside = self._inside
-        holder = data if inside is None else data.get(inside)
-        if holder is None or not isinstance(holder, (dict, Mapping)):  # dict first: an abstract class is slow to ask
+        holder: Any = data if inside is None else data.get(inside)
+        # dict first: an abstract class is slow to ask.
+        if inside is not None and not isinstance(holder, (dict, Mapping)):
             return raw
         found = holder.get("model")
         if found == self._asked or not isinstance(found, str):

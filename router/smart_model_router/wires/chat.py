@@ -314,11 +314,11 @@ class ChatSnapshots:
         """The events; a chunk whose message says more than the deltas says it in its delta."""
         changed: list[StreamEvent] | None = None
         for at, event in enumerate(events):
-            data = event.data
+            data, said = event.data, event.text
             if data is None:
                 continue
-            if event.text:
-                self._text.append(event.text)
+            if said:
+                self._text.append(said)
                 self._first.anything = True
                 continue
             if event.kind in _NO_CONTENT and not _has_message(data):

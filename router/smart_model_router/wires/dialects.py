@@ -302,27 +302,26 @@ _MAX_TEXT_BYTES = 64 * 1024
 class Alike:
     """One chunk with a hole where its text was. A frame that fits is read by filling the hole."""
 
-    __slots__ = ("_behind", "_choice", "_data", "_delta", "_head", "_start", "_tail")
+    __slots__ = ("_choice", "_data", "_delta", "_end", "_head", "_start", "_tail")
 
     def __init__(self, head: bytes, tail: bytes, data: dict[str, Any]) -> None:
         self._head = head
         self._tail = tail
         self._start = len(head)
-        self._behind = len(tail)
+        self._end = -len(tail)
         self._data = data
         self._choice: dict[str, Any] = data["choices"][0]
         self._delta: dict[str, Any] = self._choice["delta"]
 
     def read(self, frame: bytes) -> StreamEvent | None:
         """The event that a frame is; None when it differs in more than its text."""
-        head, tail = self._head, self._tail
-        if not (frame.startswith(head) and frame.endswith(tail)):
+        if not (frame.startswith(self._head) and frame.endswith(self._tail)):
             return None
-        start, end = self._start, len(frame) - self._behind
-        if not 0 < end - start <= _MAX_TEXT_BYTES:
+        text = frame[self._start : self._end]
+        if not text or len(text) > _MAX_TEXT_BYTES:
             return None
         try:
-            said = frame[start:end].decode()
+            said = text.decode()
         except UnicodeDecodeError:
             return None
         # Printable, without quotes and escapes: a JSON string that reads as it is written (RFC 8259, section 7).

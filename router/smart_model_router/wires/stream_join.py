@@ -103,6 +103,9 @@ class Told:
         data = event.data
         if data is None:
             return
+        if event.text and self.anything and (self.head or self.dialect != "chat"):  # as nearly all
+            self._text.append(event.text)
+            return
         self.anything = True
         said = text_of(self.dialect, data) if event.text is None else event.text
         if said:
