@@ -33,14 +33,12 @@ def plausible(usage: Usage | None) -> Usage | None:
 
     An impossible number of cached tokens does not cost the other figures: it is cut to the prompt.
     """
-    if (
-        usage is None
-        or not 0 <= usage.prompt_tokens <= _MOST_TOKENS
-        or not 0 <= usage.completion_tokens <= _MOST_TOKENS
-    ):
+    if usage is None:
         return None
-    cached = max(0, min(usage.cached_prompt_tokens, usage.prompt_tokens))
-    return usage if cached == usage.cached_prompt_tokens else replace(usage, cached_prompt_tokens=cached)
+    prompt, cached = usage.prompt_tokens, usage.cached_prompt_tokens
+    if not (0 <= prompt <= _MOST_TOKENS and 0 <= usage.completion_tokens <= _MOST_TOKENS):
+        return None
+    return usage if 0 <= cached <= prompt else replace(usage, cached_prompt_tokens=max(0, min(cached, prompt)))
 
 
 FORGET_SECONDS = 300.0

@@ -217,7 +217,7 @@ class AdaptiveThrottle:
     Counts calls whose outcome is known and its own refusals; a call in flight is neither.
     """
 
-    __slots__ = ("_accepts", "_accepts_in", "_config", "_requests", "_requests_in", "_second")
+    __slots__ = ("_config", "_rejects", "_rejects_in", "_requests", "_requests_in", "_second")
 
     def __init__(self, config: ThrottleConfig | None = None) -> None:
         self._config = config or ThrottleConfig()
@@ -227,9 +227,9 @@ class AdaptiveThrottle:
     def reset(self) -> None:
         """Forget everything: a breaker of the provider closed."""
         self._requests_in = [0] * self._config.cells
-        self._accepts_in = [0] * self._config.cells
+        self._rejects_in = [0] * self._config.cells
         self._requests = 0
-        self._accepts = 0
+        self._rejects = 0
 
     def probability(self, now: float) -> float:
         """The chance in [0, 1] that a call is refused at `now`."""
@@ -238,7 +238,7 @@ class AdaptiveThrottle:
         self._advance(now)
         if self._requests < self._config.minimum_requests:
             return 0.0
-        likely = rejection_probability(self._requests, self._accepts, self._config.k)
+        likely = rejection_probability(self._requests, self._requests - self._rejects, self._config.k)
         return min(self._config.max_probability, likely)
 
     def try_pass(self, now: float, roll: float) -> bool:
@@ -250,7 +250,7 @@ class AdaptiveThrottle:
 
     def snapshot(self) -> ThrottleSnapshot:
         """The counters, for checkers."""
-        return ThrottleSnapshot(self._requests, self._accepts)
+        return ThrottleSnapshot(self._requests, self._requests - self._rejects)
 
     @property
     def empty(self) -> bool:
@@ -261,9 +261,10 @@ class AdaptiveThrottle:
         """The outcome of a call that was sent; a call refused here counts as one not accepted."""
         cell = self._advance(now) % self._config.cells
         self._requests_in[cell] += 1
-        self._accepts_in[cell] += accepted
         self._requests += 1
-        self._accepts += accepted
+        if not accepted:
+            self._rejects_in[cell] += 1
+            self._rejects += 1
 
     def _advance(self, now: float) -> int:
         second = int(now)
@@ -275,7 +276,7 @@ class AdaptiveThrottle:
         for step in range(self._second + 1, min(second, self._second + cells) + 1):
             cell = step % cells
             self._requests -= self._requests_in[cell]
-            self._accepts -= self._accepts_in[cell]
-            self._requests_in[cell] = self._accepts_in[cell] = 0
+            self._rejects -= self._rejects_in[cell]
+            self._requests_in[cell] = self._rejects_in[cell] = 0
         self._second = max(self._second, second)
         return self._second

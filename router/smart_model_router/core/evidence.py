@@ -139,7 +139,8 @@ class Evidence:
 
     def succeeded(self, sent_at: float, now: float, *, stream: bool) -> None:
         """A call was answered. One from before the present run of failures says nothing about that."""
-        self._served(sent_at)
+        if self._turned_away_last > -math.inf:
+            self._served(sent_at)
         self._newest.append(True)
         self._answered.append((sent_at, now, stream))
         if sent_at >= self._run and (self._rest.score or self._down[stream].score):
@@ -282,9 +283,10 @@ class Evidence:
             cells.append([number, 0, 0])
         newest = cells[-1]
         newest[1] += 1
-        newest[2] += failed
         self._calls += 1
-        self._failures += failed
+        if failed:
+            newest[2] += 1
+            self._failures += 1
 
     def _forget(self, number: int) -> None:
         cells = self._cells

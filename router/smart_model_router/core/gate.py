@@ -366,23 +366,24 @@ class Gate(TargetState):
         paced: bool = False,
         last_resort: bool = False,
     ) -> Lease:
-        self.provider.bulkhead.enter()
+        provider = self.provider
+        provider.bulkhead.enter()
         self.in_flight += 1
         self.chosen_at = now
-        self.provider.sequence += 1
+        provider.sequence = sequence = provider.sequence + 1
         for trial in trials:
             trial.on_trial += 1
         if not last_resort:
-            self.evidence.sent(self.provider.sequence, now, stream=stream, number=self.in_flight)
-            self.provider.evidence.sent(self.provider.sequence, now, stream=False, number=0)
+            self.evidence.sent(sequence, now, stream=stream, number=self.in_flight)
+            provider.evidence.sent(sequence, now, stream=False, number=0)
         return Lease(
             self,
             breaker,
             permit,
             transport,
-            self.limits.reserve(cost, now, self.provider.sequence),
+            self.limits.reserve(cost, now, sequence),
             now,
-            self.provider.sequence,
+            sequence,
             stream,
             probing,
             trials,

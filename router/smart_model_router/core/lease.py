@@ -194,7 +194,10 @@ class Lease:
             return _NOTHING
         self.settled = True
         target, provider = self._target, self._target.provider
-        used, transport = _real_usage(failure, usage), _transport_verdict(failure)
+        used: Usage | None = usage
+        transport: Verdict = "success"
+        if failure is not None:
+            used, transport = _real_usage(failure, usage), _transport_verdict(failure)
         target.evidence.ended(self.sequence)
         provider.evidence.ended(self.sequence)
         target.limits.settle(self._reservation, used, now, sent=failure is None or not failure.unsent)
@@ -343,9 +346,9 @@ def _exchanged(breaker: CircuitBreaker, now: float) -> Permit | None:
     return got if isinstance(got, Permit) else None
 
 
-def _real_usage(failure: Failure | None, usage: Usage | None) -> Usage | None:
+def _real_usage(failure: Failure, usage: Usage | None) -> Usage | None:
     """The tokens that the call used: none for an HTTP error; a call that ended otherwise keeps its estimate."""
-    refused = failure is not None and failure.status is not None and failure.status >= 400
+    refused = failure.status is not None and failure.status >= 400
     return _NO_USAGE if refused else usage
 
 
@@ -360,10 +363,8 @@ def _says_too_many(failure: Failure) -> bool:
             return False
 
 
-def _transport_verdict(failure: Failure | None) -> Verdict:
+def _transport_verdict(failure: Failure) -> Verdict:
     """An answer of any kind proves the transport; a timeout or a caller who left proves nothing."""
-    if failure is None:
-        return "success"
     match failure.failure_class:
         case FailureClass.TRANSPORT:
             return "failure"

@@ -191,7 +191,7 @@ class RateLimitTracker:
 
         `sent_seq` numbers the calls of the key in the order they are sent.
         """
-        charged = tuple((meter, meter.take(cost, now)) for meter in self._meters.values())
+        charged = tuple([(meter, meter.take(cost, now)) for meter in self._meters.values()])
         reservation = Reservation(cost, sent_seq, charged)
         self._open[reservation] = None
         return reservation

@@ -37,16 +37,16 @@ class AdmissionController:
     state: RouterState
     report_builder: ReportBuilder
     wait_policy: WaitPolicy
-    refused: dict[str, Refusal] = field(default_factory=dict)
+    refused: dict[str, Refusal] = field(default_factory=dict, init=False)
     """The refusals of the targets since the request was last woken, by target."""
-    _tossed: dict[tuple[str, Pacing], Refusal] = field(default_factory=dict)
+    _tossed: dict[tuple[str, Pacing], Refusal] = field(default_factory=dict, init=False)
     """The last refusal by a throttle, by target: it holds while the throttle may refuse, also after a wait."""
-    _probe_taken: bool = False
-    _conversations: dict[str, str | None] = field(default_factory=dict)
+    _probe_taken: bool = field(default=False, init=False)
+    _conversations: dict[str, str | None] = field(default_factory=dict, init=False)
     """The name of the request's conversation, by tier."""
-    _homes: dict[str, str] = field(default_factory=dict)
+    _homes: dict[str, str] = field(default_factory=dict, init=False)
     """The key of the conversation's home, by target that is it or may become it."""
-    _look: ExplorationCall | None = None
+    _look: ExplorationCall | None = field(default=None, init=False)
     """The exploration that this request makes, when its target admits it."""
 
     def prepare(self) -> None:
@@ -197,7 +197,8 @@ class AdmissionController:
             got = _NO_SLOT if behind else gate.try_admit(_FREE, now, 0.0, last_resort=True)
             if isinstance(got, Lease):
                 self.state.held[got] = gate
-                return AdmittedTarget(facts, self._last_resort_tier(facts), gate, got, last_resort=True)
+                tier, snapshot = self._last_resort_tier(facts), self.state.book.snapshot(facts.id, now)
+                return AdmittedTarget(facts, tier, gate, got, snapshot, last_resort=True)
             self.report_builder.tell(facts.id, got, now)
             if got.reason == "bulkhead" and self.wait_policy.may_queue(facts.id, gate):
                 full.append(facts.id)
@@ -232,8 +233,8 @@ class AdmissionController:
                 state.coordinator.asked(gate)
             if isinstance(got, Lease):
                 state.held[got] = gate
-                timer = Watchdog(state.clock, state.ticking)
-                admitted = AdmittedTarget(facts, tier.name, gate, got, beside=late.facts.id, watchdog=timer)
+                timer, snapshot = Watchdog(state.clock, state.ticking), state.book.snapshot(facts.id, now)
+                admitted = AdmittedTarget(facts, tier.name, gate, got, snapshot, beside=late.facts.id, watchdog=timer)
                 if self.stands_at_once(admitted):
                     return admitted
                 withdraw(state, gate, got)  # a second call waits for no slot of the host
@@ -270,7 +271,8 @@ class AdmissionController:
         if look is not None:
             state.looks.began(look, now)
             self._look, self._probe_taken = None, True
-        return AdmittedTarget(facts, tier, gate, got, look=look, home=self._homes.get(facts.id))
+        snapshot, home = state.book.snapshot(facts.id, now), self._homes.get(facts.id)
+        return AdmittedTarget(facts, tier, gate, got, snapshot, look=look, home=home)
 
     def _at_home(self, target: str, now: float) -> PlannedWait | None:
         """A wait for the home of the request's key, which has just refused it: no longer than its cache is worth."""
@@ -375,7 +377,7 @@ class AdmissionController:
         request = self.context.request
         if self.context.route.strategy != "health" or self._probe_taken or self.context.history.failures:
             return None
-        if request.state_ids or request.session_key is not None or not self.context.answers:
+        if request.state_ids or view.session is not None or not self.context.answers:
             return None
         look = self.state.looks.due(order, view, now)
         if look is None or self.context.deadline - now < 2 * self.context.patience(able[look.target], now):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from json import JSONDecodeError
 from typing import Any, TypeVar
 
@@ -41,7 +41,7 @@ class AttemptRunner:
     context: RequestContext
     state: RouterState
     request: RouteRequest
-    _asked_first: str = ""
+    _asked_first: str = field(default="", init=False)
     """The first target that was called."""
 
     def keep(self, admitted: AdmittedTarget, answer: Mapping[str, Any]) -> None:
@@ -51,15 +51,13 @@ class AttemptRunner:
             return
         kept.keep({**answer, "model": self.request.model}, self.context.asked or ResolvedRequest(self.request))
 
-    async def whole(self, admitted: AdmittedTarget) -> Success | Failure:
+    def whole(self, admitted: AdmittedTarget) -> Awaitable[Success | Failure]:
         """One whole-answer call: everything the lease holds is given back, whatever happens."""
         limit, own = self.context.limit(admitted)
         if self.context.needs_verdict(admitted):
-            patience = self.context.patience(
-                admitted.facts, admitted.lease.admitted_at, self.context.snapshot(admitted)
-            )
-            return await self.call_to_verdict(admitted, limit, patience, self._whole)
-        return await self._whole(admitted, limit, own)
+            patience = self.context.patience(admitted.facts, admitted.lease.admitted_at, admitted.snapshot)
+            return self.call_to_verdict(admitted, limit, patience, self._whole)
+        return self._whole(admitted, limit, own)
 
     async def _whole(self, admitted: AdmittedTarget, limit: float, own: bool) -> Success | Failure:
         lease = admitted.lease

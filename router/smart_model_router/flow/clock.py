@@ -207,7 +207,7 @@ class Watchdog:
             self._timer.cancel()
         self._ticking.add(self)
         self._loop = asyncio.get_running_loop()
-        self._timer_at = min(when, self._clock.now() + self._every)
+        self._timer_at = when if self._every == math.inf else min(when, self._clock.now() + self._every)
         self._timer = self._clock.call_at(self._timer_at, self._tick)
 
     def _tick(self) -> None:

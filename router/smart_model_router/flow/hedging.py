@@ -136,7 +136,8 @@ class Hedging:
         """The second call, where a target admits it at once and the budgets can pay for it."""
         if self.context.history.left < 2:
             return None
-        if self.context.waits_beside(late, known=self.context.is_known(late.facts, late.lease.admitted_at)):
+        snapshot = self.context.state.book.snapshot(late.facts.id, late.lease.admitted_at)
+        if self.context.waits_beside(late, snapshot):
             return self.admission.beside(late, anywhere=True)
         if self.context.state.hedges is None or not (
             self.context.state.budget.affordable and self.context.state.hedges.affordable

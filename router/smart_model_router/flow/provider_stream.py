@@ -363,16 +363,16 @@ class StreamOpener:
     attempts: AttemptRunner
     recovery_state: RecoveryState | None
 
-    async def __call__(self, admitted: AdmittedTarget) -> tuple[ProviderStreamReader, Sequence[StreamEvent]] | Failure:
+    def __call__(
+        self, admitted: AdmittedTarget
+    ) -> Awaitable[tuple[ProviderStreamReader, Sequence[StreamEvent]] | Failure]:
         """An open stream and its first events, or the failure of a head that the caller did not see."""
         attempts = self.attempts
         limit, own = attempts.context.limit(admitted)
         if attempts.context.needs_verdict(admitted) and self.recovery_state is None:
-            patience = attempts.context.patience(
-                admitted.facts, admitted.lease.admitted_at, attempts.context.snapshot(admitted)
-            )
-            return await attempts.call_to_verdict(admitted, limit, patience, self._opened, _content_is_enough)
-        return await self._opened(admitted, limit, own)
+            patience = attempts.context.patience(admitted.facts, admitted.lease.admitted_at, admitted.snapshot)
+            return attempts.call_to_verdict(admitted, limit, patience, self._opened, _content_is_enough)
+        return self._opened(admitted, limit, own)
 
     async def _opened(
         self, admitted: AdmittedTarget, limit: float, own: bool

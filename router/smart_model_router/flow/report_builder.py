@@ -20,9 +20,9 @@ class ReportBuilder:
     """Write the report of one request and tell the sinks."""
 
     context: RequestContext
-    _told: defaultdict[str, set[str]] = field(default_factory=partial(defaultdict, set))
+    _told: defaultdict[str, set[str]] = field(default_factory=partial(defaultdict, set), init=False)
     """The targets whose refusals were told, by reason."""
-    _closed: bool = False
+    _closed: bool = field(default=False, init=False)
 
     def tell(self, target: str, refusal: Refusal, now: float) -> None:
         """Report a refusal once per target and reason: waiting asks again and again."""

@@ -44,6 +44,8 @@ class AdmittedTarget:
     tier: str
     gate: Gate
     lease: Lease
+    snapshot: Snapshot
+    """The statistics of the target as of its admission, for all that is decided before its call is made."""
     last_resort: bool = False
     beside: str | None = None
     """The target whose head was late, when this is a hedge."""
@@ -78,17 +80,16 @@ class RequestContext:
     """True when the request is one for an answer, not for another operation of Responses."""
     asked: ResolvedRequest | None
     """The request before references were resolved, as it is kept with the answer; None when it has no references."""
-    ends_at: float = math.inf
+    ends_at: float = field(default=math.inf, init=False)
     """When a stream that is continued has to be over."""
-    begun: str = ""
+    begun: str = field(default="", init=False)
     """The beginning of the answer that its caller has already."""
-    left: set[Lease] = field(default_factory=set)
+    left: set[Lease] = field(default_factory=set, init=False)
     """The calls that run on for their verdict after their caller left: they count as upkeep."""
-    timer: Watchdog | None = None
-    _snapshot: tuple[Lease, Snapshot] | None = None
-    _usual: tuple[float, float] = (-math.inf, 0.0)
+    timer: Watchdog | None = field(default=None, init=False)
+    _usual: tuple[float, float] = field(default=(-math.inf, 0.0), init=False)
     """At an instant, `usual_seconds` then: it is asked for each tier's wait."""
-    _media: dict[str, int] = field(default_factory=dict)
+    _media: dict[str, int] = field(default_factory=dict, init=False)
     """The cost of the request's media by family: a target is asked about its cost many times."""
 
     @classmethod
@@ -148,21 +149,20 @@ class RequestContext:
             return None
         if lease.probe or lease.paced:
             return None  # it is made for its verdict: losing a race is none
-        known = self.is_known(admitted.facts, lease.admitted_at, self.snapshot(admitted))
         # First: that call is free, and must not be made sooner than at patience.
-        if self.waits_beside(admitted, known=known):
-            return lease.admitted_at + self.patience(admitted.facts, lease.admitted_at, self.snapshot(admitted))
+        if self.waits_beside(admitted, admitted.snapshot):
+            return lease.admitted_at + self.patience(admitted.facts, lease.admitted_at, admitted.snapshot)
         if self.state.hedges is not None and lease.stream:
             after = hedge_after(self.state.book.snapshot(admitted.facts.id, self.state.clock.now()))
             if after is not None:
                 return lease.admitted_at + after
         return None
 
-    def waits_beside(self, admitted: AdmittedTarget, *, known: bool) -> bool:
+    def waits_beside(self, admitted: AdmittedTarget, snapshot: Snapshot) -> bool:
         """True when silence of this call leads to a second call beside it, not to a cut."""
-        if self.request.state_ids:
+        if self.is_known(snapshot) or self.request.state_ids:
             return False
-        return not known and self.another_left(admitted.facts)
+        return self.another_left(admitted.facts)
 
     def needs_verdict(self, admitted: AdmittedTarget) -> bool:
         """Return whether the call has to come to its verdict, also when its caller leaves.
@@ -175,7 +175,7 @@ class RequestContext:
             return False
         if lease.probe or lease.paced:
             return True
-        if self.is_known(admitted.facts, lease.admitted_at, self.snapshot(admitted)):
+        if self.is_known(admitted.snapshot):
             return False
         return admitted.facts.id not in self.state.detached.values()
 
@@ -211,7 +211,7 @@ class RequestContext:
         another = self.another_left(facts, admitted.beside)
         if not another and last:  # its last attempt may take what is left
             own = max(own, remaining)
-        allowed, known = remaining, self.is_known(facts, now)
+        allowed, known = remaining, self.is_known(admitted.snapshot)
         # A silent call of an unknown target is not cut off for another real target: that one is asked beside it.
         if another and (known or (self.last_resort_left and not self.another_is_free(facts, now))):
             allowed = remaining - self._margin(admitted, remaining, now)
@@ -239,16 +239,12 @@ class RequestContext:
 
     def _own_limit(self, admitted: AdmittedTarget, now: float) -> float:
         """The target's own limit in seconds: for whole answers their usual duration, once that is known."""
-        own = self._own_timeout(admitted.facts)
-        if self.request.stream or not self.answers:  # an operation has a pace of its own
-            return own
-        snapshot = self.snapshot(admitted)
-        if snapshot.latency_p99 is None:
-            return own
-        usual = 2 * snapshot.latency_p99
-        if snapshot.latencies >= KNOWN_ANSWERS:
-            own = min(own, max(self.patience(admitted.facts, now, snapshot), usual))
-        return max(own, usual)
+        facts, snapshot = admitted.facts, admitted.snapshot
+        usual = snapshot.latency_p99
+        if self.request.stream or not self.answers or usual is None:  # an operation has a pace of its own
+            return self._own_timeout(facts)
+        known = snapshot.latencies >= KNOWN_ANSWERS
+        return max(self.patience(facts, now, snapshot) if known else self._own_timeout(facts), 2 * usual)
 
     def _verdict_limit(self, admitted: AdmittedTarget, now: float, own: float, allowed: float) -> tuple[float, float]:
         """The seconds that a probe or paced call may be silent; it runs on for its verdict when its caller leaves.
@@ -265,15 +261,8 @@ class RequestContext:
             allowed = min(allowed, (self.deadline - now) / 2)
         return own, allowed
 
-    def snapshot(self, admitted: AdmittedTarget) -> Snapshot:
-        """Return the statistics of a target as of its admission, for all that is decided before its call is made."""
-        if self._snapshot is None or self._snapshot[0] is not admitted.lease:
-            self._snapshot = admitted.lease, self.state.book.snapshot(admitted.facts.id, admitted.lease.admitted_at)
-        return self._snapshot[1]
-
-    def is_known(self, facts: TargetFacts, now: float, snapshot: Snapshot | None = None) -> bool:
+    def is_known(self, snapshot: Snapshot) -> bool:
         """Return whether enough answers of this kind are known to tell a slow target from a dead one."""
-        snapshot = snapshot or self.state.book.snapshot(facts.id, now)
         return (snapshot.ttfts if self.request.stream else snapshot.latencies) >= KNOWN_ANSWERS
 
     def usual_seconds(self, now: float) -> float:

@@ -66,12 +66,12 @@ class RequestTranslations:
     wall: Callable[[], float]
     has_begun: bool = False
     answers: Answers | None = None
-    _refused_prefill: set[str] = field(default_factory=set)
-    _native: dict[Prefill, TranslatedRequest] = field(default_factory=dict)
-    _made: dict[_Key, TranslatedRequest | Untranslatable] = field(default_factory=dict)
-    _by_target: dict[str, TranslatedRequest | Untranslatable] = field(default_factory=dict)
+    _refused_prefill: set[str] = field(default_factory=set, init=False)
+    _native: dict[Prefill, TranslatedRequest] = field(default_factory=dict, init=False)
+    _made: dict[_Key, TranslatedRequest | Untranslatable] = field(default_factory=dict, init=False)
+    _by_target: dict[str, TranslatedRequest | Untranslatable] = field(default_factory=dict, init=False)
     """Those of `_made` by target: a target is asked for again at each step of its call."""
-    _own: dict[str, TranslatedRequest] = field(default_factory=dict)
+    _own: dict[str, TranslatedRequest] = field(default_factory=dict, init=False)
     """The requests for targets with defaults, by target."""
 
     def refusal(self, facts: TargetFacts) -> Untranslatable | None:

@@ -54,9 +54,9 @@ class WaitPolicy:
     """True when requests like this one wait for as long as they have time."""
     rank: int
     """The place of requests like this one in a queue, 0 first."""
-    waiter: Waiter | None = None
+    waiter: Waiter | None = field(default=None, init=False)
     """Its place in the wait queue, from its first pause on."""
-    _waited: defaultdict[str, float] = field(default_factory=partial(defaultdict, float))
+    _waited: defaultdict[str, float] = field(default_factory=partial(defaultdict, float), init=False)
     """Seconds waited, by budget."""
 
     def begin_anew(self) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
 
 from smart_model_router.core.selection.affinity import of_key
 from smart_model_router.core.selection.selector import Candidate, View
@@ -14,6 +15,7 @@ SPEED_WEIGHT = 0.2
 RECENCY_SCALE = 3600.0
 TIE = 0.05
 NEWCOMER_OUTCOMES = 10
+_POSITION = attrgetter("position")
 
 
 def latency_of(snapshot: Snapshot, stream: bool) -> float | None:
@@ -56,14 +58,15 @@ def peers(candidates: Sequence[Candidate], view: View) -> list[Candidate]:
     return [c for c in candidates if c.id not in proven or proven[c.id] >= best - TIE]
 
 
-def _figures(candidates: Sequence[Candidate], view: View) -> Iterator[tuple[Candidate, Snapshot, float | None]]:
+def _figures(candidates: Sequence[Candidate], view: View) -> Iterable[tuple[Candidate, Snapshot, float | None]]:
     """Each candidate, its statistics and its latency: where it is unknown, the median of the known ones."""
     seen = [view.of(c.id) for c in candidates]
     latencies = [latency_of(snapshot, view.stream) for snapshot in seen]
     known = [latency for latency in latencies if latency is not None]
-    usual = median(known) if known else None
-    for candidate, snapshot, own in zip(candidates, seen, latencies, strict=True):
-        yield candidate, snapshot, usual if own is None else own
+    if known and len(known) < len(latencies):
+        usual = median(known)
+        latencies = [usual if own is None else own for own in latencies]
+    return zip(candidates, seen, latencies, strict=True)
 
 
 def ranked(candidates: Sequence[Candidate], view: View, now: float) -> list[Candidate]:
@@ -74,9 +77,9 @@ def ranked(candidates: Sequence[Candidate], view: View, now: float) -> list[Cand
     very first call failed. What keeps a dead one from being asked again and again is its gate.
     """
     score = scores(candidates, view, now)
-    best = max(score.values())
-    equals = [c for c in candidates if score[c.id] >= best - TIE or _is_newcomer(c.id, view)]
-    equals.sort(key=lambda c: c.position)
+    least = max(score.values()) - TIE
+    equals = [c for c in candidates if score[c.id] >= least or _is_newcomer(c.id, view)]
+    equals.sort(key=_POSITION)
     if view.session is not None:
         equals = of_key(view.session, view.home, equals, view.load)
     if len(equals) == len(candidates):
