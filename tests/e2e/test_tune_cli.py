@@ -160,6 +160,7 @@ def test_lines_that_cannot_be_used_are_named_with_file_and_line(smr: Smr) -> Non
         (("--fit", "--index", "i.db", "--questions", "empty.txt"), "at least one line `id question`"),
         (("--fit", "--index", "i.db", "--questions", "own.txt", "--away", "empty.txt"), "--away"),
         (("--fit", "--index", "i.db", "--questions", "own.txt", "--qrels", "empty.txt"), "--qrels"),
+        (("--fit", "--index", "i.db", "--questions", "few.txt", "--away", "latin1.txt"), "at least 20 questions"),
     ],
     ids=str,
 )
@@ -167,6 +168,7 @@ def test_what_is_missing_is_said(smr: Smr, arguments: tuple[str, ...], said: str
     """Exit code 3 and one line that names the option and what would be right; how many are needed where too few."""
     (smr.folder / "few.txt").write_text("q00 one of them\nq01 another one\nq02 a third one\n")
     (smr.folder / "empty.txt").write_text("\n")
+    (smr.folder / "latin1.txt").write_text("où est le café\n", encoding="latin-1")
     done = smr("evaluate", *arguments)
     assert done.returncode == 3, done.stderr
     assert said in done.stderr.splitlines()[-1]

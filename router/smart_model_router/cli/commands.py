@@ -48,7 +48,7 @@ class Dashboard(Command):
 class IndexFolder(Command):
     """Index a folder for smr query; later runs read only changed files."""
 
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Markdown, text and HTML in it are read.")]
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Markdown, text, HTML and PDF in it are read.")]
     db: Index = None
     config: Config = None
     as_json: Json = False

@@ -155,10 +155,12 @@ async def _ask_index(query: Query) -> int:
     for name, reason in sorted(results.degraded.items()):
         print_line(f"smr: without {name} search: {reason}")
     facts = results.facts
+    if (unused := search_service.unused_vectors(found.search, facts.embedder)) is not None:
+        print_line(f"smr: without vector search: {unused}")
     sure = "" if results.answers is None else f"; confidence that they answer the question: {results.answers:.2f}"
     if not results and results.answers is not None:
         needed = f"the confidence has to be {found.search.min_confidence:.2f} or more"
-        print_line(f"probably not found in these documents: {needed}{'; nearest by words:' if results.nearest else ''}")
+        print_line(f"probably not found in these documents: {needed}{'; nearest:' if results.nearest else ''}")
         for row in _rows(results.nearest):
             print_line("  " + "  ".join(part for part in row[2:] if part))
     considered = f"{len(results)} of {results.considered} chunks considered"

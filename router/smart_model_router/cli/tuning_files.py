@@ -51,7 +51,8 @@ def read_material(index: SearchIndex, questions: Path, judgements: Path | None, 
         if not any(grade > 0 for of in grades.values() for grade in of.values()):
             wanted = "a grade above 0 for a document of the index and one of the questions is needed"
             raise ConfigurationError("--qrels", str(judgements), wanted)
-    others = [] if away is None else [one for line in away.read_text("utf-8").splitlines() if (one := line.strip())]
+    lines_away = [] if away is None else away.read_text("utf-8", errors="replace").splitlines()
+    others = [one for line in lines_away if (one := line.strip())]
     if away is not None and not others:
         raise ConfigurationError("--away", str(away), "at least one question, one a line, is needed")
     return Material(asked, grades, others)

@@ -64,6 +64,16 @@ def embedder(config: SearchConfig, embed: EmbedCall | None) -> Embedder | None:
     return CallableEmbedder(f"router/{model}", vectors)
 
 
+def unused_vectors(config: SearchConfig, made_by: str | None) -> str | None:
+    """The reason why vectors of `made_by` in an index take no part, unless that is configured; else None."""
+    if made_by is None or config.embedding_model is not None or config.embedder != "auto" or config.weights.vector == 0:
+        return None
+    if embedder(config, None) is not None:
+        return None
+    ways = "`pip install 'smart-model-router[embed]'`, or index the folder again"
+    return f"the index has vectors of {made_by}, nothing installed here embeds the question: {ways}"
+
+
 def orchestrator(
     config: SearchConfig, file: Path, *, now: Callable[[], float], embed: EmbedCall | None = None
 ) -> QueryOrchestrator:

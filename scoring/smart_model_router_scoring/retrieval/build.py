@@ -83,7 +83,7 @@ def scan(root: Path, notes: Notes) -> Listing:
     if unread:  # they have not vanished
         closed.update(unread)
         more = f", and {len(unread) - 1} more" if len(unread) > 1 else ""
-        notes.add("pdf", min(unread) + more, "`pip install smart-model-router[pdf]` lets PDF files be read")
+        notes.add("pdf", min(unread) + more, "`pip install 'smart-model-router[pdf]'` lets PDF files be read")
     return Listing(tuple(sorted(found, key=lambda one: one.path)), frozenset(closed))
 
 

@@ -87,6 +87,26 @@ def test_scores_that_no_founding_threshold_fits_are_refused() -> None:
     assert isinstance(search_service.orchestrator(read(**own).search, Path("x"), now=lambda: NOW), QueryOrchestrator)
 
 
+@pytest.mark.usefixtures("no_extra")
+def test_vectors_that_the_missing_extra_leaves_unused_are_told() -> None:
+    """The embedder of the index and both ways out; nothing where there are no vectors or they are switched off."""
+    reason = search_service.unused_vectors(read().search, "wordllama/x")
+    assert reason is not None
+    assert "vectors of wordllama/x" in reason
+    assert "smart-model-router[embed]" in reason
+    assert "index the folder again" in reason
+    assert search_service.unused_vectors(read().search, None) is None
+    weights: list[dict[str, Any]] = [{"weights": {"vector": weight}} for weight in (0, 0.1)]
+    for switched in ({"embedder": "none"}, {"embedder": "hashed"}, *weights):
+        assert search_service.unused_vectors(read(**switched).search, "wordllama/x") is None
+
+
+def test_vectors_that_take_part_are_not_told_as_unused() -> None:
+    """With the extra there is nothing to say, nor with a model of the router."""
+    assert search_service.unused_vectors(read().search, "wordllama/x") is None
+    assert search_service.unused_vectors(read(embedding_model="smart").search, "router/smart") is None
+
+
 CURVE = {"bias": 0.5, "weights": {"window": 2.0, "heading": 0.0}}
 
 
