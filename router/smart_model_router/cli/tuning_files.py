@@ -34,7 +34,7 @@ def read_material(index: SearchIndex, questions: Path, judgements: Path | None, 
     grades: dict[str, dict[str, float]] = {}
     if judgements is not None:
         notes = Notes(keep=_NOTES)
-        text = judgements.read_text("utf-8", errors="replace")
+        text = judgements.read_text("utf-8-sig", errors="replace")
         lines = _lines_of(text)
         for question, of in parse_qrels(text, notes).items():
             for key, grade in of.items():
@@ -51,7 +51,7 @@ def read_material(index: SearchIndex, questions: Path, judgements: Path | None, 
         if not any(grade > 0 for of in grades.values() for grade in of.values()):
             wanted = "a grade above 0 for a document of the index and one of the questions is needed"
             raise ConfigurationError("--qrels", str(judgements), wanted)
-    lines_away = [] if away is None else away.read_text("utf-8", errors="replace").splitlines()
+    lines_away = [] if away is None else away.read_text("utf-8-sig", errors="replace").splitlines()
     others = [one for line in lines_away if (one := line.strip())]
     if away is not None and not others:
         raise ConfigurationError("--away", str(away), "at least one question, one a line, is needed")
@@ -61,7 +61,7 @@ def read_material(index: SearchIndex, questions: Path, judgements: Path | None, 
 def _questions(file: Path) -> tuple[dict[str, str], Notes]:
     """The questions by id; of a repeated id the first one counts."""
     notes, found = Notes(keep=_NOTES), dict[str, str]()
-    for place, line in enumerate(file.read_text("utf-8", errors="replace").splitlines(), start=1):
+    for place, line in enumerate(file.read_text("utf-8-sig", errors="replace").splitlines(), start=1):
         name, _, text = line.strip().replace("\t", " ", 1).partition(" ")
         if not name:
             continue

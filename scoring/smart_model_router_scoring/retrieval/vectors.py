@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 import threading
 from bisect import bisect_left
@@ -14,7 +15,7 @@ from smart_model_router_scoring.evidence import NO_COSINES, Cosines
 from smart_model_router_scoring.retrieval.embedders import Embedder, is_lexical, telling_text
 from smart_model_router_scoring.retrieval.index import IndexFacts, Snapshot
 from smart_model_router_scoring.retrieval.strategies import Found, NotAvailable
-from smart_model_router_scoring.retrieval.wordllama_embedder import EmbedderUnavailable, WordLlamaEmbedder
+from smart_model_router_scoring.retrieval.wordllama_embedder import WordLlamaEmbedder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -107,7 +108,7 @@ class VectorSearch:
     async def prepare(self, facts: IndexFacts) -> None:
         """Load what the first question needs, before its deadline begins. What fails here fails in `search`."""
         if isinstance(self.embedder, WordLlamaEmbedder) and facts.embedder == self.embedder.name:
-            with suppress(EmbedderUnavailable):
+            with suppress(Exception):  # a broken package raises anything
                 await self.embedder.load()
 
     async def search(self, text: str, limit: int, snapshot: Snapshot) -> Sequence[Found]:
@@ -121,7 +122,12 @@ class VectorSearch:
             wanted = f"the question would be embedded by {self.embedder.name}: index the folder again"
             raise NotAvailable(f"the index has {has}, {wanted}")
         lexical = is_lexical(self.embedder)
-        vectors = await self.embedder.embed([text] if lexical else [text, telling_text(text)])
+        texts = [text] if lexical else [text, telling_text(text)]
+        vectors = await self.embedder.embed(texts)
+        if len(vectors) != len(texts):
+            raise NotAvailable(f"the embedder gave {len(vectors)} vectors for {len(texts)} texts")
+        if not lexical and not 0.0 < math.hypot(*vectors[0]) < math.inf:  # false for NaN
+            raise NotAvailable("the vector of the question has no length, or a part that is no number")
 
         def work(sql: sqlite3.Connection) -> Sequence[Found]:
             nearest = self._loaded(sql, facts.generation).nearest(vectors, limit)

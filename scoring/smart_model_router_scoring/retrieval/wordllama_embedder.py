@@ -96,6 +96,8 @@ def _loaded() -> _Model:
     root.addHandler(silent)  # the package calls `logging.basicConfig`, which then leaves the application's log alone
     try:
         from wordllama import WordLlama  # type: ignore[import-untyped] # noqa: PLC0415 - it has no types; an extra
+    except ImportError as error:  # a package that it needs is missing
+        raise EmbedderUnavailable(2, f"{error}; {_WAY_OUT}", PACKAGE) from error
     finally:
         root.removeHandler(silent)
     return cast("_Model", WordLlama.load(cache_dir=folder, disable_download=True))

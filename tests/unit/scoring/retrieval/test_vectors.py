@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import subprocess
 import sys
 import threading
@@ -266,3 +267,22 @@ async def test_without_the_vectors_of_its_index_a_question_is_judged_by_words(tm
     assert reasons[2] == "OSError: the model is away"
     missing = (await QueryOrchestrator(plain, embedder=marks).query("circuit breaker")).degraded["vector"]
     assert missing.startswith("the index has no vectors")
+
+
+@pytest.mark.parametrize("vectors", [[[math.nan] * 256] * 2, [[0.0] * 256] * 2, [[math.inf] * 256] * 2, [[1.0] * 256]])
+def test_unusable_vectors_of_a_question_are_told_and_words_judge(tmp_path: Path, vectors: list[list[float]]) -> None:
+    """A question whose vectors are no numbers, of no length or too few is judged by words, and the reason is told."""
+    folder = write(tmp_path / "docs", {"a.md": "# Breakers\n\nA circuit breaker closes again after a probe.\n"})
+
+    async def sound(texts: Sequence[str]) -> list[list[float]]:
+        return [[1.0, *[0.5] * 255] for _ in texts]
+
+    async def broken(_: Sequence[str]) -> list[list[float]]:
+        return vectors
+
+    asyncio.run(index_folder(folder, tmp_path / "i.db", now=NOW, embedder=CallableEmbedder("m", sound)))
+    words = asyncio.run(QueryOrchestrator(tmp_path / "i.db").query("circuit breaker"))
+    embedder = CallableEmbedder("m", broken)
+    found = asyncio.run(QueryOrchestrator(tmp_path / "i.db", embedder=embedder).query("circuit breaker"))
+    assert found.answers == words.answers
+    assert "vector" in found.degraded
