@@ -12,6 +12,8 @@ import httpx2
 import pytest
 import yaml
 
+from smart_model_router.cli.tune import VECTOR_WEIGHTS, _candidates
+from smart_model_router.config.sections import SearchConfig, SearchWeightsConfig
 from smart_model_router_providers.fault import FaultServer
 from smart_model_router_scoring.retrieval import index_folder
 from tests.e2e.command import Smr, one_line
@@ -127,6 +129,25 @@ def test_without_write_the_section_is_printed(smr: Smr) -> None:
     assert 0 < yaml.safe_load(done.stdout[done.stdout.index("search:") :])["search"]["min_confidence"] < 0.99
     assert "--away FILE" in done.stderr
     assert (smr.folder / CONFIG).read_text() == text
+
+
+def test_a_measurement_is_told_where_it_cannot_be_written(smr: Smr) -> None:
+    """A file that cannot be changed without loss stays, and the values are there to be copied."""
+    file = smr.folder / CONFIG
+    config = yaml.safe_load(file.read_text())
+    del config["search"]
+    text = yaml.safe_dump(config) + f"search: {{index: {smr.folder / 'i.db'}}}\n"
+    file.write_text(text)
+    done = smr("evaluate", "--fit", *FILES[:4], "--write", CONFIG, seconds=SLOW)
+    assert (done.returncode, file.read_text()) == (3, text)
+    assert 0 < yaml.safe_load(done.stdout[done.stdout.index("search:") :])["search"]["min_confidence"] < 1
+
+
+def test_vectors_are_tuned_where_keywords_take_no_part() -> None:
+    """A weight of 0 for keywords is no measure: the others are tried as they are."""
+    search = SearchConfig(weights=SearchWeightsConfig(keyword=0.0, vector=1.0))
+    tried = {one.weights.vector for one in _candidates(search, has_vectors=True, has_links=False)}
+    assert tried == set(VECTOR_WEIGHTS)
 
 
 def test_lines_that_cannot_be_used_are_named_with_file_and_line(smr: Smr) -> None:

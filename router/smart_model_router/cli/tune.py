@@ -65,12 +65,20 @@ def run(asked: Evaluate) -> int:
         wanted = f"{error.reason}; `smr index DIR` makes an index of a folder"
         raise ConfigurationError("the index", str(error.path), wanted) from None
     backup = None
-    if asked.write is not None and told.search:
-        backup = set_keys(asked.write, {"search": told.search})
+    try:
+        if asked.write is not None and told.search:
+            backup = set_keys(asked.write, {"search": told.search})
+    finally:  # a file that cannot be written loses no measurement
+        _tell(asked, told, backup)
+    return ExitCode.OK
+
+
+def _tell(asked: Evaluate, told: TuningReport, backup: Path | None) -> None:
+    """Print what was measured and what follows. `backup` is the file before it was written."""
     if asked.as_json:
         written = None if backup is None else {"file": str(asked.write), "before": str(backup)}
         print_json({**told.as_dict(), "search": told.search, "written": written})
-        return ExitCode.OK
+        return
     told.show()
     if not told.search:
         print_line("nothing is better than what is configured: nothing to write")
@@ -79,7 +87,6 @@ def run(asked: Evaluate) -> int:
         print(section({"search": told.search}), end="")
     else:
         print_line(f"{asked.write} is changed; {backup} is what it was")
-    return ExitCode.OK
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +249,11 @@ async def _tune(bench: _Bench, search: SearchConfig, material: Material, seed: i
 
 def _candidates(search: SearchConfig, has_vectors: bool, has_links: bool) -> Iterator[SearchConfig]:
     """Fusion and weights of the strategies that the index has; the weight of keywords is the measure of the others."""
-    vectors = [share * search.weights.keyword for share in VECTOR_WEIGHTS] if has_vectors else [search.weights.vector]
+    vectors = (
+        [share * (search.weights.keyword or 1.0) for share in VECTOR_WEIGHTS]
+        if has_vectors
+        else [search.weights.vector]
+    )
     graphs = GRAPH_WEIGHTS if has_links else (search.weights.graph,)
     for fusion, vector, graph in product(FUSIONS, vectors, graphs):
         yield replace(search, fusion=fusion, weights=replace(search.weights, vector=vector, graph=graph))
@@ -260,11 +271,12 @@ async def _fit(bench: _Bench, search: SearchConfig, material: Material) -> Fitte
         wanted = f"at least {LEAST_OWN} questions are needed to fit"
         raise ConfigurationError("--questions", f"{len(material.questions)} questions", wanted)
     results = await bench.ask(search, material.questions.values())
-    evidence = [one.evidence for one in (*results, *await bench.ask(search, material.away))]
-    first, known = evidence[0], [one for one in evidence if one is not None]
-    if first is None or len(known) < len(evidence):
-        wanted = "keyword search and evidence are needed: without them there is no confidence to fit"
-        raise ConfigurationError("search", dict(results[0].degraded), wanted)
+    asked = [*results, *await bench.ask(search, material.away)]
+    first = asked[0].evidence
+    known = [one.evidence for one in asked if one.evidence is not None and first is not None]
+    if first is None or len(known) < len(asked) or any(one.null != first.null for one in known):
+        wanted = "the same strategies are needed for every question, keyword search among them: else nothing compares"
+        raise ConfigurationError("search", next((dict(one.degraded) for one in asked if one.degraded), {}), wanted)
     rows = [(one.question, at < len(results)) for at, one in enumerate(known)]
     tried = {
         "answers": refit(first.model.answers, first.null, rows),

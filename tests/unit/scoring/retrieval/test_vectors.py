@@ -124,6 +124,24 @@ async def test_a_model_of_other_content_is_not_loaded(tmp_path: Path, monkeypatc
         await WordLlamaEmbedder().embed(["tea"])
 
 
+@pytest.mark.asyncio
+async def test_a_package_that_cannot_be_imported_is_an_unavailable_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when one that it needs is missing: the error says which; a question is answered by words, and says why."""
+    embedder = WordLlamaEmbedder()
+    db, _ = await indexed(tmp_path, embedder=embedder)
+    for name in [one for one in sys.modules if one.partition(".")[0] == "wordllama"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "safetensors", None)
+    wordllama_embedder._loaded.cache_clear()
+    with pytest.raises(EmbedderUnavailable, match=r"import of safetensors.*embedder: none"):
+        await embedder.embed(["tea"])
+    found = await QueryOrchestrator(db, embedder=embedder).query("circuit breaker")
+    assert found.answers is not None
+    assert "import of safetensors" in found.degraded["vector"]
+
+
 def run(code: str) -> str:
     """The output of a program in a process of its own."""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
