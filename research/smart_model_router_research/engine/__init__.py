@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         consider,
         run_state,
     )
+    from smart_model_router_research.engine.memory_store import MemoryRunStore
     from smart_model_router_research.engine.protocol import (
         Approval,
         Budget,
@@ -60,6 +61,7 @@ __all__ = [
     "ExecutionEngine",
     "ExecutionResult",
     "ForkChanges",
+    "MemoryRunStore",
     "NewRun",
     "PendingApproval",
     "RunBusy",
@@ -94,6 +96,7 @@ _HOMES = {
         "consider",
         "run_state",
     ),
+    "smart_model_router_research.engine.memory_store": ("MemoryRunStore",),
     "smart_model_router_research.engine.protocol": (
         "Approval",
         "Budget",

@@ -1,0 +1,321 @@
+"""A store of runs in memory: the default of every engine, and the verified fake of the stores in files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from smart_model_router.domain.errors import ConfigurationError
+from smart_model_router.flow.clock import SystemClock, WallClock
+from smart_model_router_research.engine.protocol import Approval, CheckpointRef, RunEvent, RunEventKind
+from smart_model_router_research.engine.states import FREE, RunState, StepResult, StepState
+from smart_model_router_research.engine.store_port import (
+    LEASE_SECONDS,
+    NewRun,
+    PendingApproval,
+    RunBusy,
+    RunLease,
+    RunNotFound,
+    StaleLease,
+    StoredRun,
+    StoredStep,
+    WorkflowChanged,
+)
+from smart_model_router_research.workflow.definition import Costs
+
+
+class MemoryRunStore:
+    """Runs in the memory of this process, lost with it. `now` is monotonic seconds, `wall` seconds since 1970.
+
+    It keeps results, outputs and events as JSON text, as a file would: what is read shares no object with the store.
+    Raises TypeError and ValueError for what is no JSON.
+    """
+
+    def __init__(
+        self, *, now: Callable[[], float] = SystemClock.now, wall: Callable[[], float] = WallClock.now
+    ) -> None:
+        self._now = now
+        self._wall = wall
+        self._runs: dict[str, _Run] = {}
+        self._documents: dict[str, bytes] = {}
+
+    async def create(self, run: NewRun) -> StoredRun:
+        """Create a run, or return the one of that id. Raises WorkflowChanged when that has another workflow."""
+        if (row := self._runs.get(run.run_id)) is not None:
+            if row.new.workflow_hash != run.workflow_hash:
+                raise WorkflowChanged(run.run_id, _differing(row.new.step_hashes, run.step_hashes))
+            return self._stored(row)
+        at = self._wall()
+        deadline = None if run.seconds is None else self._now() + run.seconds
+        row = _Run(replace(run, settled={}), _written(run.inputs), at, at, deadline)
+        copied = sorted(run.settled.items(), key=lambda each: each[1].number or 0)
+        for name, step in copied:
+            row.settle(name, step.result, step.input_hash, at)
+        self._runs[run.run_id] = row
+        forked = {} if run.forked_from is None else {"forked_from": str(run.forked_from)}
+        self._add(row, RunEventKind.RUN_STARTED, "", {"workflow": run.workflow} | forked)
+        return self._stored(row)
+
+    async def load(self, run_id: str) -> StoredRun:
+        """Return a run. Raises RunNotFound."""
+        return self._stored(self._found(run_id))
+
+    async def runs(self, limit: int = 100) -> Sequence[StoredRun]:
+        """Return the runs that changed last, the latest first, without their steps."""
+        latest = sorted(self._runs.values(), key=lambda row: row.changed_at, reverse=True)
+        return [replace(self._stored(row), steps={}) for row in latest[:limit]]
+
+    async def lease(self, run_id: str, owner: str, seconds: float = LEASE_SECONDS) -> RunLease:
+        """Take the run, or keep it: its holder asks again before the time is over. Raises RunNotFound, RunBusy."""
+        row, now = self._found(run_id), self._now()
+        if row.owner != owner:
+            if row.owner and row.lease_until > now:
+                raise RunBusy(run_id, row.owner, row.lease_until - now)
+            row.owner = owner
+            row.fence += 1
+        row.lease_until = now + seconds
+        return RunLease(run_id=run_id, owner=owner, fence=row.fence, seconds=seconds, cancel_asked=row.cancel_asked)
+
+    async def release(self, lease: RunLease) -> None:
+        """Give the run back; another process can take it at once. Nothing happens when it was taken over."""
+        row = self._runs.get(lease.run_id)
+        if row is not None and row.fence == lease.fence:
+            row.owner = ""
+
+    async def begin(self, lease: RunLease, step: str, attempt: int, input_hash: str) -> StepResult | None:
+        """Note that an attempt of a step begins, or return the result that it settled with for the same input."""
+        row = self._held(lease)
+        found = row.steps.get(step)
+        if found is not None and found.number is not None and found.input_hash == input_hash:
+            return found.read().result
+        result = StepResult(state=StepState.RUNNING, attempts=attempt)
+        row.steps[step] = _Step(_written(result.as_json()), input_hash)
+        row.state = RunState.RUNNING
+        self._add(row, RunEventKind.STEP_STARTED, step, {"attempt": attempt})
+        return None
+
+    async def charge(self, lease: RunLease, step: str, costs: Costs) -> Costs:
+        """Add to the ledger what a step has paid; returns what the run has spent."""
+        row = self._held(lease)
+        del step
+        row.spent += costs
+        return row.spent
+
+    async def settle(self, lease: RunLease, step: str, result: StepResult, input_hash: str = "") -> CheckpointRef:
+        """Keep the result of a step that has settled, which is a checkpoint. It settles once: a second is ignored."""
+        row = self._held(lease)
+        found = row.steps.get(step)
+        if found is not None and found.number is not None:
+            return row.checkpoints[found.number - 1]
+        ref = row.settle(step, result, input_hash, self._wall())
+        row.approvals.pop(step, None)
+        self._add(row, RunEventKind.STEP_SETTLED, step, result.as_json())
+        return ref
+
+    async def record(
+        self, lease: RunLease, kind: RunEventKind, step: str = "", data: Mapping[str, Any] | None = None
+    ) -> RunEvent:
+        """Keep an event that settles no step: retries, pauses, the engine that was selected."""
+        row = self._held(lease)
+        if kind is RunEventKind.STEP_RETRYING and step in row.steps:
+            row.steps[step].change(StepState.RETRYING)
+        if kind is RunEventKind.RUN_RESUMED:
+            row.state = RunState.RUNNING
+        return self._add(row, kind, step, data or {})
+
+    async def end(self, lease: RunLease, state: RunState, outputs: Mapping[str, Any], reason: str) -> RunEvent:
+        """Keep the end of a run, or its pause."""
+        row = self._held(lease)
+        row.outputs, row.state, row.reason = _written(outputs), state, reason
+        kind = RunEventKind.RUN_PAUSED if state is RunState.PAUSED else RunEventKind.RUN_ENDED
+        return self._add(row, kind, "", {"state": state, "reason": reason})
+
+    async def checkpoint(self, run_id: str) -> CheckpointRef:
+        """Return the latest checkpoint; its number is 0 before the first step settled. Raises RunNotFound."""
+        row = self._found(run_id)
+        return row.checkpoints[-1] if row.checkpoints else CheckpointRef(run_id, 0, time=row.created_at)
+
+    async def checkpoints(self, run_id: str) -> Sequence[CheckpointRef]:
+        """Return all checkpoints, oldest first. Raises RunNotFound."""
+        return tuple(self._found(run_id).checkpoints)
+
+    async def events_since(self, run_id: str, after: int = 0, limit: int = 1_000) -> Sequence[RunEvent]:
+        """Return the events with a greater seq than `after`, in order. Raises RunNotFound."""
+        events = self._found(run_id).events
+        return [
+            RunEvent(seq=seq, run_id=run_id, kind=kind, time=at, step=step, data=json.loads(data))
+            for seq, (kind, at, step, data) in enumerate(events[after : after + limit], after + 1)
+        ]
+
+    async def approvals(self, run_id: str) -> Sequence[PendingApproval]:
+        """Return the decisions that the run waits for. Raises RunNotFound."""
+        waiting = self._waiting(self._found(run_id))
+        return [
+            PendingApproval(
+                run_id=run_id,
+                step=step,
+                message=asked.message,
+                asked_at=asked.at,
+                seconds_left=None if asked.until is None else asked.until - self._now(),
+            )
+            for step, asked in waiting.items()
+        ]
+
+    async def ask(self, lease: RunLease, step: str, message: str, seconds: float | None) -> Approval | None:
+        """Pause a step for a decision; returns the decision when there is one already, a rejection when it is late."""
+        row = self._held(lease)
+        if (asked := row.approvals.get(step)) is not None:
+            if asked.decision is None and asked.until is not None and asked.until <= self._now():
+                return Approval(approved=False, step=step)
+            return asked.decision
+        until = None if seconds is None else self._now() + seconds
+        row.approvals[step] = _Asked(message, self._wall(), until)
+        row.steps.setdefault(step, _Step(_written(StepResult(state=StepState.RUNNING).as_json()), ""))
+        row.steps[step].change(StepState.PAUSED)
+        self._add(row, RunEventKind.STEP_PAUSED, step, {"message": message})
+        return None
+
+    async def decide(self, run_id: str, approval: Approval) -> str:
+        """Keep a decision, which needs no lease; returns the full name of its step.
+
+        Raises RunNotFound, and ConfigurationError when no such step is paused, or several are and it names none.
+        """
+        row = self._found(run_id)
+        waiting = list(self._waiting(row))
+        named = waiting if approval.step is None else [step for step in waiting if step == approval.step]
+        if len(named) != 1:
+            expected = f"a step of run {run_id} that is paused is needed: {', '.join(waiting) or 'none is'}"
+            raise ConfigurationError("approval.step", approval.step, expected)
+        (step,) = named
+        payload = json.loads(_written(approval.payload))
+        row.approvals[step].decision = replace(approval, step=step, payload=payload)
+        return step
+
+    async def ask_cancel(self, run_id: str) -> None:
+        """Ask the holder of a run to cancel it: its next lease says so. Raises RunNotFound."""
+        row = self._found(run_id)
+        if not row.cancel_asked:
+            row.cancel_asked = True
+            self._add(row, RunEventKind.CANCEL_ASKED, "", {})
+
+    async def put_document(self, content: bytes) -> str:
+        """Keep a document; returns its id, the SHA-256 of its content in hex."""
+        document = hashlib.sha256(content).hexdigest()
+        self._documents[document] = content
+        return document
+
+    async def get_document(self, document: str) -> bytes:
+        """Return a document. Raises KeyError when it is not there."""
+        return self._documents[document]
+
+    async def aclose(self) -> None:
+        """Do nothing: what it holds is let go with it."""
+
+    def _found(self, run_id: str) -> _Run:
+        if (row := self._runs.get(run_id)) is None:
+            raise RunNotFound(run_id)
+        return row
+
+    def _held(self, lease: RunLease) -> _Run:
+        """Return the run of a lease that is the latest, and has not been given back."""
+        row = self._found(lease.run_id)
+        if (row.fence, row.owner) != (lease.fence, lease.owner):
+            raise StaleLease(lease.run_id, lease.fence)
+        return row
+
+    def _waiting(self, row: _Run) -> dict[str, _Asked]:
+        now = self._now()
+        return {
+            step: asked
+            for step, asked in row.approvals.items()
+            if asked.decision is None and (asked.until is None or asked.until > now)
+        }
+
+    def _add(self, row: _Run, kind: RunEventKind, step: str, data: Mapping[str, Any]) -> RunEvent:
+        at, text = self._wall(), _written(data)
+        row.events.append((kind, at, step, text))
+        row.changed_at = at
+        run_id = row.new.run_id
+        return RunEvent(seq=len(row.events), run_id=run_id, kind=kind, time=at, step=step, data=json.loads(text))
+
+    def _stored(self, row: _Run) -> StoredRun:
+        now = self._now()
+        return StoredRun(
+            run_id=row.new.run_id,
+            workflow=row.new.workflow,
+            workflow_hash=row.new.workflow_hash,
+            step_hashes=dict(row.new.step_hashes),
+            inputs=json.loads(row.inputs),
+            engine=row.new.engine,
+            state=row.state,
+            steps={name: step.read() for name, step in row.steps.items()},
+            seq=len(row.events),
+            created_at=row.created_at,
+            changed_at=row.changed_at,
+            outputs=json.loads(row.outputs),
+            reason=row.reason,
+            spent=row.spent,
+            seconds_left=None if row.deadline is None else max(0.0, row.deadline - now),
+            forked_from=row.new.forked_from,
+            owner=row.owner if row.lease_until > now else "",
+        )
+
+
+@dataclass(slots=True)
+class _Step:
+    text: str
+    input_hash: str
+    number: int | None = None
+
+    def read(self) -> StoredStep:
+        result = StepResult.from_json(json.loads(self.text))
+        return StoredStep(result=result, input_hash=self.input_hash, number=self.number)
+
+    def change(self, state: StepState) -> None:
+        self.text = _written(replace(self.read().result, state=state).as_json())
+
+
+@dataclass(slots=True)
+class _Asked:
+    message: str
+    at: float
+    until: float | None
+    decision: Approval | None = None
+
+
+@dataclass(slots=True)
+class _Run:
+    new: NewRun
+    inputs: str
+    created_at: float
+    changed_at: float
+    deadline: float | None
+    state: RunState = RunState.RUNNING
+    steps: dict[str, _Step] = field(default_factory=dict)
+    events: list[tuple[RunEventKind, float, str, str]] = field(default_factory=list)
+    checkpoints: list[CheckpointRef] = field(default_factory=list)
+    spent: Costs = FREE
+    approvals: dict[str, _Asked] = field(default_factory=dict)
+    outputs: str = "{}"
+    reason: str = ""
+    owner: str = ""
+    fence: int = 0
+    lease_until: float = 0.0
+    cancel_asked: bool = False
+
+    def settle(self, step: str, result: StepResult, input_hash: str, at: float) -> CheckpointRef:
+        number = len(self.checkpoints) + 1
+        self.steps[step] = _Step(_written(result.as_json()), input_hash, number)
+        self.checkpoints.append(CheckpointRef(self.new.run_id, number, step, at))
+        return self.checkpoints[-1]
+
+
+def _written(data: Any) -> str:
+    return json.dumps(dict(data) if isinstance(data, Mapping) else data, allow_nan=False)
+
+
+def _differing(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
+    return sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
