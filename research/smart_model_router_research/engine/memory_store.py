@@ -112,7 +112,7 @@ class MemoryRunStore:
             return row.checkpoints[found.number - 1]
         ref = row.settle(step, result, input_hash, self._wall())
         row.approvals.pop(step, None)
-        self._add(row, RunEventKind.STEP_SETTLED, step, result.as_json())
+        self._add(row, RunEventKind.STEP_SETTLED, step, row.steps[step].text)
         return ref
 
     async def record(
@@ -124,14 +124,16 @@ class MemoryRunStore:
             row.steps[step].change(StepState.RETRYING)
         if kind is RunEventKind.RUN_RESUMED:
             row.state = RunState.RUNNING
-        return self._add(row, kind, step, data or {})
+        self._add(row, kind, step, data or {})
+        return (await self.events_since(lease.run_id, len(row.events) - 1))[0]
 
     async def end(self, lease: RunLease, state: RunState, outputs: Mapping[str, Any], reason: str) -> RunEvent:
         """Keep the end of a run, or its pause."""
         row = self._held(lease)
         row.outputs, row.state, row.reason = _written(outputs), state, reason
         kind = RunEventKind.RUN_PAUSED if state is RunState.PAUSED else RunEventKind.RUN_ENDED
-        return self._add(row, kind, "", {"state": state, "reason": reason})
+        self._add(row, kind, "", {"state": state, "reason": reason})
+        return (await self.events_since(lease.run_id, len(row.events) - 1))[0]
 
     async def checkpoint(self, run_id: str) -> CheckpointRef:
         """Return the latest checkpoint; its number is 0 before the first step settled. Raises RunNotFound."""
@@ -234,12 +236,10 @@ class MemoryRunStore:
             if asked.decision is None and (asked.until is None or asked.until > now)
         }
 
-    def _add(self, row: _Run, kind: RunEventKind, step: str, data: Mapping[str, Any]) -> RunEvent:
-        at, text = self._wall(), _written(data)
-        row.events.append((kind, at, step, text))
-        row.changed_at = at
-        run_id = row.new.run_id
-        return RunEvent(seq=len(row.events), run_id=run_id, kind=kind, time=at, step=step, data=json.loads(text))
+    def _add(self, row: _Run, kind: RunEventKind, step: str, data: Mapping[str, Any] | str) -> None:
+        """Add an event; `data` may be JSON text already."""
+        row.changed_at = self._wall()
+        row.events.append((kind, row.changed_at, step, data if isinstance(data, str) else _written(data)))
 
     def _stored(self, row: _Run) -> StoredRun:
         now = self._now()
@@ -314,7 +314,10 @@ class _Run:
 
 
 def _written(data: Any) -> str:
-    return json.dumps(dict(data) if isinstance(data, Mapping) else data, allow_nan=False)
+    return _STRICT.encode(dict(data) if isinstance(data, Mapping) else data)
+
+
+_STRICT = json.JSONEncoder(allow_nan=False)
 
 
 def _differing(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:

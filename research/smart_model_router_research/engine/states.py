@@ -102,8 +102,8 @@ class StepResult:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON data, without what is as it usually is."""
-        plain = {each.name: getattr(self, each.name) for each in fields(self)}
-        plain |= {"costs": {name: value for name, value in asdict(self.costs).items() if value}}
+        plain = {name: getattr(self, name) for name in _NAMES}
+        plain["costs"] = {} if self.costs == FREE else {name: cost for name, cost in asdict(self.costs).items() if cost}
         return {name: value for name, value in plain.items() if value or (name == "outputs" and value is not None)}
 
     @classmethod
@@ -114,3 +114,6 @@ class StepResult:
         read["skip_reason"] = SkipReason(data["skip_reason"]) if "skip_reason" in data else None
         read["costs"] = Costs(**data.get("costs", {}))
         return cls(**read)
+
+
+_NAMES = tuple(each.name for each in fields(StepResult))

@@ -40,6 +40,7 @@ __all__ = [
     "WorkflowError",
     "WorkflowFault",
     "WorkflowInput",
+    "owned",
     "scope_of",
 ]
 

@@ -1,0 +1,202 @@
+"""The one wrapper that every engine runs steps in: attempts, limits, costs, and results that are kept."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from smart_model_router.domain.errors import ConfigurationError, RequestRejected
+from smart_model_router.domain.ports import Clock, Dice
+from smart_model_router_research.engine.joining import Results, outputs_of
+from smart_model_router_research.engine.journal import RunJournal
+from smart_model_router_research.engine.protocol import RunEventKind
+from smart_model_router_research.engine.states import FREE, StepResult, StepState
+from smart_model_router_research.workflow.definition import Costs, Run, Step, StepInput, WorkflowError, owned, scope_of
+from smart_model_router_research.workflow.expressions import ExpressionTypeError, fill
+
+MAX_OUTPUTS = 1_048_576
+"""Characters of a step's outputs as JSON text: what is larger is a document."""
+BACKOFF_BASE = 0.25
+BACKOFF_CAP = 8.0
+"""Seconds. The pause before retry n (from 0) is drawn from [0, min(cap, base x 2^n)): full jitter."""
+_MAX_ERROR = 2_000
+
+
+class OutputsRefused(ValueError):
+    """The outputs of a step are no mapping of JSON, or too large."""
+
+
+PERMANENT: tuple[type[Exception], ...] = (
+    RequestRejected,
+    ConfigurationError,
+    WorkflowError,
+    ExpressionTypeError,
+    TypeError,
+    OutputsRefused,
+)
+"""The errors after which another attempt would end in the same way."""
+
+
+def step_input(
+    step: Step, name: str, run_id: str, workflow_hash: str, inputs: Mapping[str, Any], results: Results
+) -> StepInput:
+    """Return what a step reads, as copies of its own. Raises ExpressionTypeError.
+
+    `name` is its full name, `inputs` are those of the run, `results` those of the steps so far.
+    """
+    scope = scope_of(step, inputs, lambda need: outputs_of(results, need))
+    filled = owned(fill(step.inputs, scope))
+    key = _hash([run_id, name, filled, workflow_hash])
+    return StepInput(
+        run_id=run_id,
+        step=name,
+        inputs=filled,
+        run_inputs=owned(dict(inputs)),
+        steps={need: owned(outputs_of(results, need)) for need in step.needs},
+        options=owned(fill(step.options, scope)),
+        idempotency_key=key,
+    )
+
+
+def input_hash(given: StepInput) -> str:
+    """Return the SHA-256 of all that a step reads, in hex."""
+    return _hash([given.inputs, given.run_inputs, given.steps, given.options])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRunner:
+    """The surroundings of the steps of one run. `services` are handed to them."""
+
+    journal: RunJournal
+    clock: Clock
+    dice: Dice
+    services: Mapping[str, Any] = field(default_factory=dict)
+
+    async def run(self, step: Step, work: Run, given: StepInput, limit: float = math.inf) -> StepResult:
+        """Run the work of a step until it has settled, and keep its result; returns it.
+
+        A step that has settled with the same input does not run again. `limit` (monotonic) is that of the run: an
+        attempt that it cuts is the last. An error, a time-out included, is retried with full-jitter back-off while
+        attempts are left, unless it is PERMANENT. Raises CancelledError when the task is cancelled, whatever the work
+        makes of it; what it had paid by then is kept.
+        """
+        key = input_hash(given)
+        costs = FREE
+        result = StepResult()
+        for attempt in range(1, step.attempts + 1):
+            if (known := await self.journal.begin(given.step, attempt, key)) is not None:
+                return known
+            began = _Attempt(self, given.step, step.timeout, limit)
+            try:
+                outcome = await began.outcome(work, replace(given, attempt=attempt, services=self.services))
+            finally:
+                if began.costs != FREE:
+                    await self.journal.keep_charge(given.step, began.costs)
+            costs += began.costs
+            if not isinstance(outcome, _Failure):
+                result = StepResult(state=StepState.SUCCEEDED, outputs=outcome, attempts=attempt, costs=costs)
+                break
+            result = StepResult(state=StepState.FAILED, error=outcome.reason, attempts=attempt, costs=costs)
+            pause = self.dice.roll() * min(BACKOFF_CAP, BACKOFF_BASE * 2.0 ** min(attempt - 1, 32))
+            if outcome.permanent or attempt == step.attempts or self.clock.now() + pause >= limit:
+                break
+            data = {"attempt": attempt, "reason": outcome.reason, "pause": pause}
+            await self.journal.record(RunEventKind.STEP_RETRYING, given.step, data)
+            await self.clock.sleep(pause)
+        await self.journal.settle(given.step, result, key)
+        return result
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    reason: str
+    permanent: bool
+
+
+class _Attempt:
+    """One attempt: its limit, and what it pays."""
+
+    def __init__(self, runner: StepRunner, name: str, timeout: float | None, limit: float) -> None:
+        own = math.inf if timeout is None else runner.clock.now() + timeout
+        self._runner = runner
+        self._name = name
+        self._timeout = timeout
+        self._until = min(own, limit)
+        self._run_limit = limit <= own
+        self._late = False
+        self.costs = FREE
+
+    async def outcome(self, work: Run, given: StepInput) -> dict[str, Any] | _Failure:
+        """Return the outputs, checked, or why there are none."""
+        given = replace(given, deadline=self._until, charge=self._charge)
+        try:
+            return checked(await self._worked(work, given))
+        except Exception as error:  # noqa: BLE001 - the code of a step raises what it likes
+            if not self._late:
+                return _Failure(f"{type(error).__name__}: {error}"[:_MAX_ERROR], isinstance(error, PERMANENT))
+        if self._run_limit:
+            return _Failure("the time limit of the run came before its end", permanent=True)
+        return _Failure(f"time-out after {self._timeout:g} s", permanent=False)
+
+    async def _worked(self, work: Run, given: StepInput) -> object:
+        """Return what the work put out. It has a task of its own, so that it changes no context but its own."""
+        me = asyncio.current_task()
+        assert me is not None  # noqa: S101 - only a task can await
+        cancelling = me.cancelling()
+
+        async def go() -> object:
+            return await work(given)
+
+        task = asyncio.create_task(go())
+        timer = None if self._until == math.inf else self._runner.clock.call_at(self._until, lambda: self._expire(task))
+        try:
+            return await task
+        except asyncio.CancelledError:
+            # The work was cancelled by its limit, or by itself: no more than a failure of this step.
+            if me.cancelling() <= cancelling:
+                raise RuntimeError("the step cancelled itself") from None
+            raise
+        finally:
+            if timer is not None:
+                timer.cancel()
+            if me.cancelling() > cancelling:  # also where the work made a value or another error of it
+                raise asyncio.CancelledError
+
+    def _expire(self, task: asyncio.Task[object]) -> None:
+        self._late = True
+        task.cancel()
+
+    def _charge(self, costs: Costs) -> None:
+        self.costs += costs
+        self._runner.journal.charge(self._name, costs)
+
+
+def checked(outputs: object) -> dict[str, Any]:
+    """Return a copy of the outputs of a step. Raises OutputsRefused."""
+    if not isinstance(outputs, Mapping):
+        raise OutputsRefused(f"a mapping of names to JSON is needed, not {type(outputs).__name__}")
+    plain = dict(outputs)
+    try:
+        text = _STRICT.encode(plain)
+        copy: dict[str, Any] = json.loads(text)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise OutputsRefused(f"the outputs are no JSON: {error}") from None
+    if len(text) > MAX_OUTPUTS:
+        raise OutputsRefused(f"{len(text)} characters of JSON are above {MAX_OUTPUTS}: store a document, and its id")
+    if copy != plain:
+        raise OutputsRefused("the outputs are no JSON: keys have to be texts, and sequences lists")
+    return copy
+
+
+def _hash(data: object) -> str:
+    return hashlib.sha256(_CANONICAL.encode(data).encode()).hexdigest()
+
+
+# json.dumps makes an encoder for each call that has options.
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+_STRICT = json.JSONEncoder(allow_nan=False)
