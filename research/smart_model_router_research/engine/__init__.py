@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         consider,
         run_state,
     )
+    from smart_model_router_research.engine.kahn import KahnDAGEngine, KahnEngine
     from smart_model_router_research.engine.memory_store import MemoryRunStore
     from smart_model_router_research.engine.protocol import (
         Approval,
@@ -61,6 +62,8 @@ __all__ = [
     "ExecutionEngine",
     "ExecutionResult",
     "ForkChanges",
+    "KahnDAGEngine",
+    "KahnEngine",
     "MemoryRunStore",
     "NewRun",
     "PendingApproval",
@@ -96,6 +99,7 @@ _HOMES = {
         "consider",
         "run_state",
     ),
+    "smart_model_router_research.engine.kahn": ("KahnDAGEngine", "KahnEngine"),
     "smart_model_router_research.engine.memory_store": ("MemoryRunStore",),
     "smart_model_router_research.engine.protocol": (
         "Approval",

@@ -102,8 +102,10 @@ class StepRunner:
                 result = StepResult(state=StepState.SUCCEEDED, outputs=outcome, attempts=attempt, costs=costs)
                 break
             result = StepResult(state=StepState.FAILED, error=outcome.reason, attempts=attempt, costs=costs)
+            if outcome.permanent or attempt == step.attempts:
+                break
             pause = self.dice.roll() * min(BACKOFF_CAP, BACKOFF_BASE * 2.0 ** min(attempt - 1, 32))
-            if outcome.permanent or attempt == step.attempts or self.clock.now() + pause >= limit:
+            if self.clock.now() + pause >= limit:
                 break
             data = {"attempt": attempt, "reason": outcome.reason, "pause": pause}
             await self.journal.record(RunEventKind.STEP_RETRYING, given.step, data)
