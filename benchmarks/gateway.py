@@ -30,6 +30,7 @@ STREAMS = 4
 CHUNKS = 500
 
 SMALL: dict[str, Any] = {"model": "smart", "messages": [{"role": "user", "content": "How much is two and two?"}]}
+SERVE = (sys.executable, "-c", "from smart_model_router.cli import main; main()", "serve")
 AGENT: dict[str, Any] = {
     "model": "smart",
     "messages": [{"role": "system", "content": "You are an agent. " * 200}]
@@ -80,22 +81,23 @@ def relay(upstream: str) -> Generator[Process]:
         yield process
 
 
+def gateway_config(upstream: str) -> dict[str, Any]:
+    """Two providers at one address."""
+    provider = {"kind": "openai_compatible", "base_url": upstream, "api_key": "k", "bulkhead": 100}
+    return {
+        "version": 1,
+        "providers": {"a": provider, "b": provider},
+        "models": {"smart": {"tiers": [{"targets": ["a/fault", "b/fault"]}], "last_resort": []}},
+    }
+
+
 @contextmanager
 def gateway(upstream: str) -> Generator[Process]:
     """`smr serve`."""
-    config = {
-        "version": 1,
-        "providers": {
-            "a": {"kind": "openai_compatible", "base_url": upstream, "api_key": "k", "bulkhead": 100},
-            "b": {"kind": "openai_compatible", "base_url": upstream, "api_key": "k", "bulkhead": 100},
-        },
-        "models": {"smart": {"tiers": [{"targets": ["a/fault", "b/fault"]}], "last_resort": []}},
-    }
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "smart-router.yaml"
-        file.write_text(json.dumps(config), encoding="utf-8")
-        run = "from smart_model_router.cli import main; main()"
-        with started(sys.executable, "-c", run, "serve", "-c", str(file), "--port", "0", "--json") as process:
+        file.write_text(json.dumps(gateway_config(upstream)), encoding="utf-8")
+        with started(*SERVE, "-c", str(file), "--port", "0", "--json") as process:
             yield process
 
 
