@@ -141,7 +141,7 @@ def _as_it_came(body: Mapping[str, Any], written: bytes, stream: bool, ask_usage
 
     There is none where what matters is written once, and no letter of a name is written as an escape.
     """
-    # From its end a text is searched in less than half of the time that it takes to count in it.
+    # A text is searched from its end in a third to two thirds of the time that it takes to count in it.
     find, rfind = (bytes.find, bytes.rfind) if len(written) <= LARGE_BYTES else (_find_in_steps, _rfind_in_steps)
     place = find(written, _KEY)
     if place < 0 or rfind(written, _KEY) != place:
