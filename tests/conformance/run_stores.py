@@ -268,7 +268,7 @@ class RunStoreContract(ABC):
 
     @pytest.mark.asyncio
     async def test_charges_add_up_over_steps_and_holders(self) -> None:
-        """What was paid stays paid, whatever becomes of the step."""
+        """Charges stay, whatever becomes of the step."""
         store = self.process()
         lease = await self.begun(store)
         assert await store.charge(lease, "a", Costs(tokens=10, usd=0.5)) == Costs(tokens=10, usd=0.5)

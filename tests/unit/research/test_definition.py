@@ -466,7 +466,7 @@ def test_rounds_read_the_steps_of_the_rounds_before() -> None:
 
 
 def test_a_subgraph_declares_its_inputs_and_outputs() -> None:
-    """What it requires has to be given, and nothing else can be."""
+    """A required input has to be given, and an input that is not declared is refused."""
     inner = WorkflowDefinition(
         "inner", [step("x")], {"q": WorkflowInput(required=True), "r": WorkflowInput()}, {"y": "${steps.x.outputs.y}"}
     )
@@ -534,7 +534,7 @@ DECLARED = {
 
 
 def test_the_inputs_of_a_run_have_their_defaults() -> None:
-    """What is not given and has no default is null."""
+    """An input that is not given and has no default is null."""
     workflow = WorkflowDefinition("w", [step("a")], DECLARED)
     given = {"topic": "t", "share": 1, "sources": ["s"], "facts": {"f": 1}, "draft": False, "more": [1]}
     assert workflow.with_defaults(given) == {**given, "rounds": 4, "depth": None}

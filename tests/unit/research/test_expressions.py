@@ -580,5 +580,5 @@ def test_the_braces_of_a_condition_may_be_left_out(text: str, inside: str) -> No
 
 
 def test_values_of_templates_are_json() -> None:
-    """What a template puts into a text can be read back."""
+    """A value that a template puts into a text can be read back."""
     assert json.loads(fill("x${inputs.map}", SCOPE)[1:]) == SCOPE["inputs"]["map"]

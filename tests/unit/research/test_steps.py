@@ -134,7 +134,7 @@ def test_outputs_that_contain_themselves_are_refused() -> None:
 
 
 def test_outputs_up_to_the_limit_are_taken_and_owned() -> None:
-    """What the step does with its own later changes nothing."""
+    """A later change that the step makes to its own copy changes nothing."""
     mine: dict[str, Any] = {"y": ["x" * (MAX_OUTPUTS - 11)]}
     copy = checked(mine)
     assert len(json.dumps(copy)) == MAX_OUTPUTS
