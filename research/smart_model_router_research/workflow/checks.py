@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from graphlib import CycleError, TopologicalSorter
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +26,7 @@ from smart_model_router_research.workflow.expressions import (
     same,
 )
 from smart_model_router_research.workflow.faults import WorkflowFault
+from smart_model_router_research.workflow.graph import Found, StepGraph
 from smart_model_router_research.workflow.step import Costs, Step, StepLoop, WorkflowInput
 
 if TYPE_CHECKING:
@@ -42,9 +41,6 @@ MAX_NESTING = 64
 RESERVED = frozenset({*FORMS, *CONSTANTS})
 COSTS = tuple(field.name for field in fields(Costs))
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_SUGGESTIONS = 20
-_CYCLES = 20
-Found = Iterator[WorkflowFault]
 
 
 def faults_of(workflow: Any) -> Found:
@@ -209,7 +205,7 @@ def _step_faults(workflow: WorkflowDefinition, steps: Sequence[Any]) -> Found:
                 (*path, "name"), step.name, f"steps[{first[step.name]}] has that name; another is needed"
             )
         yield from _own_faults(path, step, type(workflow))
-    graph = _Graph(steps)
+    graph = StepGraph(steps)
     yield from graph.faults()
     references = _References(workflow, graph)
     for number, step in enumerate(steps):
@@ -311,99 +307,6 @@ def _choice(path: Path, value: object, choices: Sequence[str]) -> Found:
         yield WorkflowFault(path, value, f"one of {', '.join(choices)} is needed")
 
 
-# ------------------------------------------------------------------------------------------------ the graph
-
-
-class _Graph:
-    """The steps by name, and which of them stand before which."""
-
-    def __init__(self, steps: Sequence[Any]) -> None:
-        self.steps = steps
-        self.by_name = {step.name: step for step in steps if isinstance(step.name, str)}
-        self._suggestions = _SUGGESTIONS
-        self._before: dict[str, int] | None = None
-        self._bit = {name: 1 << number for number, name in enumerate(self.by_name)}
-
-    def faults(self) -> Found:
-        """Yield unknown needs, a step that needs itself, and the cycles."""
-        for number, step in enumerate(self.steps):
-            path: Path = ("steps", number, "needs")
-            if not isinstance(step.needs, tuple):
-                yield WorkflowFault(path, step.needs, "a list of the names of steps is needed")
-                continue
-            for place, need in enumerate(step.needs):
-                if need == step.name:
-                    yield WorkflowFault((*path, place), need, "a step cannot need itself")
-                elif not isinstance(need, str) or need not in self.by_name:
-                    yield WorkflowFault((*path, place), need, f"no step has that name; {self.suggested(need)}")
-        yield from self._cycles()
-
-    def suggested(self, name: object) -> str:
-        """Return `did you mean` for the first few names: among thousands of steps each search takes a while."""
-        self._suggestions -= 1
-        return did_you_mean(str(name), self.by_name) if self._suggestions >= 0 else "the name of a step is needed"
-
-    def comes_before(self, one: object, other: object) -> bool:
-        """Return whether `other` needs the step `one`, itself or through others."""
-        if not isinstance(one, str) or not isinstance(other, str):
-            return False
-        if self._before is None:
-            self._before = {}
-            for name in self._order(self._needs()):
-                found = 0
-                for need in self._needs_of(self.by_name[name]):
-                    found |= self._bit[need] | self._before.get(need, 0)
-                self._before[name] = found
-        return bool(self._before.get(other, 0) & self._bit.get(one, 0))
-
-    def joins_of_loop(self, first: object, last: object) -> Found:
-        """Yield the needs of steps inside a loop that lie outside of it.
-
-        They settle once, and the steps of a loop often: an engine of supersteps waits for ever at such a join.
-        """
-        inside = [name for name in self.by_name if self.comes_before(first, name)]
-        body = {name for name in inside if name == last or self.comes_before(name, last)}
-        for number, step in enumerate(self.steps):
-            for need in self._needs_of(step) if isinstance(step.name, str) and step.name in body else ():
-                if need not in body and need != first:
-                    expected = f"a step of the loop from {first!r} is needed; only {first!r} may need others"
-                    yield WorkflowFault(("steps", number, "needs", step.needs.index(need)), need, expected)
-
-    def _needs_of(self, step: Any) -> list[str]:
-        needs = step.needs if isinstance(step.needs, tuple) else ()
-        return [need for need in needs if isinstance(need, str) and need in self.by_name and need != step.name]
-
-    def _needs(self) -> dict[str, list[str]]:
-        return {name: self._needs_of(step) for name, step in self.by_name.items()}
-
-    def _cycles(self) -> Found:
-        """Yield some cycles that have no step in common, each with its path."""
-        needs = self._needs()
-        for _ in range(_CYCLES):
-            try:
-                TopologicalSorter(needs).prepare()
-            except CycleError as error:
-                cycle: list[str] = error.args[1]
-                number = next(number for number, step in enumerate(self.steps) if step.name == cycle[0])
-                shown = " -> ".join(cycle if len(cycle) <= 20 else [*cycle[:10], "...", *cycle[-10:]])
-                yield WorkflowFault(("steps", number, "needs"), shown, "steps that do not need each other are needed")
-                gone = set(cycle)
-                needs = {name: [n for n in of if n not in gone] for name, of in needs.items() if name not in gone}
-            else:
-                return
-
-    def _order(self, needs: Mapping[str, list[str]]) -> Iterable[str]:
-        """Return the steps in an order of running; those behind a cycle are left out."""
-        sorter = TopologicalSorter(needs)
-        with suppress(CycleError):
-            sorter.prepare()
-        order: list[str] = []
-        while ready := sorter.get_ready():
-            order += ready
-            sorter.done(*ready)
-        return order
-
-
 # ------------------------------------------------------------------------------------------------ references
 
 
@@ -412,7 +315,7 @@ class _References:
     """The things that the expressions of a workflow may read: its inputs, and outputs of the steps that come before."""
 
     workflow: WorkflowDefinition
-    graph: _Graph
+    graph: StepGraph
 
     def of_step(self, path: Path, step: Any) -> Found:
         """Yield the faults of everything in a step that may have references."""
